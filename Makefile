@@ -1,0 +1,87 @@
+# Needs only make and Python >= 3.11. Everything else is fetched into .venv, locked and hashed.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+BUNDLE := cookbook/charts/vega_bundle.js
+SETTINGS := $(VENV)/share/jupyter/lab/settings/overrides.json
+NOTEBOOKS ?=
+PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+
+.PHONY: help lab test notebooks lint lock bench site student binder-links validate-data data-readme clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
+
+lab: $(VENV)/lab.stamp $(VENV)/package.stamp ## Set up and open JupyterLab on the first notebook (LAB=… for its options)
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00-start-here.ipynb \
+		$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
+
+test: $(VENV)/test.stamp $(VENV)/package.stamp ## Set up and run every test
+	@status=0; set -x; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone" --benchmark-disable || status=1; \
+	$(BIN)/python -m pytest -m "browser or alone" --benchmark-disable || status=1; \
+	exit $$status
+
+notebooks: $(VENV)/test.stamp $(VENV)/package.stamp ## Run the notebooks again and store them normalised (NOTEBOOKS=… for some)
+	$(BIN)/python -m cookbook notebooks $(NOTEBOOKS)
+	$(BIN)/python -m cookbook lint-notebooks $(NOTEBOOKS)
+
+lint: $(VENV)/test.stamp $(VENV)/package.stamp ## Check style, notebooks included, and types
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/python -m cookbook lint-notebooks
+
+bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction and notebook times
+	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-columns=min,median,max,rounds
+
+site: $(VENV)/test.stamp $(VENV)/package.stamp ## Write static pages that open offline to build/site
+	$(BIN)/python -m cookbook site
+
+student: $(VENV)/test.stamp $(VENV)/package.stamp ## Write copies without solutions to build/student
+	$(BIN)/python -m cookbook student
+
+binder-links: $(VENV)/test.stamp $(VENV)/package.stamp ## Write launch links into README: REPO=owner/name TAG=v0.1.0
+	$(BIN)/python -m cookbook binder-links "$(REPO)" "$(TAG)"
+
+validate-data: $(VENV)/lab.stamp $(VENV)/package.stamp ## Check every table of data/ against its schema
+	$(BIN)/python -m cookbook check-data
+
+data-readme: $(VENV)/lab.stamp $(VENV)/package.stamp ## Write data/README.md from the schemas
+	$(BIN)/python -m cookbook data-readme
+
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
+lock: $(VENV)/uv.stamp ## Write the locked requirements anew (UPGRADE=--upgrade for newer versions)
+	$(COMPILE) $(UPGRADE) --extra lab pyproject.toml -o binder/requirements.txt
+	$(COMPILE) $(UPGRADE) --extra test -c binder/requirements.txt pyproject.toml -o tests/requirements.txt
+	echo uv | $(COMPILE) $(UPGRADE) -c tests/requirements.txt - -o tests/installer.txt
+
+clean: ## Remove the environment and everything built
+	rm -rf $(VENV) build $(BUNDLE) .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
+
+# --- set-up; a stamp is newer than what it was made from, so a second call does nothing -----------------------
+$(VENV)/uv.stamp: tests/installer.txt
+	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 with venv was found. Install one (Debian: python3-venv) or say PYTHON=/path/to/python." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/installer.txt
+	touch $@
+
+$(VENV)/lab.stamp: $(VENV)/uv.stamp binder/requirements.txt binder/overrides.json
+	$(UV) --require-hashes -r binder/requirements.txt
+	mkdir -p $(dir $(SETTINGS)) && cp binder/overrides.json $(SETTINGS)
+	touch $@
+
+$(VENV)/test.stamp: $(VENV)/lab.stamp tests/requirements.txt
+	$(UV) --require-hashes -r tests/requirements.txt
+	touch $@
+
+$(VENV)/package.stamp: $(VENV)/uv.stamp pyproject.toml hatch_build.py $(if $(wildcard $(BUNDLE)),,missing-bundle)
+	$(UV) --no-deps -e .
+	touch $@
+
+.PHONY: missing-bundle
+missing-bundle:

@@ -1,0 +1,48 @@
+"""What every test shares: where the project lies, which browser there is, and what to say where there is none."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NO_BROWSER = """No Chromium was found, so the browser tests did not run; everything else did.
+To run them too:  apt-get install chromium fonts-dejavu-core   (Debian, Ubuntu), or install Chrome or Chromium
+from your system's store; if it is not on the path:  CHROMIUM=/path/to/it make test"""
+
+
+def find_chromium() -> str | None:
+    """Path of a Chromium or Chrome, CHROMIUM of the environment first."""
+    names = (os.environ.get("CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome", "chrome")
+    found = (shutil.which(name) for name in names if name)
+    return next((path for path in found if path), None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark what needs the browser or a quiet machine; a missing browser skips its tests and is said at the end."""
+    no_browser = pytest.mark.skip(reason="no Chromium")
+    for item in items:
+        if item.path.is_relative_to(ROOT / "tests" / "browser"):
+            item.add_marker(pytest.mark.browser)
+        if item.path.is_relative_to(ROOT / "tests" / "benchmarks"):
+            item.add_marker(pytest.mark.alone)
+        if item.get_closest_marker("browser") and find_chromium() is None:
+            item.add_marker(no_browser)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter, config):
+    """Say last what did not run, unless it was not asked for."""
+    result = yield
+    if find_chromium() is None and not config.option.markexpr.startswith("not browser"):
+        terminalreporter.section("browser tests did not run")
+        terminalreporter.write_line(NO_BROWSER)
+    return result
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """Top folder of the project."""
+    return ROOT
