@@ -1,0 +1,26 @@
+"""Facts as data: the tables under `data/`, checked by schema, converted to SI, with their sources.
+
+>>> table("accelerators").set_index("key").loc["h100-sxm", "mem_bandwidth"]
+np.float64(3350000000000.0)
+"""
+
+from .describe import describe_tables
+from .evidence import Provenance, Statement, cite, provenance, validate_all
+from .names import UnknownName, lookup
+from .reading import CatalogError, data_directory
+from .tables import table, table_names
+
+__all__ = [
+    "CatalogError",
+    "Provenance",
+    "Statement",
+    "UnknownName",
+    "cite",
+    "data_directory",
+    "describe_tables",
+    "lookup",
+    "provenance",
+    "table",
+    "table_names",
+    "validate_all",
+]

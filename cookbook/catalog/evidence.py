@@ -1,0 +1,208 @@
+"""Where a figure comes from: sources, and the provenance of single values with what was rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from .. import units
+from .names import ambiguous, lookup
+from .reading import CatalogError, data_directory, nearest
+from .schema import NUMBER, schema
+from .tables import contents, raw, table_names
+
+STATED = ("launch_date", "memory_type", "host_link", "device_link", "scale_up_domain", "process_nm")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one source says: the value in SI with its unit, how it is known, and where it stands."""
+
+    value: float | str
+    unit: str
+    source: str
+    how: str
+    locator: str = ""
+    note: str = ""
+
+    def __str__(self) -> str:
+        shown = units.human(self.value, self.unit) if isinstance(self.value, float) else self.value
+        return f"{shown} ({self.how}; {self.source}{': ' + self.note if self.note else ''})"
+
+
+@dataclass(frozen=True)
+class Provenance(Statement):
+    """The value that a table uses, with the alternatives that other sources state and those found wrong."""
+
+    alternatives: tuple[Statement, ...] = ()
+    rejected: tuple[Statement, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [super().__str__()]
+        lines += [f"  alternative: {statement}" for statement in self.alternatives]
+        lines += [f"  rejected: {statement}" for statement in self.rejected]
+        return "\n".join(lines)
+
+
+def cite(source: str, directory: Path | None = None) -> str:
+    """One line for a source (or several keys separated by semicolons): title, address, licence.
+
+    Parameters
+    ----------
+    source : str
+        Key in sources, or several separated by semicolons.
+    directory : Path, optional
+        Another data directory, its schema folder included.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such source.
+
+    Examples
+    --------
+    >>> cite("kingma-2014-adam").split(",")[0]
+    'Kingma and Ba'
+    """
+    folder = directory or data_directory()
+    return " | ".join(_cite(lookup("sources", key, folder), folder) for key in source.split(";"))
+
+
+def _cite(key: str, folder: Path) -> str:
+    row = next(row for row in raw("sources", folder).records() if row["key"] == key)
+    seen = {"no": "recalled, not opened", "copy": "read in a copy"}.get(row["seen"], "")
+    return ". ".join(filter(None, [row["title"], row["url"], row["licence"], seen]))
+
+
+@lru_cache(maxsize=8)
+def statements(directory: Path) -> dict[tuple[str, str], list[tuple[str, Statement]]]:
+    """All rows of accelerator_provenance by accelerator and field, each with its status."""
+    found: dict[tuple[str, str], list[tuple[str, Statement]]] = {}
+    for row in raw("accelerator_provenance", directory).records():
+        value, unit = _si(row["field"], row["value"], row["unit"])
+        statement = Statement(value, unit, row["source"], row["how"], row["locator"], row["note"])
+        found.setdefault((row["accelerator"], row["field"]), []).append((row["status"], statement))
+    return found
+
+
+def _si(field: str, value: str, unit: str) -> tuple[float | str, str]:
+    if unit:
+        return units.si(f"{value} {unit}"), units.si_unit(unit)
+    if field not in STATED and NUMBER.fullmatch(value):
+        return float(value), ""
+    return value, ""
+
+
+def provenance(key: str, field: str, kind: str = "accelerators", directory: Path | None = None) -> Provenance:
+    """Where one figure comes from.
+
+    Parameters
+    ----------
+    key : str
+        Row, by any spelling that `lookup` accepts.
+    field : str
+        Column of the table.
+    kind : str
+        Table; accelerators have a source for each value, other tables one for each row.
+    directory : Path, optional
+        Another data directory, its schema folder included.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such row.
+    ValueError
+        If there is no such column, or the row leaves it blank.
+
+    Examples
+    --------
+    >>> provenance("h100-sxm", "mem_bandwidth").value
+    3350000000000.0
+    """
+    folder = directory or data_directory()
+    name, names = lookup(kind, key, folder), [column.name for column in schema(kind, folder).columns]
+    if field not in names:
+        close = ", ".join(nearest(field, names, 3))
+        raise ValueError(f"field is {field!r}; {kind} has no such column. Nearest: {close}")
+    stated = statements(folder).get((name, field), []) if kind == "accelerators" else []
+    used = next((statement for status, statement in stated if status == "used"), None)
+    used = used or _row_statement(name, field, kind, folder)
+    others = {
+        group: tuple(statement for status, statement in stated if status == group)
+        for group in ("alternative", "rejected")
+    }
+    if used is None and not stated:
+        raise ValueError(f"field is {field!r}; {name} has no figure for it in data/{kind}.csv")
+    used = used or Statement("", "", "", "")
+    return Provenance(**vars(used), alternatives=others["alternative"], rejected=others["rejected"])
+
+
+def _row_statement(name: str, field: str, kind: str, folder: Path) -> Statement | None:
+    values, errors = contents(kind, folder)
+    for error in errors:
+        raise error
+    row, column = values[schema(kind, folder).key].index(name), schema(kind, folder)[field]
+    value = values[field][row]
+    if value == "" or value != value:
+        return None
+    how = values["how"][row] if "how" in values else "seen"
+    source = values["source"][row] if "source" in values else name
+    return Statement(value, units.si_unit(column.unit) if column.unit else "", source, how)
+
+
+def provenance_errors(directory: Path) -> Iterator[CatalogError]:
+    """Figures of accelerators without a `used` provenance row of equal value, and the reverse."""
+    values, _ = contents("accelerators", directory)
+    stated, file = statements(directory), raw("accelerators", directory)
+    fields = sorted({field for _, field in stated})
+    for field in fields:
+        if field not in values:
+            expected = "a column of accelerators"
+            yield CatalogError("data/accelerator_provenance.csv", None, "field", field, expected)
+            continue
+        for line, key, value in zip(file.lines, values["key"], values[field], strict=True):
+            used = [s.value for status, s in stated.get((key, field), []) if status == "used"]
+            wanted = [] if value == "" or value != value else [value]
+            if not _same(used, wanted):
+                what = f"one row with status used for {key}, value {wanted or 'blank'}"
+                yield CatalogError(file.file, line, field, str(used), what, "correct one of the two tables")
+
+
+def _same(used: list[float | str], expected: list[float | str]) -> bool:
+    if len(used) != len(expected):
+        return False
+    pairs = zip(used, expected, strict=True)
+    return all(str(a) == str(b) or str(_plain(a)) == str(_plain(b)) for a, b in pairs)
+
+
+def _plain(value: float | str) -> float | str:
+    """A number written as text, as the number."""
+    return float(value) if isinstance(value, str) and NUMBER.fullmatch(value) else value
+
+
+def validate_all(directory: Path | None = None) -> list[CatalogError]:
+    """Check every table against its schema, and the tables against each other.
+
+    Parameters
+    ----------
+    directory : Path, optional
+        Another data directory, its schema folder included.
+
+    Returns
+    -------
+    list of CatalogError
+        Every problem found; empty if the catalogue is sound.
+    """
+    folder, errors = directory or data_directory(), list[CatalogError]()
+    for name in table_names(folder):
+        try:
+            errors += contents(name, folder)[1]
+            if schema(name, folder).key:
+                errors += ambiguous(name, folder)
+        except CatalogError as error:
+            errors.append(error)
+    if not errors and "accelerator_provenance" in table_names(folder):
+        errors += provenance_errors(folder)
+    return errors

@@ -1,0 +1,127 @@
+"""Tables: schema, cells and the rules that span cells, joined and handed out as frames in SI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .reading import CatalogError, Raw, data_directory, nearest, read
+from .schema import Schema, read_columns, schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RECALLED = ("recalled", "mixed")
+
+
+def table_names(directory: Path | None = None) -> list[str]:
+    """Names of all tables: every schema makes one."""
+    folder = (directory or data_directory()) / "schema"
+    return sorted(path.stem for path in folder.glob("*.csv") if not path.stem.startswith("_"))
+
+
+@lru_cache(maxsize=128)
+def raw(name: str, directory: Path) -> Raw:
+    """The file of a table as text, cached."""
+    return read(directory / f"{name}.csv")
+
+
+@lru_cache(maxsize=128)
+def keys(name: str, directory: Path) -> frozenset[str]:
+    """The names of the rows of a table."""
+    column = schema(name, directory).key
+    file = raw(name, directory)
+    return frozenset(file.column(column)) if column in file.header else frozenset()
+
+
+@lru_cache(maxsize=128)
+def contents(name: str, directory: Path) -> tuple[dict[str, list[Any]], tuple[CatalogError, ...]]:
+    """All values of a table by column, in SI, and every error that was found in it."""
+    if name not in table_names(directory):
+        close = ", ".join(nearest(name, table_names(directory), 3))
+        raise KeyError(f"no table {name!r}; nearest: {close}")
+    columns, file = schema(name, directory), raw(name, directory)
+    others = {column.refers_to for column in columns.columns if column.refers_to}
+    values, errors = read_columns(file, columns, {other: keys(other, directory) for other in others})
+    if not errors:
+        errors = list(recalled_errors(file, columns, unseen_sources(directory)))
+    return values, tuple(sorted(errors, key=lambda error: error.row or 0))
+
+
+def unseen_sources(directory: Path) -> frozenset[str]:
+    """Sources that nobody opened: what rests on them is recalled."""
+    file = raw("sources", directory)
+    return frozenset(row["key"] for row in file.records() if row.get("seen") == "no")
+
+
+def recalled_errors(file: Raw, columns: Schema, unseen: frozenset[str]) -> Iterator[CatalogError]:
+    """Rows that hide that a figure is recalled: every such figure is named in recalled_fields."""
+    if "recalled_fields" not in columns:
+        yield from recalled_elsewhere(file, columns, unseen)
+        return
+    for line, row in zip(file.lines, file.records(), strict=True):
+        fields, how = row["recalled_fields"], row["how"]
+        sources = row["source"].split(";")
+        if how in RECALLED and not (fields or row.get("derived_fields")):
+            expected = f"the columns that are recalled, as how is {how}"
+            yield CatalogError(file.file, line, "recalled_fields", "", expected)
+        elif fields and how not in RECALLED:
+            yield CatalogError(file.file, line, "how", how, "recalled or mixed, as recalled_fields names columns")
+        elif how == "recalled" and not unseen & set(sources):
+            yield CatalogError(file.file, line, "source", row["source"], "a source with seen = no, as how is recalled")
+        elif unseen & set(sources) and how not in RECALLED:
+            yield CatalogError(file.file, line, "how", how, "recalled or mixed, as a source was not opened")
+        for field in filter(None, fields.split(";")):
+            if field not in columns and field != "all":
+                close = nearest(field, [column.name for column in columns.columns], 1)[0]
+                yield CatalogError(file.file, line, "recalled_fields", field, f"a column, or all; nearest: {close}")
+
+
+def recalled_elsewhere(file: Raw, columns: Schema, unseen: frozenset[str]) -> Iterator[CatalogError]:
+    """Without recalled_fields a whole row is recalled or none of it is; a table with its own words for how is free."""
+    if "how" not in columns or "recalled" not in columns["how"].type.partition(":")[2].split("|"):
+        return
+    for line, row in zip(file.lines, file.records(), strict=True):
+        recalled = row["how"] == "recalled"
+        if recalled != bool(unseen & set(row["source"].split(";"))):
+            expected = "recalled exactly where the source was not opened"
+            yield CatalogError(file.file, line, "how", row["how"], expected, "correct how, or cite what was read")
+
+
+@lru_cache(maxsize=128)
+def frame(name: str, directory: Path) -> pd.DataFrame:
+    """A table in SI; raises its first error."""
+    import pandas as pd
+
+    values, errors = contents(name, directory)
+    for error in errors:
+        raise error
+    return pd.DataFrame(values)
+
+
+def table(name: str, directory: Path | None = None) -> pd.DataFrame:
+    """One table of the catalogue, checked by its schema and in SI.
+
+    Parameters
+    ----------
+    name : str
+        For example ``"accelerators"``; `table_names` lists them.
+    directory : Path, optional
+        Another data directory (its `schema` folder included); tests use it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Numbers are floats with NaN where the table is blank, everything else is text, blank where the table is.
+        It is a copy: changing it changes nothing else.
+
+    Raises
+    ------
+    CatalogError
+        At the first cell that breaks the schema: file, row, column, value and what was expected.
+    KeyError
+        If there is no such table.
+    """
+    return frame(name, directory or data_directory()).copy()

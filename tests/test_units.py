@@ -1,0 +1,126 @@
+"""Units at the border: parsing, refusal of what cannot be read, and the round trip through `human`."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cookbook.units import human, parse, scale, si, si_unit
+
+UNITS = ["FLOP/s", "B", "B/s", "W", "s", "Hz", "USD", "J", "FLOP", "FLOP/B", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("312 TFLOP/s", 3.12e14),
+        ("33.45 TFLOP/s", 33.45e12),
+        ("16 TOP/s", 1.6e13),
+        ("80 GB", 8e10),
+        ("64 GiB", 64 * 2**30),
+        ("3.35 TB/s", 3.35e12),
+        ("400 Gb/s", 5e10),
+        ("400 Gbit/s", 5e10),
+        ("300 W", 300.0),
+        ("5 us", 5e-6),
+        ("5 µs", 5e-6),
+        ("8 h", 28800.0),
+        ("1,234.5 GB", 1.2345e12),
+        ("14 M", 14e6),
+        ("14 million images", 14e6),
+        ("1.2 M USD", 1.2e6),
+        ("1 kWh", 3.6e6),
+        ("0.12 USD/kWh", 0.12 / 3.6e6),
+        ("1 GMAC", 2e9),
+        ("90 %", 0.9),
+        (".5 TB", 5e11),
+        ("4TB/s", 4e12),
+        ("1e3 GB", 1e12),
+    ],
+)
+def test_si_reads_quantities(text, expected):
+    assert si(text) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize("value", [3, 2.5, True])
+def test_numbers_pass_through(value):
+    assert si(value) is value
+
+
+@pytest.mark.parametrize("text", ["", "  ", "fast", "GB", "1.2.3 GB", "4 gb/s", "4 GB//s", "4 GB/", "4 qB", "1 TFLOPs"])
+def test_unreadable_text_says_what_is_accepted(text):
+    with pytest.raises(ValueError, match="accepted: a number, or a number and a unit such as 312 TFLOP/s"):
+        si(text)
+
+
+def test_flops_with_a_small_s_is_refused_because_it_is_read_both_ways():
+    with pytest.raises(ValueError, match="FLOP for a count, FLOP/s for a rate"):
+        si("4 TFLOPs")
+
+
+@pytest.mark.parametrize(("text", "unit"), [("4 TFLOP/s", "B/s"), ("4 TB", "B/s"), ("4 TB/s", "B"), ("300 W", "J")])
+def test_the_wrong_dimension_is_refused(text, unit):
+    with pytest.raises(ValueError, match=f"wrong unit: expected one like {unit}"):
+        si(text, unit)
+
+
+def test_text_without_a_unit_is_in_si():
+    assert si("4e12", "B/s") == 4e12
+
+
+@given(st.sampled_from(UNITS), st.floats(min_value=1e-3, max_value=1e20))
+def test_human_and_back_keeps_three_digits(unit, value):
+    assert si(human(value, unit)) == pytest.approx(value, rel=0.0051)
+
+
+@given(st.sampled_from(UNITS), st.floats(min_value=1e-3, max_value=1e20))
+def test_human_is_short_and_says_at_most_three_significant_digits(unit, value):
+    number = human(value, unit).split(" ")[0].replace(",", "")
+    assert len(number.replace(".", "").strip("0")) <= 3
+
+
+@given(st.floats(min_value=1e-9, max_value=1e12), st.floats(min_value=1e-9, max_value=1e12))
+def test_human_keeps_the_order(one, other):
+    low, high = sorted((one, other))
+    assert si(human(low, "s")) <= si(human(high, "s")) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (3.12e14, "FLOP/s", "312 TFLOP/s"),
+        (999.6, "B/s", "1 kB/s"),
+        (59.99, "s", "1 min"),
+        (8280, "s", "2.3 h"),
+        (0.045, "s", "45 ms"),
+        (5e-6, "s", "5 us"),
+        (33600, "USD", "33,600 USD"),
+        (25557032, "", "25.6 M"),
+        (0, "B", "0 B"),
+        (-5e9, "B/s", "-5 GB/s"),
+        (math.nan, "B", "unknown"),
+        (math.inf, "s", "unlimited"),
+    ],
+)
+def test_human_examples(value, unit, shown):
+    assert human(value, unit) == shown
+
+
+def test_scale_and_si_unit_are_those_of_the_schemas():
+    assert [scale(unit) for unit in ("GB", "GB/s", "TFLOP/s", "TOP/s", "us", "MHz", "W", "")] == [
+        1e9,
+        1e9,
+        1e12,
+        1e12,
+        pytest.approx(1e-6),
+        1e6,
+        1.0,
+        1.0,
+    ]
+    assert [si_unit(unit) for unit in ("GB/s", "TFLOP/s", "us", "MiB", "h")] == ["B/s", "FLOP/s", "s", "B", "s"]
+
+
+def test_integer_and_floating_operations_have_one_dimension():
+    assert parse("TOP/s").dimension == parse("TFLOP/s").dimension == parse("TFLOPS").dimension
+    assert parse("TFLOP").dimension != parse("TFLOP/s").dimension
