@@ -1,0 +1,217 @@
+"""Object detectors: SSD, SSDlite, RetinaNet, Faster and Mask R-CNN on feature pyramids, YOLOv8."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .conv_blocks import conv_norm, variant_of
+from .convnets import vgg_features
+from .convnets_mobile import mobilenet_v3_features
+from .layers import Trace
+from .ops import Ops
+from .resnets import resnet_stage, resnet_stem
+from .shapes import Shape
+
+
+def _heads(t: Trace, maps: Sequence[Shape], anchors: Sequence[int], outputs: Sequence[int]) -> None:
+    """A 3x3 convolution for each map and each kind of output (classes, boxes)."""
+    for out in outputs:
+        for number, (x, boxes) in enumerate(zip(maps, anchors, strict=True)):
+            t.conv(x, boxes * out, 3, padding=1, name=f"head{number + 1}")
+
+
+def _tower(t: Trace, maps: Sequence[Shape], depth: int, out: int, name: str, width: int = 256) -> None:
+    """`depth` 3x3 convolutions with ReLU and one to `out` channels; the maps share all weights."""
+    for layer in range(depth + 1):
+        last = layer == depth
+        for number, x in enumerate(maps):
+            y = x.with_channels(x.channels)
+            y = t.conv(y, out if last else width, 3, padding=1, name=f"{name}{layer}", shared=number > 0)
+            if not last:
+                t.act(y, "relu")
+        maps = maps if last else [x.with_channels(width) for x in maps]
+
+
+# ---- SSD -------------------------------------------------------------------------------------------------------
+_SSD_ANCHORS = (4, 6, 6, 6, 4, 4)
+
+
+def ssd300_vgg16(image: int = 300, classes: int = 91) -> Ops:
+    """SSD300 on VGG-16 (Liu et al., arXiv:1512.02325, Figure 2; torchvision's form)."""
+    t = Trace()
+    x = vgg_features(t, t.image(3, image, image), 16, stages=4, ceil=True)
+    maps = [t.norm(x, "rms", name="l2_norm")]
+    x = t.pool(x, 2, 2)
+    for number in (1, 2, 3):
+        x = t.act(t.conv(x, 512, 3, padding=1, name=f"conv5_{number}"), "relu")
+    x = t.act(t.conv(t.pool(x, 3, 1, 1), 1024, 3, padding=6, dilation=6, name="fc6"), "relu")
+    maps.append(t.act(t.conv(x, 1024, 1, name="fc7"), "relu"))
+    for inner, out, stride, padding in ((256, 512, 2, 1), (128, 256, 2, 1), (128, 256, 1, 0), (128, 256, 1, 0)):
+        y = t.act(t.conv(maps[-1], inner, 1, name="extra.reduce"), "relu")
+        maps.append(t.act(t.conv(y, out, 3, stride, padding, name="extra"), "relu"))
+    _heads(t, maps, _SSD_ANCHORS, (classes, 4))
+    return t.ops()
+
+
+# Channels of the six maps; the third stage keeps its resolution (NVIDIA's and MLPerf's form of SSD300).
+_SSD_RESNET = {34: (256, 512, 512, 256, 256, 256), 50: (1024, 512, 512, 256, 256, 256)}
+
+
+def ssd300_resnet(depth: int = 50, image: int = 300, classes: int = 81) -> Ops:
+    """SSD300 on the first three stages of ResNet-34 (MLPerf Training) or ResNet-50 (NVIDIA)."""
+    t = Trace()
+    x = resnet_stem(t, t.image(3, image, image))
+    for stage, stride in enumerate((1, 2, 1)):
+        x = resnet_stage(t, x, depth, stage, stride)
+    maps, norm = [x], depth == 50
+    steps = zip(variant_of(_SSD_RESNET, depth, "depth")[1:], (256, 256, 128, 128, 128), (2, 2, 2, 1, 1), strict=True)
+    for out, inner, stride in steps:
+        y = _conv_relu(t, maps[-1], inner, 1, norm=norm)
+        maps.append(_conv_relu(t, y, out, 3, stride, 1 if stride == 2 else 0, norm))
+    _heads(t, maps, _SSD_ANCHORS, (4, classes))
+    return t.ops()
+
+
+def _conv_relu(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1, padding: int = 0,
+               norm: bool = False) -> Shape:  # fmt: skip
+    if norm:
+        return conv_norm(t, x, out, kernel, stride, padding, name="extra")
+    return t.act(t.conv(x, out, kernel, stride, padding, name="extra"), "relu")
+
+
+def ssdlite320(image: int = 320, classes: int = 91) -> Ops:
+    """SSDlite320 on a reduced MobileNet v3 large (torchvision)."""
+    t = Trace()
+    tap, x = mobilenet_v3_features(t, t.image(3, image, image), "large", reduced=True, taps=(11,))
+    maps = [tap.with_channels(672), conv_norm(t, x, 480, 1, act="hardswish", name="head")]
+    for out in (512, 256, 256, 128):
+        y = conv_norm(t, maps[-1], out // 2, 1, act="relu6", name="extra.reduce")
+        y = conv_norm(t, y, out // 2, 3, 2, groups=out // 2, act="relu6", name="extra.depthwise")
+        maps.append(conv_norm(t, y, out, 1, act="relu6", name="extra.project"))
+    for outputs in (classes, 4):
+        for x in maps:
+            y = conv_norm(t, x, int(x.channels), 3, groups=int(x.channels), act="relu6", name="predict.depthwise")
+            t.conv(y, 6 * outputs, 1, name="predict")
+    return t.ops()
+
+
+# ---- feature pyramids (Lin et al., arXiv:1612.03144) -------------------------------------------------------------
+def _pyramid(t: Trace, image: Sequence[int], depth: int, groups: int, group_width: int, first: int) -> list[Shape]:
+    """ResNet stages from number `first` on, brought to 256 channels from the top down."""
+    x, stages = resnet_stem(t, t.image(3, *image)), []
+    for stage in range(4):
+        x = resnet_stage(t, x, depth, stage, 1 if stage == 0 else 2, groups=groups, group_width=group_width)
+        stages += [x] if stage >= first else []
+    levels: list[Shape] = []
+    for x in reversed(stages):
+        side = t.conv(x, 256, 1, name="lateral")
+        top = t.add(t.sample(levels[0], side.with_channels(256), "upsample"), side) if levels else side
+        levels.insert(0, top)
+    return [t.conv(x, 256, 3, padding=1, name="smooth") for x in levels]
+
+
+def _size(image: int | Sequence[int]) -> tuple[int, int]:
+    height, width = (image, image) if isinstance(image, int) else image
+    return int(height), int(width)
+
+
+def retinanet(depth: int = 50, groups: int = 1, group_width: int = 64, image: int | Sequence[int] = 800,
+              classes: int = 91) -> Ops:  # fmt: skip
+    """RetinaNet on a ResNet or ResNeXt pyramid P3 to P7 (Lin et al., arXiv:1708.02002)."""
+    t = Trace()
+    maps = _pyramid(t, _size(image), depth, groups, group_width, first=1)
+    maps.append(t.conv(maps[-1], 256, 3, 2, 1, name="p6"))
+    maps.append(t.conv(t.act(maps[-1], "relu"), 256, 3, 2, 1, name="p7"))
+    _tower(t, maps, 4, 9 * classes, "classes")
+    _tower(t, maps, 4, 9 * 4, "boxes")
+    return t.ops()
+
+
+def faster_rcnn(depth: int = 50, groups: int = 1, group_width: int = 64, image: int | Sequence[int] = 800,
+                classes: int = 91, proposals: int = 1000, masks: int = 0) -> Ops:  # fmt: skip
+    """Faster R-CNN on a pyramid (Ren et al., arXiv:1506.01497); with `masks` regions, Mask R-CNN (arXiv:1703.06870).
+
+    Parameters
+    ----------
+    proposals : int
+        Regions that the box head classifies for each image.
+    masks : int
+        Regions that the mask head draws for each image; 0 leaves the mask head out.
+    """
+    t = Trace()
+    levels = _pyramid(t, _size(image), depth, groups, group_width, first=0)
+    levels.append(t.pool(levels[-1], 1, 2, name="p6"))
+    for number, x in enumerate(levels):
+        y = t.act(t.conv(x, 256, 3, padding=1, name="rpn", shared=number > 0), "relu")
+        t.conv(y, 3 + 12, 1, name="rpn.out", shared=number > 0)
+    x = t.sample(levels[0], Shape(256 * 7 * 7, (proposals,)), "roi_align")
+    for number in (1, 2):
+        x = t.act(t.linear(x, 1024, name=f"box.fc{number}"), "relu")
+    t.linear(x, classes, name="box.classes")
+    t.linear(x, 4 * classes, name="box.boxes")
+    if masks:
+        _mask_head(t, levels[0], masks, classes)
+    return t.ops()
+
+
+def _mask_head(t: Trace, level: Shape, masks: int, classes: int) -> None:
+    x = t.sample(level, Shape(256, (masks * 14, 14)), "mask.roi_align")
+    for number in range(1, 5):
+        x = t.act(t.conv(x, 256, 3, padding=1, name=f"mask.conv{number}"), "relu")
+    x = t.act(t.conv(x, 256, 2, 2, transposed=True, name="mask.up"), "relu")
+    t.conv(x, classes, 1, name="mask.out")
+
+
+# ---- YOLOv8 (Jocher et al., ultralytics 8, yolov8.yaml): depth, width, widest stage --------------------------------
+_YOLOV8 = {"n": (1 / 3, 0.25, 1024), "s": (1 / 3, 0.5, 1024), "m": (2 / 3, 0.75, 768), "l": (1.0, 1.0, 512),
+           "x": (1.0, 1.25, 512)}  # fmt: skip
+
+
+def yolov8(size: str = "n", image: int = 640, classes: int = 80) -> Ops:
+    """YOLOv8 n, s, m, l or x: cross-stage blocks, path-aggregation neck, separate heads."""
+    depth, width, widest = variant_of(_YOLOV8, size, "size")
+    t = Trace()
+    wide = {c: math.ceil(min(c, widest) * width / 8) * 8 for c in (64, 128, 256, 512, 1024)}
+    x, maps = _yolo_conv(t, t.image(3, image, image), wide[64], 3, 2), []
+    for channels, times in ((128, 3), (256, 6), (512, 6), (1024, 3)):
+        x = _cross_stage(t, _yolo_conv(t, x, wide[channels], 3, 2), wide[channels], max(1, round(times * depth)), True)
+        maps.append(x)
+    p3, p4, p5 = maps[1], maps[2], _fast_pyramid_pool(t, maps[3])
+    times = max(1, round(3 * depth))
+    n4 = _cross_stage(t, t.concat([t.resize(p5, 2), p4]), wide[512], times, False)
+    n3 = _cross_stage(t, t.concat([t.resize(n4, 2), p3]), wide[256], times, False)
+    n4 = _cross_stage(t, t.concat([_yolo_conv(t, n3, wide[256], 3, 2), n4]), wide[512], times, False)
+    n5 = _cross_stage(t, t.concat([_yolo_conv(t, n4, wide[512], 3, 2), p5]), wide[1024], times, False)
+    _yolo_heads(t, (n3, n4, n5), max(16, int(n3.channels) // 4, 64), max(int(n3.channels), min(classes, 100)), classes)
+    return t.ops()
+
+
+def _yolo_conv(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1) -> Shape:
+    return conv_norm(t, x, out, kernel, stride, act="silu")
+
+
+def _cross_stage(t: Trace, x: Shape, out: int, times: int, residual: bool) -> Shape:
+    half = out // 2
+    both = _yolo_conv(t, x, out, 1)
+    parts = [both.with_channels(half), both.with_channels(half)]
+    for _ in range(times):
+        with t.block(f"stage{out}"):
+            y = _yolo_conv(t, _yolo_conv(t, parts[-1], half, 3), half, 3)
+            parts.append(t.add(parts[-1], y) if residual else y)
+    return _yolo_conv(t, t.concat(parts), out, 1)
+
+
+def _fast_pyramid_pool(t: Trace, x: Shape) -> Shape:
+    parts = [_yolo_conv(t, x, int(x.channels) // 2, 1)]
+    for _ in range(3):
+        parts.append(t.pool(parts[-1], 5, 1, 2))
+    return _yolo_conv(t, t.concat(parts), int(x.channels), 1)
+
+
+def _yolo_heads(t: Trace, maps: Sequence[Shape], box: int, label: int, classes: int) -> None:
+    for x in maps:
+        for inner, out in ((box, 4 * 16), (label, classes)):
+            y = _yolo_conv(t, _yolo_conv(t, x, inner, 3), inner, 3)
+            y = t.conv(y, out, 1, name="head")
+            _ = t.act(y, "sigmoid") if out == classes else t.softmax(y, "distances")

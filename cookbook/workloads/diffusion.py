@@ -1,0 +1,253 @@
+"""Diffusion networks: U-Nets (DDPM, Stable Diffusion) and transformers (DiT, Stable Diffusion 3, FLUX.1).
+
+One call of the denoising network, as a training step computes it. The autoencoder and the text encoders that turn
+images and prompts into its inputs are frozen and are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from . import blocks
+from .layers import Trace
+from .ops import Ops
+from .shapes import Shape
+
+Attention = Callable[[Shape, str], Shape]
+
+
+def _embed_scalar(t: Trace, inputs: int, width: int, name: str) -> Shape:
+    """Two linear layers on a vector: embedding of the time step, of the guidance or of a pooled prompt."""
+    x = t.act(t.linear(t.vector(inputs), width, name=f"{name}.0"), "silu", f"{name}.silu")
+    return t.linear(x, width, name=f"{name}.2")
+
+
+def _modulation(t: Trace, condition: Shape, width: int, parts: int, name: str) -> Shape:
+    """Shifts, scales and gates out of the condition; returns one of them."""
+    t.linear(t.act(condition, "silu", f"{name}.silu"), parts * width, name=name)
+    return t.vector(width)
+
+
+def _modulated_norm(t: Trace, x: Shape, factor: Shape, name: str) -> Shape:
+    return t.multiply(t.norm(x, "layer", affine=False, name=name), factor, name=f"{name}.modulate")
+
+
+# ---- DiT ------------------------------------------------------------------------------------------------------
+
+
+def dit(depth: int = 28, width: int = 1152, heads: int = 16, patch: int = 2, image: int = 256,
+        classes: int = 1000) -> Ops:  # fmt: skip
+    """DiT (Peebles & Xie, arXiv:2212.09748) on the 8x smaller latent of an image, adaLN-Zero blocks, learned sigma."""
+    t = Trace()
+    side = image // 8
+    x = t.conv(t.image(4, side, side), width, patch, patch, name="patches")
+    x = t.reshape(x, width, (side // patch) ** 2)
+    condition = _embed_scalar(t, 256, width, "time")
+    t.embedding(1, classes + 1, width, name="label")
+    with t.block("blocks", repeat=depth):
+        factor = _modulation(t, condition, width, 6, "adaln")
+        y = blocks.self_attention(t, _modulated_norm(t, x, factor, "norm1"), heads)
+        x = t.add(x, t.multiply(y, factor, name="gate1"), name="residual1")
+        y = blocks.mlp(t, _modulated_norm(t, x, factor, "norm2"), 4 * width)
+        x = t.add(x, t.multiply(y, factor, name="gate2"), name="residual2")
+    x = _modulated_norm(t, x, _modulation(t, condition, width, 2, "final.adaln"), "final.norm")
+    t.linear(x, patch * patch * 8, name="final.linear")
+    return t.ops()
+
+
+# ---- U-Nets ---------------------------------------------------------------------------------------------------
+
+
+def _res_block(t: Trace, x: Shape, channels: int, time: Shape, name: str) -> Shape:
+    y = t.act(t.norm(x, "group", name=f"{name}.norm1"), "silu")
+    y = t.conv(y, channels, 3, padding=1, name=f"{name}.conv1")
+    shift = t.linear(t.act(time, "silu", f"{name}.time.silu"), channels, name=f"{name}.time")
+    y = t.add(y, shift, name=f"{name}.add_time")
+    y = t.act(t.norm(y, "group", name=f"{name}.norm2"), "silu")
+    y = t.conv(y, channels, 3, padding=1, name=f"{name}.conv2")
+    if x.channels != channels:
+        x = t.conv(x, channels, 1, name=f"{name}.skip")
+    return t.add(x, y, name=f"{name}.residual")
+
+
+def _text_transformer(t: Trace, x: Shape, heads: int, depth: int, context: Shape, linear: bool, name: str) -> Shape:
+    """Blocks of self-attention, cross-attention on the prompt and a gated MLP, over all pixels."""
+    height, width = x.space
+    channels = int(x.channels)
+    y = t.norm(x, "group", name=f"{name}.norm")
+    y = t.linear(y, channels, name=f"{name}.in") if linear else t.conv(y, channels, 1, name=f"{name}.in")
+    y = t.reshape(y, channels, height * width)  # type: ignore[operator]
+    with t.block(name, repeat=depth):
+        for kind, memory in (("self", None), ("cross", context)):
+            z = blocks.self_attention(t, t.norm(y, "layer", name=f"norm_{kind}"), heads, bias=True, qkv_bias=False,
+                                      memory=memory, name=kind)  # fmt: skip
+            y = t.add(y, z, name=f"residual_{kind}")
+        z = blocks.mlp(t, t.norm(y, "layer", name="norm_mlp"), 4 * channels, gated=True)
+        y = t.add(y, z, name="residual_mlp")
+    y = t.reshape(y, channels, height, width)
+    y = t.linear(y, channels, name=f"{name}.out") if linear else t.conv(y, channels, 1, name=f"{name}.out")
+    return t.add(x, y, name=f"{name}.residual")
+
+
+def _pixel_attention(t: Trace, x: Shape, heads: int, name: str) -> Shape:
+    """Self-attention over all pixels (DDPM)."""
+    height, width = x.space
+    y = t.reshape(t.norm(x, "group", name=f"{name}.norm"), x.channels, height * width)  # type: ignore[operator]
+    y = blocks.self_attention(t, y, heads, flash=False, name=name)
+    return t.add(x, t.reshape(y, x.channels, height, width), name=f"{name}.residual")
+
+
+def _unet(t: Trace, x: Shape, out: int, channels: int, multipliers: Sequence[int], res_blocks: int, time: Shape,
+          attend: dict[int, Attention], middle: Attention) -> None:  # fmt: skip
+    """U-Net of residual blocks; `attend` maps a level to the attention that follows its residual blocks."""
+    def step(x: Shape, width: int, attention: Attention | None, name: str) -> Shape:
+        x = _res_block(t, x, width, time, f"{name}.res")
+        return attention(x, f"{name}.attention") if attention else x
+
+    x = t.conv(x, channels, 3, padding=1, name="in")
+    skips = [x]
+    last = len(multipliers) - 1
+    for level, multiplier in enumerate(multipliers):
+        for i in range(res_blocks):
+            x = step(x, channels * multiplier, attend.get(level), f"down{level}.{i}")
+            skips.append(x)
+        if level < last:
+            x = t.conv(x, int(x.channels), 3, 2, 1, name=f"down{level}.sample")
+            skips.append(x)
+    x = _res_block(t, step(x, int(x.channels), middle, "middle.0"), int(x.channels), time, "middle.1")
+    for level, multiplier in reversed(list(enumerate(multipliers))):
+        for i in range(res_blocks + 1):
+            x = step(t.concat([x, skips.pop()]), channels * multiplier, attend.get(level), f"up{level}.{i}")
+        if level:
+            x = t.conv(t.resize(x, 2), int(x.channels), 3, padding=1, name=f"up{level}.sample")
+    t.conv(t.act(t.norm(x, "group", name="out.norm"), "silu"), out, 3, padding=1, name="out")
+
+
+def ddpm_unet(image: int = 32, channels: int = 128, multipliers: Sequence[int] = (1, 2, 2, 2), attend_at: int = 16,
+              res_blocks: int = 2) -> Ops:  # fmt: skip
+    """U-Net of DDPM (Ho, Jain & Abbeel, arXiv:2006.11239, appendix B): one head of attention at 16 x 16 pixels."""
+    t = Trace()
+    time = _embed_scalar(t, channels, 4 * channels, "time")
+
+    def attention(x: Shape, name: str) -> Shape:
+        return _pixel_attention(t, x, 1, name)
+
+    levels = [level for level in range(len(multipliers)) if image // 2**level == attend_at]
+    attend: dict[int, Attention] = dict.fromkeys(levels, attention)
+    _unet(t, t.image(3, image, image), 3, channels, multipliers, res_blocks, time, attend, attention)
+    return t.ops()
+
+
+def stable_diffusion_unet(image: int = 512, channels: int = 320, multipliers: Sequence[int] = (1, 2, 4, 4),
+                          depths: Sequence[int] = (1, 1, 1, 0), middle_depth: int = 1, context: int = 768,
+                          heads: int | None = 8, linear: bool = False, pooled: int = 0,
+                          tokens: int = 77) -> Ops:  # fmt: skip
+    """Denoising U-Net of Stable Diffusion (Rombach et al., arXiv:2112.10752; SDXL, Podell et al., arXiv:2307.01952).
+
+    Parameters
+    ----------
+    image : int
+        Pixels a side; the U-Net works on an 8x smaller latent with 4 channels.
+    channels, multipliers : int
+        Width of the first level; factors of all levels.
+    depths, middle_depth : int
+        Transformer blocks after each residual block of a level (0: none), and in the middle.
+    context, tokens : int
+        Width and number of the prompt's token embeddings.
+    heads : int or None
+        Attention heads; None for heads of 64 features.
+    linear : bool
+        Whether linear layers (not 1 x 1 convolutions) lead in and out of the transformers.
+    pooled : int
+        Width of the vector of pooled prompt and image sizes (SDXL), else 0.
+    """
+    t = Trace()
+    time = _embed_scalar(t, channels, 4 * channels, "time")
+    if pooled:
+        time = t.add(time, _embed_scalar(t, pooled, 4 * channels, "label"), name="add_label")
+    prompt = t.tokens(tokens, context)
+
+    def attention(depth: int) -> Attention:
+        def attend(x: Shape, name: str) -> Shape:
+            return _text_transformer(t, x, heads or int(x.channels // 64), depth, prompt, linear, name)
+
+        return attend
+
+    attend = {level: attention(depth) for level, depth in enumerate(depths) if depth}
+    latent = t.image(4, image // 8, image // 8)
+    _unet(t, latent, 4, channels, multipliers, 2, time, attend, attention(middle_depth))
+    return t.ops()
+
+
+# ---- two-stream transformers ----------------------------------------------------------------------------------
+
+
+def _stream_in(t: Trace, x: Shape, factor: Shape, inner: int, name: str) -> None:
+    y = _modulated_norm(t, x, factor, f"{name}.norm1")
+    for part in ("q", "k", "v"):
+        t.linear(y, inner, name=f"{name}.{part}")
+
+
+def _stream_out(t: Trace, x: Shape, y: Shape, factor: Shape, name: str) -> Shape:
+    width = int(x.channels)
+    y = t.multiply(t.linear(y, width, name=f"{name}.out"), factor, name=f"{name}.gate1")
+    x = t.add(x, y, name=f"{name}.residual1")
+    z = blocks.mlp(t, _modulated_norm(t, x, factor, f"{name}.norm2"), 4 * width, name=f"{name}.mlp")
+    return t.add(x, t.multiply(z, factor, name=f"{name}.gate2"), name=f"{name}.residual2")
+
+
+def _double_block(t: Trace, image: Shape, text: Shape, condition: Shape, heads: int, qk_norm: int,
+                  text_ends: bool = False) -> tuple[Shape, Shape]:  # fmt: skip
+    """Image and text with weights of their own, attending to both together; `text_ends`: no output for the text."""
+    width = int(image.channels)
+    factor = _modulation(t, condition, width, 6, "image.adaln")
+    text_factor = _modulation(t, condition, width, 2 if text_ends else 6, "text.adaln")
+    _stream_in(t, image, factor, width, "image")
+    _stream_in(t, text, text_factor, width, "text")
+    if qk_norm:
+        t.parameter(2 * 2 * qk_norm, "qk_norm")
+    t.attention(t.tokens(image.space[0] + text.space[0], width), heads)  # type: ignore[operator]
+    image = _stream_out(t, image, image.with_channels(width), factor, "image")
+    return image, text if text_ends else _stream_out(t, text, text.with_channels(width), text_factor, "text")
+
+
+def sd3(depth: int = 24, image: int = 1024, tokens: int = 333, context: int = 4096, pooled: int = 2048) -> Ops:
+    """MM-DiT of Stable Diffusion 3 (Esser et al., arXiv:2403.03206): 64 * depth features, depth heads."""
+    t = Trace()
+    width, side = 64 * depth, image // 16
+    x = t.reshape(t.conv(t.image(16, image // 8, image // 8), width, 2, 2, name="patches"), width, side * side)
+    text = t.linear(t.tokens(tokens, context), width, name="text.in")
+    condition = t.add(_embed_scalar(t, 256, width, "time"), _embed_scalar(t, pooled, width, "pooled"), name="condition")
+    with t.block("blocks", repeat=depth - 1):
+        x, text = _double_block(t, x, text, condition, depth, 0)
+    with t.block("last"):
+        x, _ = _double_block(t, x, text, condition, depth, 0, text_ends=True)
+    x = _modulated_norm(t, x, _modulation(t, condition, width, 2, "final.adaln"), "final.norm")
+    t.linear(x, 64, name="final.linear")
+    return t.ops()
+
+
+def flux(double: int = 19, single: int = 38, width: int = 3072, heads: int = 24, image: int = 1024, tokens: int = 512,
+         guidance: bool = True) -> Ops:  # fmt: skip
+    """FLUX.1 (Black Forest Labs): blocks with two streams, then blocks with attention and MLP side by side."""
+    t = Trace()
+    pixels = (image // 16) ** 2
+    x = t.linear(t.tokens(pixels, 64), width, name="image.in")
+    text = t.linear(t.tokens(tokens, 4096), width, name="text.in")
+    inputs = [("time", 256), ("pooled", 768)] + [("guidance", 256)] * guidance
+    condition = t.add(*(_embed_scalar(t, n, width, name) for name, n in inputs), name="condition")
+    with t.block("double", repeat=double):
+        x, text = _double_block(t, x, text, condition, heads, width // heads)
+    x = t.tokens(pixels + tokens, width)
+    with t.block("single", repeat=single):
+        factor = _modulation(t, condition, width, 3, "adaln")
+        y = _modulated_norm(t, x, factor, "norm")
+        qkv_up = t.linear(y, 7 * width, name="qkv_and_up")
+        t.parameter(2 * width // heads, "qk_norm")
+        z = t.attention(qkv_up.with_channels(width), heads)
+        up = t.act(qkv_up.with_channels(4 * width), "gelu")
+        y = t.linear(t.concat([z, up]), width, name="out_and_down")
+        x = t.add(x, t.multiply(y, factor, name="gate"), name="residual")
+    x = _modulated_norm(t, x.with_channels(width), _modulation(t, condition, width, 2, "final.adaln"), "final.norm")
+    t.linear(x, 64, name="final.linear")
+    return t.ops()

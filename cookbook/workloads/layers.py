@@ -1,0 +1,390 @@
+"""Layer arithmetic: `Trace` writes a network down layer by layer and counts what each layer computes.
+
+Shapes are values, so branches need nothing special:
+
+>>> t = Trace()
+>>> x = t.image(3, 32, 32)
+>>> x = t.act(t.norm(t.conv(x, 16, 3, padding=1, bias=False), "batch"), "relu")
+>>> y = t.conv(x, 16, 3, padding=1)
+>>> x = t.linear(t.flatten(t.global_pool(t.add(x, y))), 10)
+>>> t.ops().parameter_count
+2954.0
+
+Counting rules: 1 MAC = 2 FLOP; parameters as frameworks count trainable ones (batch norm 2 a channel); an activation
+is kept for the backward pass once, however many layers need it (reference-counted autograd); elementwise work is kept
+apart from matrix work (`Ops.vector_flop`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .ops import Ops, attended_pairs, from_rows
+from .shapes import S, Shape, Size, per_axis, upsampled, window_output
+
+__all__ = ["S", "Shape", "Trace"]
+
+# FLOP per element of one application, by definition of the operation (not measured figures).
+NORM_FLOP = {"batch": 4, "layer": 7, "rms": 4, "group": 7, "instance": 7, "lrn": 13}
+ACT_FLOP = {
+    "relu": 1, "relu6": 2, "leaky": 2, "hardswish": 5, "hardsigmoid": 3, "sigmoid": 4, "tanh": 6, "silu": 5, "swish": 5,
+    "gelu": 8, "mish": 10, "softplus": 4, "relu2": 2, "prelu": 2, "elu": 4, "maxout": 1,
+}  # fmt: skip
+KEEPS_OUTPUT = ("relu", "sigmoid", "tanh")
+GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+# Vectors of the hidden size kept at each step besides input and output: gates, and the cell state of an LSTM.
+KEPT_AT_A_STEP = {"rnn": 0, "gru": 4, "lstm": 5}
+NORM_STATISTICS_BYTES = {"layer": 8, "rms": 4}  # float32 mean and deviation (or deviation alone) of each position
+
+
+def _batched(amount: np.ndarray) -> np.ndarray:
+    return np.array([np.zeros(3), amount])
+
+
+def _not_batched(amount: np.ndarray) -> np.ndarray:
+    return np.array([amount, np.zeros(3)])
+
+
+def _constant(value: float) -> np.ndarray:
+    return _not_batched(np.array([value, 0.0, 0.0]))
+
+
+class Trace:
+    """Writes a network down: each method adds an operation and returns the shape of its output."""
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, Any]] = []
+        self._kept: set[int] = set()
+        self._block, self._times = "", 1.0
+
+    def ops(self) -> Ops:
+        """The finished table."""
+        return from_rows(self._rows)
+
+    # ---- inputs -----------------------------------------------------------------------------------------------
+    def image(self, channels: int, *space: int) -> Shape:
+        """An image, video clip or volume: channels, then positions along each axis."""
+        return Shape(channels, space)
+
+    def tokens(self, length: Size, features: float) -> Shape:
+        """A sequence of feature vectors; `length` may be the symbol `S`."""
+        return Shape(features, (length,))
+
+    def vector(self, features: float) -> Shape:
+        """One feature vector a sample."""
+        return Shape(features)
+
+    @contextmanager
+    def block(self, name: str, repeat: float = 1) -> Iterator[None]:
+        """Operations inside belong to block `name` and occur `repeat` times (identical blocks, own parameters).
+
+        Recomputation of activations works on blocks. Blocks may nest: names join with "/", repeats multiply.
+        """
+        outer = self._block, self._times, self._kept
+        self._block = f"{self._block}/{name}" if self._block else name
+        self._times, self._kept = self._times * repeat, set(self._kept)
+        try:
+            yield
+        finally:
+            kept = self._kept
+            self._block, self._times, self._kept = outer
+            self._kept |= kept
+
+    # ---- matrix-like work -------------------------------------------------------------------------------------
+    def conv(self, x: Shape, out: int, kernel: Any, stride: Any = 1, padding: Any = 0, groups: int = 1,
+             dilation: Any = 1, bias: bool = True, transposed: bool = False, name: str = "conv",
+             shared: bool = False) -> Shape:  # fmt: skip
+        """Convolution over 1, 2 or 3 axes: grouped, depthwise (groups = channels), dilated or transposed.
+
+        `padding` is a number (both sides), "same" (ceil(size / stride) positions) or "valid"; `shared` weights add no
+        parameters.
+        """
+        axes = len(x.space)
+        if axes not in (1, 2, 3):
+            raise ValueError(f"conv {name!r}: input has {axes} axes; it must have 1, 2 or 3")
+        if x.channels % groups or out % groups:
+            raise ValueError(f"conv {name!r}: groups = {groups} must divide {x.channels:g} inputs, {out} outputs")
+        kernels, strides = per_axis(kernel, axes, "kernel"), per_axis(stride, axes, "stride")
+        pads, dilations = per_axis(padding, axes, "padding"), per_axis(dilation, axes, "dilation")
+        if transposed:
+            space = tuple(upsampled(*a) for a in zip(x.space, kernels, strides, pads, strict=True))
+        else:
+            space = tuple(window_output(*a) for a in zip(x.space, kernels, strides, pads, dilations, strict=True))
+        y = Shape(out, space)
+        taps = math.prod(kernels)
+        weights = taps * x.channels * out / groups
+        inner = x.channels / groups * taps
+        self._matmul(x, y, f"conv{axes}d", name, rows=(x if transposed else y).positions, n=out / groups, k=inner,
+                     weights=weights, bias=out * bias, groups=groups, shared=shared)  # fmt: skip
+        return y
+
+    def linear(self, x: Shape, out: int, bias: bool = True, name: str = "linear", shared: bool = False) -> Shape:
+        """Fully connected layer at every position; `shared` weights (tied embeddings) add no parameters."""
+        y = x.with_channels(out)
+        self._matmul(x, y, "linear", name, rows=x.positions, n=out, k=x.channels, weights=x.channels * out,
+                     bias=out * bias, shared=shared)  # fmt: skip
+        return y
+
+    def expert_linear(self, x: Shape, out: int, experts: int, top_k: int, name: str = "experts", bias: bool = False,
+                      keep: bool = True) -> Shape:  # fmt: skip
+        """Mixture of experts: each position passes through `top_k` of `experts` weight matrices.
+
+        The output has the features of all chosen experts side by side (top_k * out). Weights read are those of all
+        experts, an upper limit that small batches do not reach. `keep` = False where another matrix has kept the same
+        copies of the input.
+        """
+        rows, inner = x.positions * top_k, x.channels
+        y, weights = x.with_channels(top_k * out), inner * out + out * bias
+        self._row("linear", name, macs=_batched(rows * inner * out), reads=_batched(rows * inner),
+                  writes=_batched(y.elements), saved=_batched(rows * inner * keep), m=_batched(rows / experts),
+                  n=_constant(out), k=_constant(inner), groups=experts, weights=experts * weights,
+                  parameters=experts * weights, active_parameters=top_k * weights)  # fmt: skip
+        return y
+
+    def matmul(self, x: Shape, y: Shape, out: Shape, macs: np.ndarray, name: str = "matmul") -> Shape:
+        """Product of two activations (no weights); `macs` per sample as coefficients of (1, s, pairs)."""
+        self._row("matmul", name, macs=_batched(np.asarray(macs, float)), reads=_batched(x.elements + y.elements),
+                  writes=_batched(out.elements), saved=self._keep(x, y))  # fmt: skip
+        return out
+
+    def attention(self, x: Shape, heads: int, kv_heads: int | None = None, head_dim: float | None = None,
+                  causal: bool = False, window: float | None = None, flash: bool = True, memory: Shape | None = None,
+                  v_dim: float | None = None, dropout: bool = False, name: str = "attention") -> Shape:  # fmt: skip
+        """Attention core of already projected queries, keys and values: scores, softmax, weighted values.
+
+        Parameters
+        ----------
+        x : Shape
+            Queries, heads * head_dim features at each position.
+        heads, kv_heads, head_dim, v_dim : int
+            Query heads; key and value heads (grouped-query: fewer; multi-query: 1); width of keys and of values.
+        causal, window : bool, float
+            Mask; sliding window in tokens.
+        flash : bool
+            Whether scores stay on chip; if not, they are written, read and kept for the backward pass.
+        memory : Shape
+            Keys' positions where they are not the queries' (cross-attention).
+        dropout : bool
+            Dropout of the attention weights; on chip it keeps no mask (the random numbers are drawn again).
+        """
+        kv_heads = kv_heads or heads
+        if heads % kv_heads:
+            raise ValueError(f"attention {name!r}: kv_heads = {kv_heads} must divide heads = {heads}")
+        d = head_dim or x.channels / heads
+        dv = v_dim or d
+        keys = memory or x
+        pairs = _pairs(x, keys, causal, window)
+        out = x.with_channels(heads * dv)
+        qkv = x.positions * heads * d + keys.positions * kv_heads * (d + dv)
+        scores = heads * pairs
+        softmax = scores * 5
+        # On chip, one float32 a query and head is kept (log of the softmax sum), else the weights (twice with dropout).
+        copies = 0 if flash else 1 + dropout
+        mask = x.positions * heads * 4 if flash else scores * dropout
+        self._kept.add(out.tensor)
+        self._row("attention", name, macs=_batched(scores * (d + dv)), vector_flop=_batched(softmax),
+                  reads=_batched(qkv + scores * (copies + (not flash))),
+                  writes=_batched(out.elements + scores * (copies + (not flash))),
+                  saved=_batched(qkv + out.elements + scores * copies), mask_bytes=_batched(mask),
+                  m=_not_batched(x.positions), n=_not_batched(keys.positions), k=_constant(d), groups=heads,
+                  causal=causal and memory is None, window=np.inf if window is None else window)  # fmt: skip
+        return out
+
+    def recurrent(self, x: Shape, hidden: int, cell: str = "lstm", layers: int = 1, bidirectional: bool = False,
+                  projection: int | None = None, biases: int = 2, name: str = "recurrent") -> Shape:  # fmt: skip
+        """RNN, GRU or LSTM over a sequence: one sequential step a position, in each layer.
+
+        `biases` is the number of bias vectors a gate has (cuDNN and PyTorch 2, TensorFlow 1, some none).
+        """
+        if cell not in GATES:
+            raise ValueError(f"recurrent {name!r}: cell = {cell!r}; take one of {', '.join(GATES)}")
+        directions = 2 if bidirectional else 1
+        for layer in range(layers):
+            state = projection or hidden
+            y = x.with_channels(state * directions)
+            gates = GATES[cell] * hidden
+            weights = directions * (gates * (x.channels + state) + (projection or 0) * hidden)
+            kept = y.positions * directions * hidden * (KEPT_AT_A_STEP[cell] + bool(projection))
+            self._row("recurrent", f"{name}.{layer}", macs=_batched(x.positions * weights),
+                      vector_flop=_batched(y.positions * directions * gates * 5),
+                      reads=_batched(x.elements + y.positions * directions * gates), writes=_batched(y.elements),
+                      saved=self._keep(x, y) + _batched(kept), m=_batched(np.array([1.0, 0, 0])),
+                      n=_constant(gates), k=_constant(x.channels + state), weights=weights,
+                      parameters=weights + directions * gates * biases, steps=_not_batched(x.positions))  # fmt: skip
+            x = y
+        return x
+
+    # ---- vector work ------------------------------------------------------------------------------------------
+    def embedding(self, length: Size | tuple, vocab: int, features: int, name: str = "embedding",
+                  shared: bool = False) -> Shape:  # fmt: skip
+        """Look-up of `length` rows of a vocab x features table for each sample."""
+        y = Shape(features, length if isinstance(length, tuple) else (length,))
+        self._row("embedding", name, reads=_batched(y.elements), writes=_batched(y.elements),
+                  mask_bytes=_batched(y.positions * 8), parameters=0 if shared else vocab * features)  # fmt: skip
+        return y
+
+    def parameter(self, number: float, name: str = "parameter") -> None:
+        """Stand-alone trainable parameters (class token, position table, layer scale)."""
+        self._row("elementwise", name, weights=number, parameters=number)
+
+    def norm(self, x: Shape, kind: str = "batch", affine: bool = True, bias: bool | None = None,
+             name: str = "norm") -> Shape:  # fmt: skip
+        """Normalisation: batch, layer, group, instance (2 parameters a channel), rms (1) or lrn (none)."""
+        _known(kind, NORM_FLOP, "norm", name)
+        biased = kind not in ("rms", "lrn") if bias is None else bias
+        parameters = x.channels * (1 + biased) * affine * (kind != "lrn")
+        mask = _batched(x.positions * NORM_STATISTICS_BYTES.get(kind, 0))
+        return self._vector(x, "norm", name, NORM_FLOP[kind], keep="input", parameters=parameters, mask_bytes=mask)
+
+    def act(self, x: Shape, kind: str = "relu", name: str = "", in_place: bool = True) -> Shape:
+        """Activation function; one that the backward pass can undo from its output keeps only that."""
+        _known(kind, ACT_FLOP, "activation", name)
+        keep = "output" if kind in KEEPS_OUTPUT and in_place else "input"
+        return self._vector(x, "activation", name or kind, ACT_FLOP[kind], keep=keep)
+
+    def softmax(self, x: Shape, name: str = "softmax") -> Shape:
+        """Softmax over the features of each position."""
+        return self._vector(x, "softmax", name, 5, keep="output")
+
+    def dropout(self, x: Shape, name: str = "dropout") -> Shape:
+        """Dropout: keeps a mask of one byte an element."""
+        y = x.with_channels(x.channels)
+        self._row("elementwise", name, vector_flop=_batched(x.elements), reads=_batched(x.elements),
+                  writes=_batched(y.elements), mask_bytes=_batched(x.elements))  # fmt: skip
+        return y
+
+    def add(self, *xs: Shape, name: str = "add") -> Shape:
+        """Elementwise sum."""
+        return self._combine(xs, name, keep=False)
+
+    def multiply(self, *xs: Shape, name: str = "multiply") -> Shape:
+        """Elementwise product (gates); both factors are kept for the backward pass."""
+        return self._combine(xs, name, keep=True)
+
+    def scale(self, x: Shape, name: str = "scale") -> Shape:
+        """Trainable factor for each channel."""
+        return self._vector(x, "elementwise", name, 1, keep="input", parameters=x.channels)
+
+    def concat(self, xs: Sequence[Shape], name: str = "concat") -> Shape:
+        """Concatenation along the channels."""
+        y = Shape(sum(x.channels for x in xs), xs[0].space)
+        self._row("elementwise", name, reads=_batched(y.elements), writes=_batched(y.elements))
+        return y
+
+    def pool(self, x: Shape, kernel: Any, stride: Any = None, padding: Any = 0, kind: str = "max", ceil: bool = False,
+             name: str = "pool") -> Shape:  # fmt: skip
+        """Max or average pooling; max keeps its input and 8-byte indices, the average nothing."""
+        axes = len(x.space)
+        kernels, strides = per_axis(kernel, axes, "kernel"), per_axis(stride or kernel, axes, "stride")
+        pads = per_axis(padding, axes, "padding")
+        axis = zip(x.space, kernels, strides, pads, strict=True)
+        space = tuple(window_output(*a, 1, ceil) for a in axis)
+        y = Shape(x.channels, space)
+        self._row("pool", name, vector_flop=_batched(y.elements * math.prod(kernels)), reads=_batched(x.elements),
+                  writes=_batched(y.elements), saved=self._keep(x) if kind == "max" else _constant(0.0),
+                  mask_bytes=_batched(y.elements * (8 if kind == "max" else 0)))  # fmt: skip
+        return y
+
+    def global_pool(self, x: Shape, name: str = "global_pool") -> Shape:
+        """Mean over all positions."""
+        y = Shape(x.channels)
+        self._row("pool", name, vector_flop=_batched(x.elements), reads=_batched(x.elements),
+                  writes=_batched(y.elements))  # fmt: skip
+        return y
+
+    def resize(self, x: Shape, factor: float, name: str = "resize") -> Shape:
+        """Nearest or bilinear up-sampling of every axis by `factor`."""
+        y = Shape(x.channels, tuple(s * factor for s in x.space))
+        self._row("elementwise", name, vector_flop=_batched(y.elements), reads=_batched(x.elements),
+                  writes=_batched(y.elements))  # fmt: skip
+        return y
+
+    def sample(self, x: Shape, y: Shape, name: str = "sample") -> Shape:
+        """Gather or interpolate `x` into another shape (regions of interest, patches)."""
+        self._row("elementwise", name, vector_flop=_batched(y.elements), reads=_batched(y.elements),
+                  writes=_batched(y.elements))  # fmt: skip
+        return y
+
+    def scan(self, x: Shape, state: int, name: str = "scan") -> Shape:
+        """Selective scan of a state-space model: per position and feature, one update of `state` numbers."""
+        y = x.with_channels(x.channels)
+        self._row("scan", name, vector_flop=_batched(x.elements * state * 9),
+                  reads=_batched(x.elements * 3 + x.positions * 2 * state), writes=_batched(y.elements),
+                  saved=_batched(x.elements * 3 + x.positions * 2 * state))  # fmt: skip
+        return y
+
+    def loss(self, x: Shape, name: str = "loss") -> Shape:
+        """Softmax cross-entropy over the features of each position."""
+        return self._vector(x, "loss", name, 6, keep="output")
+
+    def flatten(self, x: Shape) -> Shape:
+        """All positions and channels as one vector (no work)."""
+        if x.elements[1:].any():
+            raise ValueError("flatten: the sequence length is symbolic; give it as a number")
+        return Shape(float(x.elements[0]), (), x.tensor)
+
+    def reshape(self, x: Shape, channels: float, *space: Size) -> Shape:
+        """The same elements seen as another shape (no work)."""
+        y = Shape(channels, space, x.tensor)
+        if not np.allclose(x.elements, y.elements):
+            raise ValueError(f"reshape: {x} has not as many elements as {y}")
+        return y
+
+    # ---- bookkeeping ------------------------------------------------------------------------------------------
+    def _row(self, kind: str, name: str, **columns: Any) -> None:
+        columns.setdefault("active_parameters", columns.get("parameters", 0.0))
+        self._rows.append({"name": name, "kind": kind, "block": self._block, "count": self._times, **columns})
+
+    def _matmul(self, x: Shape, y: Shape, kind: str, name: str, rows: np.ndarray, n: float, k: float, weights: float,
+                bias: float, groups: float = 1, shared: bool = False) -> None:  # fmt: skip
+        self._row(kind, name, macs=_batched(rows * n * k * groups), vector_flop=_batched(y.elements * bool(bias)),
+                  reads=_batched(x.elements), writes=_batched(y.elements), saved=self._keep(x), m=_batched(rows),
+                  n=_constant(n), k=_constant(k), groups=groups, weights=weights + bias,
+                  parameters=0.0 if shared else weights + bias)  # fmt: skip
+
+    def _vector(self, x: Shape, kind: str, name: str, flop: float, keep: str, parameters: float = 0.0,
+                **columns: Any) -> Shape:  # fmt: skip
+        y = x.with_channels(x.channels)
+        self._row(kind, name, vector_flop=_batched(x.elements * flop), reads=_batched(x.elements),
+                  writes=_batched(y.elements), saved=self._keep(x if keep == "input" else y), weights=parameters,
+                  parameters=parameters, **columns)  # fmt: skip
+        return y
+
+    def _combine(self, xs: Sequence[Shape], name: str, keep: bool) -> Shape:
+        largest = max(xs, key=lambda x: x.elements.sum())
+        y = Shape(largest.channels, largest.space)
+        elements = sum((x.elements for x in xs), np.zeros(3))
+        self._row("elementwise", name, vector_flop=_batched(y.elements * (len(xs) - 1)), reads=_batched(elements),
+                  writes=_batched(y.elements), saved=self._keep(*xs) if keep else _constant(0.0))  # fmt: skip
+        return y
+
+    def _keep(self, *tensors: Shape) -> np.ndarray:
+        fresh = {x.tensor: x for x in tensors if x.tensor not in self._kept}
+        self._kept |= set(fresh)
+        return _batched(sum((x.elements for x in fresh.values()), np.zeros(3)))
+
+
+def _known(kind: str, table: dict[str, int], what: str, name: str) -> None:
+    if kind not in table:
+        raise ValueError(f"{what} {name!r}: kind = {kind!r}; take one of {', '.join(table)}")
+
+
+def _pairs(x: Shape, keys: Shape, causal: bool, window: float | None) -> np.ndarray:
+    """(query, key) pairs per sample as coefficients of (1, s, pairs)."""
+    q, kv = x.positions, keys.positions
+    if not q[1] or not kv[1]:
+        if causal and not q[1] and not kv[1]:
+            return np.array([float(attended_pairs(q[0], True, window or np.inf)), 0.0, 0.0])
+        limited = np.minimum(kv, window) if window and not kv[1] else kv
+        return np.array([q[0] * limited[0], q[1] * limited[0] + q[0] * limited[1], 0.0])
+    if q[0] or kv[0]:
+        raise ValueError("attention over a symbolic length plus a constant is not supported; use the length alone")
+    a, b = q[1], kv[1]
+    if not causal:
+        return np.array([0.0, 0.0, a * b])
+    return np.array([0.0, (a - a * a) / 2, a * a])

@@ -1,0 +1,156 @@
+"""Networks for sequences of text and sensor data: recurrent language models and translation, early transformers.
+
+In translation, source and target have the same number of tokens, the sequence length s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from . import blocks
+from .layers import S, Trace
+from .ops import Ops
+from .shapes import Shape
+
+
+def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes: int = 8192) -> Ops:
+    """Fully connected layers with ReLU: the acoustic model of hybrid speech recognisers (Dean et al., NIPS 2012)."""
+    t = Trace()
+    x = t.vector(inputs)
+    for layer in range(layers):
+        x = t.act(t.linear(x, hidden, name=f"linear{layer + 1}"), "relu")
+    t.loss(t.linear(x, classes, name="classifier"))
+    return t.ops()
+
+
+def lstm_language_model(vocab: int = 10000, width: int = 1500, layers: int = 2, biases: int = 1) -> Ops:
+    """LSTM language model with dropout (Zaremba, Sutskever & Vinyals, arXiv:1409.2329), by default the large one."""
+    t = Trace()
+    x = t.embedding(S, vocab, width)
+    for layer in range(layers):
+        x = t.recurrent(t.dropout(x), width, biases=biases, name=f"lstm{layer}")
+    t.loss(t.linear(t.dropout(x), vocab, name="softmax_linear"))
+    return t.ops()
+
+
+# ---- translation ----------------------------------------------------------------------------------------------
+
+
+def _additive_attention(t: Trace, queries: Shape, keys: Shape, units: int) -> Shape:
+    """Normalised Bahdanau attention: scores are a learned vector times tanh(query + key), for all pairs.
+
+    The fused kernel keeps no tanh of all pairs, so neither work nor memory is counted for it.
+    """
+    q = t.linear(queries, units, bias=False, name="attention.query")
+    k = t.linear(keys, units, bias=False, name="attention.key")
+    pairs = np.array([0.0, 0.0, queries.positions[1] * keys.positions[1]])
+    t.parameter(2 * units + 1, "attention.vector")
+    t.matmul(q, k, queries.with_channels(1), pairs * units, "attention.scores")
+    return t.matmul(queries, keys, queries.with_channels(keys.channels), pairs * keys.channels, "attention.context")
+
+
+def gnmt(vocab: int = 32320, width: int = 1024, layers: int = 4) -> Ops:
+    """GNMT v2 of MLPerf and NVIDIA: 4-layer LSTMs, the first of the encoder bidirectional, shared embeddings."""
+    t = Trace()
+    x = t.embedding(S, vocab, width, name="encoder.embedding")
+    x = t.recurrent(t.dropout(x), width, bidirectional=True, name="encoder.lstm0")
+    x = t.recurrent(t.dropout(x), width, name="encoder.lstm1")
+    for layer in range(2, layers):
+        x = t.add(x, t.recurrent(t.dropout(x), width, name=f"encoder.lstm{layer}"), name=f"encoder.residual{layer}")
+    memory = x
+    y = t.embedding(S, vocab, width, name="decoder.embedding", shared=True)
+    y = t.recurrent(t.dropout(y), width, name="decoder.lstm0")
+    context = _additive_attention(t, y, memory, width)
+    for layer in range(1, layers):
+        z = t.recurrent(t.dropout(t.concat([y, context])), width, name=f"decoder.lstm{layer}")
+        y = t.add(y, z, name=f"decoder.residual{layer}") if layer > 1 else z
+    t.loss(t.linear(y, vocab, name="classifier"))
+    return t.ops()
+
+
+def transformer(vocab: int = 33712, width: int = 512, hidden: int = 2048, heads: int = 8, layers: int = 6,
+                attention_bias: bool = False, final_norms: bool = False) -> Ops:  # fmt: skip
+    """Encoder and decoder of "Attention Is All You Need" (Vaswani et al., arXiv:1706.03762), one embedding for all.
+
+    `final_norms` closes both stacks with a norm, as networks with norms before each part do.
+    """
+    t = Trace()
+    x = t.embedding(S, vocab, width, name="encoder.embedding")
+    with t.block("encoder", repeat=layers):
+        x = _layer(t, x, heads, hidden, attention_bias, None)
+    x = t.norm(x, "layer", name="encoder.norm") if final_norms else x
+    y = t.embedding(S, vocab, width, name="decoder.embedding", shared=True)
+    with t.block("decoder", repeat=layers):
+        y = _layer(t, y, heads, hidden, attention_bias, x)
+    y = t.norm(y, "layer", name="decoder.norm") if final_norms else y
+    t.loss(t.linear(y, vocab, bias=False, name="classifier", shared=True))
+    return t.ops()
+
+
+def _layer(t: Trace, x: Shape, heads: int, hidden: int, bias: bool, memory: Shape | None) -> Shape:
+    """Layer with dropout after each part; the decoder's has cross-attention on `memory`."""
+    causal = memory is not None
+    for name, keys in (("self", None), ("cross", memory))[: 2 if causal else 1]:
+        y = blocks.self_attention(t, x, heads, bias=bias, causal=causal and keys is None, flash=False, memory=keys,
+                                  name=name)  # fmt: skip
+        x = t.norm(t.add(x, t.dropout(y), name=f"residual_{name}"), "layer", name=f"norm_{name}")
+    y = blocks.mlp(t, x, hidden, act="relu")
+    return t.norm(t.add(x, t.dropout(y), name="residual_mlp"), "layer", name="norm_mlp")
+
+
+# ---- Transformer-XL -------------------------------------------------------------------------------------------
+
+
+def transformer_xl(width: int = 512, heads: int = 8, head_dim: int = 64, hidden: int = 2048, layers: int = 16,
+                   tokens: int = 192, memory: int = 192, vocab: int = 267735,
+                   cutoffs: Sequence[int] = (19997, 39997, 199997), ratio: int = 1) -> Ops:  # fmt: skip
+    """Transformer-XL (Dai et al., arXiv:1901.02860) on WikiText-103, with adaptive embedding and softmax.
+
+    Left out of the work, for it depends on the words: the softmax over rare words. Left out because it is done once
+    a batch: the projection of relative positions.
+
+    Parameters
+    ----------
+    tokens, memory : int
+        Tokens predicted, and cached states of earlier tokens that they see besides.
+    cutoffs, ratio : int
+        Words after which the frequency clusters end; divisor of the embedding width from one cluster to the next.
+    """
+    t = Trace()
+    x = _adaptive_embedding(t, tokens, width, (0, *cutoffs, vocab), ratio)
+    inner, keys = heads * head_dim, tokens + memory
+    with t.block("layers", repeat=layers):
+        context = t.tokens(keys, width)
+        qkv = t.linear(context, 3 * inner, bias=False, name="qkv")
+        t.parameter(width * inner, "relative")
+        q = Shape(inner, (tokens,))
+        scores = np.array([heads * head_dim * tokens * keys, 0.0, 0.0])
+        t.matmul(q, qkv.with_channels(inner), t.tokens(tokens, heads * keys), scores, "relative_scores")
+        y = t.linear(t.attention(q, heads, flash=False, memory=context), width, bias=False, name="out")
+        x = t.norm(t.add(x, t.dropout(y), name="residual1"), "layer", name="norm1")
+        y = t.dropout(blocks.mlp(t, x, hidden, act="relu"))
+        x = t.norm(t.add(x, y, name="residual2"), "layer", name="norm2")
+    t.parameter(2 * inner, "position_biases")
+    _adaptive_softmax(t, x, vocab, cutoffs, ratio)
+    return t.ops()
+
+
+def _adaptive_embedding(t: Trace, tokens: int, width: int, ends: Sequence[int], ratio: int) -> Shape:
+    if ratio == 1:
+        return t.embedding(tokens, ends[-1], width)
+    for i, (start, end) in enumerate(pairwise(ends)):
+        t.embedding(tokens if i == 0 else 0, end - start, width // ratio**i, name=f"embedding{i}")
+        t.parameter(width * (width // ratio**i), f"embedding{i}.projection")
+    return t.tokens(tokens, width)
+
+
+def _adaptive_softmax(t: Trace, x: Shape, vocab: int, cutoffs: Sequence[int], ratio: int) -> None:
+    """Head of the adaptive softmax, its matrix tied to the embedding; biases and cluster vectors are its own."""
+    width, clusters = int(x.channels), len(cutoffs)
+    if ratio > 1:
+        x = t.linear(x, width, bias=False, name="softmax.projection")
+    t.parameter(clusters * (width + 1) + vocab, "softmax.biases")
+    t.loss(t.linear(x, cutoffs[0] + clusters, bias=False, name="softmax.head", shared=True))

@@ -1,0 +1,277 @@
+"""The model zoo: named networks from the table ``models``, and networks of the reader's own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog
+
+from . import blocks
+from .layers import Trace
+from .ops import Ops
+from .shapes import S, Shape
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Layers a reader's own table may name: methods of Trace, then functions of blocks.
+TRACE_LAYERS = ("conv", "linear", "norm", "act", "pool", "global_pool", "flatten", "dropout", "softmax", "scale",
+                "recurrent", "resize", "scan", "loss")  # fmt: skip
+COUNTS = ("out", "kernel", "stride", "heads", "hidden", "groups", "vocab", "features", "layers", "experts")
+BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """A network and the sample it works on.
+
+    Attributes
+    ----------
+    name, title : str
+        Key in the zoo ("custom" for the reader's own) and name in print.
+    ops : Ops
+        What one forward pass computes.
+    family, task, data_kind : str
+        Kind of network, of task and of data.
+    sample : str
+        What one sample is called ("image", "sequence", ...).
+    seq : float or None
+        Default sequence length [tokens], where the network has one.
+    how : str
+        "verified" (published parameters and MAC), "parameters only" or "unverified".
+    sources : tuple of str
+        Keys of the table ``sources``.
+    note : str
+        What differs from the published figures, and why.
+    """
+
+    name: str
+    title: str
+    ops: Ops
+    family: str = "custom"
+    task: str = ""
+    data_kind: str = ""
+    sample: str = "sample"
+    seq: float | None = None
+    how: str = "unverified"
+    sources: tuple[str, ...] = ()
+    note: str = ""
+
+    def __repr__(self) -> str:
+        at = "" if self.seq is None else f" at {self.seq:,.0f} tokens"
+        gmac = float(self.ops.total("macs", 1, self.seq)) / 1e9
+        size = f"{self.ops.parameter_count:,.0f} parameters"
+        return f"<{self.title}: {size}, {gmac:,.4g} GMAC for one {self.sample}{at}, {self.how}>"
+
+
+def model(name: str, **changes: Any) -> Workload:
+    """A network of the zoo by name or alias.
+
+    Parameters
+    ----------
+    name : str
+        Any usual spelling; case, spaces, hyphens and underscores do not matter.
+    **changes
+        Arguments of the network's builder to change, such as ``image=448``; the result is no longer verified.
+
+    Raises
+    ------
+    UnknownName
+        No such network; the message gives the three nearest names.
+    ValueError
+        A change that the builder does not know.
+
+    Examples
+    --------
+    >>> model("ResNet-50 v1.5")
+    <ResNet-50 v1.5: 25,557,032 parameters, 4.089 GMAC for one image, verified>
+    """
+    workload = _named(catalog.lookup("models", name))
+    return _changed(workload, changes) if changes else workload
+
+
+def models() -> pd.DataFrame:
+    """The whole zoo, one row a network: parameters, forward MAC at the default input, and how far it is verified.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns name, title, family, task, data_kind, year, sample, seq, parameters, active_parameters, macs,
+        saved_elements, how.
+    """
+    table = catalog.table("models")
+    keep = ["name", "title", "family", "task", "data_kind", "year", "sample", "seq"]
+    zoo = [_named(name) for name in table["name"]]
+    return table[keep].assign(
+        parameters=[w.ops.parameter_count for w in zoo],
+        active_parameters=[w.ops.active_parameter_count for w in zoo],
+        macs=[float(w.ops.total("macs", 1, w.seq)) for w in zoo],
+        saved_elements=[float(w.ops.total("saved", 1, w.seq)) for w in zoo],
+        how=[w.how for w in zoo],
+    )
+
+
+def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
+    """Our counts beside the published ones.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+        Networks to compare; all that have a published parameter count by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns name, parameters, parameters_adjustment (what the publication counts besides, explained in note),
+        published_parameters, gmac, gmac_adjustment, published_gmac, how, note.
+    """
+    rows = catalog.table("models").set_index("name", drop=False)
+    if names is None:
+        rows = rows[rows["published_parameters"].notna()]
+    else:
+        rows = rows.loc[[catalog.lookup("models", name) for name in names]]
+    zoo = [_named(name) for name in rows["name"]]
+    frame = rows[["name"]].assign(
+        parameters=[w.ops.parameter_count for w in zoo],
+        parameters_adjustment=rows["parameters_adjustment"].fillna(0),
+        published_parameters=rows["published_parameters"],
+        gmac=[float(w.ops.total("macs", 1, w.seq)) / 1e9 for w in zoo],
+        gmac_adjustment=rows["macs_adjustment"].fillna(0) / 1e9,
+        published_gmac=rows["published_macs"] / 1e9,
+        how=rows["how"],
+        note=rows["note"],
+    )
+    return frame.reset_index(drop=True)
+
+
+def layers(
+    table: Sequence[Mapping[str, Any]] | str, input: Sequence[Any] | None = None, title: str = "Your network"
+) -> Workload:
+    """A network of the reader's own, from a table of layers.
+
+    Parameters
+    ----------
+    table : sequence of dict, or str
+        One dict a layer, or the same as JSON: ``{"layer": "conv", "out": 64, "kernel": 3, "padding": 1}``. Layers are
+        conv, linear, norm, act, pool, global_pool, flatten, dropout, softmax, scale, recurrent, resize, scan, loss,
+        self_attention, mlp, moe, transformer_block and, first of all, embedding (vocab, features). ``"repeat": n``
+        applies a layer n times, each with its own parameters.
+    input : sequence
+        (channels, positions, ...) of one sample; a position "s" is the sequence length, given later. Not needed
+        where the first layer is an embedding.
+    title : str
+        Name in print.
+
+    Raises
+    ------
+    ValueError
+        Naming the layer's position in the table, what is wrong, and what would be right.
+
+    Examples
+    --------
+    >>> layers([{"layer": "conv", "out": 8, "kernel": 3}, {"layer": "flatten"}, {"layer": "linear", "out": 10}],
+    ...        input=(3, 32, 32))
+    <Your network: 72,234 parameters, 0.0002664 GMAC for one sample, unverified>
+    """
+    rows = _parsed(table)
+    t = Trace()
+    x = None if input is None else Shape(input[0], tuple(S if p == "s" else _positive(p, "input") for p in input[1:]))
+    for number, row in enumerate(rows, start=1):
+        try:
+            x = _apply(t, x, row)
+        except (ValueError, TypeError, ZeroDivisionError, AttributeError) as problem:
+            raise ValueError(f"layer {number} ({row.get('layer', 'no layer named')}): {problem}") from None
+    ops = t.ops()
+    return Workload("custom", title, ops, sample="sequence" if ops.needs_seq else "sample")
+
+
+def _parsed(table: Sequence[Mapping[str, Any]] | str) -> list[Mapping[str, Any]]:
+    rows: Any = table
+    if isinstance(table, str):
+        try:
+            rows = json.loads(table)
+        except json.JSONDecodeError as problem:
+            raise ValueError(f"the layer table is not valid JSON: {problem}") from None
+    if not isinstance(rows, Sequence) or not rows or not all(isinstance(row, Mapping) for row in rows):
+        raise ValueError('the layer table must be a list with at least one layer like {"layer": "linear", "out": 10}')
+    return list(rows)
+
+
+def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
+    arguments = {key: value for key, value in row.items() if key not in ("layer", "repeat")}
+    layer, times = row.get("layer"), _positive(row.get("repeat", 1), "repeat")
+    for argument in COUNTS:
+        for number in np.atleast_1d(np.asarray(arguments.get(argument, 1), dtype=object)):
+            _positive(number, argument)
+    if layer == "embedding":
+        return t.embedding(S, **_known_arguments(Trace.embedding, arguments, skip=3))
+    if layer not in TRACE_LAYERS + BLOCK_LAYERS:
+        raise ValueError(f"unknown layer {layer!r}; take one of embedding, {', '.join(TRACE_LAYERS + BLOCK_LAYERS)}")
+    if x is None:
+        raise ValueError("the first layer must be an embedding, or give input=(channels, positions, ...)")
+    function = getattr(Trace if layer in TRACE_LAYERS else blocks, str(layer))
+    arguments = _known_arguments(function, arguments, skip=2)
+    if times == 1:
+        return function(t, x, **arguments)
+    for _ in range(int(times)):
+        x = function(t, x, **arguments)
+    return x
+
+
+def _known_arguments(function: Any, arguments: dict[str, Any], skip: int) -> dict[str, Any]:
+    signature = inspect.signature(function).parameters
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.values())
+    names = list(signature)[2 if skip == 3 else skip:]  # fmt: skip
+    unknown = [] if open_ended else [a for a in arguments if a not in names]
+    if unknown:
+        raise ValueError(f"unknown argument {unknown[0]!r}; it takes {', '.join(n for n in names if n != 'name')}")
+    return arguments
+
+
+def _positive(value: Any, name: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        raise ValueError(f"{name} = {value!r} must be a number above 0")
+    return value
+
+
+@lru_cache(maxsize=512)
+def _named(name: str) -> Workload:
+    table = catalog.table("models")
+    row = table.loc[table["name"] == name].iloc[0]
+    seq = None if math.isnan(row["seq"]) else float(row["seq"])
+    sources = [row[c] for c in ("source", "parameters_source", "macs_source") if row[c]]
+    keys = dict.fromkeys(key for cell in sources for key in cell.split(";"))
+    ops = _built(row["builder"], json.loads(row["arguments"] or "{}"))
+    return Workload(name, row["title"], ops, row["family"], row["task"], row["data_kind"], row["sample"], seq,
+                    row["how"], tuple(keys), row["note"])  # fmt: skip
+
+
+def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
+    table = catalog.table("models")
+    row = table.loc[table["name"] == workload.name].iloc[0]
+    builder = _function(row["builder"])
+    unknown = [c for c in changes if c not in inspect.signature(builder).parameters]
+    if unknown:
+        known = ", ".join(inspect.signature(builder).parameters)
+        raise ValueError(f"{workload.name} has no argument {unknown[0]!r}; its builder takes {known}")
+    ops = _built(row["builder"], {**json.loads(row["arguments"] or "{}"), **changes})
+    changed = ", ".join(f"{key} = {value}" for key, value in changes.items())
+    return replace(workload, title=f"{workload.title} ({changed})", ops=ops, how="unverified")
+
+
+def _function(builder: str) -> Any:
+    module, _, function = builder.rpartition(".")
+    return getattr(import_module(f"cookbook.workloads.{module}"), function)
+
+
+def _built(builder: str, arguments: dict[str, Any]) -> Ops:
+    return _function(builder)(**arguments)
