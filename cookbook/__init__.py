@@ -1,0 +1,53 @@
+"""What deep learning needs from hardware, computed from sourced facts.
+
+Notebooks need this package alone: ``import cookbook as cb``. Names are loaded when first used, so importing is fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "accelerator": "hardware",
+    "accelerator_table": "hardware",
+    "check": "lesson",
+    "cite": "catalog",
+    "compare_published": "workloads.zoo",
+    "hint": "lesson",
+    "human": "units",
+    "layers": "workloads.zoo",
+    "lookup": "catalog",
+    "model": "workloads.zoo",
+    "models": "workloads.zoo",
+    "predict_first": "lesson",
+    "provenance": "catalog",
+    "requirements": "prediction.requirements",
+    "show_source": "lesson",
+    "si": "units",
+    "sweep": "planning.sweep",
+    "table": "catalog",
+}
+_MODULES = {
+    "arithmetic": "performance.arithmetic",
+    "charts": "charts",
+    "memory": "performance.memory",
+    "panels": "panels",
+    "roofline": "performance.roofline",
+}
+
+__all__ = sorted([*_HOMES, *_MODULES])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"{__name__}.{_MODULES[name]}")
+    raise AttributeError(f"cookbook has no name {name!r}; it offers {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,1 @@
+"""Many scenarios at once: sweeps over models, accelerators and settings."""

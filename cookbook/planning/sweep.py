@@ -1,0 +1,85 @@
+"""The named outer product of scenarios as one tidy frame."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook.catalog import UnknownName
+from cookbook.prediction.requirements import requirements
+from cookbook.workloads.zoo import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTER = ("model", "seq", "number_format", "optimiser", "recompute", "samples", "epochs", "target_seconds")
+INNER = ("batch", "accelerator")
+
+
+def sweep(**axes: Any) -> pd.DataFrame:
+    """Requirements of every combination of the values given, one row a combination.
+
+    Parameters
+    ----------
+    **axes
+        Arguments of `requirements` by name, each one value or a list of values: model, accelerator, batch, seq,
+        number_format, optimiser, recompute, samples, epochs, target_seconds. Those not named take their defaults; all
+        accelerators of the table where none is named.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The axes, the columns of `requirements(...).devices`, memory by part, and the same memory as a line in the batch,
+        fixed_bytes + batch x bytes_per_sample [B]. A combination that cannot be computed has NaN and a reason in `why`.
+
+    Raises
+    ------
+    ValueError
+        An axis that does not exist, or has no values.
+    cookbook.catalog.UnknownName
+        A name that no table has.
+
+    Examples
+    --------
+    >>> frame = sweep(model=["resnet50", "vgg16"], batch=[16, 64], accelerator="v100-sxm2-16gb", number_format="fp32")
+    >>> len(frame), bool(frame["fits"].all())
+    (4, True)
+    """
+    import pandas as pd
+
+    unknown = [axis for axis in axes if axis not in OUTER + INNER]
+    if unknown:
+        raise ValueError(f"unknown axis {unknown[0]!r}; take some of {', '.join(OUTER + INNER)}")
+    values = {axis: _listed(axis, value) for axis, value in axes.items()}
+    inner = {"batch": values.pop("batch", [32]), "accelerators": values.pop("accelerator", None)}
+    scenarios = (dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values()))
+    return pd.concat([_frame(scenario, inner) for scenario in scenarios], ignore_index=True)
+
+
+def _listed(axis: str, value: Any) -> list[Any]:
+    values = list(value) if isinstance(value, (list, tuple, set, range, np.ndarray)) else [value]
+    if not values:
+        raise ValueError(f"{axis} = {value!r} has no values; give at least one, or leave it out")
+    return values
+
+
+def _frame(outer: dict[str, Any], inner: dict[str, Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    named = {axis: _name(value) for axis, value in outer.items()}
+    try:
+        need = requirements(**{"model": "resnet50", **outer}, **inner)
+    except UnknownName:
+        raise
+    except ValueError as problem:
+        return pd.DataFrame([{**named, "batch": b, "why": str(problem)} for b in inner["batch"]])
+    repeats = len(need.devices) // len(inner["batch"])
+    parts = {part: np.tile(np.atleast_1d(size), repeats) for part, size in need.memory.items()}
+    line = {"fixed_bytes": need.fixed_bytes, "bytes_per_sample": need.bytes_per_sample}
+    return need.devices.assign(**{**named, **parts, **line})[[*named, *need.devices.columns, *parts, *line]]
+
+
+def _name(value: Any) -> Any:
+    return value.title if isinstance(value, Workload) else value

@@ -1,0 +1,67 @@
+"""Checks of what a reader asks for: each error names the argument, its value, the allowed range and the remedy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import units
+
+if TYPE_CHECKING:
+    from cookbook.workloads.zoo import Workload
+
+RECOMPUTE = {"none": 0.0, "full": 1.0}
+
+
+def checked_batch(batch: Any) -> np.ndarray:
+    """Batches as floats; a bad scalar raises, a bad entry of an array becomes NaN."""
+    try:
+        values = np.asarray(batch, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"batch = {batch!r} is not a number; give whole samples, 1 or more") from None
+    good = (values >= 1) & (values == np.floor(values)) & np.isfinite(values)
+    if values.ndim > 1 or values.size == 0:
+        raise ValueError(f"batch has shape {values.shape}; give one number or a list of them")
+    if values.ndim == 0 and not good:
+        raise ValueError(f"batch = {batch!r} is not allowed; give whole samples, 1 or more")
+    return np.where(good, values, np.nan)
+
+
+def checked_seq(workload: Workload, seq: float | None) -> float | None:
+    """Sequence length to use; it raises where the model has a fixed input, or has none of its own."""
+    if seq is None:
+        if workload.seq is None and workload.ops.needs_seq:
+            raise ValueError(f"seq = None, but {workload.title} has no length of its own; give seq >= 1")
+        return workload.seq
+    if not workload.ops.needs_seq:
+        raise ValueError(f"seq = {seq!r}: the input of {workload.title} is fixed; leave seq out")
+    return at_least("seq", seq, 1)
+
+
+def checked_recompute(recompute: str | float) -> float:
+    """Share of the blocks that is recomputed, 0 to 1."""
+    allowed = 'give "none", "full" or a share from 0 to 1'
+    if isinstance(recompute, str):
+        if recompute not in RECOMPUTE:
+            raise ValueError(f"recompute = {recompute!r} is not known; {allowed}")
+        return RECOMPUTE[recompute]
+    if not 0 <= recompute <= 1:
+        raise ValueError(f"recompute = {recompute!r} is outside [0, 1]; {allowed}")
+    return float(recompute)
+
+
+def at_least(name: str, value: Any, low: float) -> float:
+    """`value` in SI as a float, at least `low`."""
+    number = float(units.si(value))
+    if not (number >= low and np.isfinite(number)):
+        raise ValueError(f"{name} = {value!r} is outside [{low:g}, inf); give {low:g} or more")
+    return number
+
+
+def above_zero(name: str, value: Any) -> float:
+    """`value` in SI as a float, above zero."""
+    number = float(units.si(value))
+    if not (number > 0 and np.isfinite(number)):
+        raise ValueError(f"{name} = {value!r} is outside (0, inf); give more than zero, in SI units")
+    return number

@@ -1,0 +1,93 @@
+"""Accelerators as one frame of columns, so that one array expression serves them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog, hardware
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def format_row(number_format: str) -> pd.Series:
+    """Row of the table ``number_formats``; an unknown name raises `catalog.UnknownName`.
+
+    Parameters
+    ----------
+    number_format : str
+        Name such as "bf16".
+    """
+    return _row("number_formats", number_format)
+
+
+def optimiser_row(optimiser: str) -> pd.Series:
+    """Row of the table ``optimisers``; an unknown name raises `catalog.UnknownName`.
+
+    Parameters
+    ----------
+    optimiser : str
+        Name such as "adam".
+    """
+    return _row("optimisers", optimiser)
+
+
+def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
+    """One row an accelerator in SI units: key, name, kind, memory_bytes, mem_bandwidth, peak_*, sources.
+
+    Parameters
+    ----------
+    accelerators : iterable of str or Accelerator, optional
+        Names of the table or records of the reader's own; all of the table by default.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A name that the table does not have.
+    ValueError
+        No accelerator at all.
+    """
+    if accelerators is None:
+        return hardware.accelerator_table()
+    chosen = [accelerators] if isinstance(accelerators, (str, hardware.Accelerator)) else list(accelerators)
+    if not chosen:
+        raise ValueError("accelerators = []: give at least one name, or leave it out for the whole table")
+    return hardware.accelerator_table(chosen)
+
+
+def peaks(devices: pd.DataFrame, number_format: str) -> np.ndarray:
+    """Peak of each accelerator in one number format [FLOP/s]; NaN where it has none or none is known.
+
+    Parameters
+    ----------
+    devices : pandas.DataFrame
+        Rows like those of `device_table`.
+    number_format : str
+        Name such as "bf16"; its row lists the columns to use, in order of preference.
+    """
+    found = np.full(len(devices), np.nan)
+    for column in format_row(number_format)["peak_columns"].split(";"):
+        found = np.where(np.isnan(found), devices[column].to_numpy(dtype=float), found)
+    return found
+
+
+def formats_that_train(devices: pd.DataFrame) -> list[str]:
+    """For each accelerator, the number formats that train and that it has a peak for, as one text.
+
+    Parameters
+    ----------
+    devices : pandas.DataFrame
+        Rows like those of `device_table`.
+    """
+    rows = catalog.table("number_formats")
+    names = [str(name) for name in rows.loc[rows["trains"] == "yes", "name"]]
+    has = np.array([~np.isnan(peaks(devices, name)) for name in names])
+    return [", ".join(name for name, there in zip(names, column, strict=True) if there) for column in has.T]
+
+
+def _row(table: str, name: str) -> pd.Series:
+    rows = catalog.table(table)
+    return rows.loc[rows["name"] == catalog.lookup(table, name)].iloc[0]

@@ -1,0 +1,292 @@
+"""What a model needs to be trained in a given time, and which accelerators could give it.
+
+No efficiency is assumed anywhere: what is shown are counts, bounds at peak, and what has been measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog, units
+from cookbook.performance import arithmetic, memory, roofline
+from cookbook.performance.arithmetic import FLOP_PER_MAC
+from cookbook.prediction.checks import above_zero, at_least, checked_batch, checked_recompute, checked_seq
+from cookbook.prediction.devices import device_table, format_row, formats_that_train, optimiser_row, peaks
+from cookbook.prediction.evidence import observed_efficiency
+from cookbook.prediction.scenario import Sizes, memory_parts, traffic_per_epoch
+from cookbook.prediction.verdicts import verdicts, why_not
+from cookbook.workloads import zoo
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cookbook.workloads.ops import Ops
+
+RUNTIME = "runtime-memory"
+
+
+@dataclass(frozen=True, eq=False)
+class Requirements:
+    """What training a model needs; quantities that depend on the batch are arrays where the batch is one.
+
+    Attributes
+    ----------
+    workload : Workload
+        The model.
+    batch, seq, number_format, optimiser, samples, epochs, target_seconds, recompute
+        The scenario as it was understood.
+    parameters : float
+        Trainable parameters.
+    macs_per_sample, forward_flop_per_sample : float
+        Multiply-accumulates of one forward pass, and the same as FLOP (1 MAC = 2 FLOP).
+    passes : float
+        Forward passes that one training step costs: 1 + the backward pass (+ recomputation, a share of one).
+    training_flop_per_sample, flop_per_epoch, total_flop : float
+        Matrix arithmetic of training [FLOP].
+    macs_per_epoch : float
+        `passes` x MAC x samples: what is printed as "FLOPs" where MAC are mistaken for them.
+    needed_macs, needed_flops : float
+        Sustained rate that meets the target, in MAC/s and in FLOP/s.
+    memory : dict of str to float or numpy.ndarray
+        Memory by part [B].
+    memory_bytes : float or numpy.ndarray
+        Sum of the parts [B].
+    fixed_bytes, bytes_per_sample : float
+        The same as a line: memory = fixed + batch x per sample [B].
+    devices : pandas.DataFrame
+        One row an accelerator (and batch); columns are explained in `requirements`.
+    sources : tuple of str
+        Keys of the table ``sources`` of every row that was used.
+    notes : tuple of str
+        What the reader should know about this scenario, in plain sentences.
+    """
+
+    workload: zoo.Workload
+    batch: Any
+    seq: float | None
+    number_format: str
+    optimiser: str
+    samples: float
+    epochs: float
+    target_seconds: float
+    recompute: float
+    parameters: float
+    macs_per_sample: float
+    forward_flop_per_sample: float
+    passes: float
+    training_flop_per_sample: float
+    macs_per_epoch: float
+    flop_per_epoch: float
+    total_flop: float
+    needed_macs: float
+    needed_flops: float
+    memory: dict[str, Any]
+    memory_bytes: Any
+    fixed_bytes: float
+    bytes_per_sample: float
+    devices: pd.DataFrame
+    sources: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        size = f"{units.human(float(np.nanmax(self.memory_bytes)), 'B')} at batch {np.nanmax(self.batch):,.0f}"
+        rate, time = units.human(self.needed_flops, "FLOP/s"), units.human(self.target_seconds, "s")
+        work = f"{self.epochs:,.3g} x {self.samples:,.3g} samples in {time}"
+        return f"<{self.workload.title}: {rate} sustained for {work}; {size}>"
+
+
+def requirements(
+    model: str | zoo.Workload,
+    batch: Any = 32,
+    seq: float | None = None,
+    number_format: str = "bf16",
+    optimiser: str = "adam",
+    samples: Any = 14e6,
+    epochs: float = 1,
+    target_seconds: Any = 3600,
+    accelerators: Iterable[Any] | None = None,
+    recompute: str | float = "none",
+    backward: float = 2,
+) -> Requirements:
+    """What training `model` needs, and which accelerators could meet it.
+
+    Parameters
+    ----------
+    model : str or Workload
+        Name in the zoo, or a network of your own.
+    batch : int or array of int
+        Samples that one device holds at a time; an array gives one row a device and batch.
+    seq : float, optional
+        Sequence length [tokens]; the model's own by default.
+    number_format, optimiser : str
+        Rows of the tables ``number_formats`` and ``optimisers``.
+    samples, epochs : float
+        Samples in the data set, and passes over it.
+    target_seconds : float or str
+        Time for all epochs [s], or text such as "1 h".
+    accelerators : iterable of str or Accelerator, optional
+        All of the table by default.
+    recompute : {"none", "full"} or float
+        Activations recomputed in the backward pass, or the share of the blocks that is.
+    backward : float
+        Cost of the backward pass in forward passes; 2, since each product of the forward pass has two
+        gradients, that of its input and that of its weights.
+
+    Returns
+    -------
+    Requirements
+        `devices` has the columns key, name, kind, batch, capacity_bytes, needed_bytes, peak_flops (of the
+        number format), mem_bandwidth, fits, largest_batch, bound_overlap_seconds and bound_serial_seconds (one
+        epoch at peak on one device: arithmetic and memory traffic wholly overlapped, and one after the other,
+        each operation reading its inputs and writing its outputs once), needed_fraction (of peak),
+        devices_needed (at peak: a lower bound), measured, observed_low, observed_high, observed_best (matrix
+        products measured on it; NaN where none), verdict, why, sources.
+
+    Raises
+    ------
+    ValueError
+        An argument out of range; the message says what is allowed.
+    cookbook.catalog.UnknownName
+        A name that no table has.
+
+    Examples
+    --------
+    >>> need = requirements("resnet152", samples=14e6, target_seconds="1 h")
+    >>> round(need.needed_macs / 1e12), round(need.needed_flops / 1e12)
+    (132, 263)
+    """
+    workload = zoo.model(model) if isinstance(model, str) else model
+    batch, seq = checked_batch(batch), checked_seq(workload, seq)
+    samples, epochs = at_least("samples", samples, 1), above_zero("epochs", epochs)
+    target, backward = above_zero("target_seconds", target_seconds), above_zero("backward", backward)
+    share = checked_recompute(recompute)
+    sizes, number_format, optimiser, sources = sizes_of(number_format, optimiser)
+
+    work = _work(workload.ops, seq, samples, epochs, target, backward, share)
+    need = _memory(workload.ops, batch, seq, sizes, share)
+    traffic = traffic_per_epoch(workload.ops, batch, seq, sizes, samples, backward, share)
+    devices = _devices(device_table(accelerators), number_format, batch, need, work, traffic)
+    devices = _judged(devices, number_format, epochs, target)
+    used = [key for cell in devices["sources"] for key in cell.split(";") if key]
+    return Requirements(
+        workload=workload, batch=_plain(batch), seq=seq, number_format=number_format, optimiser=optimiser,
+        samples=samples, epochs=epochs, target_seconds=target, recompute=share, **work, **need, devices=devices,
+        sources=tuple(dict.fromkeys((*workload.sources, *sources, *used))), notes=_notes(workload, share),
+    )  # fmt: skip
+
+
+def _work(
+    ops: Ops, seq: float | None, samples: float, epochs: float, target: float, backward: float, share: float
+) -> dict[str, Any]:
+    """Arithmetic of training, and the rate that meets the target."""
+    by_op = ops.column("macs", 1, seq)
+    macs = float(by_op.sum())
+    again = share * float(by_op[ops.block != ""].sum()) / macs if macs else 0.0
+    sample, epoch, total = (
+        float(arithmetic.training_flop(macs, count, backward, again)) for count in (1, samples, samples * epochs)
+    )
+    needed = float(arithmetic.sustained_rate(total, target))
+    return {
+        "parameters": ops.parameter_count,
+        "macs_per_sample": macs,
+        "forward_flop_per_sample": FLOP_PER_MAC * macs,
+        "passes": 1 + backward + again,
+        "training_flop_per_sample": sample,
+        "macs_per_epoch": epoch / FLOP_PER_MAC,
+        "flop_per_epoch": epoch,
+        "total_flop": total,
+        "needed_macs": needed / FLOP_PER_MAC,
+        "needed_flops": needed,
+    }
+
+
+def _memory(ops: Ops, batch: np.ndarray, seq: float | None, sizes: Sizes, share: float) -> dict[str, Any]:
+    """Memory by part, and the same as a line in the batch."""
+    parts = memory_parts(ops, batch, seq, sizes, share)
+    fixed, one = (float(sum(memory_parts(ops, b, seq, sizes, share).values())) for b in (0, 1))
+    return {
+        "memory": {name: _plain(part) for name, part in parts.items()},
+        "memory_bytes": _plain(sum(parts.values())),
+        "fixed_bytes": fixed,
+        "bytes_per_sample": one - fixed,
+    }
+
+
+def sizes_of(number_format: str, optimiser: str) -> tuple[Sizes, str, str, list[str]]:
+    """Element sizes of a number format and an optimiser, their names in the tables, and their rows' sources.
+
+    Raises
+    ------
+    ValueError
+        A number format that does not train.
+    cookbook.catalog.UnknownName
+        An unknown number format or optimiser.
+    """
+    row, states = format_row(number_format), optimiser_row(optimiser)
+    formats = catalog.table("number_formats")
+    if row["trains"] != "yes":
+        able = ", ".join(formats.loc[formats["trains"] == "yes", "name"])
+        raise ValueError(f"number_format = {row['name']!r} does not train a network; take one of {able}")
+    constants = catalog.table("constants").set_index("name")
+    runtime = constants.loc[RUNTIME]
+    sizes = Sizes(
+        weight=row["weight_bytes"], gradient=row["gradient_bytes"], master=row["master_bytes"],
+        activation=row["activation_bytes"], state=format_row("fp32")["weight_bytes"],
+        state_elements=states["state_elements"], update_reads=states["update_reads"],
+        update_writes=states["update_writes"], runtime=units.si(f"{runtime['value']} {runtime['unit']}"),
+    )  # fmt: skip
+    cells = (row["source"], states["source"], runtime["source"])
+    sources = [key for cell in cells for key in cell.split(";")]
+    return sizes, str(row["name"]), str(states["name"]), sources
+
+
+def _devices(
+    table: pd.DataFrame, number_format: str, batch: np.ndarray, need: dict[str, Any], work: dict[str, Any],
+    traffic: np.ndarray,
+) -> pd.DataFrame:  # fmt: skip
+    """Columns of physics for every accelerator (rows) and batch (inner), flattened."""
+    import pandas as pd
+
+    b = np.atleast_1d(batch)
+    capacity, bandwidth = (table[c].to_numpy(dtype=float)[:, None] for c in ("memory_bytes", "mem_bandwidth"))
+    peak = peaks(table, number_format)[:, None]
+    demand = need["fixed_bytes"] + need["bytes_per_sample"] * b
+    parts = np.stack(np.broadcast_arrays(work["flop_per_epoch"] / peak, np.atleast_1d(traffic) / bandwidth))
+    shaped = {
+        "batch": b, "capacity_bytes": capacity, "needed_bytes": demand, "peak_flops": peak,
+        "mem_bandwidth": bandwidth, "fits": demand <= capacity,
+        "largest_batch": memory.largest_batch(capacity, need["fixed_bytes"], need["bytes_per_sample"]),
+        "bound_overlap_seconds": roofline.perfect_overlap_seconds(parts),
+        "bound_serial_seconds": roofline.no_overlap_seconds(parts),
+        "needed_fraction": work["needed_flops"] / peak, "devices_needed": np.ceil(work["needed_flops"] / peak),
+    }  # fmt: skip
+    shape = (len(table), len(b))
+    table = table.assign(formats=formats_that_train(table))
+    names = {c: np.repeat(table[c].to_numpy(), len(b)) for c in ("key", "name", "kind", "formats", "sources")}
+    return pd.DataFrame({**names, **{c: np.broadcast_to(v, shape).ravel() for c, v in shaped.items()}})
+
+
+def _judged(devices: pd.DataFrame, number_format: str, epochs: float, target: float) -> pd.DataFrame:
+    """The devices with measured efficiencies, verdicts and reasons."""
+    seen = observed_efficiency()
+    seen = seen[seen["number_format"] == number_format].drop(columns="number_format")
+    devices = devices.merge(seen, on="key", how="left")
+    row, measured = devices.pop("sources").str.join(";"), devices.pop("observed_sources").fillna("")
+    devices["verdict"] = verdicts(devices, epochs, target)
+    devices["why"] = why_not(devices, number_format)
+    return devices.drop(columns="formats").assign(sources=(row + ";" + measured).str.strip(";"))
+
+
+def _notes(workload: zoo.Workload, share: float) -> tuple[str, ...]:
+    if share and not (workload.ops.block != "").any():
+        return (f"{workload.title} is not divided into blocks, so nothing is recomputed and all activations stay.",)
+    return ()
+
+
+def _plain(value: Any) -> Any:
+    array = np.asarray(value, dtype=float)
+    return float(array) if array.ndim == 0 else array
