@@ -1,0 +1,109 @@
+"""The few commands that a shell needs: `python -m cookbook --help`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command line; a failure ends with one plain sentence and exit status 1."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"this needs {error.name}: install the extra `test`, or use make, which does") from error
+    except (ValueError, KeyError, OSError) as error:
+        raise SystemExit(str(error.args[0] if isinstance(error, KeyError) and error.args else error)) from error
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m cookbook", description="Deep Learning Cookbook, from a shell.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, run, words in (
+        ("notebooks", _notebooks, "run the notebooks again and store them normalised"),
+        ("student", _student, "write copies without solutions to build/student"),
+        ("site", _site, "write static pages that open offline to build/site"),
+        ("lint-notebooks", _lint, "check the notebooks against the page budgets"),
+        ("binder-links", _binder_links, "write launch links pinned to a tag into README.md"),
+        ("data-readme", _data_readme, "write data/README.md from the schemas"),
+        ("check-data", _check_data, "validate every table in data/"),
+    ):
+        command = commands.add_parser(name, help=words, description=words)
+        command.set_defaults(run=run)
+        if name in ("notebooks", "student", "lint-notebooks"):
+            command.add_argument("paths", nargs="*", type=Path, help="notebooks (default: all)")
+        if name in ("student", "site"):
+            command.add_argument("--out", default=f"build/{name}", help="folder to write (default: %(default)s)")
+        if name == "binder-links":
+            command.add_argument("repo", metavar="REPO", help="owner/name")
+            command.add_argument("tag", metavar="TAG", help="v0.1.0")
+    return parser
+
+
+def _paths(options: argparse.Namespace) -> list[Path]:
+    found = options.paths or sorted(Path("notebooks").glob("*.ipynb"))
+    if not found:
+        raise SystemExit("no notebooks found: run this in the folder that holds notebooks/")
+    return found
+
+
+def _notebooks(options: argparse.Namespace) -> None:
+    from papermill.exceptions import PapermillExecutionError
+
+    from cookbook.publish.notebook import execute
+
+    for path in _paths(options):
+        try:
+            execute(path)
+        except PapermillExecutionError as error:
+            raise SystemExit(f"{path}: cell {error.exec_count} raised {error.ename}: {error.evalue}") from error
+        print(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
+
+
+def _student(options: argparse.Namespace) -> None:
+    from cookbook.publish.student import student
+
+    for path in _paths(options):
+        print(student(path, options.out))
+
+
+def _site(options: argparse.Namespace) -> None:
+    from cookbook.publish.site import site
+
+    print(f"open {site('notebooks', options.out) / 'index.html'}")
+
+
+def _lint(options: argparse.Namespace) -> None:
+    from cookbook.publish.lint import lint
+
+    problems = [f"{path}: {problem}" for path in _paths(options) for problem in lint(path)]
+    print("\n".join(problems) or "every notebook keeps its budgets")
+    sys.exit(1 if problems else 0)
+
+
+def _binder_links(options: argparse.Namespace) -> None:
+    from cookbook.publish.binder import write_links
+
+    print(f"launch links for {options.tag} are in {write_links('README.md', options.repo, options.tag)}")
+
+
+def _data_readme(options: argparse.Namespace) -> None:
+    from cookbook import catalog
+
+    target = catalog.data_directory() / "README.md"
+    target.write_text(catalog.describe_tables(), encoding="utf-8")
+    print(target)
+
+
+def _check_data(options: argparse.Namespace) -> None:
+    from cookbook import catalog
+
+    problems = catalog.validate_all()
+    if problems:
+        raise SystemExit("\n".join(map(str, problems)))
+    for name in catalog.table_names():
+        print(f"{name}: {len(catalog.table(name)):,} rows")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Running strict nbval on one notebook, and spoiling one stored number of it."""
+
+import configparser
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SANITIZE = HERE / "sanitize.cfg"
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def nbval(path: Path) -> subprocess.CompletedProcess:
+    """Strict nbval with the guard, in a process of its own, blind to the settings of the outer run."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), environment.get("PYTHONPATH")]))
+    command = [
+        sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(path.parent),
+        "-p", "no:cacheprovider", "-p", "guard", "--nbval", f"--nbval-sanitize-with={SANITIZE}", str(path),
+    ]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+
+
+def sanitise(text: str) -> str:
+    """`text` as nbval compares it."""
+    rules = configparser.ConfigParser(interpolation=None)
+    rules.read(SANITIZE)
+    for name in rules.sections():
+        text = re.sub(rules[name]["regex"], rules[name]["replace"], text)
+    return text
+
+
+def spoil(notebook: dict) -> dict:
+    """A copy of the notebook with the first stored number that nbval compares changed in one digit.
+
+    Raises LookupError if no output holds such a number: then there is nothing a reader or a test could check.
+    """
+    notebook = copy.deepcopy(notebook)
+    for holder, key in _texts(notebook):
+        text = "".join(holder[key])
+        for match in NUMBER.finditer(text):
+            digit = str((int(match[0][-1]) + 1) % 10)
+            changed = text[: match.end() - 1] + digit + text[match.end() :]
+            if sanitise(changed) != sanitise(text):
+                holder[key] = changed
+                return notebook
+    raise LookupError("no stored number to check")
+
+
+def without_pictures(path: Path) -> str:
+    """Stored notebook as text, without what fonts of a machine decide and what nbval would not compare."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop("image/png", None)
+    return sanitise(json.dumps(notebook, indent=1, sort_keys=True))
+
+
+def _texts(notebook: dict):
+    for cell in notebook["cells"]:
+        ignored = "nbval-ignore-output" in cell["metadata"].get("tags", [])
+        for output in [] if ignored else cell.get("outputs", []):
+            if output.get("name") == "stdout":
+                yield output, "text"
+            if "text/plain" in output.get("data", {}):
+                yield output["data"], "text/plain"

@@ -1,0 +1,229 @@
+"""The notebook machinery, on small notebooks made here."""
+
+import base64
+import json
+import re
+import struct
+import zlib
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from strict import nbval, spoil
+
+from cookbook.__main__ import main
+from cookbook.publish.binder import END, START, links, write_links
+from cookbook.publish.lint import code_lines, lint, words
+from cookbook.publish.notebook import execute, normalise, run_with
+from cookbook.publish.pictures import SIGNATURE, _chunk, repack_png
+from cookbook.publish.site import site
+from cookbook.publish.student import student
+
+
+def write(path: Path, *cells) -> Path:
+    nbformat.write(new_notebook(cells=list(cells)), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory) -> Path:
+    """A notebook with a parameter, a printed number, a widget and a picture, executed."""
+    path = tmp_path_factory.mktemp("executed") / "01-tiny.ipynb"
+    write(
+        path,
+        new_markdown_cell("# Count\n\nThe time is $t = \\frac{M}{\\beta}$ and\n\n$$E = 2 n^3$$\n"),
+        new_code_cell("batch = 32  # samples", metadata={"tags": ["parameters"]}),
+        new_code_cell("import ipywidgets\nprint('took 3 ms', 2 * batch)\nbatch * 1.5"),
+        new_code_cell("ipywidgets.IntSlider(value=batch)"),
+        new_code_cell("import os\nos.getenv('COOKBOOK_STATIC')", metadata={"tags": ["nbval-ignore-output"]}),
+        new_code_cell(
+            "answer = 42",
+            metadata={"tags": ["solution"], "jupyter": {"source_hidden": True}, "papermill": {"duration": 1}},
+        ),
+    )
+    return execute(path)
+
+
+def test_two_runs_are_byte_identical(executed, tmp_path):
+    copy = tmp_path / executed.name
+    copy.write_bytes(executed.read_bytes())
+    assert execute(copy).read_bytes() == executed.read_bytes()
+
+
+def test_stored_notebook_carries_nothing_of_the_run(executed):
+    text = executed.read_text()
+    for word in ("widget-view", "papermill", "widgets\":", "injected", "start_time"):
+        assert word not in text
+    assert "'1'" in text, "charts are asked for a static picture"
+
+
+def test_failed_run_leaves_the_file_alone(tmp_path):
+    path = write(tmp_path / "bad.ipynb", new_code_cell("1 / 0"))
+    before = path.read_bytes()
+    with pytest.raises(SystemExit, match="ZeroDivisionError: division by zero"):
+        main(["notebooks", str(path)])
+    assert path.read_bytes() == before
+
+
+def test_parameters_reach_the_cells_and_unknown_ones_are_refused(executed):
+    outputs = run_with(executed, batch=4).cells
+    assert any("8\n" in output.get("text", "") for cell in outputs for output in cell.get("outputs", []))
+    with pytest.raises(ValueError, match="no parameter batches; its parameters are: batch"):
+        run_with(executed, batches=4)
+
+
+def test_strict_nbval_passes_then_notices_one_digit(executed, tmp_path):
+    good = nbval(executed)
+    assert good.returncode == 0, good.stdout + good.stderr
+    spoilt = tmp_path / "01-spoilt.ipynb"
+    spoilt.write_text(json.dumps(spoil(json.loads(executed.read_text()))))
+    bad = nbval(spoilt)
+    assert bad.returncode == 1 and "1 failed" in bad.stdout
+
+
+def test_guard_refuses_a_notebook_that_never_ran(tmp_path):
+    result = nbval(write(tmp_path / "new.ipynb", new_code_cell("1 + 1")))
+    assert result.returncode == 4 and "never executed" in result.stderr + result.stdout
+
+
+def test_normalise_gives_missing_ids_by_place(tmp_path):
+    path = write(tmp_path / "a.ipynb", new_code_cell("1"))
+    stored = json.loads(path.read_text())
+    del stored["cells"][0]["id"]
+    path.write_text(json.dumps({**stored, "nbformat_minor": 4}))
+    first = normalise(path).read_bytes()
+    path.write_text(json.dumps({**stored, "nbformat_minor": 4}))
+    assert normalise(path).read_bytes() == first
+
+
+def test_repacked_picture_has_the_same_pixels_and_packs_once():
+    rows = b"".join(b"\0" + bytes([shade]) * 300 for shade in range(100))
+    head = struct.pack(">IIBBBBB", 100, 100, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", head), (b"IDAT", zlib.compress(rows, 0)), (b"IEND", b"")]
+    loose = base64.b64encode(SIGNATURE + b"".join(_chunk(*chunk) for chunk in chunks)).decode()
+    packed = repack_png(loose)
+    assert len(packed) < len(loose) / 20 and repack_png(packed) == packed
+    data = base64.b64decode(packed)
+    assert zlib.decompress(data[data.index(b"IDAT") + 4 :]) == rows
+    assert repack_png("R0lGODlh") == "R0lGODlh"
+
+
+def test_student_copy(executed, tmp_path):
+    copy = nbformat.read(student(executed, tmp_path / "out"), as_version=4)
+    assert copy.cells[-1].source == "# your turn"
+    assert "answer = 42" not in (tmp_path / "out" / executed.name).read_text()
+    assert not any(cell.get("outputs") for cell in copy.cells)
+    assert copy.cells[0].source.startswith("# Count")
+
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+LOADS = re.compile(r"""(?:\bsrc\s*=|<link[^>]*\bhref\s*=|@import|url\(|\bimport\s*\(?)\s*["'(]?\s*(?:https?:)?//""")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> Path:
+    """A site of one page with formulas, a link to a recipe and a picture."""
+    folder = tmp_path_factory.mktemp("site")
+    picture = nbformat.v4.new_output("display_data", {"image/png": PIXEL, "text/plain": "<Chart rows=3 & more>"})
+    panel = nbformat.v4.new_output("display_data", {"image/png": PIXEL, "text/plain": "It needs 3 GB."})
+    write(
+        folder / "01-tiny.ipynb",
+        new_markdown_cell("# Count\n\nTime $t < 2$, see [the next recipe](02-next.ipynb).\n\n$$E = \\frac{a}{b}$$"),
+        new_code_cell("import math  # $HOME stays as it is", outputs=[picture, panel]),
+    )
+    return site(folder, folder / "out")
+
+
+def test_site_is_self_contained(pages):
+    page = (pages / "01-tiny.html").read_text()
+    assert page.count("<math") == 2 and "<mfrac>" in page and "$HOME" in page
+    assert not LOADS.search(page) and "<script" not in page
+    assert 'alt="&lt;Chart rows=3 &amp; more&gt;"' in page
+    assert "It needs 3 GB." in re.sub(r"<img[^>]*>", "", page), "a panel's sentence is text"
+    assert 'href="02-next.html"' in page and "01-tiny.html" in (pages / "index.html").read_text()
+
+
+def test_site_of_the_cookbook_loads_nothing(root, tmp_path):
+    for page in site(root / "notebooks", tmp_path).glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not LOADS.search(text) and "<script" not in text, page.name
+        assert not re.search(r"\$\$|\\frac|\\alpha", re.sub(r"(?s)<pre.*?</pre>|<annotation.*?</annotation>", "", text))
+
+
+GOOD = (
+    new_markdown_cell("# Count layers\n\nWords."),
+    new_code_cell("import cookbook as cb"),
+    new_markdown_cell("## Then\n\n[the source paper](x.md) ![a plot of time](x.png)"),
+    new_code_cell("cb.si('1 s')"),
+)
+
+
+def problems(tmp_path, *cells, name="00-page.ipynb"):
+    return " | ".join(lint(write(tmp_path / name, *cells)))
+
+
+def test_lint_accepts_a_page_in_budget(tmp_path):
+    assert problems(tmp_path, *GOOD) == ""
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (new_markdown_cell("# Again"), "2 headings of level 1"),
+        (new_markdown_cell("#### Deep"), "a level is skipped"),
+        (new_markdown_cell("![](x.png)"), "no alternative text"),
+        (new_markdown_cell("<img src='x.png'>"), "<img> has no alternative text"),
+        (new_markdown_cell("[here](x.md)"), "does not say where it leads"),
+        (new_markdown_cell("Click here."), "click here"),
+        (new_code_cell("\n".join(["x = 1"] * 16)), "longest is 16"),
+        (new_code_cell("\n".join(f"import math as m{i}" for i in range(4))), "5 import lines"),
+        (new_code_cell("from cookbook.units import si"), "no deeper"),
+        (new_code_cell("import ipywidgets"), "needs only"),
+        (new_code_cell("slider.observe(f)"), "widget plumbing (observe)"),
+        (new_code_cell("def f():\n" + "\n".join(["    x = 1"] * 8)), "function f is longer"),
+        (new_code_cell("batch = g()  # u", metadata={"tags": ["parameters"]}), "not a plain literal"),
+        (new_code_cell("batch = 3", metadata={"tags": ["parameters"]}), "does not say its unit"),
+        (new_code_cell("x", metadata={"tags": ["solution"]}), "is not folded"),
+        (new_code_cell("x", outputs=[nbformat.v4.new_output("error", ename="E")]), "stores an error: E"),
+        (new_code_cell("x", outputs=[nbformat.v4.new_output("display_data", {"image/png": ""})]), "no words"),
+        (new_code_cell("x" * 300_000), "at most 300"),
+        (new_code_cell("%matplotlib"), "not plain Python"),
+    ],
+)
+def test_lint_names_the_problem(tmp_path, cell, said):
+    assert said in problems(tmp_path, *GOOD, cell)
+
+
+def test_lint_holds_recipes_to_length_and_parameters(tmp_path):
+    said = problems(tmp_path, *GOOD, name="01-page.ipynb")
+    assert "4 cells; a recipe has 22 to 32" in said and "words; a recipe has 600" in said
+    assert "0 cells tagged parameters" in said
+
+
+def test_counting():
+    assert code_lines("# why\n\nx = 1\ny = 2  # unit\n") == 2
+    assert words(["One two `code here` $a + b$ three.\n```\nnot counted\n```\n[four five](address)"]) == 5
+
+
+def test_binder_links_are_pinned_and_only_the_marked_region_changes(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "00-start-here.ipynb").touch()
+    (tmp_path / "README.md").write_text(f"before\n{START}\nold\n{END}\nafter\n")
+    text = write_links(tmp_path / "README.md", "owner/name", "v1.2.3").read_text()
+    link = "https://mybinder.org/v2/gh/owner/name/v1.2.3?urlpath=lab%2Ftree%2Fnotebooks%2F00-start-here.ipynb"
+    assert text == f"before\n{START}\n- [00-start-here]({link})\n{END}\nafter\n"
+
+
+@pytest.mark.parametrize(("repo", "tag"), [("name", "v1"), ("owner/name", "main"), ("owner/na me", "v1")])
+def test_binder_links_refuse_what_is_not_pinned(repo, tag):
+    with pytest.raises(ValueError, match=r"REPO is|TAG is"):
+        links(repo, tag, [])
+
+
+def test_command_line_says_plainly_what_is_wrong(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="no notebooks found"):
+        main(["student"])
+    with pytest.raises(SystemExit, match=r"README\.md"):
+        main(["binder-links", "owner/name", "v1.0"])
