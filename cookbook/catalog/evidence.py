@@ -16,7 +16,7 @@ from .tables import contents, raw, table_names
 STATED = ("launch_date", "memory_type", "host_link", "device_link", "scale_up_domain", "process_nm")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Statement:
     """What one source says: the value in SI with its unit, how it is known, and where it stands."""
 
@@ -27,20 +27,21 @@ class Statement:
     locator: str = ""
     note: str = ""
 
-    def __str__(self) -> str:
-        shown = units.human(self.value, self.unit) if isinstance(self.value, float) else self.value
-        return f"{shown} ({self.how}; {self.source}{': ' + self.note if self.note else ''})"
+    def __repr__(self) -> str:
+        unit = "iB" if self.unit == "B" else self.unit
+        shown = units.human(self.value, unit) if isinstance(self.value, float) else self.value
+        return f"{shown} ({'; '.join(filter(None, [self.how, self.source, self.locator, self.note]))})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Provenance(Statement):
     """The value that a table uses, with the alternatives that other sources state and those found wrong."""
 
     alternatives: tuple[Statement, ...] = ()
     rejected: tuple[Statement, ...] = ()
 
-    def __str__(self) -> str:
-        lines = [super().__str__()]
+    def __repr__(self) -> str:
+        lines = [super().__repr__()]
         lines += [f"  alternative: {statement}" for statement in self.alternatives]
         lines += [f"  rejected: {statement}" for statement in self.rejected]
         return "\n".join(lines)
