@@ -192,7 +192,7 @@ def test_precisions_lead_to_formats():
     assert (catalog.table("training_transformer")["number_format"] != "").all()
 
 
-@pytest.mark.parametrize(("use", "share"), [("core", 1.0), ("aux", 0.75)])
+@pytest.mark.parametrize(("use", "share"), [("core", 1.0), ("aux", 0.84)])
 def test_names_of_classic_networks_lead_to_the_zoo(use, share):
     frame = catalog.table("training_classic")
     models = frame.loc[frame["use"] == use, "model"]
