@@ -11,7 +11,7 @@ NOTEBOOKS ?=
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: help lab test notebooks lint lock bench site student binder-links validate-data data-readme clean
+.PHONY: help lab test notebooks lint lock bench site student binder-links validate-data data-readme calibrate validate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
@@ -49,6 +49,12 @@ binder-links: $(VENV)/test.stamp $(VENV)/package.stamp ## Write launch links int
 
 validate-data: $(VENV)/lab.stamp $(VENV)/package.stamp ## Check every table of data/ against its schema
 	$(BIN)/python -m cookbook check-data
+
+calibrate: $(VENV)/lab.stamp $(VENV)/package.stamp ## Fit the constants and intervals of training predictions anew
+	$(BIN)/python -m cookbook calibrate
+
+validate: $(VENV)/lab.stamp $(VENV)/package.stamp ## Judge predictions by measurements left out (BASELINE=--baseline: also what tests compare with)
+	$(BIN)/python -m cookbook validate --write $(BASELINE) --markdown build/validation.md --json build/validation.json
 
 data-readme: $(VENV)/lab.stamp $(VENV)/package.stamp ## Write data/README.md from the schemas
 	$(BIN)/python -m cookbook data-readme

@@ -4,6 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
+TRAINING = ("training_classic", "training_transformer")
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command line; a failure ends with one plain sentence and exit status 1."""
@@ -27,6 +29,9 @@ def _parser() -> argparse.ArgumentParser:
         ("binder-links", _binder_links, "write launch links pinned to a tag into README.md"),
         ("data-readme", _data_readme, "write data/README.md from the schemas"),
         ("check-data", _check_data, "validate every table in data/"),
+        ("calibrate", _calibrate, "fit the constants and intervals of training anew and write them to data/"),
+        ("validate", _validate, "judge predictions by measurements that were left out"),
+        ("predict", _predict, "predict every row of a CSV file"),
     ):
         command = commands.add_parser(name, help=words, description=words)
         command.set_defaults(run=run)
@@ -37,7 +42,23 @@ def _parser() -> argparse.ArgumentParser:
         if name == "binder-links":
             command.add_argument("repo", metavar="REPO", help="owner/name")
             command.add_argument("tag", metavar="TAG", help="v0.1.0")
+        _more_options(name, command)
     return parser
+
+
+def _more_options(name: str, command: argparse.ArgumentParser) -> None:
+    if name == "validate":
+        command.add_argument("--table", choices=TRAINING, help="one kind of training (default: all)")
+        command.add_argument("--leave-out", choices=("source", "accelerator", "family"), help="default: all")
+        command.add_argument("--json", type=Path, help="write the report as JSON to this file as well")
+        command.add_argument("--markdown", type=Path, help="write the report to this file, not to the screen")
+        command.add_argument("--write", action="store_true", help="write data/validation.csv and README.md")
+        command.add_argument("--baseline", action="store_true", help="with --write: set the baseline of tests")
+    if name == "predict":
+        command.add_argument("input", metavar="INPUT.csv", type=Path)
+        command.add_argument("output", metavar="OUTPUT.csv", type=Path)
+        command.add_argument("--kind", required=True, choices=(*TRAINING, "inference", "storage"))
+        command.add_argument("--no-neighbours", action="store_true", help="do not correct by similar measurements")
 
 
 def _paths(options: argparse.Namespace) -> list[Path]:
@@ -103,6 +124,44 @@ def _check_data(options: argparse.Namespace) -> None:
         raise SystemExit("\n".join(map(str, problems)))
     for name in catalog.table_names():
         print(f"{name}: {len(catalog.table(name)):,} rows")
+
+
+def _calibrate(options: argparse.Namespace) -> None:
+    from cookbook.calibration.write import write_calibration
+
+    print(*write_calibration(), sep="\n")
+
+
+def _validate(options: argparse.Namespace) -> None:
+    from cookbook.calibration import validate
+    from cookbook.calibration.write import write_validation
+    from cookbook.publish.accuracy import write_accuracy
+
+    if options.write and (options.table or options.leave_out):
+        raise ValueError("--write takes the whole report: leave out --table and --leave-out")
+    if options.baseline and not options.write:
+        raise ValueError("--baseline goes with --write")
+    chosen = {"kinds": (options.table,) if options.table else TRAINING}
+    report = validate.validate(**chosen, **({"leave_out": (options.leave_out,)} if options.leave_out else {}))
+    for path in filter(None, (options.markdown, options.json)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if options.markdown:
+        options.markdown.write_text(validate.as_markdown(report), encoding="utf-8")
+    else:
+        print(validate.as_markdown(report))
+    if options.json:
+        options.json.write_text(validate.as_json(report), encoding="utf-8")
+    if options.write:
+        print(*write_validation(report, options.baseline), write_accuracy("README.md", report), sep="\n")
+
+
+def _predict(options: argparse.Namespace) -> None:
+    from cookbook.prediction.answer import answer_file, write_answers
+
+    found = answer_file(options.input, options.kind, not options.no_neighbours)
+    write_answers(found, options.output)
+    given = int(found["predicted"].notna().sum())
+    print(f"{options.output}: {given:,} of {len(found):,} rows predicted; the others say why not")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,313 @@
+"""Fits the constants of one kind of prediction to measured outcomes.
+
+Logarithms of constants are moved to make logarithms of predicted over measured small. Publishers count equally, however
+many rows they have; residuals beyond `KNEE` count linearly (Huber), so that a few odd rows do not rule; a weak pull
+towards the start keeps constants in place that the rows at hand cannot tell. Gauss-Newton steps with a numerical
+Jacobian and Levenberg-Marquardt damping, no randomness: the same rows give the same constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cookbook.prediction.constants import Constant, Fitted
+
+KNEE = 0.2
+PULL = 0.5
+STEP = 1e-3
+TOLERANCE = 1e-4
+# Jacobians of a whole fit; steps along one; the largest step of a logarithm.
+ROUNDS, STEPS, LEAP = 5, 10, 0.5
+# A publisher with fewer rows weighs in proportion: one row is no habit.
+FEW = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Measured rows of one kind, ready to be fitted and judged.
+
+    Attributes
+    ----------
+    module : module
+        The kind: CONSTANTS, parts, step_seconds, outcome.
+    scenarios : object
+        What `module.scenarios` made of them.
+    measured : numpy.ndarray
+        Outcomes, NaN where there is none.
+    group : numpy.ndarray of str
+        Publisher of each row.
+    terms : mapping of str to bool
+        Terms that are switched off.
+    engine_levels : bool
+        Whether constants may differ by software level.
+    clear : numpy.ndarray of bool, optional
+        Rows of which it is clear what was run; the others are predicted, never fitted. All by default.
+    workload : numpy.ndarray of str, optional
+        Family of networks that each row belongs to.
+    """
+
+    module: Any
+    scenarios: Any
+    measured: np.ndarray
+    group: np.ndarray
+    terms: Mapping[str, bool] = field(default_factory=dict)
+    engine_levels: bool = True
+    clear: np.ndarray | None = None
+    workload: np.ndarray | None = None
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """The constants to fit."""
+        return tuple(self.module.CONSTANTS)
+
+    @property
+    def keys(self) -> dict[str, np.ndarray]:
+        """Tier keys of the rows; one engine for all where software levels are switched off."""
+        keys = dict(self.scenarios.tier_keys)
+        if not self.engine_levels:
+            keys["engine"] = np.full(len(self.measured), "any")
+        return keys
+
+    @property
+    def usable(self) -> np.ndarray:
+        """Rows to fit: clear ones that have an outcome and can be predicted."""
+        return self.judged & (True if self.clear is None else self.clear)
+
+    @property
+    def judged(self) -> np.ndarray:
+        """Rows that have an outcome and can be predicted, clear or not."""
+        known = np.isfinite(self.measured) & (self.measured > 0)
+        return known & (np.asarray(self.scenarios.why) == "")
+
+    def outcome(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Predicted outcome of every row, in the unit of what was measured."""
+        parts = self.module.parts(self.scenarios, values, dict(self.terms) or None)
+        return self.module.outcome(self.scenarios, self.module.step_seconds(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Where each constant and level lies in the vector of unknowns, and which unknown each row uses."""
+
+    names: list[tuple[Constant, str]]
+    columns: dict[str, np.ndarray]
+
+    def start(self) -> np.ndarray:
+        return np.log([constant.start for constant, _ in self.names])
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        low, high = zip(*((constant.low, constant.high) for constant, _ in self.names), strict=True)
+        return np.log(low), np.log(high)
+
+    def values(self, unknowns: np.ndarray) -> dict[str, Any]:
+        """Constants for each row; a level that is not fitted has its start."""
+        found = {}
+        for name, column in self.columns.items():
+            constant = next(c for c, _ in self.names if c.name == name)
+            each = np.where(column >= 0, np.exp(unknowns[column]), constant.start)
+            found[name] = each if constant.by else float(each[0])
+        return found
+
+
+def _layout(rows: Rows, train: np.ndarray) -> _Layout:
+    names: list[tuple[Constant, str]] = []
+    columns: dict[str, np.ndarray] = {}
+    keys = rows.keys
+    for constant in rows.constants:
+        if not constant.by:
+            columns[constant.name] = np.full(len(train), len(names))
+            names.append((constant, ""))
+            continue
+        column = np.full(len(train), -1)
+        for level in sorted(set(keys[constant.by][train].tolist()) - {""}):
+            column[keys[constant.by] == level] = len(names)
+            names.append((constant, level))
+        if np.any(column >= 0):
+            columns[constant.name] = column
+    return _Layout(names, columns)
+
+
+def _residuals(rows: Rows, layout: _Layout, unknowns: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        found = np.log(rows.outcome(layout.values(unknowns)) / rows.measured)
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def _jacobian(rows: Rows, layout: _Layout, unknowns: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """Change of each residual with each unknown; levels of one constant move together, as no row has two."""
+    jacobian = np.zeros((len(base), len(unknowns)))
+    for column in layout.columns.values():
+        moved = unknowns.copy()
+        moved[np.unique(column[column >= 0])] += STEP
+        change = (_residuals(rows, layout, moved) - base) / STEP
+        at = np.flatnonzero(column >= 0)
+        jacobian[at, column[at]] = change[at]
+    return jacobian
+
+
+def publisher_weights(group: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Weight of each row so that every publisher among the chosen rows weighs one, and less with fewer than `FEW` rows.
+
+    >>> publisher_weights(np.array(["a", "a", "b", "b"]), np.array([True, True, True, False])).tolist()
+    [0.1, 0.1, 0.1, 0.0]
+    """
+    names, codes = np.unique(group, return_inverse=True)
+    counts = np.bincount(codes[chosen], minlength=len(names))
+    return np.where(chosen, 1 / np.maximum(counts[codes], FEW), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A finished fit.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        The constants.
+    names : list of tuple
+        Each unknown: its constant and level.
+    spread : numpy.ndarray
+        Root of the inverse curvature for each: how far, as a share of its value, it may move before the rows object.
+    jacobian : numpy.ndarray
+        Change of each row's logarithmic error with the logarithm of each unknown.
+    """
+
+    fitted: Fitted
+    names: list[tuple[Constant, str]]
+    spread: np.ndarray
+    jacobian: np.ndarray
+
+
+def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int = ROUNDS) -> Fit:
+    """Fit to the chosen rows.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows.
+    train : numpy.ndarray of bool
+        Which of them may be looked at; rows without an outcome are never used.
+    warm : Fit, optional
+        A fit to start from instead of the constants' start, its Jacobian included.
+    rounds : int
+        How often the Jacobian is computed at most; steps between follow the last one.
+    """
+    train = train & rows.usable
+    layout = _layout(rows, train)
+    goal = _Goal(rows, layout, publisher_weights(rows.group, train), layout.start())
+    low, high = layout.bounds()
+    at = goal.point(np.clip(_warm(layout, warm), low, high))
+    jacobian = _jacobian(rows, layout, at.unknowns, at.residuals) if warm is None else _columns(layout, warm)
+    for turn in range(rounds):
+        if turn:
+            jacobian = _jacobian(rows, layout, at.unknowns, at.residuals)
+        before, at = at, _descend(goal, jacobian, at)
+        if np.max(np.abs(at.unknowns - before.unknowns), initial=0.0) < TOLERANCE:
+            break
+    curvature = goal.slopes(at, jacobian)[1]
+    spread = np.sqrt(np.diag(np.linalg.inv(curvature)))
+    return Fit(_fitted(rows, layout, train, at.unknowns), layout.names, spread, jacobian)
+
+
+def _descend(goal: _Goal, jacobian: np.ndarray, at: _Point) -> _Point:
+    """Damped steps along one Jacobian, as long as they pay."""
+    low, high = goal.layout.bounds()
+    damping = 1e-3
+    for _ in range(STEPS):
+        gradient, curvature = goal.slopes(at, jacobian)
+        free = ~((at.unknowns <= low) & (gradient > 0) | (at.unknowns >= high) & (gradient < 0))
+        step = np.zeros(len(low))
+        damped = curvature + damping * np.diag(np.diag(curvature))
+        step[free] = np.linalg.solve(damped[np.ix_(free, free)], -gradient[free])
+        trial = goal.point(np.clip(at.unknowns + np.clip(step, -LEAP, LEAP), low, high))
+        gain = at.loss - trial.loss
+        if gain >= 0:
+            at, damping = trial, max(damping / 10, 1e-9)
+            if gain < 1e-9 * (1 + at.loss):
+                break
+        else:
+            damping = max(damping * 20, 1e-2)
+    return at
+
+
+def _columns(layout: _Layout, warm: Fit) -> np.ndarray:
+    """The Jacobian of another fit, for the unknowns of this one."""
+    place = {(constant.name, level): at for at, (constant, level) in enumerate(warm.names)}
+    chosen = [place.get((constant.name, level), -1) for constant, level in layout.names]
+    return np.where(np.array(chosen) >= 0, warm.jacobian[:, chosen], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    unknowns: np.ndarray
+    residuals: np.ndarray
+    loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Goal:
+    """What is made small: the weighted Huber loss of the residuals and the pull towards the start."""
+
+    rows: Rows
+    layout: _Layout
+    weights: np.ndarray
+    start: np.ndarray
+
+    def point(self, unknowns: np.ndarray) -> _Point:
+        residuals = _residuals(self.rows, self.layout, unknowns)
+        size = np.abs(residuals) / KNEE
+        loss = self.weights @ np.where(size <= 1, size**2 / 2, size - 0.5)
+        return _Point(unknowns, residuals, float(loss + np.sum((unknowns - self.start) ** 2) / PULL**2 / 2))
+
+    def slopes(self, at: _Point, jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient, and curvature as Gauss and Newton take it."""
+        robust = self.weights / np.maximum(np.abs(at.residuals), KNEE) / KNEE
+        gradient = jacobian.T @ (robust * at.residuals) + (at.unknowns - self.start) / PULL**2
+        return gradient, (jacobian * robust[:, None]).T @ jacobian + np.eye(len(gradient)) / PULL**2
+
+
+def fit(rows: Rows, train: np.ndarray | None = None, warm: Fit | None = None, rounds: int = ROUNDS) -> Fitted:
+    """The constants that suit the chosen rows best; see `minimise`."""
+    return minimise(rows, rows.usable if train is None else train, warm, rounds).fitted
+
+
+def _warm(layout: _Layout, warm: Fit | None) -> np.ndarray:
+    if warm is None:
+        return layout.start()
+    known = warm.fitted.values
+    return np.log([known.get(constant.name, {}).get(level, constant.start) for constant, level in layout.names])
+
+
+def _fitted(rows: Rows, layout: _Layout, train: np.ndarray, unknowns: np.ndarray) -> Fitted:
+    values: dict[str, dict[str, float]] = {}
+    for (constant, level), unknown in zip(layout.names, unknowns.tolist(), strict=True):
+        values.setdefault(constant.name, {})[level] = float(np.exp(unknown))
+    keys = {name: np.asarray(key)[train] for name, key in rows.keys.items()}
+    vendors: dict[str, frozenset[str]] = {}
+    for by in ("family", "engine"):
+        for level, vendor in set(zip(keys[by].tolist(), keys["vendor"].tolist(), strict=True)):
+            vendors[level] = vendors.get(level, frozenset()) | {vendor}
+    return Fitted(values, vendors, frozenset(keys["accelerator"].tolist()), frozenset(keys["engine"].tolist()))
+
+
+def leave_out(
+    rows: Rows, labels: np.ndarray, names: Sequence[str], warm: Fit | None = None, rounds: int = ROUNDS
+) -> list[Fitted]:
+    """One fit for each name, without the rows that carry it.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows.
+    labels : numpy.ndarray of str
+        Label of each row: its publisher, its accelerator's generation ...
+    names : sequence of str
+        Labels to leave out, one at a time.
+    warm, rounds
+        As for `minimise`.
+    """
+    return [fit(rows, rows.usable & (labels != name), warm, rounds) for name in names]

@@ -1,0 +1,241 @@
+"""Judges predictions by measurements that their constants have not seen, beside the rules that they have to beat."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog
+from cookbook.calibration import folds as folding
+from cookbook.calibration.fit import Fit, Rows, minimise
+from cookbook.calibration.folds import LEAVE_OUT, LeftOut, each_row_out, fold_labels, left_out, measured_rows, without
+from cookbook.calibration.references import REFERENCES
+from cookbook.calibration.strata import FIGURES, figures, report
+from cookbook.prediction.measurements import KINDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FULL = "full"
+NO_NEIGHBOURS = "without neighbours"
+NO_ENGINES = "without software levels"
+COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES)
+ROOMS = ("performance", "prediction", "calibration", "workloads", "catalog")
+FILES = ("hardware.py", "units.py")
+# Tables that hold results, or that no prediction of training reads.
+NOT_READ = frozenset({
+    "training_constants", "training_evidence", "interval_quantiles", "validation", "validation_baseline",
+    "inference", "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices", "cloud_price_history",
+    "hardware_prices", "model_facts", "accelerator_provenance", "sources",
+})  # fmt: skip
+
+
+def state_key() -> str:
+    """Digest of the code that predicts and judges, and of the data that it reads; comments and layout do not count."""
+    digest = hashlib.sha256()
+    package = Path(__file__).resolve().parents[1]
+    modules = [path for room in ROOMS for path in sorted((package / room).glob("*.py"))]
+    for path in [*modules, *(package / name for name in FILES)]:
+        digest.update(_bare(path.read_text(encoding="utf-8")).encode())
+    folder = catalog.data_directory()
+    for name in catalog.table_names():
+        if name not in NOT_READ:
+            digest.update((folder / f"{name}.csv").read_bytes().replace(b"\r\n", b"\n"))
+    return digest.hexdigest()[:16]
+
+
+def _bare(source: str) -> str:
+    """The code without docstrings, comments and blank lines: what changes only words keeps its digest."""
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and _is_text(body[0].value):
+            for at in range(body[0].lineno - 1, body[0].end_lineno or 0):
+                lines[at] = ""
+    return "\n".join(line.rstrip() for line in lines if line.strip() and not line.strip().startswith("#"))
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+# Jacobians of the fit of a fold: the one of the whole fit, and one more; without a second where a term is switched off.
+FOLD_ROUNDS, QUICK_ROUNDS = 2, 1
+
+
+@lru_cache(maxsize=4)
+def whole_fit(kind: str) -> Fit:
+    """The constants fitted to all rows of a kind: where the fits of the folds start."""
+    rows = measured_rows(kind)[0]
+    return minimise(rows, rows.usable)
+
+
+def judge(
+    kind: str,
+    leave_out: str = "source",
+    neighbours: bool = True,
+    engine_levels: bool = True,
+    terms: Mapping[str, bool] | None = None,
+    only: Sequence[str] | None = None,
+) -> tuple[Rows, pd.DataFrame, LeftOut]:
+    """Predict every measured row by constants that were fitted without its fold.
+
+    Parameters
+    ----------
+    kind : str
+        "training_classic" or "training_transformer".
+    leave_out : str
+        "source", "accelerator" or "family"; see `folds.fold_labels`.
+    neighbours, engine_levels : bool
+        Whether similar measurements correct predictions; whether software levels may differ.
+    terms : mapping of str to bool, optional
+        Terms to switch off.
+    only : sequence of str, optional
+        Some of the folds.
+    """
+    rows, frame = measured_rows(kind)
+    changed = without(rows, terms, engine_levels)
+    plain = engine_levels and not terms
+    warm = whole_fit(kind) if plain else minimise(changed, changed.usable, whole_fit(kind), FOLD_ROUNDS)
+    rounds = FOLD_ROUNDS if plain else QUICK_ROUNDS
+    return changed, frame, left_out(changed, fold_labels(changed, leave_out), neighbours, warm, only, rounds)
+
+
+def judge_reference(kind: str, name: str, leave_out: str = "source") -> LeftOut:
+    """The same for one of the `REFERENCES`.
+
+    Parameters
+    ----------
+    kind, leave_out : str
+        As for `judge`.
+    name : str
+        Name of the rule.
+    """
+    rows, _ = measured_rows(kind)
+    labels = fold_labels(rows, leave_out)
+    error = np.full(len(labels), np.nan)
+    for fold in sorted(set(labels[rows.usable].tolist())):
+        out = labels == fold
+        error[out] = REFERENCES[name](rows, rows.usable & ~out, out)[out]
+    nothing = np.zeros(len(labels), dtype=int)
+    return LeftOut(np.where(rows.usable, error, np.nan), np.full(len(labels), ""), nothing, labels)
+
+
+def validate(kinds: Sequence[str] = tuple(KINDS), leave_out: Sequence[str] = LEAVE_OUT) -> pd.DataFrame:
+    """The whole report: every stratum of the full model, and in one line each what was switched off and the rules.
+
+    Parameters
+    ----------
+    kinds : sequence of str
+        Kinds of training.
+    leave_out : sequence of str
+        What to leave out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `COLUMNS`; errors are shares.
+    """
+    import pandas as pd
+
+    key, found = state_key(), []
+    for kind in kinds:
+        for way in leave_out:
+            rows, frame, folds = judge(kind, way)
+            found.append(report(rows, frame, folds).assign(kind=kind, leave_out=way, model=FULL))
+            found += [_line(kind, way, name, rows, other) for name, other in _others(kind, way)]
+        rows, _ = measured_rows(kind)
+        if hasattr(rows.module, "runs"):
+            found.append(_line(kind, "row", FULL, rows, each_row_out(rows, whole_fit(kind))))
+    whole = pd.concat(found, ignore_index=True).assign(key=key).reindex(columns=list(COLUMNS))
+    return whole.assign(**{name: [_rounded(value) for value in whole[name]] for name in FIGURES})
+
+
+def _rounded(value: float) -> float:
+    """Four digits, as the table keeps them."""
+    return float(f"{value:.4g}")
+
+
+def _others(kind: str, way: str) -> list[tuple[str, LeftOut]]:
+    """The model with something switched off, and the rules; terms only where publishers are left out."""
+    others = [(NO_NEIGHBOURS, judge(kind, way, neighbours=False)[2])]
+    if way == "source":
+        others.append((NO_ENGINES, judge(kind, way, neighbours=False, engine_levels=False)[2]))
+        for term in terms_of(kind):
+            others.append((f"without {term}", judge(kind, way, neighbours=False, terms={term: False})[2]))
+    return others + [(name, judge_reference(kind, name, way)) for name in REFERENCES]
+
+
+def terms_of(kind: str) -> tuple[str, ...]:
+    """Terms that can be switched off."""
+    return tuple(getattr(measured_rows(kind)[0].module, "TERMS", ()))
+
+
+def _line(kind: str, way: str, name: str, rows: Rows, folds: LeftOut) -> pd.DataFrame:
+    import pandas as pd
+
+    known = np.isfinite(folds.error) & rows.usable
+    numbers = figures(folds.error[known], rows.group[known])
+    return pd.DataFrame([{"kind": kind, "leave_out": way, "model": name, "by": "all", "stratum": "all", **numbers}])
+
+
+def as_markdown(table: pd.DataFrame) -> str:
+    """A report as Markdown tables, shares in per cent.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From `validate`.
+    """
+    parts = []
+    for (kind, way), group in table.groupby(["kind", "leave_out"], sort=False):
+        parts += [f"## {kind}, leaving out one {way} at a time", "", *_markdown_rows(group), ""]
+    return "\n".join(parts)
+
+
+HEADINGS = {
+    "rows": "rows", "publishers": "publishers", "median_error": "median error", "mean_error": "mean error",
+    "mean_of_publishers": "mean of publishers", "within_10": "within 10 %", "within_20": "within 20 %", "bias": "bias",
+    "coverage_80": "80 % covers", "coverage_90": "90 % covers", "factor_80": "80 % width", "factor_90": "90 % width",
+}  # fmt: skip
+
+
+def _markdown_rows(group: pd.DataFrame) -> list[str]:
+    names = ["model", "by", "stratum", *HEADINGS]
+    lines = ["| model | by | stratum | " + " | ".join(HEADINGS.values()) + " |", "|---" * len(names) + "|"]
+    lines += ["| " + " | ".join(_shown(name, row[name]) for name in names) + " |" for row in group.to_dict("records")]
+    return lines
+
+
+def _shown(name: str, value: Any) -> str:
+    if name in ("model", "by", "stratum"):
+        return str(value)
+    if value != value or value is None:
+        return ""
+    if name in ("rows", "publishers"):
+        return f"{int(value)}"
+    return f"x{value:.2f}" if name.startswith("factor") else f"{100 * value:.1f} %"
+
+
+def as_json(table: pd.DataFrame) -> str:
+    """A report as JSON, one object a stratum.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From `validate`.
+    """
+    return json.dumps(json.loads(table.to_json(orient="records", double_precision=6)), indent=1)
+
+
+def forget() -> None:
+    """Drop what is cached; tests that change rows or data need it."""
+    whole_fit.cache_clear()
+    folding.measured_rows.cache_clear()

@@ -1,0 +1,378 @@
+"""Time of one training step of a network, operation by operation: each runs forward and twice backward.
+
+FLOP are counted as 1 MAC = 2 FLOP. Efficiencies are arguments: shares of a peak that kernels reach.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cookbook.performance._arguments import Array, at_least_one, fraction, non_negative, positive
+from cookbook.performance.collectives import exposed_seconds
+
+
+def matrix_unit_rate(
+    peak_flops: ArrayLike,
+    efficiency: ArrayLike,
+    columns: ArrayLike,
+    inner: ArrayLike,
+    half_columns: ArrayLike,
+    half_inner: ArrayLike,
+    reference_flops: ArrayLike,
+    exponent: ArrayLike,
+) -> Array:
+    r"""Rate of matrix units (tensor cores) on one product: narrow products and faster units reach a smaller share.
+
+    .. math:: R = \frac{e P (P / P_0)^{-x}}{1 + n_0 / n + k_0 / k}
+
+    Parameters
+    ----------
+    peak_flops : array_like
+        Dense peak of the number format, P > 0 [FLOP/s].
+    efficiency : array_like
+        Share of the peak that wide products reach on a device of the reference peak, e [-].
+    columns : array_like
+        Columns of the product, output channels of a group, n > 0 [-].
+    inner : array_like
+        Inner size of the product, input channels of a group times taps, k > 0 [-].
+    half_columns : array_like
+        Columns that cost as much again as the product itself, n_0 [-].
+    half_inner : array_like
+        Inner size that costs as much again, k_0 [-].
+    reference_flops : array_like
+        Peak at which the efficiency is stated, P_0 > 0 [FLOP/s].
+    exponent : array_like
+        How the share falls with the peak, x: 0 not at all [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Rate [FLOP/s].
+
+    References
+    ----------
+    Hockney & Jesshope, Parallel Computers 2, 1988, section 1.3 (the half-performance length n_1/2).
+
+    Examples
+    --------
+    A 3x3 convolution of 64 to 64 channels, 125 TFLOP/s:
+
+    >>> f"{matrix_unit_rate(125e12, 0.7, 64, 576, 32, 64, 200e12, 0):.4g}"
+    '5.431e+13'
+    """
+    peak = positive("peak_flops", peak_flops)
+    narrow = 1 + non_negative("half_columns", half_columns) / positive("columns", columns)
+    narrow = narrow + non_negative("half_inner", half_inner) / positive("inner", inner)
+    slower = (peak / positive("reference_flops", reference_flops)) ** -np.asarray(exponent, dtype=float)
+    return np.asarray(peak * non_negative("efficiency", efficiency) * slower / narrow)
+
+
+def vector_unit_rate(peak_flops: ArrayLike, efficiency: ArrayLike, saving: ArrayLike = 1) -> Array:
+    r"""Rate of plain arithmetic units on one product, in FLOP of the direct algorithm.
+
+    .. math:: R = e P g
+
+    Parameters
+    ----------
+    peak_flops : array_like
+        Peak of the number format outside matrix units, P > 0 [FLOP/s].
+    efficiency : array_like
+        Share of the peak that the kernel reaches, e [-].
+    saving : array_like
+        Multiplications of the direct algorithm for each one that is done, g > 0 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Rate [FLOP/s]; above the peak where a fast algorithm saves more than the kernel wastes.
+
+    References
+    ----------
+    Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016, section 5.
+
+    Examples
+    --------
+    >>> float(vector_unit_rate(10e12, 0.5, 2))
+    10000000000000.0
+    """
+    return np.asarray(
+        positive("peak_flops", peak_flops) * non_negative("efficiency", efficiency) * positive("saving", saving)
+    )
+
+
+def winograd_saving(outputs: ArrayLike, taps: ArrayLike) -> Array:
+    r"""Multiplications that minimal filtering saves in a square convolution of stride 1.
+
+    .. math:: g = \left( \frac{m r}{m + r - 1} \right)^2
+
+    Parameters
+    ----------
+    outputs : array_like
+        Outputs of one tile along an axis, m >= 1 [-].
+    taps : array_like
+        Taps of the kernel along an axis, r >= 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Multiplications of the direct algorithm for each one of the fast algorithm [-].
+
+    References
+    ----------
+    Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016, section 4.1.
+
+    Examples
+    --------
+    F(2x2, 3x3) needs 16 multiplications in place of 36:
+
+    >>> float(winograd_saving(2, 3))
+    2.25
+    """
+    m, r = at_least_one("outputs", outputs), at_least_one("taps", taps)
+    return np.asarray((m * r / (m + r - 1)) ** 2)
+
+
+def layer_seconds(
+    flop: ArrayLike, bytes_moved: ArrayLike, rate: ArrayLike, mem_bandwidth: ArrayLike, passes: ArrayLike = 3
+) -> Array:
+    r"""Time of one layer in a training step: forward, gradient of the input, gradient of the weights.
+
+    Each pass has the arithmetic of the forward pass and moves the same three tensors.
+
+    .. math:: t = n \sqrt{(F / R)^2 + (M / W)^2}
+
+    Parameters
+    ----------
+    flop : array_like
+        Arithmetic of one pass, F [FLOP].
+    bytes_moved : array_like
+        Input, output and weights, M [B].
+    rate : array_like
+        Rate of the arithmetic, R > 0 [FLOP/s].
+    mem_bandwidth : array_like
+        Memory bandwidth that kernels reach, W > 0 [B/s].
+    passes : array_like
+        Passes, n: 1 for inference [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Qi, Sparks & Talwalkar, Paleo, ICLR 2017, section 3 (passes layer by layer); Williams, Waterman & Patterson,
+    Commun. ACM 52(4), 2009 (arithmetic beside traffic).
+
+    Examples
+    --------
+    >>> float(layer_seconds(3e12, 4e9, 1e12, 1e9))
+    15.0
+    """
+    compute = non_negative("flop", flop) / positive("rate", rate)
+    memory = non_negative("bytes_moved", bytes_moved) / positive("mem_bandwidth", mem_bandwidth)
+    return np.asarray(non_negative("passes", passes) * np.sqrt(compute * compute + memory * memory))
+
+
+def stream_seconds(bytes_moved: ArrayLike, mem_bandwidth: ArrayLike, kept: ArrayLike = 1) -> Array:
+    r"""Time of operations that only move data: norms, activations, sums, pooling, softmax.
+
+    .. math:: t = s M / W
+
+    Parameters
+    ----------
+    bytes_moved : array_like
+        Bytes moved when each operation runs by itself, forward and backward, M [B].
+    mem_bandwidth : array_like
+        Memory bandwidth that kernels reach, W > 0 [B/s].
+    kept : array_like
+        Share of the bytes that fusion leaves, s, 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Ivanov et al., Data movement is all you need, MLSys 2021, section 4.
+
+    Examples
+    --------
+    >>> float(stream_seconds(4e9, 1e9, 0.5))
+    2.0
+    """
+    moved = non_negative("bytes_moved", bytes_moved) * fraction("kept", kept)
+    return np.asarray(moved / positive("mem_bandwidth", mem_bandwidth))
+
+
+def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
+    r"""Time that starting and finishing many small kernels takes beyond their arithmetic and traffic.
+
+    .. math:: t = n t_0
+
+    Parameters
+    ----------
+    operations : array_like
+        Kernels of one step, n [-].
+    seconds_each : array_like
+        Time of one, t_0 [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Yu, Gao, Golikov & Pekhimenko, Habitat, USENIX ATC 2021, section 2 (a step as a sequence of kernels).
+
+    Examples
+    --------
+    >>> float(dispatch_seconds(1000, 5e-6))
+    0.005
+    """
+    return np.asarray(non_negative("operations", operations) * non_negative("seconds_each", seconds_each))
+
+
+def recurrence_seconds(positions: ArrayLike, seconds_each: ArrayLike, passes: ArrayLike = 3) -> Array:
+    r"""Time that a recurrent layer adds because its positions run one after the other.
+
+    .. math:: t = n s t_1
+
+    Parameters
+    ----------
+    positions : array_like
+        Positions that depend on the one before, s [-].
+    seconds_each : array_like
+        Time added by one position of one pass, t_1 [s].
+    passes : array_like
+        Passes, n [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Appleyard, Kocisky & Blunsom, Optimizing performance of recurrent neural networks on GPUs, arXiv:1604.01946, 2016.
+
+    Examples
+    --------
+    >>> float(recurrence_seconds(100, 2e-5))
+    0.006
+    """
+    steps = non_negative("positions", positions) * non_negative("seconds_each", seconds_each)
+    return np.asarray(steps * non_negative("passes", passes))
+
+
+def score_bytes(scores: ArrayLike, element_bytes: ArrayLike, touches: ArrayLike) -> Array:
+    r"""Traffic of attention scores that do not stay on chip: mask, softmax and dropout, forward and backward.
+
+    .. math:: M = n c w
+
+    Parameters
+    ----------
+    scores : array_like
+        Scores of one pass, heads times pairs of positions, n [-].
+    element_bytes : array_like
+        Size of one score, w [B].
+    touches : array_like
+        Times that a step reads or writes each score, c [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Traffic [B].
+
+    References
+    ----------
+    Dao et al., FlashAttention, NeurIPS 2022, section 2.2 and algorithm 0.
+
+    Examples
+    --------
+    >>> float(score_bytes(1e6, 2, 12))
+    24000000.0
+    """
+    count = non_negative("scores", scores) * non_negative("touches", touches)
+    return np.asarray(count * non_negative("element_bytes", element_bytes))
+
+
+def exchange_exposed_seconds(
+    exchange_seconds: ArrayLike, pass_seconds: ArrayLike, hidden: ArrayLike, least: ArrayLike = 0
+) -> Array:
+    r"""Time that the sum of gradients over all devices adds to a step, when the backward pass can hide it.
+
+    The backward pass takes two thirds of forward and backward together; the gradient of the first layers comes
+    last, so a share stays visible.
+
+    .. math:: t = \max\left(t_c - \tfrac{2}{3} h\, t_p, \; l\, t_c\right)
+
+    Parameters
+    ----------
+    exchange_seconds : array_like
+        Exchange alone, t_c [s].
+    pass_seconds : array_like
+        Last forward and backward pass before the update, t_p [s].
+    hidden : array_like
+        Share of the backward pass that an exchange may use, h, 0 to 1 [-].
+    least : array_like
+        Share of the exchange that nothing hides, l, 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s]; 0 without an exchange.
+
+    References
+    ----------
+    Li et al., PyTorch Distributed, Proc. VLDB Endow. 13(12), 2020, section 3.2.3.
+
+    Examples
+    --------
+    >>> float(exchange_exposed_seconds(4.0, 3.0, 0.5, 0.25)), float(exchange_exposed_seconds(4.0, 30.0, 0.5, 0.25))
+    (3.0, 1.0)
+    """
+    backward = non_negative("pass_seconds", pass_seconds) * 2 / 3
+    visible = exposed_seconds(exchange_seconds, backward, fraction("hidden", hidden))
+    return np.maximum(visible, fraction("least", least) * np.asarray(exchange_seconds, dtype=float))
+
+
+def waiting_seconds(
+    step_seconds: ArrayLike, inner: ArrayLike, nodes: ArrayLike, inner_share: ArrayLike, node_share: ArrayLike
+) -> Array:
+    r"""Time lost because all devices wait for the slowest: shared host and power in a node, jitter between nodes.
+
+    .. math:: t_w = t \left( s_i [i > 1] + s_o \log_2 o \right)
+
+    Parameters
+    ----------
+    step_seconds : array_like
+        Step of one device by itself, t [s].
+    inner : array_like
+        Devices of one node, i >= 1 [-].
+    nodes : array_like
+        Nodes, o >= 1 [-].
+    inner_share : array_like
+        Share lost in a node with more than one device, s_i [-].
+    node_share : array_like
+        Share lost with each doubling of nodes, s_o [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s]; 0 for one device.
+
+    References
+    ----------
+    Petrini, Kerbyson & Pakin, The case of the missing supercomputer performance, SC 2003, section 5.
+
+    Examples
+    --------
+    >>> round(float(waiting_seconds(1.0, 8, 4, 0.05, 0.01)), 3), float(waiting_seconds(1.0, 1, 1, 0.05, 0.01))
+    (0.07, 0.0)
+    """
+    several = at_least_one("inner", inner) > 1
+    lost = non_negative("inner_share", inner_share) * several
+    lost = lost + non_negative("node_share", node_share) * np.log2(at_least_one("nodes", nodes))
+    return np.asarray(non_negative("step_seconds", step_seconds) * lost)

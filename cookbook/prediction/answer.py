@@ -1,0 +1,149 @@
+"""Answers a reader's table of scenarios row by row: a number with its interval, or the reason why there is none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook.prediction.cells import impossible
+from cookbook.prediction.intake import Intake, read_scenarios
+from cookbook.prediction.measurements import KINDS, NOT_MODELLED_YET, as_scenarios, module_of, without_outcomes
+from cookbook.prediction.record import Prediction
+from cookbook.prediction.step import predict_scenarios
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tier", "why")
+MEMORY_COLUMNS = ("memory_bytes", "fits")
+BLOCK = 4096
+# Kinds whose rows say what the rate counts.
+COUNTED = ("training_classic",)
+
+
+def answer_file(path: str | Path, kind: str, neighbours: bool = True) -> pd.DataFrame:
+    """Predict every row of a CSV file; see `answer`.
+
+    Parameters
+    ----------
+    path : str or Path
+        The table; any encoding and any of the usual delimiters.
+    kind : str
+        "training_classic", "training_transformer", "inference" or "storage".
+    neighbours : bool
+        Whether similar measurements correct the points.
+    """
+    taken = read_scenarios(path)
+    return answer(taken.frame, kind, neighbours, taken)
+
+
+def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, taken: Intake | None = None) -> pd.DataFrame:
+    """Predict every row of a table, in its order; a row that cannot be predicted has blank numbers and a reason.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Scenarios, text or numbers, under the column names of the table of that kind; outcomes are not looked at.
+    kind : str
+        As for `answer_file`.
+    neighbours : bool
+        Whether similar measurements correct the points.
+    taken : Intake, optional
+        What reading said about single rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `COLUMNS`, and `MEMORY_COLUMNS` for transformers; numbers are NaN where there is no prediction.
+    """
+    import pandas as pd
+
+    if kind not in (*KINDS, *NOT_MODELLED_YET):
+        raise ValueError(f"kind = {kind!r} is not known; take one of {', '.join((*KINDS, *NOT_MODELLED_YET))}")
+    ids = frame["id"].astype(str).tolist() if "id" in frame else [""] * len(frame)
+    if kind in NOT_MODELLED_YET:
+        return _columns(kind, len(frame)).assign(id=ids, why="not modelled yet")
+    asked = without_outcomes(as_scenarios(frame)).reset_index(drop=True)
+    known = [""] * len(frame) if taken is None else taken.why
+    known = [first or second for first, second in zip(known, impossible(asked), strict=True)]
+    blocks = [_block(asked.iloc[at : at + BLOCK], kind, neighbours) for at in range(0, len(asked), BLOCK)]
+    found = pd.concat(blocks, ignore_index=True) if blocks else _columns(kind, 0)
+    found["id"] = ids
+    return _refuse(found, known)
+
+
+def write_answers(found: pd.DataFrame, path: str | Path) -> None:
+    """Write answers as CSV, six digits, blanks for what is not known.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+        From `answer`.
+    path : str or Path
+        The file to write.
+    """
+    found.to_csv(path, index=False, float_format="%.6g", lineterminator="\n", encoding="utf-8")
+
+
+def _refuse(found: pd.DataFrame, reasons: list[str]) -> pd.DataFrame:
+    """Rows that could not be read as meant get the reason instead of a number."""
+    bad = np.array([bool(reason) for reason in reasons], dtype=bool)
+    if bad.any():
+        found.loc[bad, _numbers(found)] = np.nan
+        found.loc[bad, [name for name in ("tier", "fits") if name in found]] = ""
+        found.loc[bad, "why"] = [reason for reason in reasons if reason]
+    return found
+
+
+def _numbers(found: pd.DataFrame) -> list[str]:
+    return [name for name in found if name not in ("id", "unit", "tier", "why", "fits")]
+
+
+def _columns(kind: str, rows: int) -> pd.DataFrame:
+    import pandas as pd
+
+    names = COLUMNS + (MEMORY_COLUMNS if kind == "training_transformer" else ())
+    empty = pd.DataFrame("", index=range(rows), columns=list(names))
+    return empty.astype({name: float for name in _numbers(empty)} if not rows else {}).replace(
+        {name: {"": np.nan} for name in _numbers(empty)}
+    )
+
+
+def _block(frame: pd.DataFrame, kind: str, neighbours: bool) -> pd.DataFrame:
+    """Predict a block; where it cannot be done, halve it until the rows that stop it stand alone."""
+    import pandas as pd
+
+    try:
+        with np.errstate(all="ignore"):
+            scenarios = module_of(kind).scenarios(frame.reset_index(drop=True))
+            found = _table(kind, predict_scenarios(kind, scenarios, neighbours))
+        return found.assign(unit=frame["unit"].to_numpy()) if kind in COUNTED and "unit" in frame else found
+    except Exception as problem:
+        if len(frame) > 1:
+            half = len(frame) // 2
+            return pd.concat([_block(part, kind, neighbours) for part in (frame.iloc[:half], frame.iloc[half:])])
+        return _columns(kind, 1).assign(why=f"the row could not be understood: {problem}"[:300])
+
+
+def _table(kind: str, found: Prediction) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = len(found.why)
+    seconds = np.column_stack([found.point, found.low80, found.high80, found.low90, found.high90])
+    ratio = seconds / found.point[:, None]
+    rate = np.asarray(found.rate, dtype=float)
+    # A rate falls where the time rises.
+    numbers = rate[:, None] / ratio[:, [0, 2, 1, 4, 3]] if kind == "training_classic" else seconds
+    predicted = np.isfinite(numbers[:, 0])
+    table: dict[str, Any] = {"id": [""] * rows}
+    table |= dict(zip(("predicted", "low80", "high80", "low90", "high90"), numbers.T, strict=True))
+    table["unit"] = np.broadcast_to(np.asarray(found.unit, dtype=object), (rows,))
+    table["tier"] = np.where(predicted, found.tier, "")
+    table["why"] = found.why
+    if kind == "training_transformer":
+        table["memory_bytes"] = np.broadcast_to(found.memory_bytes, (rows,))
+        table["fits"] = np.broadcast_to(found.fits, (rows,))
+    return pd.DataFrame(table)[list(_columns(kind, 0))]

@@ -1,0 +1,209 @@
+"""Step time of classic training (any network of the zoo, data parallel): the parts of a step from the formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook.performance import collectives
+from cookbook.performance import network_training as formulas
+from cookbook.prediction import transformer_text as words
+from cookbook.prediction.classic_networks import Pairs, Products, products
+from cookbook.prediction.classic_rows import Scenarios, scenarios
+from cookbook.prediction.constants import Constant
+from cookbook.prediction.neighbours import Runs
+
+__all__ = ["CONSTANTS", "TERMS", "Scenarios", "measured", "outcome", "parts", "runs", "scenarios", "step_seconds"]
+
+CONSTANTS = (
+    Constant("convolution_efficiency", 0.7, 0.2, 1.0),
+    Constant("product_efficiency", 0.7, 0.2, 1.0),
+    Constant("tf32_convolution", 0.8, 0.3, 1.3),
+    Constant("tf32_product", 0.9, 0.3, 1.3),
+    Constant("peak_exponent", 0.15, 0.01, 0.6),
+    Constant("narrow_columns", 32.0, 1.0, 256.0),
+    Constant("narrow_inner", 60.0, 1.0, 512.0),
+    Constant("deep_convolution", 0.7, 0.1, 1.2),
+    Constant("vector_convolution", 0.6, 0.2, 1.0),
+    Constant("vector_product", 0.8, 0.2, 1.0),
+    Constant("fast_algorithm", 0.8, 0.3, 1.5),
+    Constant("grouped_matrix", 0.15, 0.02, 1.0),
+    Constant("grouped_vector", 0.5, 0.05, 1.0),
+    Constant("depthwise", 0.09, 0.01, 1.0),
+    Constant("memory_efficiency", 0.7, 0.3, 1.0),
+    Constant("launch", 4e-5, 2e-6, 3e-4, "engine", "s"),
+    Constant("fused_share", 0.6, 0.1, 1.0),
+    Constant("transpose_share", 1.0, 0.05, 4.0),
+    Constant("score_touches", 14.0, 2.0, 60.0),
+    Constant("recurrent_step", 3e-5, 1e-6, 3e-4, "", "s"),
+    Constant("region_image", 1.5e-2, 1e-4, 2e-1, "", "s"),
+    Constant("step_overhead", 1e-3, 1e-5, 2e-2, "", "s"),
+    Constant("update_share", 1.5, 0.5, 6.0),
+    Constant("node_waiting", 0.05, 0.001, 0.3),
+    Constant("cluster_waiting", 0.01, 0.0005, 0.1),
+)
+# What an ablation may switch off.
+TERMS = (
+    "products", "traffic", "narrow", "fast_algorithms", "elementwise", "launch", "transposes", "scores", "recurrence",
+    "regions", "optimiser", "exchange", "waiting",
+)  # fmt: skip
+# From collective benchmarks: share of the backward pass that hides the exchange, and what stays visible.
+HIDDEN, VISIBLE = 0.7, 0.1
+LINK_LATENCY, NETWORK_LATENCY = 5e-6, 15e-6
+REFERENCE_PEAK = 2e14
+BLOCK = 4096
+PASSES = 3
+
+
+def measured(frame: pd.DataFrame) -> np.ndarray:
+    """Measured rate of the whole system, in the unit of the row; NaN where none is stated."""
+    return words.numbers(frame, "value")
+
+
+def outcome(scenarios: Scenarios, step_seconds: np.ndarray) -> np.ndarray:
+    """Rate of the whole system in the unit of the row: samples, or what is counted in them, per second."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        samples = scenarios.batch * scenarios.accumulation * scenarios.devices
+        return np.asarray(samples * scenarios.items / step_seconds)
+
+
+def runs(scenarios: Scenarios) -> Runs:
+    """The rows as what similar measurements are found by."""
+    names = np.array([name for name, _, _ in scenarios.networks] + [""], dtype=object)
+    labels = {name: scenarios.tier_keys[name] for name in ("engine", "family", "accelerator")}
+    labels["network"] = names[scenarios.network]
+    labels["format"] = np.nan_to_num(scenarios.unit_kind, nan=-1.0).astype(int)
+    return Runs(labels, {"batch": scenarios.batch, "devices": scenarios.devices})
+
+
+def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Seconds of a step: the parts are exposed time, so they add up."""
+    return np.asarray(sum(parts.values()))
+
+
+def parts(
+    scenarios: Scenarios, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
+) -> dict[str, np.ndarray]:
+    """Exposed seconds of a step by part; NaN where `scenarios.why` says why not.
+
+    Parameters
+    ----------
+    scenarios : Scenarios
+        The rows.
+    constants : mapping of str to float or numpy.ndarray
+        Value of each of `CONSTANTS`: one, or one a row where it has levels.
+    terms : mapping of str to bool, optional
+        Terms to switch off, ``{"exchange": False}``; all are on if not given.
+    """
+    on = {name: bool((terms or {}).get(name, True)) for name in TERMS}
+    values = {c.name: np.asarray(constants[c.name], dtype=float) for c in CONSTANTS}
+    table = products(scenarios.networks)
+    shares = _shares(table, values, on)
+    size = len(scenarios)
+    found = {name: np.full(size, np.nan) for name in ("products", "elementwise", "launch", "recurrence", "regions")}
+    order = np.flatnonzero(scenarios.why == "")
+    order = order[np.argsort(scenarios.network[order], kind="stable")]
+    for start in range(0, len(order), BLOCK):
+        block = order[start : start + BLOCK]
+        some = {name: each[block] if each.ndim else each for name, each in values.items()}
+        for name, seconds in _passes(table, shares, scenarios, block, some, on).items():
+            found[name][block] = seconds
+    return _step(scenarios, found, table, values, on)
+
+
+def _passes(
+    table: Products, shares: np.ndarray, scenarios: Scenarios, at: np.ndarray, values: Mapping[str, np.ndarray],
+    on: Mapping[str, bool],
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Seconds of one forward and backward pass by part."""
+    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.network[at]
+    bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
+    elements = rows["batch"] * rows["element_bytes"]
+    matrix = rows["unit_kind"] > 0
+    layers = _layers(table.of(net), shares, rows, bandwidth, values, on)
+    kept = np.where(rows["fused"] > 0, values["fused_share"], 1.0)
+    scores = formulas.score_bytes(
+        table.scores[net] * on["scores"] * rows["batch"], rows["element_bytes"], values["score_touches"]
+    )
+    reordered = table.convolved[net] * elements * (PASSES * on["transposes"]) * rows["transposes"] * matrix
+    started = PASSES * table.started[net] + table.others[net] * kept
+    streamed = table.streamed[net] * elements * on["elementwise"]
+    waits = values["recurrent_step"]
+    return {
+        "products": layers + formulas.stream_seconds(reordered, bandwidth) * values["transpose_share"],
+        "elementwise": formulas.stream_seconds(streamed + scores, bandwidth, kept),
+        "launch": formulas.dispatch_seconds(started * on["launch"], values["launch"] * rows["launches"]),
+        "recurrence": formulas.recurrence_seconds(table.positions[net] * on["recurrence"], waits, PASSES),
+        "regions": table.regions[net] * on["regions"] * rows["batch"] * values["region_image"] * rows["launches"],
+    }
+
+
+def _layers(
+    pairs: Pairs, shares: np.ndarray, rows: Mapping[str, np.ndarray], bandwidth: np.ndarray,
+    values: Mapping[str, np.ndarray], on: Mapping[str, bool],
+) -> np.ndarray:  # fmt: skip
+    """Seconds of the products of one forward and backward pass."""
+    kind = rows["unit_kind"].astype(int)
+    peak = rows["peak"]
+    slower = formulas.matrix_unit_rate(peak, 1.0, 1.0, 1.0, 0.0, 0.0, REFERENCE_PEAK, values["peak_exponent"])
+    peak = np.where(kind > 0, slower, peak)
+    variant = kind + 1 - ((kind == 0) & ~(rows["fast_algorithms"] > 0))
+    rate = pairs.row(peak) * pairs.shared(shares, variant)
+    if pairs.depthwise.any():
+        slow = formulas.vector_unit_rate(rows["vector_peak"], values["depthwise"])
+        rate = np.where(pairs.depthwise, pairs.row(slow), rate)
+    samples = pairs.row(rows["batch"])
+    moved = (samples * pairs.moved + pairs.weights) * pairs.row(rows["element_bytes"] * on["traffic"])
+    flop = samples * (pairs.macs * (2.0 * on["products"]))
+    return pairs.sum(formulas.layer_seconds(flop, moved, rate, pairs.row(bandwidth), PASSES))
+
+
+def _shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, bool]) -> np.ndarray:
+    """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units."""
+    one = {c.name: float(values[c.name]) for c in CONSTANTS if not c.by}
+    vector = np.where(table.convolution, one["vector_convolution"], one["vector_product"])
+    vector = vector * np.where(table.grouped, one["grouped_vector"], 1.0)
+    saved = np.where(table.saving > 1, np.maximum(table.saving * one["fast_algorithm"], 1.0), 1.0)
+    matrix = np.where(table.convolution, one["convolution_efficiency"], one["product_efficiency"])
+    matrix = (
+        matrix
+        * np.where(table.deep, one["deep_convolution"], 1.0)
+        * np.where(table.grouped, one["grouped_matrix"], 1.0)
+    )
+    if on["narrow"]:
+        columns, inner = (np.where(table.grouped, np.inf, side) for side in (table.columns, table.inner))
+        matrix = formulas.matrix_unit_rate(
+            1.0, matrix, columns, inner, one["narrow_columns"], one["narrow_inner"], 1.0, 0.0
+        )
+    tf32 = matrix * np.where(table.convolution, one["tf32_convolution"], one["tf32_product"])
+    return np.stack([vector, vector * saved if on["fast_algorithms"] else vector, matrix, tf32])
+
+
+def _step(
+    scenarios: Scenarios, found: dict[str, np.ndarray], table: Products, values: Mapping[str, np.ndarray],
+    on: Mapping[str, bool],
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """A step out of its passes: accumulation, update, exchange, waiting."""
+    rows = scenarios.values
+    weights = np.where(scenarios.why == "", table.parameters[scenarios.network], np.nan)
+    one_pass = np.asarray(sum(found.values()))
+    step = {name: seconds * rows["accumulation"] for name, seconds in found.items()}
+    bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
+    exchange = collectives.hierarchical_all_reduce_seconds(
+        weights * rows["element_bytes"], rows["per_node"], rows["nodes"], rows["link"], rows["network"],
+        LINK_LATENCY, NETWORK_LATENCY,
+    )  # fmt: skip
+    step["optimiser"] = weights * rows["update_bytes"] * values["update_share"] * on["optimiser"] / bandwidth
+    step["overhead"] = values["step_overhead"] * rows["launches"] * on["launch"]
+    step["exchange"] = formulas.exchange_exposed_seconds(exchange, one_pass, HIDDEN, VISIBLE) * on["exchange"]
+    step["waiting"] = on["waiting"] * formulas.waiting_seconds(
+        one_pass * rows["accumulation"],
+        rows["per_node"],
+        rows["nodes"],
+        values["node_waiting"],
+        values["cluster_waiting"],
+    )
+    return step

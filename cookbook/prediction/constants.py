@@ -1,0 +1,176 @@
+"""The few fitted constants of a kind of prediction, and what stands in where a device or a stack was never measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog
+
+SEEN, SIBLING, NEW_ENGINE, DATASHEET, EXPERTS = (
+    "device and engine measured",
+    "sibling device",
+    "engine not measured",
+    "datasheet only",
+    "mixture of experts",
+)
+# From the narrowest interval to the widest.
+TIERS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET, EXPERTS)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One free constant of a kind of prediction.
+
+    Attributes
+    ----------
+    name : str
+        Name by which the formulas take it.
+    start : float
+        Where the fit starts, and the value where nothing was measured.
+    low, high : float
+        Bounds that physics sets; all above zero, as the fit is in logarithms.
+    by : str
+        "" where one value serves all, "family" or "engine" where each level has its own.
+    unit : str
+        Unit of the value, SI; "" for a pure number.
+    """
+
+    name: str
+    start: float
+    low: float
+    high: float
+    by: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Constants with their levels, and what they were fitted on.
+
+    Attributes
+    ----------
+    values : mapping of str to mapping of str to float
+        For each constant, its value by level; the level is "" where one value serves all.
+    vendors : mapping of str to frozenset of str
+        Vendors whose devices were measured at a level.
+    accelerators, engines : frozenset of str
+        Devices and software levels that were measured.
+    """
+
+    values: Mapping[str, Mapping[str, float]]
+    vendors: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    accelerators: frozenset[str] = frozenset()
+    engines: frozenset[str] = frozenset()
+
+
+def of_rows(fitted: Fitted, constants: Sequence[Constant], keys: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of each constant for each row: a number, or an array where it has levels.
+
+    A level that was not measured takes the geometric mean of the measured levels of the same vendor, and where the
+    vendor has none, the start value: an efficiency is never carried from one vendor to another.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        What was fitted.
+    constants : sequence of Constant
+        The constants of the kind.
+    keys : mapping of str to numpy.ndarray
+        ``family``, ``engine`` and ``vendor`` of each row.
+    """
+    found: dict[str, Any] = {}
+    for constant in constants:
+        levels = fitted.values.get(constant.name, {})
+        if not constant.by:
+            found[constant.name] = levels.get("", constant.start)
+            continue
+        codes, pairs = coded(keys[constant.by], keys["vendor"])
+        found[constant.name] = np.array([value_at(fitted, constant, *pair) for pair in pairs])[codes]
+    return found
+
+
+def coded(*columns: Any) -> tuple[np.ndarray, list[tuple[str, ...]]]:
+    """Distinct combinations of text columns, and for each row which of them it has.
+
+    >>> coded(np.array(["a", "b", "a"]), np.array(["x", "x", "x"]))
+    (array([0, 1, 0]), [('a', 'x'), ('b', 'x')])
+    """
+    import pandas as pd
+
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    names: list[Any] = []
+    for column in columns:
+        found, levels = pd.factorize(np.asarray(column, dtype=object))
+        codes = codes * max(len(levels), 1) + found
+        names.append(levels)
+    codes, distinct = pd.factorize(codes)
+    pairs = []
+    for code in distinct.tolist():
+        pair = []
+        for levels in reversed(names):
+            code, at = divmod(code, max(len(levels), 1))
+            pair.append(str(levels[at]))
+        pairs.append(tuple(reversed(pair)))
+    return codes, pairs
+
+
+def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> float:
+    """One constant at one level, or what stands in for it.
+
+    >>> e = Constant("e", 0.5, 0.1, 1, "family")
+    >>> known = Fitted({"e": {"Volta": 0.4, "Ampere": 0.9}}, {"Volta": frozenset({"A"}), "Ampere": frozenset({"A"})})
+    >>> [round(value_at(known, e, *pair), 3) for pair in [("Volta", "A"), ("Hopper", "A"), ("Hopper", "B")]]
+    [0.4, 0.6, 0.5]
+    """
+    levels = fitted.values.get(constant.name, {})
+    if level and level in levels:
+        return levels[level]
+    siblings = [value for other, value in levels.items() if other and vendor in fitted.vendors.get(other, ())]
+    return float(np.exp(np.mean(np.log(siblings)))) if siblings else constant.start
+
+
+def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
+    """How well each row is covered by what was measured: one of `TIERS`.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        What was fitted.
+    keys : mapping of str to numpy.ndarray
+        ``accelerator``, ``vendor``, ``engine`` and ``moe`` of each row.
+    """
+    makers = frozenset().union(*fitted.vendors.values()) if fitted.vendors else frozenset()
+    known = np.isin(keys["accelerator"], list(fitted.accelerators))
+    related = np.isin(keys["vendor"], list(makers))
+    engine = np.isin(keys["engine"], list(fitted.engines))
+    plain = np.select([~related, ~engine, known], [DATASHEET, NEW_ENGINE, SEEN], SIBLING)
+    return np.where(np.asarray(keys["moe"], dtype=bool) & (plain != DATASHEET), EXPERTS, plain)
+
+
+@lru_cache(maxsize=8)
+def committed(kind: str) -> Fitted:
+    """The constants of a kind from the tables ``training_constants`` and ``training_evidence``.
+
+    Raises
+    ------
+    ValueError
+        If the table has none for this kind.
+    """
+    rows = catalog.table("training_constants")
+    rows = rows[rows["kind"] == kind]
+    if rows.empty:
+        raise ValueError(f"no constants of {kind!r} in data/training_constants.csv; run: python -m cookbook calibrate")
+    values: dict[str, dict[str, float]] = {}
+    vendors: dict[str, frozenset[str]] = {}
+    for row in rows.itertuples(index=False):
+        values.setdefault(row.constant, {})[row.level] = row.value
+        if row.level:
+            vendors[row.level] = vendors.get(row.level, frozenset()) | frozenset(row.vendors.split(";"))
+    seen = catalog.table("training_evidence")
+    seen = seen[seen["kind"] == kind]
+    return Fitted(values, vendors, frozenset(seen["accelerator"]), frozenset(seen["engine"]))

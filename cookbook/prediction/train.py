@@ -1,0 +1,228 @@
+"""The front door for training: any network of the zoo on any device or server of the catalogue, in any layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog, hardware
+from cookbook.catalog import UnknownName
+from cookbook.prediction.cells import impossible
+from cookbook.prediction.measurements import module_of
+from cookbook.prediction.record import Prediction
+from cookbook.prediction.step import predict_scenarios
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LANGUAGE_MODELS = ("transformers.decoder", "encoders.encoder_decoder")
+# Number formats from the one that a reader most likely means, and how rows of measurements spell them.
+PRECISIONS = {"bf16": "bf16", "fp16": "amp_fp16", "tf32": "tf32", "fp32": "fp32"}
+NODE = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How training is laid out; every field may be a list, and lists are taken together entry by entry.
+
+    Attributes
+    ----------
+    devices, per_node : int
+        Devices in all and in one node; a node is the server's, or 8.
+    batch : float
+        Samples of one device in one pass: the micro-batch.
+    global_batch : int
+        Samples of one update of all devices; one pass of each by default.
+    tp, pp, vp, cp, ep : int
+        Tensor, pipeline (with `vp` chunks a stage), context and expert parallelism.
+    zero : int
+        States that replicas share out: 0 none, 1 optimiser, 2 also gradients, 3 also weights (FSDP).
+    sequence_parallel : bool
+        Whether tensor-parallel ranks split norms along the sequence.
+    recompute, attention : str
+        Activation recomputation ("none", "selective", "full") and attention kernel ("flash2", "no flash" ...).
+    """
+
+    devices: Any = 1
+    per_node: Any = None
+    batch: Any = 1
+    global_batch: Any = None
+    tp: Any = 1
+    pp: Any = 1
+    vp: Any = 1
+    cp: Any = 1
+    ep: Any = 1
+    zero: Any = 1
+    sequence_parallel: Any = False
+    recompute: Any = "none"
+    attention: Any = "flash2"
+
+
+def train_step(
+    workload: str | Workload,
+    system: str,
+    plan: Plan | Mapping[str, Any] | None = None,
+    *,
+    software: str = "",
+    number_format: str = "",
+    seq: float | None = None,
+    kind: str = "",
+    neighbours: bool = True,
+    **changes: Any,
+) -> Prediction:
+    """Time of one training step, with its interval, bounds, parts and what it rests on.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo.
+    system : str
+        An accelerator or a server of the catalogue.
+    plan : Plan or dict, optional
+        The layout; one device by default. Lists in it give one prediction each.
+    software : str
+        Framework and version in words, as reports state them; its level follows from patterns.
+    number_format : str
+        "bf16", "fp16", "tf32" or "fp32"; by default the first of these that the device has.
+    seq : float, optional
+        Sequence length, where the network has one.
+    kind : str
+        "training_transformer" or "training_classic"; by default the first for language models, else the second.
+    neighbours : bool
+        Whether similar measurements correct the point.
+    **changes
+        Fields of the plan.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, device or number format that the catalogue does not have.
+    ValueError
+        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+
+    Examples
+    --------
+    >>> step = train_step("resnet50", "a100-sxm-80gb", batch=256, number_format="fp16", software="PyTorch NGC 21.03")
+    >>> bool(step.low80 < step.point < step.high80), step.tier
+    (True, 'device and engine measured')
+    """
+    layout = _plan(plan, changes)
+    network = _network(workload)
+    chosen = kind or ("training_transformer" if _is_language_model(network) else "training_classic")
+    row = _machine(system, layout, number_format) | {"model": network.name, "software": software}
+    row |= _transformer(network, layout, seq) if chosen == "training_transformer" else _classic(network, layout, seq)
+    frame = _frame(row)
+    found = predict_scenarios(chosen, module_of(chosen).scenarios(frame), neighbours)
+    bad = impossible(frame)
+    why = np.array([first or second for first, second in zip(bad, found.why.tolist(), strict=True)], dtype=object)
+    found = replace(_blank(found, why != ""), why=why, sources=_sources(network, row))
+    if len(found) > 1 or any(np.ndim(value) for value in row.values()):
+        return found
+    if why[0]:
+        raise ValueError(str(why[0]))
+    return found.one()
+
+
+def _network(workload: str | Workload) -> Workload:
+    """A network of the zoo; one of the reader's own, or a changed one, is refused rather than taken for another."""
+    network = zoo.model(workload) if isinstance(workload, str) else workload
+    rows = catalog.table("models")
+    if not (rows["name"] == network.name).any() or network.ops is not zoo.model(network.name).ops:
+        raise ValueError(f"workload = {network.title!r} is not in the zoo as it stands; give one of cookbook.models()")
+    return network
+
+
+def _blank(found: Prediction, bad: np.ndarray) -> Prediction:
+    names = ("point", "low80", "high80", "low90", "high90", "rate")
+    parts = {name: np.where(bad, np.nan, part) for name, part in found.parts.items()}
+    changed: dict[str, Any] = {name: np.where(bad, np.nan, getattr(found, name)) for name in names}
+    return replace(found, parts=parts, **changed)
+
+
+def _plan(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> Plan:
+    known = asdict(Plan())
+    given = {**(asdict(plan) if isinstance(plan, Plan) else dict(plan or {})), **changes}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ValueError(f"the plan has no field {unknown[0]!r}; it has {', '.join(known)}")
+    return Plan(**given)
+
+
+def _is_language_model(network: Workload) -> bool:
+    rows = catalog.table("models")
+    builder = rows.loc[rows["name"] == network.name, "builder"]
+    return len(builder) > 0 and builder.iloc[0] in LANGUAGE_MODELS
+
+
+def _machine(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
+    """Device, node and links of a server or accelerator by name."""
+    row: dict[str, Any] = {"accelerator": "", "per_node": plan.per_node}
+    try:
+        row["accelerator"] = catalog.lookup("accelerators", system)
+    except UnknownName:
+        servers = catalog.table("systems")
+        server = servers.loc[servers["key"] == catalog.lookup("systems", system)].iloc[0]
+        if not server["accelerator_key"]:
+            raise ValueError(f"system = {system!r}: the catalogue does not say which accelerator it has") from None
+        row |= {"accelerator": server["accelerator_key"], "intra_node_link": server["intra_link"]}
+        row["inter_node_link"] = server["nic"]
+        row["per_node"] = plan.per_node or np.minimum(plan.devices, server["devices"])
+    device = hardware.accelerator(row["accelerator"])
+    wanted = catalog.lookup("number_formats", number_format) if number_format else ""
+    formats = [name for name in PRECISIONS if name in hardware.formats(device)]
+    chosen = wanted or (formats[0] if formats else "")
+    if not chosen:
+        raise ValueError(f"number_format: no peak of {device.name} is known in {', '.join(PRECISIONS)}")
+    devices = np.asarray(plan.devices, dtype=float)
+    per_node = np.minimum(devices, NODE) if row["per_node"] is None else row["per_node"]
+    return row | {"precision": PRECISIONS.get(chosen, chosen), "devices": plan.devices, "per_node": per_node}
+
+
+def _classic(network: Workload, plan: Plan, seq: float | None) -> dict[str, Any]:
+    length = seq or network.seq
+    return {
+        "batch_per_device": plan.batch, "global_batch": plan.global_batch, "unit": "samples/s",
+        "task_input": f"seq_len {length:.0f}" if length else "",
+    }  # fmt: skip
+
+
+def _transformer(network: Workload, plan: Plan, seq: float | None) -> dict[str, Any]:
+    model = np.prod([np.asarray(size, dtype=float) for size in np.broadcast_arrays(plan.tp, plan.pp, plan.cp)], axis=0)
+    replicas = np.maximum(np.asarray(plan.devices, dtype=float) / model, 1)
+    whole = np.asarray(plan.batch, dtype=float) * replicas if plan.global_batch is None else plan.global_batch
+    shared = np.where(np.asarray(plan.sequence_parallel), "yes", "no")
+    return {
+        "seq_len": seq or network.seq, "micro_batch": plan.batch, "global_batch": whole, "dp": replicas,
+        "tp": plan.tp, "pp": plan.pp, "vp": plan.vp, "cp": plan.cp, "ep": plan.ep, "zero_fsdp_stage": plan.zero,
+        "sequence_parallel": shared, "activation_recompute": plan.recompute, "attention_kernel": plan.attention,
+        "task": "pretrain",
+    }  # fmt: skip
+
+
+def _frame(row: Mapping[str, Any]) -> pd.DataFrame:
+    """One row a scenario, cells as text; lists are taken together."""
+    import pandas as pd
+
+    values = dict(zip(row, np.broadcast_arrays(*map(_array, row.values())), strict=True))
+    return pd.DataFrame({name: [_cell(cell) for cell in np.ravel(value)] for name, value in values.items()})
+
+
+def _array(value: Any) -> np.ndarray:
+    return np.asarray(value if not hasattr(value, "tolist") else value.tolist(), dtype=object)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def _sources(network: Workload, row: Mapping[str, Any]) -> tuple[str, ...]:
+    devices = catalog.table("accelerators")
+    device = devices.loc[devices["key"] == row["accelerator"], "source"].iloc[0].split(";")
+    return tuple(dict.fromkeys([*network.sources, *device]))

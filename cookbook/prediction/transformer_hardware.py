@@ -1,0 +1,193 @@
+"""What the machine of a transformer training row offers: peaks, memory, links within and between nodes, family."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from cookbook import catalog, hardware
+
+GIGA = 1e9
+ENGINE = (
+    "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
+    "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded",
+)  # fmt: skip
+# Devices of the largest single machine; racks and pods print the network of a part.
+NODE = 16
+
+
+@dataclass(frozen=True)
+class Device:
+    """One accelerator as training sees it, in SI.
+
+    Attributes
+    ----------
+    key, vendor, family : str
+        Key, maker and generation; an unknown device has no key and NaN everywhere.
+    peak, wide_peak : float
+        Peak of the number format of the layers' products, and of what stays in 16 bits [FLOP/s].
+    mem_bandwidth, memory : float
+        Memory bandwidth [B/s] and size [B].
+    link : float
+        Nominal rate to the devices of its node, one direction [B/s].
+    domain : float
+        Devices that the fast link joins [-].
+    matmul : float
+        Best measured product as a share of the peak, of this device or the nearest that was measured [-].
+    """
+
+    key: str
+    vendor: str
+    family: str
+    peak: float
+    wide_peak: float
+    mem_bandwidth: float
+    memory: float
+    link: float
+    domain: float
+    matmul: float
+
+
+UNKNOWN = Device("", "", "", *(math.nan,) * 7)
+
+
+@lru_cache(maxsize=4096)
+def device(name: str, number_format: str) -> Device:
+    """The device of a row; `UNKNOWN` where the catalogue has none of that name."""
+    try:
+        found = hardware.accelerator(name)
+    except catalog.UnknownName:
+        return UNKNOWN
+    table = catalog.table("accelerators")
+    row = table.loc[table["key"] == found.key].iloc[0]
+    wide = _wide(found)
+    peak = hardware.peak_flops(found, number_format) if number_format else wide
+    domain = re.match(r"\d+(?! ?links)", row["scale_up_domain"] or "")
+    host = 32e9 if not math.isfinite(row["device_link_bandwidth"]) else row["device_link_bandwidth"]
+    return Device(
+        key=found.key,
+        vendor=found.vendor,
+        family=family(found.key),
+        peak=peak if math.isfinite(peak) else wide,
+        wide_peak=wide,
+        mem_bandwidth=found.mem_bandwidth,
+        memory=found.memory_bytes,
+        link=host / 2,
+        domain=float(domain.group()) if domain else math.nan,
+        matmul=matmul_share(found.key),
+    )
+
+
+def _wide(found: hardware.Accelerator) -> float:
+    peaks = [hardware.peak_flops(found, name) for name in ("bf16", "fp16", "fp32")]
+    return next((peak for peak in peaks if math.isfinite(peak)), math.nan)
+
+
+@lru_cache(maxsize=1024)
+def family(key: str) -> str:
+    """Generation of an accelerator: the catalogue's where it has one, else the start of its key.
+
+    >>> family("h100-sxm") == family("h200-sxm"), family("x9-sxm")
+    (True, 'x9')
+    """
+    table = catalog.table("accelerators")
+    if "generation" in table.columns:
+        found = table.loc[table["key"] == key, "generation"]
+        if len(found) and found.iloc[0]:
+            return str(found.iloc[0])
+    start = re.match(r"tpu-v\d+[a-z]?|[a-z]+-?\d*", key)
+    return start.group() if start else key
+
+
+@lru_cache(maxsize=1)
+def _matmul() -> dict[str, float]:
+    """Best share of the peak that was measured in 16 bits, by accelerator."""
+    rows = catalog.table("matmul")
+    rows = rows[(rows["number_format"] == "bf16") & (rows["shape_kind"] != "sweep")]
+    return {str(key): float(share) for key, share in rows.groupby("accelerator")["efficiency"].max().items()}
+
+
+@lru_cache(maxsize=1024)
+def matmul_share(key: str) -> float:
+    """Best measured product over the peak: of the device, else the mean of its generation, its vendor, or all."""
+    measured, table = _matmul(), catalog.table("accelerators")
+    if key in measured:
+        return measured[key]
+    vendors = dict(zip(table["key"], table["vendor"], strict=True))
+    for same in (
+        [other for other in measured if family(other) == family(key)],
+        [other for other in measured if vendors.get(other) == vendors.get(key)],
+        list(measured),
+    ):
+        if same:
+            return sum(measured[other] for other in same) / len(same)
+    return math.nan
+
+
+@lru_cache(maxsize=1)
+def _software() -> list[tuple[re.Pattern[str], str]]:
+    rows = catalog.table("software_levels")
+    rows = rows[rows["kind"] == "transformer"]
+    return [(re.compile(words, re.I), level) for words, level in zip(rows["pattern"], rows["level"], strict=True)]
+
+
+@lru_cache(maxsize=4096)
+def software_level(words: str) -> str:
+    """Software level of a row from its words, by the patterns of the table; the first that fits.
+
+    >>> software_level("NeMo container 24.07"), software_level("maxtext; tpu-v5e")
+    ('megatron-core', 'xla-tpu')
+    """
+    return next((level for pattern, level in _software() if pattern.search(words)), "")
+
+
+@lru_cache(maxsize=1)
+def engines() -> dict[str, dict[str, float]]:
+    """What each software level does, by level and column of transformer_engines."""
+    rows = catalog.table("transformer_engines")
+    return {str(row["level"]): {name: float(row[name]) for name in ENGINE} for _, row in rows.iterrows()}
+
+
+@lru_cache(maxsize=1)
+def _networks() -> dict[str, float]:
+    """Network rate of one device in the systems of the catalogue, their median, by accelerator [B/s]."""
+    rows, rates = catalog.table("systems"), dict[str, list[float]]()
+    for key, words, count in zip(rows["accelerator_key"], rows["nic"], rows["devices"], strict=True):
+        ports = re.search(r"(\d+)\s*x\s*(?:[A-Za-z]+\s+)*(\d+)\s*G", words or "")
+        if key and ports and 1 < count <= NODE:
+            rates.setdefault(key, []).append(float(ports.group(1)) * float(ports.group(2)) / 8 * GIGA / count)
+    return {key: sorted(found)[len(found) // 2] for key, found in rates.items()}
+
+
+@lru_cache(maxsize=1024)
+def network_rate(key: str) -> float:
+    """Usual network rate of one device [B/s], where a row states none.
+
+    That of its systems, else of its generation, else of the vendor's device nearest in age.
+    """
+    known, table = _networks(), catalog.table("accelerators")
+    if key in known:
+        return known[key]
+    about = table.set_index("key")
+    same = [other for other in known if family(other) == family(key)]
+    same = same or [other for other in known if about.at[other, "vendor"] == about.at[key, "vendor"]] or list(known)
+    year = int(about.at[key, "launch_date"][:4] or 0)
+    return known[min(same, key=lambda other: abs(int(about.at[other, "launch_date"][:4] or 0) - year))]
+
+
+@lru_cache(maxsize=1)
+def _kernels() -> list[tuple[float, str, re.Pattern[str], float]]:
+    rows = catalog.table("attention_kernels")
+    columns = (rows["kernel"], rows["vendor"], rows["pattern"], rows["efficiency"])
+    return [(float(kernel), vendor, re.compile(p, re.I), e) for kernel, vendor, p, e in zip(*columns, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def attention_share(kernel: float, vendor: str, generation: str) -> float:
+    """Share of the peak that a fused attention kernel reaches on a device; 1 where there is no such kernel."""
+    for number, maker, pattern, share in _kernels():
+        if number == kernel and maker in ("", vendor) and pattern.match(generation):
+            return float(share)
+    return 1.0

@@ -1,0 +1,243 @@
+"""Parts of a transformer's training step, from the formulas: what one stage computes, exchanges and waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cookbook.performance import collectives as exchange
+from cookbook.performance import memory
+from cookbook.performance import transformer_training as formulas
+from cookbook.prediction.transformer_text import RECOMPUTED
+
+# What an ablation may switch off.
+TERMS = (
+    "products", "attention", "elementwise", "head", "experts", "recompute", "launch", "tensor_exchange",
+    "context_exchange", "expert_exchange", "weight_exchange", "gradient_exchange", "pipeline_exchange", "bubble",
+    "optimiser", "stragglers",
+)  # fmt: skip
+# Memory bandwidth that long copies reach, and starts of a message within and between nodes [s].
+MEMORY_EFFICIENCY = 0.85
+LINK_LATENCY, NETWORK_LATENCY = 5e-6, 15e-6
+# Widths of tensor-core tiles.
+TILE, HEAD_TILE = 64, 8
+# Bytes for each element: queries, keys and values in place; tokens sorted to experts and back; expert activations.
+ATTENTION_BYTES, SORT_BYTES, EXPERT_BYTES, LOGIT_BYTES = 4, 16, 6, 14
+# A fused backward pass of attention has 2.5 times the products and three quarters of the speed.
+FUSED_BACKWARD = 3.3
+# Sequence at which a fused attention kernel reaches half of its speed, and its share on narrow heads.
+HALF_SPEED, NARROW_HEAD, NARROW_SHARE = 300, 96, 0.75
+
+
+class _Rates:
+    """Achieved rates of one shard: what a device offers, divided by its cores, times the constants."""
+
+    def __init__(self, s: Any, c: Mapping[str, Any]) -> None:
+        efficiency = c["efficiency"] * c["engine_share"] * s.matmul / s.cores
+        self.products, self.wide = s.peak * efficiency, s.wide_peak * efficiency
+        self.attention = s.wide_peak / s.cores * s.attention_share * c["attention_efficiency"]
+        self.memory = s.mem_bandwidth / s.cores * MEMORY_EFFICIENCY
+        self.link = s.link / s.cores * c["link_efficiency"]
+        self.network = s.network / s.cores * c["network_efficiency"]
+        self.domain = s.domain * s.cores
+
+    def levels(self, ranks: Any, stride: Any) -> tuple[Any, Any]:
+        """Ranks within a fast domain, and domains, for ranks that lie `stride` shards apart."""
+        inner = np.clip(np.floor(self.domain / stride), 1, ranks)
+        return inner, ranks / inner
+
+
+class _Layer:
+    """Widths, weights and counts of what one stage holds, and what it computes again."""
+
+    def __init__(self, s: Any, on: Mapping[str, bool]) -> None:
+        self.tokens = s.micro_batch * s.seq_len / s.cp
+        self.layers = s.layers / s.pp
+        self.sparse = s.moe * (s.layers - s.dense_layers) / s.pp
+        self.dense = self.layers - self.sparse
+        self.again = {part: getattr(s, f"again_{part}") * on["recompute"] for part in RECOMPUTED}
+        self.passes = 3 - s.lora
+        self.gates = 2 + s.gated
+        self.inner = formulas.aligned(s.ffn_hidden / s.tp, TILE)
+        self.expert = self.gates * s.hidden * s.moe_ffn_hidden
+        self.shared = self.expert * s.shared_experts / s.tp
+        self.mlp = self.gates * s.hidden * self.inner
+        self._attention(s)
+
+    def _attention(self, s: Any) -> None:
+        latent = s.latent == 1
+        head = np.where(latent, s.nope_dim + s.rope_dim, s.head_dim)
+        value = np.where(latent, s.v_dim, s.head_dim)
+        self.query, self.values = formulas.aligned(s.heads * head / s.tp, HEAD_TILE), s.heads * value / s.tp
+        pairs = np.maximum(s.kv_heads / s.tp, 1) * 2 * np.where(latent, 0, s.head_dim)
+        low = s.hidden * (s.q_rank + s.kv_rank + s.rope_dim) + s.q_rank * self.query
+        low = low + s.kv_rank * s.heads * (s.nope_dim + s.v_dim) / s.tp
+        self.attention = np.where(latent, low, s.hidden * (self.query + pairs)) + self.values * s.hidden
+        self.pairs = np.where(latent, self.query + self.values, pairs)
+
+    def held(self, s: Any) -> tuple[Any, Any]:
+        """Weights of one stage on one shard: those of all ranks alike, and those of its experts."""
+        alike = self.layers * self.attention + self.dense * self.mlp + self.sparse * self.shared
+        return alike, self.sparse * self.expert * s.experts / s.ep
+
+
+def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, np.ndarray]:
+    """Exposed seconds of a step by part, for rows that can be predicted.
+
+    Parameters
+    ----------
+    s : Scenarios
+        The rows.
+    c : mapping of str to float or numpy.ndarray
+        Constants of the kind.
+    on : mapping of str to bool
+        Whether each of `TERMS` counts.
+    """
+    rates, layer = _Rates(s, c), _Layer(s, on)
+    time = _computation(s, rates, layer, c, on)
+    body = sum(value for name, value in time.items() if name != "head")
+    time |= _exchanges(s, rates, layer, body, on)
+    chunk = sum(value for name, value in time.items() if name not in ("head", "pipeline_exchange"))
+    found = {name: value * s.micro_batches for name, value in time.items()}
+    found["bubble"] = formulas.bubble_seconds(chunk, s.pp, s.vp, s.flushes) * on["bubble"]
+    found |= _once(s, rates, layer, body, on)
+    total = sum(found.values())
+    found["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]
+    return found
+
+
+def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, Any]:
+    """Seconds of one micro-batch on one stage; what the host takes beyond the device is `launch`."""
+    time = {
+        "products": _products(s, r, w, c),
+        "experts": _experts(s, r, w, c),
+        "attention": w.layers * _attention(s, r, w),
+        "elementwise": _elementwise(s, w) * c["elementwise_share"] * (3 + w.again["elementwise"]) / r.memory,
+        "head": _head(s, r, w),
+    }
+    time = {name: value * on[name] for name, value in time.items()}
+    device = sum(value for name, value in time.items() if name != "head")
+    routed = w.sparse + s.hidden_experts * w.layers
+    host = (w.layers - routed) * c["layer_launch"] + routed * c["expert_launch"]
+    return time | {"launch": (np.hypot(device, host) - device) * on["launch"]}
+
+
+def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
+    """Matrix products of attention and of feed-forward layers without experts."""
+    moved = s.element * (w.attention + w.tokens * (2 * s.hidden + 2 * w.query + w.pairs))
+    attention = formulas.product_seconds(2 * w.tokens * w.attention, moved, r.products, r.memory)
+    moved = s.element * (w.mlp + w.tokens * (2 * s.hidden + w.gates * w.inner))
+    mlp = formulas.product_seconds(2 * w.tokens * w.mlp, moved, r.products, r.memory)
+    # A mixture of which only the active parameters are known computes its experts as experts do.
+    mlp = mlp / np.where(s.hidden_experts == 1, c["expert_efficiency"], 1)
+    return w.layers * attention * (w.passes + w.again["projection"]) + w.dense * mlp * (w.passes + w.again["mlp"])
+
+
+def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
+    """Matrix products of experts, routed and shared."""
+    if not np.any(w.sparse):
+        return np.zeros(len(s))
+    local, rate = s.experts / s.ep, r.products * c["expert_efficiency"]
+    rows = formulas.expert_rows(w.tokens / s.tp, s.experts_per_token, local, c["ragged_rows"])
+    moved = s.element * (w.expert * local + rows * (2 * s.hidden + w.gates * s.moe_ffn_hidden))
+    routed = formulas.product_seconds(2 * rows * w.expert, moved, rate, r.memory)
+    return w.sparse * (routed + 2 * w.tokens * w.shared / rate) * (w.passes + w.again["mlp"])
+
+
+def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
+    """Attention core of one layer: fused over the causal half, or with all scores written out."""
+    whole = formulas.mean_context(s.seq_len)
+    near = s.windowed * formulas.mean_context(s.seq_len, s.window) + (1 - s.windowed) * whole
+    context = np.where(s.kernel > 0, near, s.seq_len)
+    flop = formulas.attention_flop(w.tokens, context, w.query, w.values)
+    narrow = np.where(s.head_dim < NARROW_HEAD, NARROW_SHARE, 1)
+    fused = flop / (r.attention * narrow * s.seq_len / (s.seq_len + HALF_SPEED))
+    scores = s.score_bytes * w.tokens * s.seq_len * s.heads / s.tp / r.memory
+    plain = (flop / r.wide + scores) * (3 + w.again["core"])
+    return np.where(s.kernel > 0, fused * (1 + FUSED_BACKWARD + w.again["core"]), plain)
+
+
+def _elementwise(s: Any, w: _Layer) -> Any:
+    """Bytes that the small operations of one stage move in the forward pass of one micro-batch."""
+    shards = np.where(s.sequence_parallel == 1, s.tp, 1)
+    inner = (s.moe == 0) * (w.gates - 1) * w.inner / 2
+    moved = formulas.elementwise_bytes(
+        w.tokens, s.hidden, w.query + w.pairs, inner, shards, s.stream_bytes, ATTENTION_BYTES, s.mlp_bytes
+    )
+    sent = w.tokens / s.tp * s.experts_per_token * (SORT_BYTES * s.hidden + EXPERT_BYTES * s.moe_ffn_hidden)
+    return (w.layers * moved + w.sparse * sent) * s.element / 2
+
+
+def _head(s: Any, r: _Rates, w: _Layer) -> Any:
+    """Products and loss of the head, forward and backward; the stage that has it sets the pace of a pipeline."""
+    logits = w.tokens * s.vocab / s.tp
+    return 2 * w.passes * logits * s.hidden / r.wide + LOGIT_BYTES * logits / r.memory
+
+
+def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
+    """Exchanges of one micro-batch on one stage, as far as nothing hides them."""
+    stream = w.tokens * s.hidden * s.element
+    inner, outer = r.levels(s.tp, 1)
+    reduce = exchange.hierarchical_all_reduce_seconds(
+        stream, inner, outer, r.link, r.network, LINK_LATENCY, NETWORK_LATENCY
+    )
+    found = {"tensor_exchange": w.layers * reduce * (4 + 2 * w.again["all"]) * (1 - s.tensor_hidden)}
+    rate = np.where(s.tp * s.cp <= r.domain, r.link, r.network)
+    ring = (s.cp - 1) * exchange.point_to_point_seconds(w.tokens * w.pairs * s.element, rate, LINK_LATENCY)
+    # Keys and values go round in the forward pass, they and their gradients in the backward pass.
+    found["context_exchange"] = exchange.exposed_seconds(3 * w.layers * ring, body, 0.5)
+    found["expert_exchange"] = w.sparse * _switch(s, r, stream / s.tp) * (4 + 2 * w.again["all"])
+    found["weight_exchange"] = np.hypot(_gather(s, r, w), body) - body
+    sent = stream / np.where(s.sequence_parallel == 1, s.tp, 1)
+    rate = np.where(2 * s.tp * s.cp * s.dp <= r.domain, r.link, r.network)
+    hop = exchange.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
+    found["pipeline_exchange"] = 2 * s.vp * hop * (1 - s.gradients_hidden)
+    return {name: value * on[name] for name, value in found.items()}
+
+
+def _switch(s: Any, r: _Rates, sent: Any) -> Any:
+    """One all-to-all of tokens to experts; a token crosses to each node once, whichever of its experts are there."""
+    if not np.any(s.moe):
+        return np.zeros(len(s))
+    inner, outer = r.levels(s.ep, 1)
+    near = sent * formulas.distinct_ranks(s.experts_per_token, inner)
+    far = sent * formulas.distinct_ranks(s.experts_per_token, outer)
+    return np.maximum(
+        exchange.all_to_all_seconds(near, inner, 1, r.link, r.network, LINK_LATENCY),
+        exchange.all_to_all_seconds(far, 1, outer, r.link, r.network, NETWORK_LATENCY),
+    )
+
+
+def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
+    """Weights gathered twice and gradients scattered once for each micro-batch, where they are sharded."""
+    alike, experts = w.held(s)
+    inner, outer = r.levels(s.shard_group, s.tp)
+    # One ring through all ranks has one network port of each node.
+    network = r.network / np.where(s.one_port == 1, inner, 1)
+    gather = exchange.hierarchical_all_gather_seconds(
+        (alike + experts) * s.element, inner, outer, r.link, network, LINK_LATENCY
+    )
+    return gather * np.select([s.zero >= 3, s.zero >= 2], [3.0, 1.0], 0.0)
+
+
+def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
+    """What happens once a step: gradients between replicas, and the optimiser."""
+    alike, experts = w.held(s)
+    trained = (alike + experts + s.hidden * s.vocab / s.tp) * (1 - s.lora)
+    replicas = s.dp * s.cp
+    inner, outer = r.levels(replicas, s.tp)
+    whole = exchange.hierarchical_all_reduce_seconds(
+        trained * s.element, inner, outer, r.link, r.network, LINK_LATENCY, NETWORK_LATENCY
+    )
+    shard, groups = trained * s.element / s.shard_group, np.maximum(replicas / s.shard_group, 1)
+    sharded = exchange.tree_all_reduce_seconds(shard, groups, r.network, NETWORK_LATENCY)
+    reduce = np.where(s.zero >= 3, sharded, whole)
+    # Adam reads gradient, master weight, momentum and variance and writes the last three in 32 bits.
+    update = memory.update_bytes(trained / s.shard_group, 4, 3, 4, s.element, s.element) / r.memory
+    return {
+        "gradient_exchange": exchange.exposed_seconds(reduce, body * 2 / 3, s.gradients_hidden)
+        * on["gradient_exchange"],
+        "optimiser": update * on["optimiser"],
+    }

@@ -1,0 +1,196 @@
+"""The fitter: it recovers constants that are known, weighs publishers equally, and never looks at what is left out."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cookbook.calibration.fit import Rows, fit, leave_out, minimise, publisher_weights
+from cookbook.prediction.constants import (
+    DATASHEET,
+    EXPERTS,
+    NEW_ENGINE,
+    SEEN,
+    SIBLING,
+    Constant,
+    Fitted,
+    coded,
+    of_rows,
+    tiers_of_rows,
+    value_at,
+)
+
+FAMILIES = {"old": ("maker", 0.3), "new": ("maker", 0.6), "other": ("rival", 0.45)}
+OVERHEAD = 2e-4
+
+
+class LineKind:
+    """A kind with physics that anyone can check: step = work / (peak efficiency) + overhead."""
+
+    CONSTANTS = (
+        Constant("efficiency", 0.5, 0.05, 1.0, "family"),
+        Constant("overhead", 1e-4, 1e-6, 1e-2, "", "s"),
+    )
+
+    def parts(self, scenarios, constants, terms=None):
+        terms = terms or {}
+        work = scenarios.work / (scenarios.peak * constants["efficiency"])
+        overhead = np.full(len(work), constants["overhead"])
+        return {"compute": work, "overhead": overhead * terms.get("overhead", True)}
+
+    def step_seconds(self, parts):
+        return sum(parts.values())
+
+    def outcome(self, scenarios, seconds):
+        return scenarios.batch / seconds
+
+
+def made_up(publishers=8, each=40, noise=0.0, bias=0.0, seed=0, overhead=OVERHEAD) -> Rows:
+    """Rows whose constants are known; each publisher may have a habit of its own (`bias`)."""
+    rng = np.random.default_rng(seed)
+    count = publishers * each
+    group = np.repeat([f"publisher-{at}" for at in range(publishers)], each)
+    family = rng.choice(list(FAMILIES), count)
+    habit = np.repeat(rng.normal(0, bias, publishers), each)
+    scenarios = SimpleNamespace(
+        work=10 ** rng.uniform(8, 11, count), peak=np.full(count, 1e13), batch=rng.integers(1, 256, count) * 1.0,
+        why=np.full(count, ""),
+        tier_keys={
+            "accelerator": np.char.add(family, "-card"), "family": family,
+            "vendor": np.array([FAMILIES[name][0] for name in family]),
+            "engine": rng.choice(["eager", "compiled"], count), "scale": np.full(count, "1 device"),
+            "moe": np.zeros(count, bool),
+        },
+    )  # fmt: skip
+    true = {"efficiency": np.array([FAMILIES[name][1] for name in family]), "overhead": overhead}
+    kind = LineKind()
+    seconds = kind.step_seconds(kind.parts(scenarios, true)) * np.exp(habit + rng.normal(0, noise, count))
+    return Rows(kind, scenarios, scenarios.batch / seconds, group)
+
+
+def without_pull(monkeypatch):
+    monkeypatch.setattr("cookbook.calibration.fit.PULL", 1e3)
+
+
+def test_known_constants_are_found(monkeypatch):
+    without_pull(monkeypatch)
+    found = fit(made_up())
+    assert found.values["overhead"][""] == pytest.approx(OVERHEAD, rel=1e-3)
+    for name, (_, efficiency) in FAMILIES.items():
+        assert found.values["efficiency"][name] == pytest.approx(efficiency, rel=1e-3)
+
+
+def test_known_constants_are_found_through_noise():
+    found = fit(made_up(publishers=10, each=200, noise=0.1))
+    for name, (_, efficiency) in FAMILIES.items():
+        assert found.values["efficiency"][name] == pytest.approx(efficiency, rel=0.05)
+
+
+def test_a_fit_is_repeatable_to_the_last_digit():
+    assert fit(made_up(noise=0.1)).values == fit(made_up(noise=0.1)).values
+
+
+def test_a_warm_start_changes_nothing_that_matters():
+    rows = made_up(noise=0.1, bias=0.1)
+    cold = fit(rows)
+    warm = fit(rows, warm=minimise(rows, rows.group == "publisher-0"))
+    for name, levels in cold.values.items():
+        for level, value in levels.items():
+            assert warm.values[name][level] == pytest.approx(value, rel=1e-4)
+
+
+def test_a_few_absurd_rows_do_not_rule():
+    rows = made_up(each=100, noise=0.05)
+    rows.measured[::50] *= 30
+    assert fit(rows).values["efficiency"]["new"] == pytest.approx(0.6, rel=0.1)
+
+
+def test_bounds_hold():
+    rows = made_up()
+    rows.measured[:] *= 100
+    assert max(fit(rows).values["efficiency"].values()) <= 1.0 + 1e-12
+
+
+def test_rows_without_outcome_or_reason_are_never_used():
+    rows = made_up()
+    rows.measured[::2] = np.nan
+    rows.scenarios.why[1::4] = "no such device"
+    assert rows.usable.sum() == len(rows.measured) // 4
+    assert fit(rows).values["efficiency"]["old"] == pytest.approx(0.3, rel=0.05)
+
+
+def test_publishers_weigh_the_same_however_many_rows_they_have():
+    group = np.repeat(["large", "small"], [990, 10])
+    weights = publisher_weights(group, np.ones(1000, bool))
+    assert weights[group == "large"].sum() == pytest.approx(1)
+    assert weights[group == "small"].sum() == pytest.approx(1)
+    one = publisher_weights(np.array(["large"] * 20 + ["single"]), np.ones(21, bool))
+    assert one[-1] == pytest.approx(0.1), "a single row is no habit"
+
+
+def test_copies_of_a_publishers_rows_change_nothing():
+    """Twice the same rows of one publisher are no new evidence."""
+    rows = made_up(publishers=4, noise=0.1, bias=0.2)
+    again = np.concatenate([np.arange(160), np.flatnonzero(rows.group == "publisher-0")])
+    scenarios = SimpleNamespace(**{
+        name: value[again] for name, value in vars(rows.scenarios).items() if name != "tier_keys"
+    }, tier_keys={name: key[again] for name, key in rows.scenarios.tier_keys.items()})  # fmt: skip
+    twice = Rows(rows.module, scenarios, rows.measured[again], rows.group[again])
+    for level, value in fit(rows).values["efficiency"].items():
+        assert fit(twice).values["efficiency"][level] == pytest.approx(value, rel=1e-4)
+
+
+def test_what_is_left_out_has_no_say():
+    """Outcomes of the publisher left out may be anything: the constants stay, digit for digit."""
+    rows = made_up(noise=0.1, bias=0.2)
+    (before,) = leave_out(rows, rows.group, ["publisher-3"])
+    rows.measured[rows.group == "publisher-3"] *= np.linspace(0.01, 50, 40)
+    (after,) = leave_out(rows, rows.group, ["publisher-3"])
+    assert before == after
+
+
+def test_a_left_out_generation_takes_its_siblings_and_never_another_vendor():
+    rows = made_up()
+    family = rows.keys["family"]
+    without_new, without_other = leave_out(rows, family, ["new", "other"])
+    efficiency = rows.constants[0]
+    assert value_at(without_new, efficiency, "new", "maker") == without_new.values["efficiency"]["old"]
+    assert value_at(without_other, efficiency, "other", "rival") == efficiency.start
+
+
+def test_siblings_are_averaged_as_logarithms():
+    vendors = {"a": frozenset("N"), "b": frozenset("N"), "c": frozenset("T")}
+    known = Fitted({"e": {"a": 0.2, "b": 0.8, "c": 0.9}}, vendors)
+    assert value_at(known, Constant("e", 0.5, 0.1, 1, "family"), "d", "N") == pytest.approx(0.4)
+
+
+def test_of_rows_gives_arrays_for_levels_and_numbers_for_the_rest():
+    rows = made_up()
+    values = of_rows(fit(rows), rows.constants, rows.keys)
+    assert np.shape(values["overhead"]) == ()
+    assert values["efficiency"].shape == rows.measured.shape
+    assert len(np.unique(values["efficiency"])) == len(FAMILIES)
+
+
+def test_tiers_say_what_was_measured():
+    rows = made_up()
+    known = fit(rows, rows.usable & (rows.keys["engine"] == "eager") & (rows.keys["family"] != "other"))
+    keys = {
+        "accelerator": np.array(["old-card", "odd-card", "old-card", "other-card", "old-card", "other-card"]),
+        "vendor": np.array(["maker", "maker", "maker", "rival", "maker", "rival"]),
+        "engine": np.array(["eager", "eager", "compiled", "eager", "eager", "eager"]),
+        "moe": np.array([False, False, False, False, True, True]),
+    }
+    assert tiers_of_rows(known, keys).tolist() == [SEEN, SIBLING, NEW_ENGINE, DATASHEET, EXPERTS, DATASHEET]
+
+
+def test_coded_is_the_same_as_pairs():
+    rng = np.random.default_rng(1)
+    columns = [rng.choice(["a", "b", "c"], 100), rng.choice(["x", "y"], 100)]
+    codes, pairs = coded(*columns)
+    assert [pairs[code] for code in codes] == list(zip(*columns, strict=True))
+
+
+def test_the_spread_says_how_sure_a_constant_is():
+    few, many = (minimise(made_up(publishers=n, noise=0.1), np.ones(n * 40, bool)).spread for n in (3, 30))
+    assert np.all(many < few)

@@ -1,0 +1,192 @@
+"""Rows of classic training: what their words mean, what a step takes, and what hostile rows do."""
+
+import re
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cookbook import catalog
+from cookbook.prediction import classic
+from cookbook.prediction import classic_networks as networks
+from cookbook.prediction import classic_rows as reader
+from cookbook.workloads import zoo
+
+STARTS = {constant.name: constant.start for constant in classic.CONSTANTS}
+ROW = {
+    "model": "ResNet-50 v1.5", "task_input": "224x224x3", "software": "PyTorch NGC 21.03",
+    "accelerator": "a100-sxm-80gb", "devices": "8", "per_node": "8",
+    "precision": "amp_fp16", "batch_per_device": "256", "unit": "images/s",
+}  # fmt: skip
+
+
+def rows(*changes):
+    return pd.DataFrame([{**ROW, **change} for change in changes])
+
+
+def rates(*changes, constants=None, **terms):
+    found = classic.scenarios(rows(*changes))
+    parts = classic.parts(found, {**STARTS, **(constants or {})}, terms)
+    return classic.outcome(found, classic.step_seconds(parts))
+
+
+def test_a_network_of_two_layers_by_hand():
+    """Convolution 3 -> 8, 3 x 3 on 32 x 32 pixels, then 8,192 -> 10; MAC 221,184 and 81,920.
+
+    Elements moved for one sample: 3,072 + 8,192 and 8,192 + 10; weights with bias 224 and 81,930.
+    """
+    first = {"layer": "conv", "out": 8, "kernel": 3, "padding": 1}
+    table = [first, {"layer": "flatten"}, {"layer": "linear", "out": 10}]
+    found = networks.arrays(zoo.layers(table, input=(3, 32, 32)).ops, None)
+    assert sorted(found.macs) == [81920, 221184]
+    assert sorted(found.moved) == [8202, 11264]
+    assert sorted(found.weights) == [224, 81930]
+    assert found.convolution.sum() == 1 and found.parameters == 82154
+
+
+def test_fast_algorithms_are_found_by_kernel_and_stride():
+    """VGG-16 has 13 convolutions of 3 x 3; all but the first, of three channels, save 2.25; strided ones nothing."""
+    vgg = networks.network("vgg16", "", None)
+    assert vgg.count[vgg.saving == 2.25].sum() == 12
+    resnet = networks.network("resnet50_v1.5", "", None)
+    assert resnet.count[resnet.saving > 1].sum() == 13
+
+
+def test_products_that_are_alike_are_joined_and_nothing_is_lost():
+    ops = zoo.model("resnet50").ops
+    found = networks.arrays(ops, None)
+    assert found.macs @ found.count == pytest.approx(float(ops.total("macs", 1)))
+    assert found.count.sum() == 54 and len(found.macs) < 30
+
+
+def test_mixed_networks_and_one_network_give_the_same():
+    """The grid of one network and the list of many are two layouts of one formula."""
+    together = rates(
+        {}, {"model": "vgg16"}, {"model": "bert_large_squad", "task_input": "seq_len 384", "unit": "sequences/s"}
+    )
+    alone = [rates({})[0], rates({"model": "vgg16"})[0]]
+    np.testing.assert_allclose(together[:2], alone, rtol=1e-12)
+
+
+def test_units_count_what_they_say():
+    """A GNMT pair has 27 source and 27 target tokens; a BERT sequence of 128 tokens has 128."""
+    assert reader.read_input("gnmt_v2", "WMT16 en-de", "tokens/s").items == 54
+    assert reader.read_input("bert_large", "seq_len 128", "tokens/s").items == 128
+    assert reader.read_input("bert_large", "seq_len 128", "sequences/s").items == 1
+    assert reader.read_input("efficientnet_b4", "380x380x3", "images/s").arguments == '{"image": 380}'
+
+
+def test_one_device_has_no_exchange_and_no_waiting():
+    found = classic.scenarios(rows({"devices": "1", "per_node": "1"}))
+    parts = classic.parts(found, STARTS)
+    assert parts["exchange"][0] == 0 and parts["waiting"][0] == 0
+    assert found.tier_keys["scale"][0] == "1 device"
+
+
+def test_more_devices_never_exceed_linear_scaling():
+    counts = [1, 2, 4, 8, 16, 64, 512]
+    rate = rates(*({"devices": str(n), "per_node": str(min(n, 8))} for n in counts))
+    assert (np.diff(rate / counts) <= 1e-9).all()
+    assert (np.diff(rate) > 0).all()
+
+
+def test_monotone_in_peak_and_bandwidth():
+    found = classic.scenarios(rows({}))
+    base = classic.step_seconds(classic.parts(found, STARTS))
+    for name in ("peak", "mem_bandwidth", "link"):
+        values = {**found.values, name: found.values[name] * 2}
+        better = reader.Scenarios(values, found.network, found.networks, found.why, found.tier_keys)
+        assert (classic.step_seconds(classic.parts(better, STARTS)) <= base).all(), name
+
+
+@pytest.mark.parametrize("term", classic.TERMS)
+def test_switching_a_term_off_changes_the_result(term):
+    cases = (
+        {}, {"precision": "fp32", "model": "vgg16"}, {"model": "gnmt_v2", "unit": "tokens/s"},
+        {"model": "mask_rcnn_r50_fpn"}, {"software": "TensorFlow 1.15"},
+        {"model": "bert_large", "task_input": "seq_len 512", "unit": "sequences/s", "batch_per_device": "4"},
+    )  # fmt: skip
+    change = rates(*cases, **{term: False}) / rates(*cases) - 1
+    # Without fast algorithms a step takes longer; without anything else it takes less.
+    assert np.any((-change if term == "fast_algorithms" else change) > 1e-9)
+
+
+def test_every_constant_matters():
+    cases = (
+        {}, {"devices": "64"}, {"precision": "fp32", "model": "resnext101_32x4d"}, {"precision": "tf32"},
+        {"model": "resnext101_32x4d"}, {"model": "mobilenet_v2"}, {"model": "gnmt_v2", "unit": "tokens/s"},
+        {"precision": "tf32", "model": "bert_large", "unit": "sequences/s"}, {"model": "mask_rcnn_r50_fpn"},
+        {"precision": "fp32", "model": "bert_large", "unit": "sequences/s"}, {"model": "unet3d"},
+        {"software": "TensorFlow XLA"}, {"precision": "fp32", "model": "vgg16"},
+    )  # fmt: skip
+    base = rates(*cases)
+    for name, start in STARTS.items():
+        assert np.any(rates(*cases, constants={name: start * 1.5}) != base), name
+
+
+HOSTILE = (
+    ({"model": "no_such_net"}, "no_such_net"), ({"model": ""}, "model is blank"), ({"accelerator": "warp-9"}, "warp-9"),
+    ({"accelerator": ""}, "accelerator is blank"), ({"devices": "0"}, "devices"), ({"devices": "-3"}, "devices"),
+    ({"devices": "many"}, "devices"), ({"devices": "2.5"}, "devices"), ({"devices": "inf"}, "devices"),
+    ({"batch_per_device": "0"}, "batch"), ({"batch_per_device": "-1"}, "batch"), ({"precision": "int3"}, "precision"),
+    ({"precision": ""}, "precision"),
+    ({"model": "gnmt_v2", "task_input": "seq_len 0", "unit": "tokens/s"}, ""),
+    ({"unit": "parsecs"}, "unit"), ({"task_input": "0x0x3"}, None), ({"per_node": "0"}, None),
+    ({"task_input": "1x1x3"}, None), ({"software": "(((", "intra_node_link": "0x 0 Gb"}, None),
+    ({"inter_node_link": "0x HDR 0Gb/s", "devices": "64"}, None), ({"grad_accum_steps": "nan"}, None),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("change, reason", HOSTILE)
+def test_hostile_rows_give_a_reason_and_never_raise(change, reason):
+    found = classic.scenarios(rows(change, {}))
+    rate = classic.outcome(found, classic.step_seconds(classic.parts(found, STARTS)))
+    if reason is None:
+        assert found.why[0] == "" and rate[0] > 0
+    else:
+        assert reason in found.why[0] and found.why[0] and np.isnan(rate[0])
+    assert found.why[1] == "" and rate[1] > 0
+
+
+def test_missing_columns_and_no_rows_are_fine():
+    found = classic.scenarios(pd.DataFrame({"model": ["resnet50"]}))
+    assert "accelerator" in found.why[0]
+    empty = classic.scenarios(pd.DataFrame({"model": []}))
+    assert len(classic.step_seconds(classic.parts(empty, STARTS))) == 0
+
+
+def test_outcomes_are_never_inputs():
+    first, second = (classic.scenarios(rows({"value": value})) for value in ("1", "9e9"))
+    for name, values in first.values.items():
+        np.testing.assert_array_equal(values, second.values[name])
+
+
+def test_a_hundred_thousand_scenarios_of_one_network_take_well_under_a_second():
+    one = classic.scenarios(rows({}))
+    many = one.take(np.zeros(100_000, dtype=int))
+    many.values["batch"] = np.linspace(1, 512, 100_000)
+    classic.parts(many.take(np.arange(10)), STARTS)
+    begun = time.perf_counter()
+    rate = classic.outcome(many, classic.step_seconds(classic.parts(many, STARTS)))
+    assert time.perf_counter() - begun < 1.5
+    assert (np.diff(rate) > 0).all()
+
+
+def test_every_software_pattern_is_sound_and_leads_to_a_level():
+    table = catalog.table("software_levels")
+    classic_rows = table[table["kind"] == "classic"]
+    assert set(classic_rows["level"]) == set(catalog.table("classic_engines")["level"])
+    assert all(re.compile(pattern) for pattern in classic_rows["pattern"])
+    assert classic_rows["pattern"].iloc[-1] == ".*"
+    assert reader.software("", "", "")[0] == "eager"
+
+
+def test_every_accelerator_has_a_generation_of_one_vendor():
+    table = catalog.table("accelerators")
+    assert (table["generation"] != "").all()
+    gpus = table[table["kind"] == "gpu"]
+    assert (gpus.groupby("generation")["vendor"].nunique() == 1).all()
+    assert set(catalog.table("generations")["generation"]) <= set(table["generation"])
+    known = table.set_index("key")["generation"]
+    assert known[["k80-die", "v100-sxm2-16gb", "h100-sxm"]].tolist() == ["kepler", "volta", "hopper"]

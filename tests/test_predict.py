@@ -1,0 +1,270 @@
+"""`python -m cookbook predict`: every row answered, in order, whatever the file looks like; never a traceback."""
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cookbook.__main__ import main
+from cookbook.prediction.answer import COLUMNS, MEMORY_COLUMNS, answer, answer_file
+from cookbook.prediction.intake import read_scenarios
+from cookbook.prediction.measurements import KINDS, OUTCOMES, as_scenarios, measured_table
+
+NUMBERS = ["predicted", "low80", "high80", "low90", "high90"]
+CLASSIC = {
+    "id": "a1", "model": "resnet50", "software": "PyTorch NGC 21.03", "accelerator": "a100-sxm-80gb", "devices": "8",
+    "per_node": "8", "precision": "amp_fp16", "batch_per_device": "256", "global_batch": "2048", "unit": "images/s",
+    "data": "synthetic",
+}  # fmt: skip
+TRANSFORMER = {
+    "id": "t1", "model": "GPT-3 22B", "params_b": "22", "layers": "48", "hidden": "6144", "heads": "64",
+    "kv_heads": "64", "head_dim": "96", "ffn_hidden": "24576", "vocab": "51200", "seq_len": "2048", "gated_mlp": "no",
+    "software": "Megatron-LM", "accelerator": "a100-sxm-80gb", "devices": "8", "per_node": "8", "tp": "8", "pp": "1",
+    "dp": "1", "cp": "1", "zero_fsdp_stage": "0", "sequence_parallel": "yes", "micro_batch": "4", "global_batch": "4",
+    "activation_recompute": "selective", "attention_kernel": "no flash (fused softmax)", "precision": "fp16",
+    "task": "pretrain",
+}  # fmt: skip
+ROWS = {"training_classic": CLASSIC, "training_transformer": TRANSFORMER}
+each_kind = pytest.mark.parametrize("kind", list(KINDS))
+
+
+def table(rows, newline="\n", delimiter=",", columns=None) -> str:
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, columns or list(rows[0]), delimiter=delimiter, lineterminator=newline, restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def predicted(tmp_path: Path, content: str | bytes, kind: str) -> pd.DataFrame:
+    """Through the shell's front door, in this process; it must end without an exit status."""
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_bytes(content if isinstance(content, bytes) else content.encode())
+    main(["predict", str(source), str(target), "--kind", kind])
+    return pd.read_csv(target, dtype={"id": str, "why": str, "tier": str, "unit": str}, keep_default_na=True)
+
+
+def check(found: pd.DataFrame, rows: int, kind: str) -> None:
+    """Every row has either positive ordered numbers or a reason, never both and never neither."""
+    assert list(found) == list(COLUMNS) + (list(MEMORY_COLUMNS) if kind == "training_transformer" else [])
+    assert len(found) == rows
+    why = found["why"].fillna("")
+    for at, row in found.iterrows():
+        numbers = row[["low90", "low80", "predicted", "high80", "high90"]].to_numpy(dtype=float)
+        if why[at]:
+            assert np.all(np.isnan(numbers)), row
+        else:
+            assert np.all(np.isfinite(numbers)) and np.all(numbers > 0) and np.all(np.diff(numbers) >= 0), row
+            assert row["tier"]
+
+
+@each_kind
+def test_a_good_row_is_predicted(tmp_path, kind):
+    found = predicted(tmp_path, table([ROWS[kind]]), kind)
+    check(found, 1, kind)
+    assert found["predicted"].notna().all() and found["id"].tolist() == [ROWS[kind]["id"]]
+
+
+@each_kind
+def test_order_and_ids_are_kept(tmp_path, kind):
+    names = [f"row-{at}" for at in (5, 3, 9, 3, 0)]
+    found = predicted(tmp_path, table([ROWS[kind] | {"id": name} for name in names]), kind)
+    assert found["id"].tolist() == names
+
+
+@each_kind
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_encodings_line_ends_and_delimiters_change_nothing(tmp_path, kind, encoding, newline, delimiter):
+    rows = [ROWS[kind], ROWS[kind] | {"id": "déjà vu"}]
+    plain = predicted(tmp_path, table(rows), kind)
+    found = predicted(tmp_path, table(rows, newline, delimiter).encode(encoding), kind)
+    pd.testing.assert_frame_equal(found, plain)
+
+
+@each_kind
+def test_quoting_as_spreadsheets_do_changes_nothing(tmp_path, kind):
+    row = ROWS[kind] | {"notes": 'eight devices, "fast",\nin two lines'}
+    plain = predicted(tmp_path, table([row, row]), kind)
+    quoted = [",".join(f'"{cell}"' for cell in row)]
+    for _ in range(2):
+        cells = [cell.replace('"', '""') for cell in row.values()]
+        quoted.append(",".join(f'"=""{cell}"""' if cell.isdigit() else f'"{cell}"' for cell in cells))
+    pd.testing.assert_frame_equal(predicted(tmp_path, "\r\n".join(quoted) + "\r\n", kind), plain)
+
+
+@each_kind
+@pytest.mark.parametrize("content", ["", "\n", "\ufeff", "id,model", "id,model\n", "   \n  \n", "\0\0"])
+def test_files_without_rows_give_a_header(tmp_path, kind, content):
+    found = predicted(tmp_path, content, kind)
+    assert len(found) == 0 and list(found)[:9] == list(COLUMNS)
+
+
+@each_kind
+@pytest.mark.parametrize("content", [b"\x89PNG\r\n\0\r", b"id,model\n\xff\xfe\xfd,\xc3\n", b"a\nb\n"])
+def test_what_is_no_table_of_scenarios_is_answered_too(tmp_path, kind, content):
+    found = predicted(tmp_path, content, kind)
+    assert found["predicted"].isna().all() and (found["why"].fillna("") != "").all()
+
+
+@each_kind
+def test_each_column_may_be_missing(tmp_path, kind):
+    for column in ROWS[kind]:
+        row = {name: cell for name, cell in ROWS[kind].items() if name != column}
+        check(predicted(tmp_path, table([row, row]), kind), 2, kind)
+
+
+@each_kind
+@pytest.mark.parametrize("cell", ["", "NaN", "nan", "inf", "-inf", "-1", "0", "abc", "1e400", "8 GPUs", "1,024",
+                                  "١٢", "None", "=SUM(A1:A9)", "3.7", "#REF!", "0x10", "1" * 400, "--"])  # fmt: skip
+def test_any_cell_may_hold_anything(tmp_path, kind, cell):
+    rows = [ROWS[kind] | {"id": column, column: cell} for column in ROWS[kind] if column != "id"]
+    good = ROWS[kind] | {"id": "good"}
+    found = predicted(tmp_path, table([good, *rows, good]), kind)
+    check(found, len(rows) + 2, kind)
+    expected = answer(pd.DataFrame([good]), kind)["predicted"].iloc[0]
+    assert found["predicted"].iloc[[0, -1]].to_numpy() == pytest.approx(expected, rel=1e-5), "a neighbour spoilt it"
+
+
+@each_kind
+@pytest.mark.parametrize("cell", ["0", "-8", "eight", "inf", "2.5", "0x8", "8,5", "1e99"])
+def test_an_impossible_number_of_devices_is_refused(kind, cell):
+    found = answer(pd.DataFrame([ROWS[kind] | {"devices": cell}]), kind).iloc[0]
+    assert np.isnan(found["predicted"]) and found["why"]
+
+
+@pytest.mark.parametrize("change", [{"tp": "4"}, {"pp": "3"}, {"dp": "2"}, {"devices": "16"}, {"tp": "0"}, {"tp": "x"}])
+def test_a_layout_that_does_not_make_up_the_devices_is_refused(change):
+    found = answer(pd.DataFrame([TRANSFORMER | change]), "training_transformer").iloc[0]
+    assert np.isnan(found["predicted"]) and found["why"]
+
+
+@each_kind
+@pytest.mark.parametrize("change", [{"accelerator": "gtx-9999"}, {"accelerator": ""}, {"precision": "fp3"}])
+def test_unknown_names_are_refused_with_a_reason(kind, change):
+    found = answer(pd.DataFrame([ROWS[kind] | change]), kind).iloc[0]
+    assert np.isnan(found["predicted"]) and found["why"]
+
+
+def test_an_unknown_network_is_refused_with_a_reason():
+    found = answer(pd.DataFrame([CLASSIC | {"model": "my_secret_net"}]), "training_classic").iloc[0]
+    assert np.isnan(found["predicted"]) and "my_secret_net" in found["why"]
+
+
+@pytest.mark.parametrize("name", ["resnet50_v1.5", "ResNet-50 v1.5", "RESNET50 V1.5"])
+def test_other_spellings_of_a_name_mean_the_same(name):
+    found = answer(pd.DataFrame([CLASSIC | {"model": each} for each in (name, "resnet50_v1.5")]), "training_classic")
+    assert found["predicted"].notna().all() and found["predicted"].nunique() == 1
+
+
+def test_a_transformer_of_the_zoo_needs_its_name_alone():
+    sizes = ("params_b", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "gated_mlp")
+    rows = [{k: v for k, v in TRANSFORMER.items() if k not in sizes} | {"model": name}
+            for name in ("llama3-8b", "LLaMA 3 8B")]  # fmt: skip
+    found = answer(pd.DataFrame(rows), "training_transformer")
+    assert found["predicted"].notna().all() and found["predicted"].nunique() == 1
+
+
+@each_kind
+def test_short_and_long_rows_are_refused_and_spoil_no_other(tmp_path, kind):
+    lines = table([ROWS[kind]] * 4).splitlines()
+    lines[2] = lines[2].rsplit(",", 3)[0]
+    lines[3] += ",surplus"
+    found = predicted(tmp_path, "\n".join(lines) + "\n", kind)
+    check(found, 4, kind)
+    assert found["predicted"].notna().tolist() == [True, False, False, True]
+    assert found["why"].iloc[1:3].str.contains("cells").all()
+
+
+@each_kind
+def test_a_column_that_stands_twice_is_refused(tmp_path, kind):
+    lines = table([ROWS[kind]]).splitlines()
+    found = predicted(tmp_path, f"{lines[0]},devices\n{lines[1]},16\n", kind)
+    assert found["predicted"].isna().all() and found["why"].str.contains("twice").all()
+
+
+@each_kind
+def test_outcomes_are_never_looked_at(kind):
+    frame = measured_table(kind).iloc[::7].copy()
+    plain = answer(frame, kind)
+    for column in set(OUTCOMES) & set(frame):
+        frame[column] = "12345.678"
+    pd.testing.assert_frame_equal(answer(frame, kind), plain)
+    without = frame.drop(columns=list(set(OUTCOMES) & set(frame)))
+    pd.testing.assert_frame_equal(answer(without, kind), plain)
+
+
+@each_kind
+def test_a_row_does_not_depend_on_its_company(kind):
+    frame = measured_table(kind).iloc[::97]
+    together = answer(frame, kind)
+    for at in range(len(frame)):
+        alone = answer(frame.iloc[[at]], kind).iloc[0]
+        assert alone["why"] == together["why"].iloc[at]
+        expected = together[NUMBERS].iloc[at].to_numpy(float)
+        np.testing.assert_allclose(alone[NUMBERS].to_numpy(float), expected, rtol=1e-9)
+
+
+@each_kind
+def test_almost_every_measured_row_gets_a_number(kind):
+    frame = measured_table(kind)
+    clear = frame[(frame["use"] == "core") if kind == "training_classic" else (frame["task"] == "pretrain")]
+    assert answer(clear, kind)["predicted"].notna().mean() >= 0.95
+
+
+@each_kind
+def test_hundred_thousand_rows(tmp_path, kind):
+    frame = measured_table(kind)
+    many = pd.concat([frame] * (100_000 // len(frame) + 1)).iloc[:100_000]
+    found = answer(many, kind)
+    assert len(found) == 100_000
+    first, again = found.iloc[: len(frame)], found.iloc[len(frame) : 2 * len(frame)]
+    np.testing.assert_allclose(first["predicted"], again["predicted"].to_numpy(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["inference", "storage"])
+def test_what_is_not_modelled_yet_says_so(tmp_path, kind):
+    found = predicted(tmp_path, "id,model\na,llama\nb,resnet50\n", kind)
+    assert found["id"].tolist() == ["a", "b"] and (found["why"] == "not modelled yet").all()
+    assert found[NUMBERS].isna().all(axis=None)
+
+
+def test_an_unknown_kind_is_refused_with_the_choices(capsys):
+    with pytest.raises(SystemExit):
+        main(["predict", "in.csv", "out.csv", "--kind", "cooking"])
+    assert "training_classic" in capsys.readouterr().err
+
+
+def test_a_missing_file_is_one_sentence(tmp_path):
+    command = [sys.executable, "-m", "cookbook", "predict", "no.csv", "out.csv", "--kind", "training_classic"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1 and "Traceback" not in result.stderr and "no.csv" in result.stderr
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=400), kind=st.sampled_from(list(KINDS)))
+def test_any_bytes_at_all(tmp_path, content, kind):
+    (tmp_path / "any.csv").write_bytes(content)
+    found = answer_file(tmp_path / "any.csv", kind)
+    assert (found["predicted"].notna() | (found["why"] != "")).all()
+
+
+def test_reading_keeps_text_as_text(tmp_path):
+    (tmp_path / "x.csv").write_text('id,model\n007,"a, b"\n', encoding="utf-8")
+    taken = read_scenarios(tmp_path / "x.csv")
+    assert taken.frame.to_dict("records") == [{"id": "007", "model": "a, b"}] and taken.why == [""]
+
+
+def test_columns_of_our_tables_and_of_scenarios_are_both_understood():
+    ours = pd.DataFrame([{"parameters": "64.9e9", "zero_stage": "3", "shard_group": "64", "step_seconds": "2"}])
+    row = as_scenarios(ours).iloc[0]
+    assert float(row["params_b"]) == pytest.approx(64.9) and row["zero_fsdp_stage"] == "FSDP (shard group 64)"
+    assert row["step_time_s"] == "2.0"

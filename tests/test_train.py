@@ -1,0 +1,91 @@
+"""The front door for one training step, or many: names in, an answer with interval, bounds and reasons out."""
+
+import numpy as np
+import pytest
+
+from cookbook.catalog import UnknownName
+from cookbook.prediction.train import Plan, train_step
+from cookbook.workloads import zoo
+
+CLASSIC = {"batch": 128, "number_format": "fp16", "software": "PyTorch NGC 21.03"}
+LAYOUT = Plan(devices=64, tp=4, pp=2, batch=1, global_batch=256, sequence_parallel=True)
+
+
+@pytest.mark.parametrize("name, system, extra", [
+    ("resnet50", "a100-sxm-80gb", CLASSIC), ("bert_large", "v100-sxm2-16gb", {"batch": 8, "seq": 384}),
+    ("llama2_7b", "h100-sxm", {"plan": LAYOUT, "seq": 4096}), ("vgg16", "gtx-1080-ti", {"batch": 32}),
+])  # fmt: skip
+def test_an_answer_is_whole(name, system, extra):
+    step = train_step(name, system, **extra, neighbours=False)
+    assert 0 < step.low90 <= step.low80 < step.point < step.high80 <= step.high90
+    assert step.bound_low <= step.point <= step.bound_high * (1 + 1e-9)
+    assert step.bound_high == pytest.approx(sum(step.parts.values()))
+    assert step.parts[step.bottleneck] == pytest.approx(step.bound_low)
+    assert step.sources and step.tier and step.why == "" and "80 %" in repr(step)
+
+
+def test_a_list_gives_the_same_as_single_calls():
+    batches = [8, 64, 256]
+    many = train_step("resnet50", "a100-sxm-80gb", **CLASSIC | {"batch": batches})
+    single = [train_step("resnet50", "a100-sxm-80gb", **CLASSIC | {"batch": batch}).point for batch in batches]
+    np.testing.assert_allclose(many.point, single, rtol=1e-12)
+    assert len(many.frame()) == 3
+
+
+def test_more_work_takes_longer_and_a_faster_device_less():
+    steps = train_step("resnet50", "a100-sxm-80gb", **CLASSIC | {"batch": [16, 32, 64, 128]}, neighbours=False)
+    assert np.all(np.diff(steps.point) > 0)
+    slow, fast = (train_step("resnet50", device, **CLASSIC, neighbours=False) for device in ("t4", "h100-sxm"))
+    assert fast.point < slow.point
+
+
+def test_a_server_of_the_catalogue_brings_its_devices_and_links():
+    step = train_step("resnet50", "DGX A100 (80GB)", **CLASSIC, devices=16)
+    assert step.point > train_step("resnet50", "DGX A100 (80GB)", **CLASSIC, devices=1).point
+
+
+def test_similar_measurements_are_counted_named_and_can_be_switched_off():
+    step = train_step("resnet50", "a100-sxm-80gb", **CLASSIC)
+    assert step.neighbours > 0 and step.similar and f"corrected by {step.neighbours}" in step.corrected
+    plain = train_step("resnet50", "a100-sxm-80gb", **CLASSIC, neighbours=False)
+    assert plain.neighbours == 0 and plain.similar == () and plain.corrected == "not corrected"
+    assert plain.point != step.point
+
+
+def test_memory_stands_beside_the_time_of_a_transformer():
+    small = train_step("llama2_7b", "h100-sxm", devices=8, tp=8, batch=1, seq=2048)
+    large = train_step("llama2_7b", "h100-sxm", devices=1, batch=64, seq=4096)
+    assert small.fits == "yes" and large.fits == "no"
+    assert small.memory_bytes == pytest.approx(sum(small.memory.values()))
+
+
+@pytest.mark.parametrize("change, named", [
+    ({"devices": 0}, "devices"), ({"batch": -1}, "batch"), ({"bach": 3}, "bach"), ({"devices": 2.5}, "devices"),
+    ({"number_format": "fp3"}, "fp3"),
+])  # fmt: skip
+def test_what_cannot_be_is_refused_by_name(change, named):
+    with pytest.raises((ValueError, UnknownName), match=named):
+        train_step("resnet50", "a100-sxm-80gb", **CLASSIC | change)
+
+
+def test_a_layout_that_does_not_fill_the_devices_is_refused():
+    with pytest.raises(ValueError):
+        train_step("llama2_7b", "h100-sxm", devices=16, tp=3)
+
+
+def test_one_bad_scenario_among_many_spoils_none():
+    steps = train_step("resnet50", "a100-sxm-80gb", **CLASSIC | {"batch": [64, -1, 128]})
+    assert np.isfinite(steps.point).tolist() == [True, False, True]
+    assert steps.why[1] and not steps.why[0]
+
+
+def test_unknown_names_get_the_nearest():
+    with pytest.raises(UnknownName, match="resnet50"):
+        train_step("resnet50x", "a100-sxm-80gb")
+    with pytest.raises(UnknownName):
+        train_step("resnet50", "gtx-9999")
+
+
+def test_a_changed_network_is_not_taken_for_the_one_it_came_from():
+    with pytest.raises(ValueError, match="zoo"):
+        train_step(zoo.model("resnet50", image=448), "a100-sxm-80gb")
