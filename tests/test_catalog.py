@@ -254,7 +254,7 @@ def test_provenance_of_the_h100_bandwidth_names_source_and_what_was_rejected():
     assert (found.value, found.unit, found.source) == (3.35e12, "B/s", "stas00-ml-engineering")
     assert [statement.value for statement in found.alternatives] == [3.35e12]
     assert [(statement.value, statement.source) for statement in found.rejected] == [(3.36e12, "techpowerup")]
-    assert "rejected: 3.36 TB/s (seen; techpowerup)" in str(found)
+    assert "rejected: 3.36 TB/s (seen; techpowerup; https" in repr(found)
 
 
 def test_provenance_says_when_a_figure_is_recalled_or_derived():

@@ -232,7 +232,7 @@ def test_verdicts_say_what_decides():
         for b, t in [(32, 1e6), (32, 105), (32, 10), (65536, 1e6)]
     ], strict=True))  # fmt: skip
     assert h100["loose"].verdict == f"possible: needs {ratio(100 * h100['loose'].needed_fraction)} % of peak"
-    assert h100["tight"].verdict.startswith("possible only above the best matmul efficiency measured (80 %")
+    assert h100["tight"].verdict.startswith("possible only above the best matmul seen, 80 %")
     assert h100["over"].verdict == f"cannot: needs {ratio(h100['over'].needed_fraction)}x its peak"
     assert h100["memory"].verdict == "cannot: does not fit at batch 65,536"
     assert h100["memory"].why.startswith("does not fit by ")
@@ -243,7 +243,7 @@ def test_memory_traffic_alone_can_miss_the_target():
     target = 0.5 * row.bound_overlap_seconds
     tight = requirements("resnet50", samples=14e6, target_seconds=target, accelerators=["h100-sxm"]).devices.iloc[0]
     assert tight.needed_fraction < tight.observed_best
-    assert tight.verdict == "possible only with fused operations: moving data op by op takes 2.0x the target"
+    assert tight.verdict == "possible only if fused: data moves for 2.0x as long"
 
 
 def test_missing_facts_are_said_not_guessed():

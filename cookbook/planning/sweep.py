@@ -31,8 +31,9 @@ def sweep(**axes: Any) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The axes, the columns of `requirements(...).devices`, memory by part, and the same memory as a line in the batch,
-        fixed_bytes + batch x bytes_per_sample [B]. A combination that cannot be computed has NaN and a reason in `why`.
+        The axes, the columns of `requirements(...).devices`, memory by part, and the same memory as a line in the
+        batch, fixed_bytes + batch x bytes_per_sample [B]. A combination that cannot be computed has NaN and a reason
+        in `why`.
 
     Raises
     ------

@@ -93,7 +93,7 @@ class Requirements:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        size = f"{units.human(float(np.nanmax(self.memory_bytes)), 'B')} at batch {np.nanmax(self.batch):,.0f}"
+        size = f"{units.human(float(np.nanmax(self.memory_bytes)), 'iB')} at batch {np.nanmax(self.batch):,.0f}"
         rate, time = units.human(self.needed_flops, "FLOP/s"), units.human(self.target_seconds, "s")
         work = f"{self.epochs:,.3g} x {self.samples:,.3g} samples in {time}"
         return f"<{self.workload.title}: {rate} sustained for {work}; {size}>"

@@ -150,7 +150,8 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
         how=rows["how"],
         note=rows["note"],
     )
-    return frame.reset_index(drop=True)
+    counts = ["parameters", "parameters_adjustment", "published_parameters"]
+    return frame.astype(dict.fromkeys(counts, "Int64")).reset_index(drop=True)
 
 
 def layers(
