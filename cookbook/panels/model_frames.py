@@ -258,8 +258,10 @@ def who_can(devices: pd.DataFrame) -> str:
         return f"None of {total} has a known peak in this number format."
     row = devices.loc[nearest]
     if row["needed_fraction"] > 1:
-        return f"None of {total} could do it alone: even {row['name']} would need x{row['needed_fraction']:,.2g} its peak."
-    return f"None of {total} could do it alone: {row['name']} is fast enough, but {_small(row['why'] or row['verdict'])}."
+        short = f"even {row['name']} would need x{row['needed_fraction']:,.2g} its peak"
+    else:
+        short = f"{row['name']} is fast enough, but {_small(row['why'] or row['verdict'])}"
+    return f"None of {total} could do it alone: {short}."
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
