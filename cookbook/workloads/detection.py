@@ -97,11 +97,12 @@ def ssdlite320(image: int = 320, classes: int = 91) -> Ops:
 
 
 # ---- feature pyramids (Lin et al., arXiv:1612.03144) -------------------------------------------------------------
-def _pyramid(t: Trace, image: Sequence[int], depth: int, groups: int, group_width: int, first: int) -> list[Shape]:
+def pyramid(t: Trace, image: Sequence[int], depth: int, groups: int, group_width: int, first: int,
+            stride_on: str = "3x3") -> list[Shape]:  # fmt: skip
     """ResNet stages from number `first` on, brought to 256 channels from the top down."""
     x, stages = resnet_stem(t, t.image(3, *image)), []
     for stage in range(4):
-        x = resnet_stage(t, x, depth, stage, 1 if stage == 0 else 2, groups=groups, group_width=group_width)
+        x = resnet_stage(t, x, depth, stage, 1 if stage == 0 else 2, stride_on, groups, group_width)
         stages += [x] if stage >= first else []
     levels: list[Shape] = []
     for x in reversed(stages):
@@ -120,7 +121,7 @@ def retinanet(depth: int = 50, groups: int = 1, group_width: int = 64, image: in
               classes: int = 91) -> Ops:  # fmt: skip
     """RetinaNet on a ResNet or ResNeXt pyramid P3 to P7 (Lin et al., arXiv:1708.02002)."""
     t = Trace()
-    maps = _pyramid(t, _size(image), depth, groups, group_width, first=1)
+    maps = pyramid(t, _size(image), depth, groups, group_width, first=1)
     maps.append(t.conv(maps[-1], 256, 3, 2, 1, name="p6"))
     maps.append(t.conv(t.act(maps[-1], "relu"), 256, 3, 2, 1, name="p7"))
     _tower(t, maps, 4, 9 * classes, "classes")
@@ -140,7 +141,7 @@ def faster_rcnn(depth: int = 50, groups: int = 1, group_width: int = 64, image: 
         Regions that the mask head draws for each image; 0 leaves the mask head out.
     """
     t = Trace()
-    levels = _pyramid(t, _size(image), depth, groups, group_width, first=0)
+    levels = pyramid(t, _size(image), depth, groups, group_width, first=0)
     levels.append(t.pool(levels[-1], 1, 2, name="p6"))
     for number, x in enumerate(levels):
         y = t.act(t.conv(x, 256, 3, padding=1, name="rpn", shared=number > 0), "relu")
@@ -151,11 +152,11 @@ def faster_rcnn(depth: int = 50, groups: int = 1, group_width: int = 64, image: 
     t.linear(x, classes, name="box.classes")
     t.linear(x, 4 * classes, name="box.boxes")
     if masks:
-        _mask_head(t, levels[0], masks, classes)
+        mask_head(t, levels[0], masks, classes)
     return t.ops()
 
 
-def _mask_head(t: Trace, level: Shape, masks: int, classes: int) -> None:
+def mask_head(t: Trace, level: Shape, masks: int, classes: int) -> None:
     x = t.sample(level, Shape(256, (masks * 14, 14)), "mask.roi_align")
     for number in range(1, 5):
         x = t.act(t.conv(x, 256, 3, padding=1, name=f"mask.conv{number}"), "relu")
