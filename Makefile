@@ -50,7 +50,7 @@ binder-links: $(VENV)/test.stamp $(VENV)/package.stamp ## Write launch links int
 validate-data: $(VENV)/lab.stamp $(VENV)/package.stamp ## Check every table of data/ against its schema
 	$(BIN)/python -m cookbook check-data
 
-data-readme: $(VENV)/lab.stamp $(VENV)/package.stamp ## Write data/README.md from the schemas
+data-readme: $(VENV)/lab.stamp $(VENV)/package.stamp ## Count the rows of data/, write data/README.md from the schemas
 	$(BIN)/python -m cookbook data-readme
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -25,6 +25,7 @@ _HOMES = {
     "predict_first": "lesson",
     "provenance": "catalog",
     "requirements": "prediction.requirements",
+    "roofline_table": "prediction.roofline",
     "show_source": "lesson",
     "si": "units",
     "sweep": "planning.sweep",

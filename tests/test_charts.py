@@ -16,12 +16,12 @@ from cookbook.charts import live, look, models, rows
 
 RATES = pd.DataFrame(
     [
-        ["A needs", "need", 2.6e14, None, None, None, "260 TFLOP/s"],
-        ["B", "device", 3.1e14, 2.0e14, 2.7e14, "possible", "84 %|within measured"],
-        ["C", "device", 1.2e14, None, None, "cannot at its peak", "220 %|3 devices at least"],
-        ["D", "device", None, None, None, "cannot tell", "no bf16 peak known"],
+        ["A needs", "need", 2.6e14, None, None, None, None, "260 TFLOP/s"],
+        ["B", "device", 3.1e14, 2.0e14, 2.7e14, 5, "possible", "84 %|within what was measured"],
+        ["C", "device", 1.2e14, 1e14, 1e14, 1, "cannot at its peak", "220 %|3 devices at least"],
+        ["D", "device", None, None, None, None, "cannot tell", "no bf16 peak known"],
     ],
-    columns=["row", "role", "rate", "low", "high", "verdict", "text"],
+    columns=["row", "role", "rate", "low", "high", "measured", "verdict", "text"],
 )
 BYTES = pd.DataFrame(
     [
@@ -163,3 +163,32 @@ def test_axes_end_at_round_numbers() -> None:
 
 def test_an_axis_is_cut_where_accelerators_dwarf_the_need() -> None:
     assert models.memory_domain(BYTES.assign(bytes=[1e8, 1e8, 80e9, 80e9])) < 3
+
+
+def drawn(frame: pd.DataFrame) -> str:
+    """The rate picture as SVG."""
+    import vl_convert
+
+    spec = models.rate_needed(frame).properties(width=500).to_dict()
+    return str(vl_convert.vegalite_to_svg(spec, vl_version=live.VEGA_LITE))
+
+
+def test_one_measurement_is_a_tick_and_several_are_a_band() -> None:
+    picture = drawn(RATES)
+    assert re.findall(r'aria-label="low: [^;]*; row: (\w)', picture) == ["B"]
+    assert picture.count('aria-roledescription="tick"') == 1 and "100T, best of one search (n = 1)" in picture
+    assert drawn(RATES.drop(columns="measured")).count('aria-roledescription="tick"') == 2, "no number, no band"
+    subtitle = models.rate_needed(RATES).title.subtitle
+    assert "best matmul of one search" in subtitle and "10th to 90th percentile" in subtitle
+
+
+def test_a_missing_measurement_is_not_told_as_zero() -> None:
+    tips = json.dumps(models.rate_needed(RATES).to_dict())
+    assert "isValid(datum.high) ? 'none'" in tips and '"title": "measured from"' not in tips
+
+
+def test_titles_claim_no_more_than_is_known() -> None:
+    assert models.rate_title(RATES) == "1 of 3 accelerators is not ruled out; too little is known of 1"
+    none = RATES.assign(verdict=RATES["verdict"].where(RATES["verdict"] != "possible", "does not fit"))
+    assert models.rate_title(none).startswith("None of 3 accelerators could meet the target alone")
+    assert "of the networks here" in models.zoo_title(ZOO) and "for one sample" in models.zoo_title(ZOO)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import io
 import json
+import re
+import sys
 from typing import Any
 
 import pandas as pd
@@ -14,7 +16,7 @@ import cookbook as cb
 from cookbook.panels import controls
 from cookbook.panels.shell import MOST_ROWS, sentence
 
-OWN = {"input": [3, 32, 32], "layers": [{"layer": "conv", "out": 8, "kernel": 3}, {"layer": "flatten"},
+OWN = {"input": [3, 32, 32], "layers": [{"layer": "conv", "out": 8, "kernel": 3, "bias": False}, {"layer": "flatten"},
                                         {"layer": "linear", "out": 10}]}  # fmt: skip
 
 
@@ -244,3 +246,195 @@ def test_a_slider_reads_what_people_type() -> None:
 def test_a_sentence_is_one_line() -> None:
     assert sentence(KeyError("no such\n thing")) == "No such thing."
     assert sentence(ValueError()) == "ValueError."
+
+SEQUENCE = {"layers": [{"layer": "embedding", "vocab": 1000, "features": 64},
+                       {"layer": "transformer_block", "heads": 4, "hidden": 256, "bias": False}]}  # fmt: skip
+FOUR = ["a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"]
+
+
+def test_a_network_of_ones_own_that_needs_a_sequence_can_be_given_one(panel: Any) -> None:
+    panel.receive({"do": "set", "values": {"model": {"custom": json.dumps(SEQUENCE)}}, "seq": 1})
+    assert "set Sequence (under More)" in panel.answer and "seq =" not in panel.answer.lower()
+    assert panel.shown["off"]["seq"] == {}, "the control that mends it must not be off"
+    panel.receive({"do": "set", "values": {"seq": "128"}, "seq": 2})
+    assert panel.shown["error"] == "" and "sequences of 128 tokens" in panel.answer
+    panel.receive({"do": "set", "values": {"model": "resnet50"}, "seq": 3})
+    assert "*" in panel.shown["off"]["seq"]
+
+
+def test_a_bad_batch_does_not_hide_what_another_control_may_do(panel: Any) -> None:
+    panel.update(batch="lots", model="bert_base", accelerators=["v100-sxm2-16gb"])
+    assert panel.shown["error"] and panel.shown["off"]["seq"] == {}
+    assert "peak" in panel.shown["off"]["number_format"]["bf16"]
+
+
+@pytest.mark.parametrize(("name", "before", "good"), [
+    ("model", '{"layers": [oops', json.dumps(OWN, indent=2)),
+    ("accelerators", "like h100-sxm", "like=h100-sxm,  mem_bandwidth = 4 TB/s"),
+])  # fmt: skip
+def test_what_was_typed_stays_letter_by_letter(panel: Any, name: str, before: str, good: str) -> None:
+    for text, wrong in ((before, True), (f"{before} again", True), (good, False)):
+        raw = {"custom": text}
+        panel.receive({"do": "set", "values": {name: ["t4", raw] if name == "accelerators" else raw}, "seq": 1})
+        assert panel.shown["state"][name]["own"] == text
+        assert bool(panel.shown["error"]) is wrong
+    panel.update(batch=64)
+    assert panel.shown["state"][name]["own"] == good
+    panel.update(**{name: "t4" if name == "accelerators" else "resnet50"})
+    assert panel.shown["state"][name]["own"] == ""
+
+
+EVERY = {
+    "model": ["resnet50", OWN, {**SEQUENCE, "title": 'Mine "é"'}, cb.model("vgg16"), cb.model("resnet50", image=448)],
+    "batch": [64, "1,024"], "number_format": ["fp16"], "samples": ["14 M"], "target_seconds": ["90 min", 5400],
+    "accelerators": ["h100-sxm", "t4, h100-sxm", [cb.accelerator(like="h100-sxm", mem_bandwidth="4 TB/s")],
+                     [{"like": "t4", "name": "Mine", "peak_fp16": "100 TFLOP/s"}], cb.accelerator("t4")],
+    "compare": ["alexnet", ["alexnet", "vgg19"], []], "seq": [None, 256], "optimiser": ["sgd"], "epochs": [90],
+    "recompute": ["full"], "picture": ["memory", "zoo"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in EVERY.items() for value in values])
+def test_the_copied_code_is_python_for_every_control(name: str, value: Any) -> None:
+    assert set(EVERY) == set(cb.panels.model_zoo().values)
+    extra = {"seq": 64} if isinstance(value, dict) and value.get("title") else {}
+    panel = cb.panels.model_zoo(**{name: value, **extra})
+    assert panel.shown["error"] == ""
+    first, second = panel.code.splitlines()
+    again, need = eval(first, {"cb": cb}), eval(second, {"cb": cb})
+    assert repr(again) == repr(panel) and again.values.keys() == panel.values.keys()
+    theirs, ours = (n.devices["needed_fraction"].to_numpy() for n in (need, panel._view.kept))
+    assert theirs == pytest.approx(ours, nan_ok=True)
+    assert need.memory_bytes == pytest.approx(panel._view.kept.memory_bytes)
+
+
+def test_a_network_that_only_the_reader_has_is_named_in_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = cb.layers(OWN["layers"], input=OWN["input"], title="Mine")
+    panel = cb.panels.model_zoo(mine)
+    assert panel.code.startswith("# my_model is the network that you gave this panel: Mine\n")
+    space = {"cb": cb, "my_model": mine}
+    exec(panel.code, space)
+    monkeypatch.setattr(sys.modules["__main__"], "tiny", mine, raising=False)
+    panel.update(batch=8)
+    assert "model=tiny" in panel.code and "#" not in panel.code
+
+
+def test_no_exponents_in_the_answer(panel: Any) -> None:
+    panel.pin()
+    panel.update(target_seconds="1 min", model="gpt3_175b", accelerators=["t4"], number_format="fp16")
+    assert "its peak" in panel.answer and "e+" not in panel.answer
+    panel.update(target_seconds="365 d", model="lenet", samples=1000)
+    panel.receive({"do": "open", "what": "table"})
+    shown = panel.answer + json.dumps(panel.shown["table"]) + json.dumps(panel.shown["columns"]["text"])
+    assert not re.search(r"\de[-+]\d", shown)
+
+
+def test_the_answer_names_the_condition_after_those_it_holds_for() -> None:
+    panel = cb.panels.model_zoo(accelerators=FOUR)
+    only = "A100 SXM4 80GB and H100 SXM5 80GB only if operations are fused"
+    assert f"4 of 4 accelerators are not ruled out: Instinct MI300X and B200 SXM 180GB; {only}." in panel.answer
+    assert "could do it alone" not in panel.answer
+    assert panel._view.picture.title == "4 of 4 accelerators are not ruled out, 2 of them under a condition"
+    panel.update(target_seconds="1 min")
+    assert "None of 4 accelerators could do it alone: even B200 SXM 180GB would need x7.0 its peak." in panel.answer
+
+
+def test_what_is_not_known_is_not_called_ruled_out() -> None:
+    panel = cb.panels.model_zoo(accelerators=["b200-sxm", "v100-sxm2-16gb"])
+    assert "Too little is known of Tesla V100 SXM2 16GB." in panel.answer
+    assert "too little is known of 1" in panel._view.picture.title
+
+
+def test_at_least_is_arithmetic_alone(panel: Any) -> None:
+    panel.receive({"do": "open", "what": "table"})
+    table = pd.DataFrame(panel.shown["table"]["rows"], columns=panel.shown["table"]["columns"])
+    frame = panel.frame
+    assert list(table["One epoch, at least"]) == [cb.human(s, "s") for s in frame["bound_seconds"]]
+    assert list(table["Unfused, overlapped"]) == [cb.human(s, "s") for s in frame["unfused_overlap_seconds"]]
+    assert frame["bound_seconds"].to_numpy() == pytest.approx(3600 * frame["needed_fraction"].to_numpy())
+    assert all(words in panel._view.chips[0][1] for words in ("at peak", "Winograd", "No efficiency"))
+    assert "nothing can beat" not in panel._view.chips[0][1]
+
+
+def test_how_many_measurements_is_said(panel: Any) -> None:
+    panel.receive({"do": "open", "what": "table"})
+    table = panel.shown["table"]
+    cells = {row[0]: row[table["columns"].index("Measured matmul [% of peak]")] for row in table["rows"]}
+    assert cells["H100 SXM5 80GB"].endswith("(n = 1)") and cells["Instinct MI300X"].endswith("(n = 2)")
+    assert cells["TPU v4"] == "none"
+    assert "12 % of peak|needs less than measured" in panel.shown["columns"]["text"]
+
+
+def test_many_rows_keep_their_memory_sizes(panel: Any) -> None:
+    panel.update(picture="memory", model="resnet50", batch=64, compare=["alexnet", "vgg16"])
+    words = [text for text in panel.shown["columns"]["text"] if text]
+    assert len(words) == 9 and not any("|" in text for text in words)
+    assert words[0].endswith(" GiB, batch 64") and all("iB" in text for text in words)
+    assert any(re.fullmatch(r"80 GiB, fits batch [\d,]+", text) for text in words)
+
+
+def test_the_zoo_speaks_of_the_networks_here() -> None:
+    panel = cb.panels.model_zoo(picture="zoo")
+    assert "of the networks here" in panel._view.picture.title and "for one sample" in panel._view.picture.title
+    zoo = cb.models().set_index("name")
+    panel.update(model=zoo.index[zoo["how"] == "parameters only"][0])
+    assert panel._view.chips[1][0] == "parameters verified, MAC not"
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "unsaid"),
+    [
+        ({"batch": "abc"}, "Batch = 'abc' is not a number; give one from 1 to 65,536.", "TFLOP"),
+        ({"batch": "8 h"}, "Batch = '8 h' is not a number", "28"),
+        ({"target_seconds": "8"}, "Time to train = '8' has no unit; write 8 h", "target_seconds"),
+        ({"target_seconds": "abc"}, "Time to train = 'abc' is not a time; write it as 90 min, 8 h or 3 d.", "GHz"),
+        ({"target_seconds": 1}, "Time to train = 1 is outside its range; give a time from 1 min to 365 d.", "number"),
+        ({"model": "no such"}, 'cb.table("models")', "catalog"),
+        ({"number_format": "int8"}, "Number format = 'int8'", "umber_format"),
+        ({"accelerators": []}, "Accelerators is empty; choose at least 1.", "[]"),
+    ],
+)
+def test_messages_speak_of_what_stands_on_the_panel(panel: Any, change: Any, said: str, unsaid: str) -> None:
+    panel.update(**change)
+    assert said in panel.answer and unsaid not in panel.answer
+
+
+def test_names_may_come_in_one_text() -> None:
+    one = cb.panels.model_zoo(accelerators="h100-sxm", compare="alexnet")
+    assert one.values["accelerators"] == ["h100-sxm"] and one.values["compare"] == ["alexnet"] and not one._error
+    both = cb.panels.model_zoo(accelerators="Tesla K80 (board, 2x GK210), t4", compare="BERT base, pre-training")
+    assert len(both.frame) == 2 and not both._error
+    both.update(accelerators=cb.accelerator(like="t4", memory_bytes="32 GB"))
+    assert not both._error and both.values["accelerators"] == [{"like": "t4", "name": "Tesla T4, changed",
+                                                                "memory_bytes": 32e9}]  # fmt: skip
+
+
+def test_a_board_does_not_look_like_one_memory() -> None:
+    panel = cb.panels.model_zoo(accelerators="k80-board, k80-die, tpu-v2-8", number_format="fp32", picture="memory")
+    state, columns = panel.shown["state"]["accelerators"], panel.shown["columns"]
+    labels = ["Tesla K80 (board, 2x GK210)", "Tesla K80 (one GK210)", "TPU v2-8 (4 chips)"]
+    assert state["labels"] == labels == columns["row"][-3:]
+    assert "24 GiB in 2 memories" in columns["text"][-3] and "memories" not in columns["text"][-2]
+    assert columns["note"][-3:] == ["2 separate memories, counted as one", "", "4 separate memories, counted as one"]
+    assert "tpu-v2-8" not in cb.panels.model_zoo().values["accelerators"]
+
+
+def test_sources_are_those_of_the_figures_used() -> None:
+    panel = cb.panels.model_zoo(accelerators=["a30", {"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}])
+    panel.receive({"do": "open", "what": "sources"})
+    items = panel.shown["sources"]["items"]
+    for column in ("memory_bytes", "mem_bandwidth", "peak_bf16"):
+        stated = cb.provenance("a30", column)
+        titles = [cb.table("sources").set_index("key").loc[key, "title"] for key in stated.source.split(";")]
+        notes = [note for title, _, note in items if title in titles]
+        assert len(notes) == len(titles) and all("A30" in note for note in notes)
+        assert all(("A30 (recalled)" in note) == (stated.how == "recalled") for note in notes), column
+    assert not any("bandwidth of" in note and "H100" in note.partition("bandwidth of")[2] for _, _, note in items)
+    assert items[-1] == ["Your own figures for H100 SXM5 80GB, changed", "", "mem_bandwidth"]
+    titles = dict(zip(cb.table("sources")["title"], cb.table("sources")["key"], strict=True))
+    shown = {titles[title] for title, _, _ in items[:-1]}
+    devices = {key for name in ("a30", "h100-sxm") for key in cb.accelerator(name).sources}
+    assert "mlperf-training-v4.0" in devices - shown, "a source of other columns is not listed"
+    panel.receive({"do": "open", "what": "table"})
+    cells = dict(zip(panel.shown["table"]["columns"], panel.shown["table"]["rows"][0], strict=True))
+    assert cells["Peak bf16 [TFLOP/s]"] == "165 (recalled)" and cells["Memory [GiB]"] == "24"

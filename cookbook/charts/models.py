@@ -29,8 +29,14 @@ FAMILY_GROUPS = {
     "other": ("diffusion", "recommender", "mlp", "custom"),
 }
 _GIBI = 2**30  # memory is sold in powers of two
+_WHOSE = "datum.note ? datum.row + ': ' + datum.note : datum.row"
+_SEEN = (
+    "!isValid(datum.high) ? 'none' : datum.measured > 1 ? format(datum.low, '.3~s') + ' to ' + "
+    "format(datum.high, '.3~s') + ' (n = ' + datum.measured + ')' : format(datum.high, '.3~s') + "
+    "', best of one search (n = 1)'"
+)
 _DASHES = {"compared": [6, 4], "pinned": [2, 3]}
-_RATE_KEY = "Mark: peak. Band: matrix products measured, 10th to 90th percentile."
+_RATE_KEY = "Mark: peak. Tick: best matmul of one search. Band: several, 10th to 90th percentile."
 _MEMORY_KEY = "Filled: needed, by part. Outlined: capacity, dashed where too small."
 _ZOO_KEY = "Filled: agrees with published figures. Dashed line: each parameter used once."
 
@@ -65,7 +71,8 @@ def _need_rows(base: Any) -> Any:
 
 
 def _device_rows(base: Any, column: str) -> Any:
-    return base.transform_filter(f"datum.role == 'device' && isValid(datum.{column})")
+    rows = base.transform_filter(f"datum.role == 'device' && isValid(datum.{column})")
+    return rows.transform_calculate(whose=_WHOSE, seen=_SEEN)
 
 
 def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -76,7 +83,8 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
     frame : pandas.DataFrame
         Tidy rows: `row` (label, in order from the top), `role` ("need", "compared", "pinned" or "device"), `rate`
         (needed rate or peak [FLOP/s]), `low` and `high` (rates observed, 10th to 90th percentile [FLOP/s], missing
-        where none), `verdict` (a key of `look.VERDICTS`; devices only), `text` (words at the right, `|` breaks).
+        where none), `measured` (how many searches they rest on; a band is drawn from two on), `verdict` (a key of
+        `look.VERDICTS`; devices only), `text` (words at the right, `|` breaks), `note` (optional, for the tooltip).
     title : str, optional
         The takeaway; counted from the verdicts by default.
 
@@ -92,7 +100,7 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
     ...         ["B", "device", 3e14, 1e14, 2.5e14, "possible", "67 %"]]
     >>> names = ["row", "role", "rate", "low", "high", "verdict", "text"]
     >>> rate_needed(pd.DataFrame(rows, columns=names)).title.text
-    '1 of 1 accelerators could meet the target alone'
+    '1 of 1 accelerator is not ruled out'
     """
     low, high = rate_domain(frame)
     scale = alt.Scale(type="log", domainMin=alt.ExprRef("x_low"), domainMax=alt.ExprRef("x_high"))
@@ -105,15 +113,16 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def _peaks(x: Any) -> list[Any]:
-    """A thin line up to each peak, and the band of what was measured."""
+    """A thin line up to each peak; what was measured as a band, or as a tick where it is one search alone."""
     device = _device_rows(alt.Chart(), "rate")
     line = device.transform_calculate(x_from="x_low").mark_bar(height=2, color=MUTED, opacity=0.5, clip=True)
-    band = device.transform_filter("isValid(datum.high)").mark_bar(
-        height=12, opacity=0.45, strokeWidth=2, clip=True
-    )  # fmt: skip
+    seen = device.transform_filter("isValid(datum.high)")
+    band = seen.transform_filter("datum.measured > 1").mark_bar(height=12, opacity=0.45, strokeWidth=2, clip=True)
+    tick = seen.transform_filter("!(datum.measured > 1)").mark_tick(height=16, thickness=3, clip=True)
     return [
         line.encode(y=rows_axis(), x=x, x2="x_from:Q"),
         band.encode(y=rows_axis(), x="low:Q", x2="high:Q", color=_verdict(alt.Color), stroke=_verdict(alt.Stroke)),
+        tick.encode(y=rows_axis(), x="high:Q", color=_verdict(alt.Color), tooltip=_device_tip()),
     ]
 
 
@@ -134,15 +143,18 @@ def _needed_rates(x: Any) -> list[Any]:
 
 
 def _peak_marks(x: Any) -> Any:
-    tip = [
-        alt.Tooltip("row:N", title="accelerator"),
+    marks = _device_rows(alt.Chart(), "rate").mark_point(filled=True, size=110, opacity=1, clip=True)
+    look = {"color": _verdict(alt.Color), "shape": _verdict(alt.Shape), "tooltip": _device_tip()}
+    return marks.encode(x=x, y=rows_axis(), **look)
+
+
+def _device_tip() -> list[Any]:
+    return [
+        alt.Tooltip("whose:N", title="accelerator"),
         alt.Tooltip("rate:Q", title="peak FLOP/s", format=".3~s"),
-        alt.Tooltip("low:Q", title="measured from", format=".3~s"),
-        alt.Tooltip("high:Q", title="measured to", format=".3~s"),
+        alt.Tooltip("seen:N", title="matmul measured, FLOP/s"),
         "verdict:N",
     ]
-    marks = _device_rows(alt.Chart(), "rate").mark_point(filled=True, size=110, opacity=1, clip=True)
-    return marks.encode(x=x, y=rows_axis(), color=_verdict(alt.Color), shape=_verdict(alt.Shape), tooltip=tip)
 
 
 def rate_domain(frame: pd.DataFrame) -> tuple[float, float]:
@@ -155,7 +167,12 @@ def rate_title(frame: pd.DataFrame) -> str:
     verdicts = frame.loc[frame["role"] == "device", "verdict"]
     sure, maybe = (int((verdicts == name).sum()) for name in list(VERDICTS)[:2])
     under = f", {maybe} of them under a condition" if maybe else ""
-    return f"{sure + maybe or 'None'} of {len(verdicts)} accelerators could meet the target alone{under}"
+    unknown = int((verdicts == "cannot tell").sum())
+    rest = f"; too little is known of {unknown}" if unknown else ""
+    total = f"{len(verdicts)} accelerator{'' if len(verdicts) == 1 else 's'}"
+    if not sure + maybe:
+        return f"None of {total} could meet the target alone{rest}"
+    return f"{sure + maybe} of {total} {'is' if sure + maybe == 1 else 'are'} not ruled out{under}{rest}"
 
 
 def rate_description(frame: pd.DataFrame) -> str:
@@ -165,8 +182,8 @@ def rate_description(frame: pd.DataFrame) -> str:
     first = needs["row"].iloc[0] if len(needs) else "The network needs"
     return (
         f"Vertical rule: the rate that {first.removesuffix(NEEDS)} needs. One row for each of {len(devices)} "
-        "accelerators: a mark at its peak, a band where matrix products were measured on it (10th to 90th "
-        "percentile). Marks to the left of the rule cannot meet it."
+        "accelerators: a mark at its peak, a tick at the best matrix product of one search on it, or a band (10th "
+        "to 90th percentile) of several. Marks to the left of the rule cannot meet it."
     )
 
 
@@ -178,7 +195,7 @@ def memory_bars(frame: pd.DataFrame, title: str | None = None) -> Any:
     frame : pandas.DataFrame
         Tidy rows: `row` (label, in order from the top), `role` ("need", "compared", "pinned" or "device"), `part`
         (a key of `look.MEMORY_PARTS`; "capacity" for devices), `bytes` [B], `verdict` ("fits" or "does not fit"),
-        `text` (words at the right, on one row of each label, `|` breaks).
+        `text` (words at the right, on one row of each label, `|` breaks), `note` (optional, for the tooltip).
     title : str, optional
         The takeaway; counted from the verdicts by default.
 
@@ -214,6 +231,7 @@ def _gibibytes() -> Any:
 
 _GIB_TIP = alt.Tooltip("gib:Q", title="GiB", format=".3~r")
 _BYTES_TIP = [alt.Tooltip("row:N", title="row"), alt.Tooltip("part:N"), _GIB_TIP]
+_CAPACITY_TIP = [alt.Tooltip("whose:N", title="accelerator"), alt.Tooltip("verdict:N"), _GIB_TIP]
 
 
 def _stacks(x: Any) -> Any:
@@ -241,7 +259,7 @@ def _capacities(x: Any) -> Any:
         y=rows_axis(),
         stroke=alt.condition(fits, alt.value(PALETTE[2]), alt.value(PALETTE[1])),
         strokeDash=alt.condition(fits, alt.value([1, 0]), alt.value([5, 3])),
-        tooltip=_BYTES_TIP,
+        tooltip=_CAPACITY_TIP,
     )
 
 
@@ -301,7 +319,7 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> row = {"title": "A", "group": "other", "parameters": 1e6, "flop": 2e8, "status": "published", "label": "A",
     ...        "selected": True}
     >>> parameters_vs_flop(pd.DataFrame([row])).title.text
-    'Size does not tell the work: 80 % of networks compute 200 to 200 FLOP for each parameter'
+    'Size does not tell the work: for one sample, 80 % of the networks here compute 200 to 200 FLOP a parameter'
     """
     ends = decades(frame["parameters"])
     x = alt.X("parameters:Q", title="Parameters, logarithmic",
@@ -354,7 +372,8 @@ def zoo_title(frame: pd.DataFrame) -> str:
     """Takeaway of `parameters_vs_flop`."""
     ratio = (frame["flop"] / frame["parameters"]).dropna()
     low, high = (float(f"{ratio.quantile(share):.2g}") for share in (0.1, 0.9))
-    return f"Size does not tell the work: 80 % of networks compute {low:,.3g} to {high:,.0f} FLOP for each parameter"
+    span = f"{low:,.{0 if low >= 10 else 1}f} to {high:,.0f} FLOP a parameter"
+    return f"Size does not tell the work: for one sample, 80 % of the networks here compute {span}"
 
 
 def zoo_description(frame: pd.DataFrame) -> str:

@@ -134,7 +134,9 @@ function comboControl(control, send) {
   const open = (typed) => {
     const hit = matches(typed);
     shown = hit.slice(0, MOST_SHOWN).map(([key, label, , group]) => ({ key, label, group }));
-    if (control.custom) shown.push({ key: null, label: control.custom.label, group: "" });
+    const own = control.custom && { key: null, label: control.custom.label, group: "" };
+    const meant = own && typed.trim() && own.label.toLowerCase().startsWith(typed.trim().toLowerCase());
+    if (own) { if (meant) shown.unshift(own); else shown.push(own); }
     list.replaceChildren(...shown.map((option, i) => {
       const on = state.keys.includes(option.key);
       const li = h("li", { role: "option", id: `${id}-${i}`, "aria-selected": on, class: on ? "ck-on" : "" }, h("span", { text: option.label }), h("span", { class: "ck-group", text: option.group }));
@@ -142,11 +144,11 @@ function comboControl(control, send) {
       return li;
     }));
     if (hit.length > MOST_SHOWN) list.append(h("li", { class: "ck-more-options", role: "presentation", text: `${hit.length - MOST_SHOWN} more: type to narrow` }));
-    if (!hit.length) list.prepend(h("li", { class: "ck-more-options", role: "presentation", text: "nothing matches" }));
+    if (!hit.length && !meant) list.prepend(h("li", { class: "ck-more-options", role: "presentation", text: "nothing matches" }));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
     const current = typed ? 0 : Math.max(0, shown.findIndex((o) => o.key === state.keys[0]));
-    highlight(hit.length ? current : -1);
+    highlight(hit.length || meant ? current : -1);
     const room = input.closest(".cookbook-panel").getBoundingClientRect().bottom - input.getBoundingClientRect().bottom;
     list.classList.toggle("ck-up", room < 260);
   };
@@ -203,7 +205,7 @@ function comboControl(control, send) {
     show(next, off) {
       state = next;
       if (document.activeElement !== input || list.hidden) input.value = control.many ? "" : state.text;
-      if (state.own) { area.value = state.own; }
+      if (state.own && document.activeElement !== area) area.value = state.own;
       chosen.replaceChildren(...state.keys.map((key, i) => h("button", { type: "button", tabindex: -1, class: "ck-tag", title: `Remove ${state.labels[i]}`, "aria-label": `Remove ${state.labels[i]}`,
         onclick: () => sendMany(state.keys.filter((k) => k !== key), state.own) }, h("span", { text: state.labels[i] }), h("span", { "aria-hidden": "true", text: "×" }))),
       ...state.labels.slice(state.keys.length).map((label) => h("span", { class: "ck-tag", text: label })));

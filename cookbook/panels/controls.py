@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,9 +46,13 @@ class Combo:
     options : tuple
         (value, label, other words to search, group) of each.
     many : bool
-        Several at a time; at most `limit`.
+        Several at a time; `least` to `limit`.
     own : Own, optional
         What "custom…" takes.
+    plain : callable, optional
+        A record of the reader's to what the control keeps: a name, or a dict.
+    short : callable, optional
+        Printed name to the name on the tag of a chosen entry.
     """
 
     name: str
@@ -55,8 +60,11 @@ class Combo:
     group: str
     options: tuple[Option, ...]
     many: bool = False
+    least: int = 0
     limit: int = 8
     own: Own | None = None
+    plain: Callable[[Any], Any] | None = None
+    short: Callable[[str], str] = str
     tooltip: str = ""
     more: bool = False
     place: str = "controls"
@@ -74,15 +82,24 @@ class Combo:
         entries = raw if isinstance(raw, (list, tuple)) else [raw]
         chosen: list[Any] = []
         for entry in entries:
-            value = self._one(entry)
+            value = self._names(entry) if isinstance(entry, str) else self._one(entry)
             chosen += value if isinstance(value, list) else [value]
         if len(chosen) > self.limit:
-            raise ValueError(f"{self.name} has {len(chosen)} entries; choose at most {self.limit}")
+            raise ValueError(f"{self.label} has {len(chosen)} entries; choose at most {self.limit}")
+        if len(chosen) < self.least:
+            raise ValueError(f"{self.label} is empty; choose at least {self.least}")
         return chosen
+
+    def _names(self, text: str) -> list[str]:
+        """Names in a text with commas between them; a comma in brackets or in a known name is part of it."""
+        known = any(text.casefold() == label.casefold() for _, label, _, _ in self.options) if "," in text else True
+        return [text] if known else [name.strip() for name in _COMMA.split(text) if name.strip()]
 
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser."""
         entries = value if self.many and isinstance(value, (list, tuple)) else [value]
+        if self.typed(entries):
+            return self._as_typed(entries)
         keys = [entry for entry in entries if isinstance(entry, str)]
         own = [entry for entry in entries if not isinstance(entry, str) and entry is not None]
         labels = [self._tag(key) for key in keys]
@@ -93,19 +110,36 @@ class Combo:
             return {"keys": keys, "labels": labels, "own": "\n".join(t for t, _ in written), "text": labels[0]}
         return {"keys": keys, "labels": labels, "own": "", "text": text}
 
+    def typed(self, raw: Any) -> bool:
+        """Whether a value, or one of several, is a text that the reader typed under "custom…"."""
+        return any(_custom(entry) for entry in (raw if isinstance(raw, (list, tuple)) else [raw]))
+
+    def _as_typed(self, entries: Sequence[Any]) -> dict[str, Any]:
+        """State that keeps the reader's own text letter by letter, whether or not it can be read."""
+        text = "\n".join(str(entry["custom"]) for entry in entries if _custom(entry))
+        read: list[Any] = []
+        for entry in entries:
+            try:
+                value = self._one(entry)
+            except ValueError:
+                value = []
+            read += value if isinstance(value, list) else [value]
+        shown = self.show(read if self.many else read[0] if read else None)
+        return {**shown, "own": text, "text": shown["text"] or "your own"}
+
     def label_of(self, key: str) -> str:
         """Printed name of a value; the value itself where it is not an option."""
         return next((label for value, label, _, _ in self.options if value == key), key)
 
     def _tag(self, key: str) -> str:
-        return self.label_of(key).split(" (")[0] if self.many else self.label_of(key)
+        return self.short(self.label_of(key)) if self.many else self.label_of(key)
 
     def _one(self, raw: Any) -> Any:
-        if isinstance(raw, dict) and set(raw) == {"custom"}:
+        if _custom(raw):
             if self.own is None:
-                raise ValueError(f"{self.name} takes no entry of your own; choose one of the list")
+                raise ValueError(f"{self.label} takes no entry of your own; choose one of the list")
             return self.own.read(str(raw["custom"]))
-        return raw
+        return self.plain(raw) if self.plain else raw
 
 
 @dataclass(frozen=True)
@@ -145,11 +179,11 @@ class Slider:
             return None
         value = self._number(raw)
         low, high = self.stops[0], self.stops[-1]
-        allowed = f"from {self.text(low)} to {self.text(high)} {self.unit}".rstrip()
+        allowed, what = self._allowed(), "time" if self.seconds else "number"
         if not (math.isfinite(value) and low <= value <= high):
-            raise ValueError(f"{self.name} = {raw!r} is outside its range; give a number {allowed}")
+            raise ValueError(f"{self.label} = {raw!r} is outside its range; give a {what} {allowed}")
         if self.whole and value != int(value):
-            raise ValueError(f"{self.name} = {raw!r} is not a whole number; give one {allowed}")
+            raise ValueError(f"{self.label} = {raw!r} is not a whole number; give one {allowed}")
         return int(value) if self.whole else float(value)
 
     def show(self, value: Any) -> dict[str, Any]:
@@ -165,13 +199,22 @@ class Slider:
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
 
     def _number(self, raw: Any) -> float:
+        remedy = f"write {_TIMES}" if self.seconds else f"give one {self._allowed()}"
+        unreadable = f"{self.label} = {raw!r} is not a {'time' if self.seconds else 'number'}; {remedy}"
         if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
-            raise ValueError(f"{self.name} = {raw!r} is not a number")
-        text = raw.strip().removesuffix(self.unit).strip() if isinstance(raw, str) else raw
+            raise ValueError(unreadable)
+        if not isinstance(raw, str):
+            return float(raw)
+        text = raw.strip().removesuffix(self.unit).strip()
+        if self.seconds and text[-1:].isdigit():
+            raise ValueError(f"{self.label} = {raw!r} has no unit; write {text} h, or {text} s, min or d")
         try:
-            return float(units.si(text))
-        except ValueError as problem:
-            raise ValueError(f"{self.name} = {raw!r} cannot be read: {problem}") from None
+            return float(units.si(text, "s" if self.seconds else ""))
+        except ValueError:
+            raise ValueError(unreadable) from None
+
+    def _allowed(self) -> str:
+        return f"from {self.text(self.stops[0])} to {self.text(self.stops[-1])} {self.unit}".rstrip()
 
     def _nearest(self, value: float) -> int:
         at = bisect.bisect_left(self.stops, value)
@@ -208,7 +251,7 @@ class Choice:
         """One of the values; ValueError names them all."""
         known = [value for value, _, _ in self.options]
         if raw not in known:
-            raise ValueError(f"{self.name} = {raw!r} is not a choice; take one of {', '.join(known)}")
+            raise ValueError(f"{self.label} = {raw!r} is not a choice; take one of {', '.join(known)}")
         return str(raw)
 
     def show(self, value: Any) -> dict[str, Any]:
@@ -217,6 +260,12 @@ class Choice:
 
 
 Control = Combo | Slider | Choice
+_COMMA = re.compile(r",(?![^(]*\))")
+_TIMES = "it as 90 min, 8 h or 3 d"
+
+
+def _custom(entry: Any) -> bool:
+    return isinstance(entry, dict) and set(entry) == {"custom"}
 
 
 def _common(control: Control, kind: str, **own: Any) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from cookbook import catalog, hardware
 from cookbook.charts import models as charts
-from cookbook.panels import model_frames as frames
+from cookbook.panels import code, model_frames, model_tables, model_words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.shell import Panel, View
 from cookbook.prediction.requirements import Requirements, requirements
+from cookbook.units import human
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "number_format": "bf16",
     "samples": 14_000_000,
     "target_seconds": 3600.0,
-    "accelerators": ["tpu-v2-8", "rtx-4090", "a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"],
+    "accelerators": ["tpu-v4", "rtx-4090", "a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"],
     "compare": [],
     "seq": None,
     "optimiser": "adam",
@@ -46,6 +47,7 @@ _LAYERS = """{"input": [3, 224, 224],
   {"layer": "global_pool"},
   {"layer": "flatten"},
   {"layer": "linear", "out": 1000}]}"""
+HOW = {"parameters only": "parameters verified, MAC not"}
 _DEVICE = "like=h100-sxm, mem_bandwidth=4 TB/s"
 
 
@@ -55,8 +57,8 @@ def model_zoo(
     number_format: str = DEFAULTS["number_format"],
     samples: Any = DEFAULTS["samples"],
     target_seconds: Any = DEFAULTS["target_seconds"],
-    accelerators: Sequence[Any] = tuple(DEFAULTS["accelerators"]),
-    compare: Sequence[Any] = (),
+    accelerators: Any = tuple(DEFAULTS["accelerators"]),
+    compare: Any = (),
     seq: float | None = None,
     optimiser: str = DEFAULTS["optimiser"],
     epochs: Any = DEFAULTS["epochs"],
@@ -71,9 +73,9 @@ def model_zoo(
         Name in the zoo, a network of your own (`cb.layers`), or ``{"layers": [...], "input": [...]}``.
     batch, number_format, samples, target_seconds, seq, optimiser, epochs, recompute
         As for `cb.requirements`.
-    accelerators : sequence of str, Accelerator or dict
-        Names, or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
-    compare : sequence of str
+    accelerators : str, Accelerator or dict, or a sequence of them
+        Names (in one text, commas between them), or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
+    compare : str or sequence of str
         Further networks to draw beside the first, three at most.
     picture : {"rate", "memory", "zoo"}
         The chart to start with.
@@ -92,11 +94,12 @@ def model_zoo(
     """
     given = {
         "model": model, "batch": batch, "number_format": number_format, "samples": samples,
-        "target_seconds": target_seconds, "accelerators": [_plain_device(a) for a in accelerators],
-        "compare": list(compare), "seq": seq, "optimiser": optimiser, "epochs": epochs, "recompute": recompute,
+        "target_seconds": target_seconds, "accelerators": accelerators, "compare": compare,
+        "seq": seq, "optimiser": optimiser, "epochs": epochs, "recompute": recompute,
         "picture": picture,
     }  # fmt: skip
-    return Panel("model_zoo", "What does this model need?", _controls(), PICTURES, _draw, DEFAULTS, given)
+    off = {"number_format": _formats, "seq": _sequence}
+    return Panel("model_zoo", "What does this model need?", _controls(), PICTURES, _draw, DEFAULTS, given, off)
 
 
 @lru_cache(maxsize=1)
@@ -117,7 +120,8 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Samples that one epoch sees"),
         Slider("target_seconds", "Time to train", "Data", TIMES, whole=False, seconds=True,
                tooltip="Target for all epochs; type 90 min, 8 h, 3 d"),
-        Combo("accelerators", "Accelerators", "Hardware", _device_options(), many=True, limit=8, own=own_device,
+        Combo("accelerators", "Accelerators", "Hardware", _device_options(), many=True, least=1, limit=8,
+              own=own_device, plain=_plain_device, short=model_words.short_name,
               tooltip="Accelerators to compare with, eight at most"),
         Combo("compare", "Compare with models", "Workload", _model_options(), many=True, limit=3, more=True,
               tooltip="Further networks in the same picture, three at most"),
@@ -219,6 +223,8 @@ def _workload(value: Any) -> zoo.Workload:
 def _need(values: dict[str, Any], workload: zoo.Workload, devices: list[hardware.Accelerator]) -> Requirements:
     names = ("batch", "number_format", "optimiser", "samples", "epochs", "target_seconds", "recompute")
     seq = values["seq"] if workload.ops.needs_seq else None
+    if seq is None and workload.ops.needs_seq and workload.seq is None:
+        raise ValueError(f"{workload.title} has no sequence length of its own: set Sequence (under More)")
     return requirements(workload, seq=seq, accelerators=devices, **{name: values[name] for name in names})
 
 
@@ -228,24 +234,28 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     needs = [_need(values, workload, devices) for workload in workloads]
     need, ghost = needs[0], pinned.kept if pinned else None
     picture = {
-        "rate": partial(frames.rate_picture, needs, ghost),
-        "memory": partial(frames.memory_picture, needs, ghost),
-        "zoo": partial(frames.zoo_picture, needs),
+        "rate": partial(model_frames.rate_picture, needs, ghost),
+        "memory": partial(model_frames.memory_picture, needs, ghost),
+        "zoo": partial(model_frames.zoo_picture, needs),
     }[values["picture"]]()
-    zoo_shown = picture.name == "zoo"
+    if picture.name == "zoo":
+        table: Callable[[], pd.DataFrame] = partial(model_tables.model_table, picture.frame)
+        data: Callable[[], pd.DataFrame] = lambda: picture.frame  # noqa: E731
+    else:
+        table = partial(model_tables.device_table, need, devices)
+        data = partial(_data, need)
     return View(
-        answer=frames.answer(need),
+        answer=model_words.answer(need),
         headline={"rate needed": need.needed_flops, "memory": need.memory_bytes},
         chips=_chips(need),
         picture=picture,
-        parts=frames.memory_parts(need),
+        parts=model_frames.memory_parts(need),
         parts_title=f"Memory by part, {need.workload.title} at batch {need.batch:,.0f}: "
-        f"{frames.human(need.memory_bytes, 'iB')}",
-        table=partial(frames.model_table, picture.frame) if zoo_shown else partial(frames.device_table, need),
-        data=(lambda: picture.frame) if zoo_shown else partial(_data, need),
-        sources=partial(frames.source_rows, need.sources),
+        f"{human(need.memory_bytes, 'iB')}",
+        table=table,
+        data=data,
+        sources=partial(model_tables.source_rows, needs, devices),
         code=_code(values),
-        off=_off(values, need),
         kept=need,
     )
 
@@ -258,17 +268,22 @@ def _data(need: Requirements) -> pd.DataFrame:
 def _chips(need: Requirements) -> tuple[tuple[str, str], ...]:
     measured = int(need.devices["observed_high"].notna().sum())
     return (
-        ("bounds only", "Counts and peaks, which nothing can beat; no efficiency is assumed, nothing is predicted."),
-        (f"model {need.workload.how}", "Whether our parameters and MAC equal figures in print."),
+        ("bounds only", "The arithmetic as defined, done at peak. Fast algorithms such as Winograd's can do less "
+         "arithmetic. No efficiency is assumed, nothing is predicted."),
+        (HOW.get(need.workload.how, f"model {need.workload.how}"),
+         "Whether our parameters and MAC equal figures in print."),
         (f"matmul measured on {measured} of {len(need.devices)}", "Accelerators with measured matrix products in "
-         "this number format; most are the best shape of a search."),
+         "this number format; most are the best shape of one search."),
     )  # fmt: skip
 
 
-def _off(values: dict[str, Any], need: Requirements) -> dict[str, dict[str, str]]:
-    devices = tuple(json.dumps(device) for device in values["accelerators"])
-    sequence = {} if need.workload.ops.needs_seq else {"*": f"{need.workload.title} takes inputs of one size"}
-    return {"number_format": _formats_off(devices), "seq": sequence}
+def _formats(values: dict[str, Any]) -> dict[str, str]:
+    return _formats_off(tuple(json.dumps(device) for device in values["accelerators"]))
+
+
+def _sequence(values: dict[str, Any]) -> dict[str, str]:
+    workload = _workload(values["model"])
+    return {} if workload.ops.needs_seq else {"*": f"{workload.title} takes inputs of one size"}
 
 
 @lru_cache(maxsize=64)
@@ -281,31 +296,12 @@ def _formats_off(devices: tuple[str, ...]) -> dict[str, str]:
 
 def _code(values: dict[str, Any]) -> str:
     changed = {name: value for name, value in values.items() if name == "model" or value != DEFAULTS[name]}
-    panel = ", ".join(f"{name}={_literal(value)}" for name, value in changed.items())
-    names = ("model", "batch", "seq", "number_format", "optimiser", "samples", "epochs", "target_seconds",
-             "accelerators", "recompute")  # fmt: skip
+    names = ("batch", "seq", "number_format", "optimiser", "samples", "epochs", "target_seconds", "recompute")
     plain = {name: values[name] for name in names if values[name] is not None}
     if "seq" in plain and not _workload(values["model"]).ops.needs_seq:
         del plain["seq"]
-    call = ", ".join(f"{name}={_call(name, value)}" for name, value in plain.items())
-    return f"cb.panels.model_zoo({panel})\ncb.requirements({call})"
-
-
-def _literal(value: Any) -> str:
-    return "my_model" if isinstance(value, zoo.Workload) else json.dumps(value)
-
-
-def _call(name: str, value: Any) -> str:
-    """An argument of `cb.requirements` as Python text."""
-    if name == "model" and isinstance(value, dict):
-        more = "".join(f", {key}={json.dumps(value[key])}" for key in ("input", "title") if key in value)
-        return f"cb.layers({json.dumps(value['layers'])}{more})"
-    if name == "accelerators":
-        return f"[{', '.join(_device_call(device) for device in value)}]"
-    return _literal(value)
-
-
-def _device_call(device: Any) -> str:
-    if not isinstance(device, dict):
-        return json.dumps(device)
-    return f"cb.accelerator({', '.join(f'{name}={json.dumps(figure)}' for name, figure in device.items())})"
+    model, devices = code.model_text(values["model"]), code.devices_text(values["accelerators"])
+    return (
+        f"{code.preamble(values)}cb.panels.model_zoo({code.arguments(changed)})\n"
+        f"cb.requirements(model={model}, {code.arguments(plain)}, accelerators={devices})"
+    )

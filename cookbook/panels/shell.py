@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,10 @@ import anywidget
 import ipywidgets
 import traitlets
 
+from cookbook import catalog
 from cookbook.charts import live
-from cookbook.panels.controls import Control
+from cookbook.panels.controls import Combo, Control
+from cookbook.prediction.verdicts import ratio
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,8 +71,6 @@ class View:
         Gives (title, url, note) of whatever the numbers come from.
     code : str
         The calls that reproduce the state.
-    off : dict
-        Control -> option (or "*") -> why it is not available.
     kept
         Whatever the recipe wants to find again in a pinned view.
     """
@@ -84,11 +85,12 @@ class View:
     data: Callable[[], pd.DataFrame]
     sources: Callable[[], tuple[tuple[str, str, str], ...]]
     code: str
-    off: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     kept: Any = None
 
 
 Draw = Callable[[dict[str, Any], "View | None"], View]
+Off = Callable[[dict[str, Any]], dict[str, str]]
+PROBLEMS = (ValueError, KeyError, TypeError, ArithmeticError)
 
 
 class Panel(anywidget.AnyWidget):
@@ -107,6 +109,9 @@ class Panel(anywidget.AnyWidget):
         sentence in place 1.
     defaults, values : mapping
         State that is known to be good, and the state to start (and Reset) with.
+    off : mapping
+        Control -> function from the values asked for to {option or "*": why it is not available}. It sees what was
+        asked for, not what is shown, so that a state without an answer can be mended with any control.
     """
 
     _esm = live.script(_CHARTS / "vega.js", _HERE / "controls.js", _HERE / "panel.js")
@@ -119,13 +124,14 @@ class Panel(anywidget.AnyWidget):
     def __init__(
         self, name: str, title: str, controls: Sequence[Control],
         charts: Mapping[str, Callable[[pd.DataFrame], Any]], draw: Draw, defaults: Mapping[str, Any],
-        values: Mapping[str, Any],
+        values: Mapping[str, Any], off: Mapping[str, Off] | None = None,
     ) -> None:  # fmt: skip
         self._name, self._charts, self._draw = name, dict(charts), draw
         self._controls = {control.name: control for control in controls}
         self._start = {**defaults, **self._checked(values)}
         self._state = dict(self._start)
         self._pinned: View | None = None
+        self._off_of, self._off, self._typed = dict(off or {}), dict[str, dict[str, str]](), dict[str, Any]()
         self._open, self._seq, self._error = "", 0, ""
         self._view, wrong = self._first(defaults)
         shape = {"title": title, "height": HEIGHT, "controls": [control.describe() for control in controls]}
@@ -137,9 +143,13 @@ class Panel(anywidget.AnyWidget):
     def _first(self, defaults: Mapping[str, Any]) -> tuple[View, str]:
         """First view; a bad start is told, above the picture of the defaults."""
         try:
-            return self._draw(self._read(self._state), None), ""
-        except (ValueError, KeyError, TypeError, ArithmeticError) as problem:
-            return self._draw(self._read(dict(defaults)), None), sentence(problem)
+            values = self._read(self._state)
+            view = self._draw(values, None)
+            self._remember(values)
+            self._start = self._state = values
+            return view, ""
+        except PROBLEMS as problem:
+            return self._draw(self._read(dict(defaults)), None), self._told(problem)
 
     @property
     def answer(self) -> str:
@@ -216,16 +226,49 @@ class Panel(anywidget.AnyWidget):
         try:
             values = self._read(self._state)
             self._view = self._draw(values, self._pinned)
+            self._remember(values)
             self._state, self._error = values, ""
-        except (ValueError, KeyError, TypeError, ArithmeticError) as problem:
-            self._error = sentence(problem)
+        except PROBLEMS as problem:
+            self._error = self._told(problem)
         self._show()
+
+    def _remember(self, values: Mapping[str, Any]) -> None:
+        """Keep the text that a reader typed for as long as its value stands."""
+        for name, control in self._controls.items():
+            if isinstance(control, Combo) and control.typed(self._state[name]):
+                self._typed[name] = (self._state[name], values[name])
+
+    def _as_typed(self, name: str) -> Any:
+        raw, value = self._typed.get(name, (None, None))
+        now = self._state[name]
+        return raw if raw is not None and value == now else now
+
+    def _told(self, problem: Exception) -> str:
+        """The sentence, with the words beside a control in place of the name of its parameter."""
+        text = sentence(problem)
+        for name, control in self._controls.items():
+            head = f"{name[0].upper()}{name[1:]} = "
+            if text.startswith(head):
+                return f"{control.label} = {text.removeprefix(head)}"
+        return text
+
+    def _unavailable(self) -> dict[str, dict[str, str]]:
+        """What cannot be chosen now; where that cannot be told, what could not be before."""
+        values = {} if self._error else self._state
+        for name, control in self._controls.items() if self._error else ():
+            with suppress(*PROBLEMS):
+                values[name] = control.read(self._state[name])
+        for name, off in self._off_of.items():
+            with suppress(*PROBLEMS):
+                self._off[name] = off(values)
+        return self._off
 
     def _answer(self) -> str:
         if self._pinned is None:
             return self._view.answer
         then = self._pinned.headline
-        ratios = [f"{what} **x{now / then[what]:.3g}**" for what, now in self._view.headline.items() if then.get(what)]
+        both = [(what, now, then[what]) for what, now in self._view.headline.items() if then.get(what)]
+        ratios = [f"{what} **x{ratio(now / before)}**" for what, now, before in both]
         return f"{self._view.answer} Against the pinned scenario: {', '.join(ratios)}."
 
     def _show(self) -> None:
@@ -244,8 +287,8 @@ class Panel(anywidget.AnyWidget):
             "signals": {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title},
             "parts": [_part(part) for part in view.parts], "parts_title": view.parts_title,
             "ghost": [_part(part) for part in self._pinned.parts] if self._pinned else [],
-            "state": {name: control.show(self._state[name]) for name, control in self._controls.items()},
-            "off": {name: dict(reasons) for name, reasons in view.off.items()},
+            "state": {name: control.show(self._as_typed(name)) for name, control in self._controls.items()},
+            "off": {name: dict(reasons) for name, reasons in self._unavailable().items()},
             "pinned": self._pinned is not None, "open": self._open,
             "table": _table(view) if self._open == "table" else None,
             "sources": _sources(view) if self._open == "sources" else None,
@@ -277,6 +320,9 @@ def sentence(problem: Exception) -> str:
     >>> sentence(ValueError("batch = 0 is not allowed; give 1 or more"))
     'Batch = 0 is not allowed; give 1 or more.'
     """
+    if isinstance(problem, catalog.UnknownName):
+        what, near = problem.kind.replace("_", " ").removesuffix("s"), ", ".join(problem.nearest)
+        return f'No {what} called {problem.name!r}; nearest names: {near}. cb.table("{problem.kind}") lists all.'
     text = " ".join(str(problem.args[0] if problem.args else problem).split()) or type(problem).__name__
     return f"{text[0].upper()}{text[1:]}" + ("" if text.endswith((".", "?", "!")) else ".")
 

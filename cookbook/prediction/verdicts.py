@@ -31,7 +31,7 @@ def verdicts(devices: pd.DataFrame, epochs: float, target_seconds: float) -> lis
     Parameters
     ----------
     devices : pandas.DataFrame
-        Columns as for `why_not`, and needed_fraction, observed_best, bound_overlap_seconds.
+        Columns as for `why_not`, and needed_fraction, observed_best, unfused_overlap_seconds.
     epochs, target_seconds : float
         Epochs to train, and the time for all of them [s].
     """
@@ -71,9 +71,9 @@ def _verdict(row: Any, epochs: float, target_seconds: float) -> str:
     if needed > row.observed_best:
         best = ratio(100 * row.observed_best)
         return f"possible only above the best matmul seen, {best} %"
-    moving = row.bound_overlap_seconds * epochs / target_seconds
+    moving = row.unfused_overlap_seconds * epochs / target_seconds
     if moving > 1:
-        return f"possible only if fused: data moves for {ratio(moving)}x as long"
+        return f"possible only if fused: data take {ratio(moving)}x as long"
     return f"possible: needs {ratio(100 * needed)} % of peak"
 
 

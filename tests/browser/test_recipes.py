@@ -60,6 +60,10 @@ WORDS = """panel => panel.querySelector('.ck-say').textContent
   + panel.querySelector('.ck-code').textContent"""
 STATE = """panel => panel.querySelector('.ck-say').textContent + panel.querySelector('.ck-figure').innerHTML"""
 
+BROKEN = '{"layers":\n   [oops'
+NETWORK = """{"layers": [{"layer": "embedding", "vocab": 1000, "features": 64},
+            {"layer": "transformer_block", "heads": 4, "hidden": 256}]}"""
+
 
 def open_and_run(page: Any, lab: str, recipe: str) -> dict[str, Any]:
     """Open a recipe in a fresh workspace, run all its cells, and time the first chart."""
@@ -262,3 +266,45 @@ def visit(page: Any, panel: Any, every: bool) -> None:
     for name in [*names, "picture"] if every else names[:1]:
         move_ends(page, panel, name)
         assert panel.locator(".ck-say").inner_text().strip(), f"{name} leaves no answer"
+
+
+def use(page: Any, panel: Any, box: Any, text: str) -> str:
+    """Write a text, press "Use this"; what the panel then says."""
+    box.locator("textarea").fill(text)
+    box.get_by_text("Use this").click()
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    return str(panel.locator(".ck-say").inner_text())
+
+
+def test_a_network_of_ones_own(lab: str, page: Any) -> None:
+    open_and_run(page, lab, next(path.name for path in RECIPES if has_chart(path.name)))
+    panel = page.locator(".cookbook-panel").first
+    panel.scroll_into_view_if_needed()
+    box = panel.locator("[data-control=model]")
+    combo, area = box.locator("[role=combobox]"), box.locator("textarea")
+    combo.focus()
+    for text in ("custom", "cus"):
+        combo.fill(text)
+        assert "own layers" in box.locator("li.ck-active").inner_text()
+    assert not box.get_by_text("nothing matches").count()
+    page.keyboard.press("Enter")
+    assert area.is_visible(), "Enter did not open the editor"
+    assert "not valid JSON" in use(page, panel, box, BROKEN)
+    assert area.input_value() == BROKEN
+    assert "set Sequence" in use(page, panel, box, NETWORK)
+    assert area.input_value() == NETWORK
+    sequence = panel.locator("[data-control=seq] .ck-number")
+    panel.locator(".ck-more summary").click()
+    assert sequence.is_enabled(), "the control that mends it is off"
+    sequence.fill("128")
+    sequence.press("Enter")
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    assert "of 128 tokens" in panel.locator(".ck-say").inner_text()
+    assert area.input_value() == NETWORK
+    combo.fill("vgg-1")
+    page.keyboard.press("Enter")
+    settle(page, panel)
+    assert "VGG-1" in combo.input_value(), "Enter takes the first match"
+    assert page.problems == [] and page.outside == []
