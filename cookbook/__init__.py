@@ -25,10 +25,12 @@ _HOMES = {
     "predict_first": "lesson",
     "provenance": "catalog",
     "requirements": "prediction.requirements",
+    "roofline_table": "prediction.roofline",
     "show_source": "lesson",
     "si": "units",
     "sweep": "planning.sweep",
     "table": "catalog",
+    "train_step": "prediction.train",
 }
 _MODULES = {
     "arithmetic": "performance.arithmetic",

@@ -27,7 +27,7 @@ def _parser() -> argparse.ArgumentParser:
         ("site", _site, "write static pages that open offline to build/site"),
         ("lint-notebooks", _lint, "check the notebooks against the page budgets"),
         ("binder-links", _binder_links, "write launch links pinned to a tag into README.md"),
-        ("data-readme", _data_readme, "write data/README.md from the schemas"),
+        ("data-readme", _data_readme, "count the rows of every table, write data/README.md from the schemas"),
         ("check-data", _check_data, "validate every table in data/"),
         ("calibrate", _calibrate, "fit the constants and intervals of training anew and write them to data/"),
         ("validate", _validate, "judge predictions by measurements that were left out"),
@@ -111,6 +111,8 @@ def _binder_links(options: argparse.Namespace) -> None:
 def _data_readme(options: argparse.Namespace) -> None:
     from cookbook import catalog
 
+    for name, (before, found) in catalog.count_rows().items():
+        print(f"{name}: {found:,} rows, {before or 'none'} noted before")
     target = catalog.data_directory() / "README.md"
     target.write_text(catalog.describe_tables(), encoding="utf-8")
     print(target)

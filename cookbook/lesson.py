@@ -264,6 +264,8 @@ def show_source(
     # cookbook.performance.roofline.ridge_point
     >     return np.asarray(positive("peak_flops", peak_flops) / positive("mem_bandwidth", mem_bandwidth))
     """
+    if not callable(function):
+        raise ValueError(f"function = {function!r} is not a function; give one, such as cb.roofline.ridge_point")
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
     try:
         source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
@@ -315,13 +317,20 @@ def _check_word(answer: Any, right: str | bool) -> Verdict:
 
 def _check_number(answer: Any, right: float, tolerance: float, unit: str) -> Verdict:
     try:
-        given = float(units.si(answer))
+        given = _in_unit(answer, "B" if unit == "iB" else unit)
     except (TypeError, ValueError) as problem:
         return Verdict(False, f"Not a number: {problem}")
     shown = units.human(given, unit) if unit else f"{given:,.4g}"
     if given == right or abs(given - right) <= tolerance * abs(right):
         return Verdict(True, f"Correct: {shown}, within {100 * tolerance:g} % of the computed value.")
     return Verdict(False, f"Not yet: {shown} is {_slip(given, right, tolerance)}.")
+
+
+def _in_unit(answer: Any, unit: str) -> float:
+    """The answer as a number in `unit`: text must have a unit of its kind, where one is asked for."""
+    if isinstance(answer, str) and unit:
+        return float(units.si(answer, unit)) / units.scale(unit)
+    return float(units.si(answer))
 
 
 def _slip(given: float, right: float, tolerance: float) -> str:

@@ -53,9 +53,15 @@ ACCEPTED = (
     "a number, or a number and a unit such as 312 TFLOP/s, 16 TOP/s, 80 GB, 64 GiB, 3.35 TB/s, 400 Gb/s, 300 W, "
     "5 us, 8 h, 1.4 GHz, 2.5 USD/h"
 )
-NUMBER = re.compile(r"^\s*([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*$")
+# Commas and underscores stand between thousands alone: 12,5 is neither 12.5 nor 125.
+WHOLE_PART = r"\d{1,3}(?:,\d{3})+(?![\d,_])|\d{1,3}(?:_\d{3})+(?![\d,_])|\d+(?![\d,_])"
+NUMBER = re.compile(rf"^\s*([-+]?(?:(?:{WHOLE_PART})\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\d.,_])\s*(.*?)\s*$")
 PREFIXED = {"FLOP", "FLOP/s", "OP", "OP/s", "MAC", "MAC/s", "B", "B/s", "FLOP/B", "W", "J", "Hz", "m"}
-CLOCK = [(86400.0 * 365.25, "years"), (86400.0, "d"), (3600.0, "h"), (60.0, "min")]
+YEAR = 86400.0 * 365.25
+CLOCK = [(1e9 * YEAR, "billion years"), (1e6 * YEAR, "million years"), (YEAR, "years"), (86400.0, "d"), (3600.0, "h"),
+         (60.0, "min")]  # fmt: skip
+# Beyond these parts of the outermost prefix a figure says no more than that it is out of range.
+MOST, LEAST = 1e9, 1e-3
 
 
 class Unit(NamedTuple):
@@ -121,12 +127,13 @@ def si(value: Any, unit: str | None = None) -> Any:
     value : str, number or array
         For example ``"312 TFLOP/s"``, ``"64 GiB"``, ``"8 h"``, or a number that is in SI already.
     unit : str, optional
-        A unit of the dimension that is expected; text of another dimension is refused.
+        A unit of the dimension that is expected, ``""`` for a count; text of another dimension, or without a unit
+        where one is expected, is refused.
 
     Raises
     ------
     ValueError
-        If the text cannot be read, the unit is unknown, or its dimension is not that of `unit`.
+        If the text cannot be read, the unit is unknown or missing, or its dimension is not that of `unit`.
 
     Examples
     --------
@@ -137,10 +144,14 @@ def si(value: Any, unit: str | None = None) -> Any:
         return value
     match = NUMBER.match(value)
     if not match:
-        raise ValueError(f"cannot read {value!r} as a quantity; accepted: {ACCEPTED}")
+        comma = "; a comma stands between thousands only, write decimals with a point" if "," in value else ""
+        raise ValueError(f"cannot read {value!r} as a quantity{comma}; accepted: {ACCEPTED}")
     parsed = parse(match.group(2))
-    if unit is not None and match.group(2) and parsed.dimension != parse(unit).dimension:
-        raise ValueError(f"{value!r} has the wrong unit: expected one like {unit}")
+    if unit is not None and parsed.dimension != parse(unit).dimension:
+        if not parsed.dimension:
+            raise ValueError(f"{value!r} has no unit of the kind {unit}: add one, or give a plain number, which is SI")
+        expected = f"expected one like {unit}" if unit else "expected a count such as 14e6 or 14 million"
+        raise ValueError(f"{value!r} has the wrong unit: {expected}")
     # Decimal arithmetic keeps 5 us at 5e-06 and 33.45 TFLOP/s at 33.45e12 exactly.
     return float(Decimal(match.group(1).replace(",", "").replace("_", "")) * Decimal(repr(parsed.factor)))
 
@@ -175,14 +186,24 @@ def _prefixed(value: float, unit: str) -> str:
     magnitude = abs(float(f"{value:.3g}"))
     exponent = 3 * math.floor(math.log10(magnitude) / 3 + 1e-12) if magnitude else 0
     step = float(f"1e{min(max(exponent, -18), 24)}")
-    return f"{_digits(value / step)} {names[step]}{unit}"
+    return f"{_within(value / step)} {names[step]}{unit}"
+
+
+def _within(value: float) -> str:
+    """The digits of a figure, or the limit that it lies beyond: 1e60 B is not worth sixty zeros."""
+    sign = "-" if value < 0 else ""
+    if abs(value) > MOST:
+        return f"more than {sign}{_digits(MOST)}"
+    if 0 < abs(value) < LEAST:
+        return f"less than {sign}{_digits(LEAST)}"
+    return _digits(value)
 
 
 def _binary(value: float) -> str:
     names = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
     magnitude = abs(float(f"{value:.3g}"))
     power = min(int(math.log(magnitude, 1024) + 1e-12), len(names) - 1) if magnitude >= 1 else 0
-    return f"{_digits(value / 1024**power)} {names[power]}B"
+    return f"{_within(value / 1024**power)} {names[power]}B"
 
 
 def human(value: float, unit: str = "") -> str:
@@ -211,7 +232,7 @@ def human(value: float, unit: str = "") -> str:
     if unit == "s":
         for seconds, name in CLOCK:
             if abs(float(f"{value:.3g}")) >= seconds:
-                return f"{_digits(value / seconds)} {name}"
+                return f"{_within(value / seconds)} {name}"
         return _prefixed(value, "s")
     if unit == "iB":
         return _binary(value)

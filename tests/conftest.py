@@ -43,6 +43,12 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 @pytest.fixture(scope="session")
+def chromium() -> str | None:
+    """Path of the browser; tests that use it do not run where there is none."""
+    return find_chromium()
+
+
+@pytest.fixture(scope="session")
 def root() -> Path:
     """Top folder of the project."""
     return ROOT

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cookbook import catalog
-from cookbook.catalog import CatalogError, UnknownName
+from cookbook.catalog import CatalogError, UnknownName, names, tables
 
 SCHEMA = """column,type,unit,required,description
 key,key,,yes,Name
@@ -238,6 +238,70 @@ def test_an_unknown_name_comes_with_three_nearest(kind, wrong, near):
     assert all(name in str(caught.value) for name in [wrong, *caught.value.nearest])
 
 
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [("A100", ["a100-", "a100-", "a100-"]), ("k80", ["k80-", "k80-"]), ("h100", ["h100-", "h100-", "h100-"])],
+)
+def test_names_that_begin_with_what_was_written_come_first(wrong, near):
+    known = tables.keys("accelerators", catalog.data_directory())
+    found = names.nearest_keys(wrong, {names.normalise(key): key for key in known})
+    assert all(key.startswith(start) for key, start in zip(found, near, strict=False))
+
+
+def test_an_unknown_name_says_how_to_list_all():
+    with pytest.raises(UnknownName, match=r'list all with cb\.table\("models"\)'):
+        catalog.lookup("models", "resnet51")
+
+
+@pytest.mark.parametrize("bad", [None, 5, ["paper"]])
+def test_cite_refuses_what_is_no_text(bad):
+    with pytest.raises(ValueError, match="must be text"):
+        catalog.cite(bad)
+
+
+ABOUT = "table,rows,description\nthings,{things},Things\nsources,2,Sources\n"
+
+
+@pytest.fixture
+def counted(write):
+    """A catalogue of two things that says so; nothing of it is read yet."""
+    directory = write(GOOD + GOOD.replace("fast-1", "fast-2").replace("Fast 1,F1;One", "Fast 2,"))
+    (directory / "schema" / "_tables.csv").write_text(ABOUT.format(things=2), encoding="utf-8")
+    return directory
+
+
+def test_a_file_as_long_as_noted_is_read(counted):
+    assert len(catalog.table("things", counted)) == 2 and not catalog.validate_all(counted)
+
+
+def test_a_file_cut_off_between_two_rows_is_refused(counted):
+    file = counted / "things.csv"
+    file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
+    error = refused(counted)
+    assert (error.value, error.expected) == ("1 rows", "2, as noted in data/schema/_tables.csv")
+    assert "make data-readme" in error.remedy and "restore it" in error.remedy
+
+
+def test_counting_again_takes_an_added_row(counted):
+    with (counted / "things.csv").open("a", encoding="utf-8") as file:
+        file.write(GOOD.replace("fast-1", "fast-3").replace("Fast 1,F1;One", "Fast 3,"))
+    assert "3 rows" in str(refused(counted))
+    assert catalog.count_rows(counted) == {"things": ("2", 3)}
+    assert len(catalog.table("things", counted)) == 3
+    assert (counted / "schema" / "_tables.csv").read_text(encoding="utf-8") == ABOUT.format(things=3)
+    assert catalog.count_rows(counted) == {}
+
+
+def test_a_count_that_is_no_number_is_refused(counted):
+    (counted / "schema" / "_tables.csv").write_text(ABOUT.format(things="two"), encoding="utf-8")
+    assert "a whole number of rows" in str(refused(counted))
+
+
+def test_a_header_alone_is_refused(write):
+    error = refused(write(rows=""))
+    assert (error.value, error.expected) == ("a header alone", "at least one row")
+
+
 @pytest.mark.parametrize("bad", ["", "?", None, 7])
 def test_nothing_is_not_a_name(bad):
     with pytest.raises((UnknownName, ValueError)):
@@ -254,7 +318,7 @@ def test_provenance_of_the_h100_bandwidth_names_source_and_what_was_rejected():
     assert (found.value, found.unit, found.source) == (3.35e12, "B/s", "stas00-ml-engineering")
     assert [statement.value for statement in found.alternatives] == [3.35e12]
     assert [(statement.value, statement.source) for statement in found.rejected] == [(3.36e12, "techpowerup")]
-    assert "rejected: 3.36 TB/s (seen; techpowerup)" in str(found)
+    assert "rejected: 3.36 TB/s (seen; techpowerup; https" in repr(found)
 
 
 def test_provenance_says_when_a_figure_is_recalled_or_derived():
@@ -291,8 +355,6 @@ def test_cite_gives_title_address_and_licence():
 
 def test_the_three_tables_of_the_first_recipe_load_quickly():
     catalog.table("accelerators")
-    from cookbook.catalog import tables
-
     for cached in (tables.raw, tables.keys, tables.contents, tables.frame):
         cached.cache_clear()
     start = time.perf_counter()

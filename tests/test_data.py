@@ -2,6 +2,7 @@
 
 import math
 import re
+import shutil
 
 import pytest
 
@@ -35,6 +36,7 @@ def test_the_readme_is_what_the_schemas_say():
 def test_every_table_and_column_is_described(name):
     described = {row["table"] for row in reading.read(DATA / "schema" / "_tables.csv").records()}
     assert name in described
+    assert tables.row_counts(DATA)[name] == len(records(name)), "run: make data-readme"
     assert all(column.description for column in schema(name, DATA).columns)
 
 
@@ -96,14 +98,30 @@ def test_every_figure_of_an_accelerator_has_one_used_statement_of_equal_value():
 
 
 def test_a_wrong_figure_in_the_provenance_is_found(tmp_path):
-    import shutil
-
     shutil.copytree(DATA, tmp_path / "data")
     file = tmp_path / "data" / "accelerators.csv"
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace(",HBM3,3350,", ",HBM3,3360,"), encoding="utf-8")
     errors = catalog.validate_all(tmp_path / "data")
     assert [(error.file, error.column) for error in errors] == [("data/accelerators.csv", "mem_bandwidth")]
+
+
+@pytest.mark.parametrize(("name", "kept"), [("accelerators", 100), ("matmul", 1), ("sources", 200)])
+def test_a_table_cut_at_the_end_of_a_line_is_refused(tmp_path, name, kept):
+    shutil.copytree(DATA, tmp_path / "data")
+    file = tmp_path / "data" / f"{name}.csv"
+    file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:kept]), encoding="utf-8")
+    with pytest.raises(catalog.CatalogError, match="truncated: restore it"):
+        catalog.table(name, tmp_path / "data")
+    assert len(catalog.validate_all(tmp_path / "data")) == 1
+
+
+def test_a_constant_must_have_a_known_unit(tmp_path):
+    shutil.copytree(DATA, tmp_path / "data")
+    file = tmp_path / "data" / "constants.csv"
+    file.write_text(file.read_text(encoding="utf-8").replace(",MiB,", ",Mib4,"), encoding="utf-8")
+    with pytest.raises(catalog.CatalogError, match="unknown unit 'Mib4'"):
+        catalog.table("constants", tmp_path / "data")
 
 
 def test_provenance_values_read_in_si_equal_the_table():

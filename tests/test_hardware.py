@@ -65,6 +65,8 @@ def test_a_change_leaves_the_catalogue_alone_and_can_be_changed_again():
     [
         ({"mem_bandwidth": "4 TFLOP/s"}, "wrong unit: expected one like B/s"),
         ({"mem_bandwidth": "4 TB"}, "wrong unit"),
+        ({"mem_bandwidth": "4"}, "'4' has no unit of the kind B/s"),
+        ({"memory_bytes": "12,5 GB"}, "decimals with a point"),
         ({"peak_bf16": "4 TFLOPs"}, "FLOP for a count"),
         ({"memory_bytes": "lots"}, "cannot read 'lots'"),
         ({"memory_bytes": -80e9}, "must be above 0 and finite, for example '80 GB'"),

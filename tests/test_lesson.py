@@ -167,10 +167,17 @@ def test_source_of_decorated_and_one_line_functions():
     assert "return x" in text and "Say nothing" not in text
 
 
-@pytest.mark.parametrize("function", [len, 3])
-def test_source_that_does_not_exist(function):
-    with pytest.raises(ValueError, match="no Python source"):
+@pytest.mark.parametrize(("function", "words"), [(len, "no Python source"), (5, "function = 5 is not a function")])
+def test_source_that_does_not_exist(function, words):
+    with pytest.raises(ValueError, match=words):
         lesson.show_source(function)
+
+
+def test_an_answer_in_text_must_have_the_unit_that_is_asked_for():
+    assert lesson.check("2 GMAC", 2e9, unit="MAC") and lesson.check("4 GFLOP", 2e9, unit="MAC")
+    assert lesson.check("80 GiB", 80 * 2**30, unit="iB")
+    assert "wrong unit" in repr(lesson.check("5 GB", 5e9, unit="FLOP/s"))
+    assert "no unit" in repr(lesson.check("5", 5.0, unit="s"))
 
 
 @pytest.mark.parametrize("lines", [(0, 3), (3, 1), (1, 999), (-99, -1)])

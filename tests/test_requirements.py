@@ -15,8 +15,8 @@ from cookbook.prediction.verdicts import ratio
 from cookbook.workloads.layers import Trace
 from cookbook.workloads.zoo import Workload
 
-NUMBERS = ["capacity_bytes", "needed_bytes", "peak_flops", "mem_bandwidth", "largest_batch", "bound_overlap_seconds",
-           "bound_serial_seconds", "needed_fraction", "devices_needed"]  # fmt: skip
+NUMBERS = ["capacity_bytes", "needed_bytes", "peak_flops", "mem_bandwidth", "largest_batch", "unfused_overlap_seconds",
+           "unfused_serial_seconds", "needed_fraction", "devices_needed"]  # fmt: skip
 MODELS = ["resnet152", "vgg16", "alexnet"]
 models = st.sampled_from(MODELS)
 batches = st.integers(1, 4096)
@@ -34,9 +34,10 @@ def test_founding_deck_140_tflops_are_macs():
     """3 x 11.3e9 x 14e6 = 4.75e17, rounded to 5e17; over an hour 132, after the rounding 139, printed as 140."""
     need = requirements(deck_resnet152(), samples=14e6, epochs=1, target_seconds="1 h")
     assert need.macs_per_epoch == pytest.approx(3 * 11.3e9 * 14e6)
-    assert f"{need.macs_per_epoch:.1g}" == "5e+17"
+    rounded = float(f"{need.macs_per_epoch:.1g}")
+    assert rounded == 5e17
     assert round(need.needed_macs / 1e12) == 132
-    assert round(5e17 / 3600 / 1e12 / 10) * 10 == 140
+    assert float(f"{rounded / need.target_seconds:.2g}") == 140e12
     assert round(need.needed_flops / 1e12) == 264
 
 
@@ -105,14 +106,21 @@ def test_largest_batch_fits_and_one_more_does_not(name, recompute):
             assert "does not fit by" in over.why and f"largest batch is {row.largest_batch:,.0f}" in over.why
 
 
-@fast
-@given(models, batches)
-def test_bounds_are_in_order(name, batch):
-    devices = requirements(name, batch).devices.dropna(subset=["bound_serial_seconds"])
-    compute = devices["needed_fraction"] * 3600
-    assert (compute <= devices["bound_overlap_seconds"] * (1 + 1e-12)).all()
-    assert (devices["bound_overlap_seconds"] <= devices["bound_serial_seconds"]).all()
-    assert (devices["bound_serial_seconds"] <= 2 * devices["bound_overlap_seconds"] * (1 + 1e-12)).all()
+@pytest.mark.parametrize(("bandwidth", "moving"), [(48e6, 1), (4.8e6, 10)])
+def test_bounds_by_hand_where_arithmetic_and_where_memory_limits(bandwidth, moving):
+    """1,000 samples through 1,000 x 1,000 weights: 6 x 10^9 FLOP at 10^9 FLOP/s, 48 x 10^6 B in one step.
+
+    Three passes over inputs and outputs (24 x 10^6 B) and over the weights (12 x 10^6 B), SGD moving three elements
+    for each weight (12 x 10^6 B), all in FP32.
+    """
+    t = Trace()
+    t.linear(t.vector(1000), 1000, bias=False)
+    device = cb.accelerator(like="k40", peak_fp32=1e9, mem_bandwidth=bandwidth)
+    scenario = {"number_format": "fp32", "optimiser": "sgd", "accelerators": [device], "samples": 1000}
+    row = requirements(Workload("layer", "One layer", t.ops()), 1000, **scenario).devices.iloc[0]
+    assert row.bound_seconds == pytest.approx(6)
+    assert row.unfused_overlap_seconds == pytest.approx(max(6, moving))
+    assert row.unfused_serial_seconds == pytest.approx(6 + moving)
 
 
 @fast
@@ -151,7 +159,7 @@ def test_a_better_device_is_never_worse(name, more):
     larger = {c: more * getattr(base, c) for c in ("mem_bandwidth", "memory_bytes")}
     better = cb.accelerator(like="h100-sxm", **larger, **peaks)
     a, b = requirements(name, accelerators=[base, better]).devices.to_dict("records")
-    assert b["bound_overlap_seconds"] == pytest.approx(a["bound_overlap_seconds"] / more)
+    assert b["unfused_overlap_seconds"] == pytest.approx(a["unfused_overlap_seconds"] / more)
     assert b["largest_batch"] >= a["largest_batch"] and b["needed_fraction"] < a["needed_fraction"]
 
 
@@ -201,8 +209,8 @@ def test_bytes_moved_counted_by_hand(samples, batch, steps):
     devices = requirements(layer, batch, samples=samples, **scenario).devices
     moved = samples * 3 * (30 + 20) * 4 + steps * (3 * 600 * 4 + 3 * 600 * 4)
     row = devices.iloc[0]
-    assert row.bound_overlap_seconds == pytest.approx(moved / row.mem_bandwidth)
-    assert row.bound_serial_seconds == pytest.approx(moved / row.mem_bandwidth + samples * 6 * 600 / row.peak_flops)
+    assert row.unfused_overlap_seconds == pytest.approx(moved / row.mem_bandwidth)
+    assert row.unfused_serial_seconds == pytest.approx(moved / row.mem_bandwidth + samples * 6 * 600 / row.peak_flops)
 
 
 def test_observed_efficiency_is_a_share_of_our_peak_and_only_where_measured():
@@ -232,7 +240,7 @@ def test_verdicts_say_what_decides():
         for b, t in [(32, 1e6), (32, 105), (32, 10), (65536, 1e6)]
     ], strict=True))  # fmt: skip
     assert h100["loose"].verdict == f"possible: needs {ratio(100 * h100['loose'].needed_fraction)} % of peak"
-    assert h100["tight"].verdict.startswith("possible only above the best matmul efficiency measured (80 %")
+    assert h100["tight"].verdict.startswith("possible only above the best matmul seen, 80 %")
     assert h100["over"].verdict == f"cannot: needs {ratio(h100['over'].needed_fraction)}x its peak"
     assert h100["memory"].verdict == "cannot: does not fit at batch 65,536"
     assert h100["memory"].why.startswith("does not fit by ")
@@ -240,10 +248,10 @@ def test_verdicts_say_what_decides():
 
 def test_memory_traffic_alone_can_miss_the_target():
     row = requirements("resnet50", samples=14e6, accelerators=["h100-sxm"]).devices.iloc[0]
-    target = 0.5 * row.bound_overlap_seconds
+    target = 0.5 * row.unfused_overlap_seconds
     tight = requirements("resnet50", samples=14e6, target_seconds=target, accelerators=["h100-sxm"]).devices.iloc[0]
     assert tight.needed_fraction < tight.observed_best
-    assert tight.verdict == "possible only with fused operations: moving data op by op takes 2.0x the target"
+    assert tight.verdict == "possible only if fused: data take 2.0x as long"
 
 
 def test_missing_facts_are_said_not_guessed():
@@ -253,7 +261,7 @@ def test_missing_facts_are_said_not_guessed():
     assert missing["why"].str.contains("no bf16 peak").all()
     k40 = missing.set_index("key").loc["k40", "why"]
     assert k40 == "no bf16 peak is known for it; those known are fp32"
-    assert missing[["bound_overlap_seconds", "needed_fraction", "devices_needed"]].isna().all(axis=None)
+    assert missing[["unfused_overlap_seconds", "needed_fraction", "devices_needed"]].isna().all(axis=None)
     assert not devices["verdict"].eq("").any()
 
 
@@ -291,7 +299,18 @@ def test_a_bad_batch_in_a_sweep_is_missing_and_says_why():
         ({"target_seconds": "soon"}, ["soon"]),
         ({"target_seconds": float("inf")}, ["target_seconds = inf"]),
         ({"samples": 0.5}, ["samples = 0.5", "1 or more"]),
+        ({"samples": "14 GB"}, ["samples = '14 GB'", "wrong unit", "count"]),
+        ({"samples": None}, ["samples = None", "1 or more"]),
+        ({"target_seconds": "5 GB"}, ["target_seconds = '5 GB'", "wrong unit", "like s"]),
+        ({"target_seconds": "5"}, ["target_seconds = '5'", "no unit"]),
+        ({"batch": True}, ["batch = True", "whole samples"]),
+        ({"batch": [True, 2]}, ["batch = [True, 2]", "whole samples"]),
         ({"epochs": 0}, ["epochs = 0"]),
+        ({"epochs": None}, ["epochs = None", "more than zero"]),
+        ({"epochs": True}, ["epochs = True"]),
+        ({"recompute": None}, ["recompute = None", '"full"']),
+        ({"model": None}, ["model = None", "'resnet50'"]),
+        ({"model": 5}, ["model = 5"]),
         ({"recompute": "some"}, ["recompute = 'some'", '"none"', '"full"']),
         ({"recompute": 1.5}, ["recompute = 1.5", "[0, 1]"]),
         ({"backward": -1}, ["backward = -1"]),
@@ -299,6 +318,7 @@ def test_a_bad_batch_in_a_sweep_is_missing_and_says_why():
         ({"seq": 512}, ["seq = 512", "fixed"]),
         ({"accelerators": []}, ["accelerators = []", "at least one"]),
         ({"model": "gpt2", "seq": 0}, ["seq = 0"]),
+        ({"model": "gpt2", "seq": 128.5}, ["seq = 128.5", "whole tokens"]),
     ],
 )
 def test_bad_arguments_say_which_what_and_allowed(arguments, words):

@@ -65,8 +65,32 @@ def test_the_wrong_dimension_is_refused(text, unit):
         si(text, unit)
 
 
-def test_text_without_a_unit_is_in_si():
-    assert si("4e12", "B/s") == 4e12
+def test_text_without_a_unit_is_refused_where_one_is_expected():
+    assert si("4e12") == 4e12 and si(4e12, "B/s") == 4e12
+    with pytest.raises(ValueError, match="'4e12' has no unit of the kind B/s"):
+        si("4e12", "B/s")
+
+
+def test_a_count_takes_no_unit():
+    assert [si(text, "") for text in ("14e6", "14 M", "14 million images", "90 %")] == [14e6, 14e6, 14e6, 0.9]
+    with pytest.raises(ValueError, match="expected a count such as 14e6"):
+        si("14 GB", "")
+
+
+@pytest.mark.parametrize("text", ["12,5 GB", "1,2,3 GB", "1,2345 GB", "1,23 GB", "12_5 GB", "1.5,3 GB", "1234,567 B"])
+def test_commas_stand_between_thousands_only(text):
+    with pytest.raises(ValueError, match="cannot read"):
+        si(text)
+    assert si("1,234,567.5 B") == si("1_234_567.5 B") == 1234567.5
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [(1e30, "B", "1,000,000 YB"), (1e60, "B", "more than 1,000,000,000 YB"), (5e-324, "s", "less than 0.001 as"),
+     (1e14, "s", "3.17 million years"), (1e20, "s", "3,170 billion years")],
+)  # fmt: skip
+def test_human_beyond_all_prefixes_is_still_short(value, unit, shown):
+    assert human(value, unit) == shown
 
 
 @given(st.sampled_from(UNITS), st.floats(min_value=1e-3, max_value=1e20))

@@ -8,7 +8,7 @@ from .describe import describe_tables
 from .evidence import Provenance, Statement, cite, provenance, validate_all
 from .names import UnknownName, lookup
 from .reading import CatalogError, data_directory
-from .tables import table, table_names
+from .tables import count_rows, table, table_names
 
 __all__ = [
     "CatalogError",
@@ -16,6 +16,7 @@ __all__ = [
     "Statement",
     "UnknownName",
     "cite",
+    "count_rows",
     "data_directory",
     "describe_tables",
     "lookup",

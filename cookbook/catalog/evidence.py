@@ -61,6 +61,8 @@ def cite(source: str, directory: Path | None = None) -> str:
     ------
     UnknownName
         If there is no such source.
+    ValueError
+        If `source` is not text.
 
     Examples
     --------
@@ -68,6 +70,8 @@ def cite(source: str, directory: Path | None = None) -> str:
     'Kingma and Ba'
     """
     folder = directory or data_directory()
+    if not isinstance(source, str):
+        raise ValueError(f"source = {source!r} must be text: a key of sources, or several separated by semicolons")
     return " | ".join(_cite(lookup("sources", key, folder), folder) for key in source.split(";"))
 
 
@@ -203,7 +207,8 @@ def validate_all(directory: Path | None = None) -> list[CatalogError]:
             if schema(name, folder).key:
                 errors += ambiguous(name, folder)
         except CatalogError as error:
-            errors.append(error)
+            if str(error) not in map(str, errors):
+                errors.append(error)
     if not errors and "accelerator_provenance" in table_names(folder):
         errors += provenance_errors(folder)
     return errors

@@ -29,10 +29,11 @@ class UnknownName(KeyError):
     def __init__(self, kind: str, name: str, nearest: list[str]) -> None:
         self.kind, self.name, self.nearest = kind, name, nearest
         singular = kind.replace("_", " ").removesuffix("s")
+        listing = f'cb.table("{kind}")'
         nearest_text = ", ".join(nearest) or "none, the table is empty"
         self.message = (
             f"no {singular} called {name!r}; nearest names: {nearest_text}. "
-            f"Write one of them, or list all with cookbook.catalog.table({kind!r})"
+            f"Write one of them, or list all with {listing}"
         )
         super().__init__(self.message)
 
@@ -83,13 +84,14 @@ def ambiguous(kind: str, directory: Path) -> Iterator[CatalogError]:
 
 
 def nearest_keys(name: str, known: dict[str, str], count: int = 3) -> list[str]:
-    """Keys of the most similar spellings, best first; one that contains the name counts as near."""
+    """Keys of the most similar spellings, best first: those that begin with the name, then those that contain it."""
     wanted = normalise(name)
 
     def likeness(spelling: str) -> float:
         score = difflib.SequenceMatcher(None, wanted, spelling).ratio()
         contained = len(wanted) > 2 and (wanted in spelling or (len(spelling) > 2 and spelling in wanted))
-        return score + (0.3 if contained else 0.0)
+        begins = len(wanted) > 1 and spelling.startswith(wanted)
+        return score + (1.0 if begins else 0.3 if contained else 0.0)
 
     ranked = sorted(known, key=likeness, reverse=True)
     return list(dict.fromkeys(known[spelling] for spelling in ranked))[:count]

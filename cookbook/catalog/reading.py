@@ -39,6 +39,10 @@ class Raw:
     lines: tuple[int, ...]
     errors: tuple[CatalogError, ...] = ()
 
+    def __len__(self) -> int:
+        """Number of rows, broken ones included."""
+        return len(self.rows) + len(self.errors)
+
     def column(self, name: str) -> list[str]:
         """All cells of one column, in the order of the file."""
         position = self.header.index(name)

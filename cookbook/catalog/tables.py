@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,8 @@ from .schema import Schema, read_columns, schema
 if TYPE_CHECKING:
     import pandas as pd
 
+ABOUT = "_tables.csv"
+COUNTS = f"data/schema/{ABOUT}"
 RECALLED = ("recalled", "mixed")
 
 
@@ -24,8 +27,67 @@ def table_names(directory: Path | None = None) -> list[str]:
 
 @lru_cache(maxsize=128)
 def raw(name: str, directory: Path) -> Raw:
-    """The file of a table as text, cached."""
-    return read(directory / f"{name}.csv")
+    """The file of a table as text, cached; refused if rows are missing."""
+    file, noted = read(directory / f"{name}.csv"), row_counts(directory).get(name)
+    if not len(file):
+        remedy = "the file may be truncated: restore its rows; a table without rows is no table"
+        raise CatalogError(file.file, None, "", "a header alone", "at least one row", remedy)
+    if noted is not None and len(file) != noted:
+        remedy = (
+            "If you added or removed rows, run `make data-readme` (python -m cookbook data-readme), which counts them "
+            "anew; if not, the file is truncated: restore it"
+        )
+        raise CatalogError(file.file, None, "", f"{len(file)} rows", f"{noted}, as noted in {COUNTS}", remedy)
+    return file
+
+
+@lru_cache(maxsize=8)
+def row_counts(directory: Path) -> dict[str, int]:
+    """Rows that each table had when they were last counted; empty where nothing was counted.
+
+    Raises
+    ------
+    CatalogError
+        If a count is not a whole number.
+    """
+    path, counts = directory / "schema" / ABOUT, dict[str, int]()
+    about = read(path, COUNTS) if path.exists() else None
+    for line, row in zip(about.lines, about.records(), strict=True) if about else ():
+        if not row.get("rows", "").isdecimal():
+            expected = "a whole number of rows"
+            raise CatalogError(COUNTS, line, "rows", row.get("rows", ""), expected, "run `make data-readme`")
+        counts[row["table"]] = int(row["rows"])
+    return counts
+
+
+def count_rows(directory: Path | None = None) -> dict[str, tuple[str, int]]:
+    """Count the rows of every table anew and note them in `data/schema/_tables.csv`.
+
+    Parameters
+    ----------
+    directory : Path, optional
+        Another data directory, its schema folder included.
+
+    Returns
+    -------
+    dict of str to (str, int)
+        What was noted before and the rows found, for the tables where they differ.
+    """
+    folder, changed = directory or data_directory(), dict[str, tuple[str, int]]()
+    path = folder / "schema" / ABOUT
+    about = [{"rows": "", **row} for row in read(path, COUNTS).records()]
+    for row in about:
+        before, found = row["rows"], len(read(folder / f"{row['table']}.csv"))
+        if before != str(found):
+            changed[row["table"]], row["rows"] = (before, found), str(found)
+    if changed:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, ["table", "rows", "description"], lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(about)
+        for cached in (raw, row_counts, keys, contents, frame):
+            cached.cache_clear()
+    return changed
 
 
 @lru_cache(maxsize=128)

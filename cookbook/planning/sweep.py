@@ -25,19 +25,21 @@ def sweep(**axes: Any) -> pd.DataFrame:
     ----------
     **axes
         Arguments of `requirements` by name, each one value or a list of values: model, accelerator, batch, seq,
-        number_format, optimiser, recompute, samples, epochs, target_seconds. Those not named take their defaults; all
-        accelerators of the table where none is named.
+        number_format, optimiser, recompute, samples, epochs, target_seconds; `accelerators` is `accelerator`. Those
+        not named take their defaults; all accelerators of the table where none is named.
 
     Returns
     -------
     pandas.DataFrame
-        The axes, the columns of `requirements(...).devices`, memory by part, and the same memory as a line in the batch,
-        fixed_bytes + batch x bytes_per_sample [B]. A combination that cannot be computed has NaN and a reason in `why`.
+        The axes, the columns of `requirements(...).devices`, memory by part, and the same memory as a line in the
+        batch, fixed_bytes + batch x bytes_per_sample [B]. A combination that cannot be computed has a row for each
+        accelerator and batch too, with NaN and a reason in `why`. Where the optimiser is an axis, the memory of its
+        states is optimiser_bytes.
 
     Raises
     ------
     ValueError
-        An axis that does not exist, or has no values.
+        An axis that does not exist, is given twice, or has no values.
     cookbook.catalog.UnknownName
         A name that no table has.
 
@@ -49,11 +51,17 @@ def sweep(**axes: Any) -> pd.DataFrame:
     """
     import pandas as pd
 
+    if "accelerators" in axes:
+        if "accelerator" in axes:
+            raise ValueError("accelerator and accelerators are one axis; give one of the two")
+        axes["accelerator"] = axes.pop("accelerators")
     unknown = [axis for axis in axes if axis not in OUTER + INNER]
     if unknown:
         raise ValueError(f"unknown axis {unknown[0]!r}; take some of {', '.join(OUTER + INNER)}")
     values = {axis: _listed(axis, value) for axis, value in axes.items()}
     inner = {"batch": values.pop("batch", [32]), "accelerators": values.pop("accelerator", None)}
+    if inner["accelerators"] == [None]:
+        inner["accelerators"] = None
     scenarios = (dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values()))
     return pd.concat([_frame(scenario, inner) for scenario in scenarios], ignore_index=True)
 
@@ -66,19 +74,35 @@ def _listed(axis: str, value: Any) -> list[Any]:
 
 
 def _frame(outer: dict[str, Any], inner: dict[str, Any]) -> pd.DataFrame:
-    import pandas as pd
-
     named = {axis: _name(value) for axis, value in outer.items()}
     try:
         need = requirements(**{"model": "resnet50", **outer}, **inner)
     except UnknownName:
         raise
     except ValueError as problem:
-        return pd.DataFrame([{**named, "batch": b, "why": str(problem)} for b in inner["batch"]])
+        return _failed(named, inner, str(problem))
     repeats = len(need.devices) // len(inner["batch"])
     parts = {part: np.tile(np.atleast_1d(size), repeats) for part, size in need.memory.items()}
     line = {"fixed_bytes": need.fixed_bytes, "bytes_per_sample": need.bytes_per_sample}
-    return need.devices.assign(**{**named, **parts, **line})[[*named, *need.devices.columns, *parts, *line]]
+    return _beside(named, need.devices.assign(**parts, **line))
+
+
+def _beside(named: dict[str, Any], rows: pd.DataFrame) -> pd.DataFrame:
+    """The axes before the rest; memory of an axis' name (that of the optimiser's state) is told apart by _bytes."""
+    rows = rows.rename(columns={axis: f"{axis}_bytes" for axis in named})
+    for place, (axis, value) in enumerate(named.items()):
+        rows.insert(place, axis, value)
+    return rows
+
+
+def _failed(named: dict[str, Any], inner: dict[str, Any], why: str) -> pd.DataFrame:
+    """What a combination that cannot be computed leaves: its axes, every accelerator and batch, and the reason."""
+    good = _frame({}, inner | {"batch": [1]})
+    rows = good.loc[good.index.repeat(len(inner["batch"]))].reset_index(drop=True)
+    numbers = rows.select_dtypes("number").columns
+    rows = rows.assign(**dict.fromkeys(numbers, np.nan), fits=False, verdict="cannot tell", why=why)
+    rows["batch"] = np.tile(inner["batch"], len(good))
+    return _beside(named, rows)
 
 
 def _name(value: Any) -> Any:

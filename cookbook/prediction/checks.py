@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cookbook import units
-
-if TYPE_CHECKING:
-    from cookbook.workloads.zoo import Workload
+from cookbook.workloads.zoo import Workload
 
 RECOMPUTE = {"none": 0.0, "full": 1.0}
+# Arguments that have a dimension; all others are counts.
+UNITS = {"target_seconds": "s"}
 
 
 def checked_batch(batch: Any) -> np.ndarray:
     """Batches as floats; a bad scalar raises, a bad entry of an array becomes NaN."""
     try:
-        values = np.asarray(batch, dtype=float)
+        given = np.asarray(batch)
+        if given.dtype == bool or (isinstance(batch, (list, tuple)) and any(isinstance(b, bool) for b in batch)):
+            raise TypeError
+        values = given.astype(float)
     except (TypeError, ValueError):
         raise ValueError(f"batch = {batch!r} is not a number; give whole samples, 1 or more") from None
     good = (values >= 1) & (values == np.floor(values)) & np.isfinite(values)
@@ -30,13 +33,18 @@ def checked_batch(batch: Any) -> np.ndarray:
 
 def checked_seq(workload: Workload, seq: float | None) -> float | None:
     """Sequence length to use; it raises where the model has a fixed input, or has none of its own."""
+    if not isinstance(workload, Workload):
+        raise ValueError(f"model = {workload!r} is no network; give a name such as 'resnet50', or cb.layers([...])")
     if seq is None:
         if workload.seq is None and workload.ops.needs_seq:
             raise ValueError(f"seq = None, but {workload.title} has no length of its own; give seq >= 1")
         return workload.seq
     if not workload.ops.needs_seq:
         raise ValueError(f"seq = {seq!r}: the input of {workload.title} is fixed; leave seq out")
-    return at_least("seq", seq, 1)
+    length = at_least("seq", seq, 1)
+    if length != round(length):
+        raise ValueError(f"seq = {seq!r} is not whole; give whole tokens, 1 or more")
+    return length
 
 
 def checked_recompute(recompute: str | float) -> float:
@@ -46,14 +54,15 @@ def checked_recompute(recompute: str | float) -> float:
         if recompute not in RECOMPUTE:
             raise ValueError(f"recompute = {recompute!r} is not known; {allowed}")
         return RECOMPUTE[recompute]
-    if not 0 <= recompute <= 1:
+    share = _number("recompute", recompute, allowed)
+    if not 0 <= share <= 1:
         raise ValueError(f"recompute = {recompute!r} is outside [0, 1]; {allowed}")
-    return float(recompute)
+    return share
 
 
 def at_least(name: str, value: Any, low: float) -> float:
     """`value` in SI as a float, at least `low`."""
-    number = float(units.si(value))
+    number = _number(name, value, f"give {low:g} or more")
     if not (number >= low and np.isfinite(number)):
         raise ValueError(f"{name} = {value!r} is outside [{low:g}, inf); give {low:g} or more")
     return number
@@ -61,7 +70,19 @@ def at_least(name: str, value: Any, low: float) -> float:
 
 def above_zero(name: str, value: Any) -> float:
     """`value` in SI as a float, above zero."""
-    number = float(units.si(value))
+    number = _number(name, value, "give more than zero, in SI units")
     if not (number > 0 and np.isfinite(number)):
         raise ValueError(f"{name} = {value!r} is outside (0, inf); give more than zero, in SI units")
     return number
+
+
+def _number(name: str, value: Any, remedy: str) -> float:
+    """`value` in SI as a float; text must have the unit of the argument."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        return float(units.si(value, UNITS.get(name, "")))
+    except TypeError:
+        raise ValueError(f"{name} = {value!r} is not a number; {remedy}") from None
+    except ValueError as problem:
+        raise ValueError(f"{name} = {value!r}: {problem}") from None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from cookbook import catalog
 from cookbook.performance import collectives
 from cookbook.performance import network_training as formulas
 from cookbook.prediction import transformer_text as words
@@ -50,8 +52,6 @@ TERMS = (
     "products", "traffic", "narrow", "fast_algorithms", "elementwise", "launch", "transposes", "scores", "recurrence",
     "regions", "optimiser", "exchange", "waiting",
 )  # fmt: skip
-# From collective benchmarks: share of the backward pass that hides the exchange, and what stays visible.
-HIDDEN, VISIBLE = 0.7, 0.1
 LINK_LATENCY, NETWORK_LATENCY = 5e-6, 15e-6
 REFERENCE_PEAK = 2e14
 BLOCK = 4096
@@ -198,7 +198,7 @@ def _step(
     )  # fmt: skip
     step["optimiser"] = weights * rows["update_bytes"] * values["update_share"] * on["optimiser"] / bandwidth
     step["overhead"] = values["step_overhead"] * rows["launches"] * on["launch"]
-    step["exchange"] = formulas.exchange_exposed_seconds(exchange, one_pass, HIDDEN, VISIBLE) * on["exchange"]
+    step["exchange"] = formulas.exchange_exposed_seconds(exchange, one_pass, *_overlap()) * on["exchange"]
     step["waiting"] = on["waiting"] * formulas.waiting_seconds(
         one_pass * rows["accumulation"],
         rows["per_node"],
@@ -207,3 +207,10 @@ def _step(
         values["cluster_waiting"],
     )
     return step
+
+
+@lru_cache(maxsize=1)
+def _overlap() -> tuple[float, float]:
+    """Share of the backward pass that hides the exchange of gradients, and share of it that stays visible."""
+    constants = catalog.table("constants").set_index("name")["value"]
+    return float(constants["exchange-hidden"]), float(constants["exchange-visible"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,6 +89,7 @@ def formats_that_train(devices: pd.DataFrame) -> list[str]:
     return [", ".join(name for name, there in zip(names, column, strict=True) if there) for column in has.T]
 
 
+@lru_cache(maxsize=64)
 def _row(table: str, name: str) -> pd.Series:
     rows = catalog.table(table)
     return rows.loc[rows["name"] == catalog.lookup(table, name)].iloc[0]

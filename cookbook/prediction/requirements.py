@@ -93,7 +93,7 @@ class Requirements:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        size = f"{units.human(float(np.nanmax(self.memory_bytes)), 'B')} at batch {np.nanmax(self.batch):,.0f}"
+        size = f"{units.human(float(np.nanmax(self.memory_bytes)), 'iB')} at batch {np.nanmax(self.batch):,.0f}"
         rate, time = units.human(self.needed_flops, "FLOP/s"), units.human(self.target_seconds, "s")
         work = f"{self.epochs:,.3g} x {self.samples:,.3g} samples in {time}"
         return f"<{self.workload.title}: {rate} sustained for {work}; {size}>"
@@ -140,11 +140,12 @@ def requirements(
     -------
     Requirements
         `devices` has the columns key, name, kind, batch, capacity_bytes, needed_bytes, peak_flops (of the
-        number format), mem_bandwidth, fits, largest_batch, bound_overlap_seconds and bound_serial_seconds (one
-        epoch at peak on one device: arithmetic and memory traffic wholly overlapped, and one after the other,
-        each operation reading its inputs and writing its outputs once), needed_fraction (of peak),
-        devices_needed (at peak: a lower bound), measured, observed_low, observed_high, observed_best (matrix
-        products measured on it; NaN where none), verdict, why, sources.
+        number format), mem_bandwidth, fits, largest_batch, bound_seconds (one epoch on one device: the
+        arithmetic alone, at peak), unfused_overlap_seconds and unfused_serial_seconds (the same where each
+        operation also reads its inputs and writes its outputs once, wholly overlapped with the arithmetic or
+        one after the other; fused operations move less), needed_fraction (of peak), devices_needed (at peak: a
+        lower bound), measured, observed_low, observed_high, observed_best (matrix products measured on it; NaN
+        where none), verdict, why, sources.
 
     Raises
     ------
@@ -260,8 +261,9 @@ def _devices(
         "batch": b, "capacity_bytes": capacity, "needed_bytes": demand, "peak_flops": peak,
         "mem_bandwidth": bandwidth, "fits": demand <= capacity,
         "largest_batch": memory.largest_batch(capacity, need["fixed_bytes"], need["bytes_per_sample"]),
-        "bound_overlap_seconds": roofline.perfect_overlap_seconds(parts),
-        "bound_serial_seconds": roofline.no_overlap_seconds(parts),
+        "bound_seconds": parts[0],
+        "unfused_overlap_seconds": roofline.perfect_overlap_seconds(parts),
+        "unfused_serial_seconds": roofline.no_overlap_seconds(parts),
         "needed_fraction": work["needed_flops"] / peak, "devices_needed": np.ceil(work["needed_flops"] / peak),
     }  # fmt: skip
     shape = (len(table), len(b))

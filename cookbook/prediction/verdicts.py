@@ -31,7 +31,7 @@ def verdicts(devices: pd.DataFrame, epochs: float, target_seconds: float) -> lis
     Parameters
     ----------
     devices : pandas.DataFrame
-        Columns as for `why_not`, and needed_fraction, observed_best, bound_overlap_seconds.
+        Columns as for `why_not`, and needed_fraction, observed_best, unfused_overlap_seconds.
     epochs, target_seconds : float
         Epochs to train, and the time for all of them [s].
     """
@@ -49,7 +49,7 @@ def _reason(row: Any, number_format: str) -> str:
     if math.isnan(row.capacity_bytes):
         reasons.append("its memory size is not known")
     elif not row.fits:
-        short = units.human(row.needed_bytes - row.capacity_bytes, "B")
+        short = units.human(row.needed_bytes - row.capacity_bytes, "iB")
         reasons.append(f"does not fit by {short} at batch {row.batch:,.0f}; {_largest(row.largest_batch)}")
     return "; ".join(reasons)
 
@@ -70,10 +70,10 @@ def _verdict(row: Any, epochs: float, target_seconds: float) -> str:
         return f"cannot: does not fit at batch {row.batch:,.0f}"
     if needed > row.observed_best:
         best = ratio(100 * row.observed_best)
-        return f"possible only above the best matmul efficiency measured ({best} % of peak)"
-    moving = row.bound_overlap_seconds * epochs / target_seconds
+        return f"possible only above the best matmul seen, {best} %"
+    moving = row.unfused_overlap_seconds * epochs / target_seconds
     if moving > 1:
-        return f"possible only with fused operations: moving data op by op takes {ratio(moving)}x the target"
+        return f"possible only if fused: data take {ratio(moving)}x as long"
     return f"possible: needs {ratio(100 * needed)} % of peak"
 
 

@@ -17,7 +17,7 @@ from cookbook import catalog
 
 from . import blocks
 from .layers import Trace
-from .ops import Ops
+from .ops import Ops, join, optimiser_update
 from .shapes import S, Shape
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 # Layers a reader's own table may name: methods of Trace, then functions of blocks.
 TRACE_LAYERS = ("conv", "linear", "norm", "act", "pool", "global_pool", "flatten", "dropout", "softmax", "scale",
                 "recurrent", "resize", "scan", "loss")  # fmt: skip
-COUNTS = ("out", "kernel", "stride", "heads", "hidden", "groups", "vocab", "features", "layers", "experts")
+COUNTS = ("out", "kernel", "stride", "dilation", "heads", "kv_heads", "head_dim", "hidden", "groups", "vocab",
+          "features", "layers", "experts", "top_k", "state", "projection")  # fmt: skip
 BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
 
 
@@ -67,9 +68,11 @@ class Workload:
     note: str = ""
 
     def __repr__(self) -> str:
+        size = f"{self.ops.parameter_count:,.0f} parameters"
+        if self.seq is None and self.ops.needs_seq:
+            return f"<{self.title}: {size}, GMAC depends on the sequence length, {self.how}>"
         at = "" if self.seq is None else f" at {self.seq:,.0f} tokens"
         gmac = float(self.ops.total("macs", 1, self.seq)) / 1e9
-        size = f"{self.ops.parameter_count:,.0f} parameters"
         return f"<{self.title}: {size}, {gmac:,.4g} GMAC for one {self.sample}{at}, {self.how}>"
 
 
@@ -97,6 +100,38 @@ def model(name: str, **changes: Any) -> Workload:
     """
     workload = _named(catalog.lookup("models", name))
     return _changed(workload, changes) if changes else workload
+
+
+def with_optimiser(workload: Workload, optimiser: str = "adam") -> Workload:
+    """The network with one step of an optimiser as its last operation.
+
+    The step reads, writes and computes what the table ``optimisers`` says for each parameter, once a batch however
+    large. It is meant for tables of operations: `requirements` counts the step by itself.
+
+    Parameters
+    ----------
+    workload : Workload
+        The network.
+    optimiser : str
+        Row of the table ``optimisers``.
+
+    Raises
+    ------
+    UnknownName
+        No such optimiser.
+
+    Examples
+    --------
+    >>> with_optimiser(model("resnet50"), "adam").ops.frame().iloc[-1]["vector_flop"] / 25557032
+    np.float64(14.0)
+    """
+    table = catalog.table("optimisers").set_index("name")
+    row = table.loc[catalog.lookup("optimisers", optimiser)]
+    parameters = workload.ops.parameter_count
+    step = optimiser_update(parameters, row["update_reads"], row["update_writes"], row["update_flop"], row["title"])
+    keys = dict.fromkeys((*workload.sources, *row["source"].split(";")))
+    title = f"{workload.title} with {row['title']}"
+    return replace(workload, title=title, ops=join([workload.ops, step]), how="unverified", sources=tuple(keys))
 
 
 def models() -> pd.DataFrame:
@@ -150,7 +185,8 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
         how=rows["how"],
         note=rows["note"],
     )
-    return frame.reset_index(drop=True)
+    counts = ["parameters", "parameters_adjustment", "published_parameters"]
+    return frame.astype(dict.fromkeys(counts, "Int64")).reset_index(drop=True)
 
 
 def layers(
@@ -184,14 +220,26 @@ def layers(
     """
     rows = _parsed(table)
     t = Trace()
-    x = None if input is None else Shape(input[0], tuple(S if p == "s" else _positive(p, "input") for p in input[1:]))
+    x = None if input is None else _sample_shape(input)
     for number, row in enumerate(rows, start=1):
+        place = f"layer {number} ({row.get('layer', 'no layer named')})"
         try:
             x = _apply(t, x, row)
-        except (ValueError, TypeError, ZeroDivisionError, AttributeError) as problem:
-            raise ValueError(f"layer {number} ({row.get('layer', 'no layer named')}): {problem}") from None
+        except ValueError as problem:
+            raise ValueError(f"{place}: {problem}") from None
+        except (TypeError, ZeroDivisionError, AttributeError):
+            shown = ", ".join(f"{key} = {value!r}" for key, value in row.items() if key != "layer") or "no arguments"
+            raise ValueError(f"{place}: nothing can be computed with {shown}; check what each must be") from None
     ops = t.ops()
     return Workload("custom", title, ops, sample="sequence" if ops.needs_seq else "sample")
+
+
+def _sample_shape(input: Any) -> Shape:
+    """The shape of one sample: channels, then positions, "s" for the sequence length."""
+    if not isinstance(input, Sequence) or isinstance(input, str) or not input:
+        raise ValueError(f"input = {input!r} must be (channels, positions, ...), such as (3, 224, 224) or (64, 's')")
+    channels, *space = input
+    return Shape(_count(channels, "input channels"), tuple(S if p == "s" else _count(p, "input") for p in space))
 
 
 def _parsed(table: Sequence[Mapping[str, Any]] | str) -> list[Mapping[str, Any]]:
@@ -208,39 +256,45 @@ def _parsed(table: Sequence[Mapping[str, Any]] | str) -> list[Mapping[str, Any]]
 
 def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
     arguments = {key: value for key, value in row.items() if key not in ("layer", "repeat")}
-    layer, times = row.get("layer"), _positive(row.get("repeat", 1), "repeat")
+    layer, times = row.get("layer"), _count(row.get("repeat", 1), "repeat")
     for argument in COUNTS:
         for number in np.atleast_1d(np.asarray(arguments.get(argument, 1), dtype=object)):
-            _positive(number, argument)
+            _count(number, argument)
     if layer == "embedding":
-        return t.embedding(S, **_known_arguments(Trace.embedding, arguments, skip=3))
+        if x is not None:
+            raise ValueError("an embedding must be the first layer, without input=")
+        return t.embedding(S, **_known_arguments(Trace.embedding, arguments))
     if layer not in TRACE_LAYERS + BLOCK_LAYERS:
         raise ValueError(f"unknown layer {layer!r}; take one of embedding, {', '.join(TRACE_LAYERS + BLOCK_LAYERS)}")
     if x is None:
         raise ValueError("the first layer must be an embedding, or give input=(channels, positions, ...)")
     function = getattr(Trace if layer in TRACE_LAYERS else blocks, str(layer))
-    arguments = _known_arguments(function, arguments, skip=2)
-    if times == 1:
-        return function(t, x, **arguments)
+    arguments = _known_arguments(function, arguments)
     for _ in range(int(times)):
         x = function(t, x, **arguments)
     return x
 
 
-def _known_arguments(function: Any, arguments: dict[str, Any], skip: int) -> dict[str, Any]:
-    signature = inspect.signature(function).parameters
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.values())
-    names = list(signature)[2 if skip == 3 else skip:]  # fmt: skip
-    unknown = [] if open_ended else [a for a in arguments if a not in names]
+def _known_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a layer, refused where one is unknown or missing; the trace and the input come first."""
+    taken = dict(list(inspect.signature(function).parameters.items())[2:])
+    if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+        taken = dict(list(inspect.signature(blocks.self_attention).parameters.items())[2:]) | taken
+    names = [n for n, p in taken.items() if p.kind is not p.VAR_KEYWORD and n not in ("name", "memory")]
+    unknown = [a for a in arguments if a not in (*names, "name")]
     if unknown:
-        raise ValueError(f"unknown argument {unknown[0]!r}; it takes {', '.join(n for n in names if n != 'name')}")
+        raise ValueError(f"unknown argument {unknown[0]!r}; it takes {', '.join(names)}")
+    missing = [n for n in names if taken[n].default is inspect.Parameter.empty and n not in arguments]
+    if missing:
+        raise ValueError(f"needs {' and '.join(map(repr, missing))}; it takes {', '.join(names)}")
     return arguments
 
 
-def _positive(value: Any, name: str) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{name} = {value!r} must be a number above 0")
-    return value
+def _count(value: Any, name: str) -> Any:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value <= 0 or value != round(value):
+        raise ValueError(f"{name} = {value!r} must be a whole number of 1 or more")
+    return int(value)
 
 
 @lru_cache(maxsize=512)
@@ -263,9 +317,18 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     if unknown:
         known = ", ".join(inspect.signature(builder).parameters)
         raise ValueError(f"{workload.name} has no argument {unknown[0]!r}; its builder takes {known}")
-    ops = _built(row["builder"], {**json.loads(row["arguments"] or "{}"), **changes})
     changed = ", ".join(f"{key} = {value}" for key, value in changes.items())
+    try:
+        ops = _built(row["builder"], {**json.loads(row["arguments"] or "{}"), **changes})
+    except (TypeError, AttributeError, ZeroDivisionError, KeyError, IndexError):
+        usual = ", ".join(f"{key} = {_usual(row, builder, key)!r}" for key in changes)
+        raise ValueError(f"{workload.name} cannot be built with {changed}; by default {usual}") from None
     return replace(workload, title=f"{workload.title} ({changed})", ops=ops, how="unverified")
+
+
+def _usual(row: Any, builder: Any, argument: str) -> Any:
+    """What an argument of a builder is, unless changed."""
+    return json.loads(row["arguments"] or "{}").get(argument, inspect.signature(builder).parameters[argument].default)
 
 
 def _function(builder: str) -> Any:

@@ -1,0 +1,26 @@
+"""Charts: a tidy frame in, a chart with title, units and description out; and charts that change in place."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "LiveChart": "live",
+    "memory_bars": "models",
+    "parameters_vs_flop": "models",
+    "rate_needed": "models",
+    "palette": "look",
+    "theme": "look",
+}
+_MODULES = ("live", "look", "models")
+
+__all__ = sorted([*_HOMES, *_MODULES])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"cookbook.charts has no name {name!r}; it offers {', '.join(__all__)}")

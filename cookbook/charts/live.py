@@ -1,0 +1,212 @@
+"""Charts that stay on the page while their data change: one Vega runtime a kernel, data by columns."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import os
+import textwrap
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import ipywidgets
+import traitlets
+
+from cookbook.charts.look import theme
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HERE = Path(__file__).parent
+BUNDLE = _HERE / "vega_bundle.js"
+VEGA_LITE = "6.4"
+TITLE_SIGNAL = "live_title"
+_TITLE_LETTERS = 88
+
+Columns = dict[str, list[Any]]
+
+
+class MissingBundleError(RuntimeError):
+    """The JavaScript that draws charts was not built with the package."""
+
+
+def bundle_source(path: Path = BUNDLE) -> str:
+    """JavaScript of Vega, as the build wrote it beside this module.
+
+    Raises
+    ------
+    MissingBundleError
+        Where the package was copied instead of installed, so that no build ran.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as missing:
+        raise MissingBundleError(
+            f"{path.name} is missing beside {__name__}: charts cannot be drawn. The build makes this file; "
+            "install the package (`pip install .` or `make lab`) instead of running it from a copy."
+        ) from missing
+
+
+class VegaRuntime(anywidget.AnyWidget):
+    """Carries the JavaScript bundle to the browser, once a kernel however many charts there are."""
+
+    _esm = "export default { render() {} }"
+    source = traitlets.Unicode().tag(sync=True)
+
+
+@cache
+def runtime() -> VegaRuntime:
+    """Return this kernel's only `VegaRuntime`."""
+    return VegaRuntime(source=bundle_source())
+
+
+def static_wanted() -> bool:
+    """Whether outputs shall carry a PNG: set COOKBOOK_STATIC=1 to publish, never in a reader's kernel."""
+    return os.environ.get("COOKBOOK_STATIC", "0") == "1"
+
+
+def script(*paths: Path) -> str:
+    """One ES module from several source files, in order."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+def to_columns(frame: pd.DataFrame, digits: int = 6) -> Columns:
+    """Columns of plain values, floats rounded to significant digits, missing as None (what JSON can say).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> to_columns(pd.DataFrame({"x": [1.23456789, float("nan")], "name": ["a", "b"]}))
+    {'x': [1.23457, None], 'name': ['a', 'b']}
+    """
+    return {str(name): [_plain(value, digits) for value in frame[name].tolist()] for name in frame.columns}
+
+
+def _plain(value: Any, digits: int) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+    return value
+
+
+def digest(columns: Columns, signals: dict[str, Any]) -> str:
+    """Twelve hexadecimal digits over all values rounded to 4 significant digits: equal on every machine."""
+    data = {name: [_plain(value, 4) for value in values] for name, values in columns.items()}
+    rounded = {name: _plain(value, 4) for name, value in signals.items()}
+    body = json.dumps([data, rounded], sort_keys=True, default=str)
+    return hashlib.sha256(body.encode()).hexdigest()[:12]
+
+
+def live_spec(chart: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Vega-Lite spec that reads the dataset `live`, and the first values of its signals.
+
+    The chart's own data are taken out (they travel as columns), its title becomes a signal, and the house
+    configuration is put in.
+    """
+    spec = chart.to_dict()
+    title = spec.get("title", "")
+    text = title.get("text", "") if isinstance(title, dict) else title
+    spec["title"] = {**(title if isinstance(title, dict) else {}), "text": {"expr": TITLE_SIGNAL}}
+    spec.pop("datasets", None)
+    spec.pop("$schema", None)
+    spec["data"] = {"name": "live"}
+    spec["config"] = theme()
+    spec.setdefault("autosize", {"type": "fit", "contains": "content"})
+    signals = {p["name"]: p.get("value") for p in spec.get("params", []) if "value" in p}
+    signals[TITLE_SIGNAL] = " ".join(text) if isinstance(text, list) else text
+    spec["params"] = [*spec.get("params", []), {"name": TITLE_SIGNAL, "value": ""}]
+    return spec, signals
+
+
+def to_png(spec: dict[str, Any], columns: Columns, signals: dict[str, Any], width: int = 760) -> bytes:
+    """Picture of a live chart without a browser (imports vl_convert: for publishing only)."""
+    import vl_convert
+
+    shown = {**signals, TITLE_SIGNAL: textwrap.wrap(str(signals.get(TITLE_SIGNAL, "")), _TITLE_LETTERS)}
+    names = list(columns)
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    own = {**spec, "datasets": {"live": rows}}
+    own["params"] = [{**p, "value": shown[p["name"]]} if p["name"] in shown else p for p in spec["params"]]
+    if own.get("width") == "container":
+        pad = spec.get("padding", {"left": 5, "right": 5})
+        own["width"] = width - pad["left"] - pad["right"]
+    return vl_convert.vegalite_to_png(own, vl_version=VEGA_LITE, scale=1.25)
+
+
+def static_bundle(text: str, picture: bytes | None, live: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Mime bundle of a widget with its text digest and, for publishing, a PNG."""
+    data, metadata = live if isinstance(live, tuple) else (live or {}, {})
+    data = {**data, "text/plain": text}
+    if picture is not None:
+        data["image/png"] = base64.b64encode(picture).decode()
+    return data, metadata
+
+
+class LiveChart(anywidget.AnyWidget):
+    """An Altair chart on the page whose data and signals can change in place.
+
+    Parameters
+    ----------
+    chart : altair.Chart
+        Drawn once; all of it reads one frame.
+    frame : pandas.DataFrame
+        First data.
+
+    Examples
+    --------
+    >>> import altair as alt, pandas as pd
+    >>> frame = pd.DataFrame({"x": [1, 2], "y": [3, 4]})
+    >>> live = LiveChart(alt.Chart(frame, title="y grows").mark_line().encode(x="x:Q", y="y:Q"), frame)
+    >>> live.update(frame.assign(y=[5, 6]), title="y grew")
+    >>> live.title, len(live.frame)
+    ('y grew', 2)
+    """
+
+    _esm = script(_HERE / "vega.js", _HERE / "live.js")
+    _css = script(_HERE / "live.css")
+    spec = traitlets.Dict().tag(sync=True)
+    columns = traitlets.Dict().tag(sync=True)
+    signals = traitlets.Dict().tag(sync=True)
+    runtime = traitlets.Instance(VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
+
+    def __init__(self, chart: Any, frame: pd.DataFrame) -> None:
+        spec, signals = live_spec(chart)
+        super().__init__(spec=spec, columns=to_columns(frame), signals=signals, runtime=runtime())
+        self.frame = frame
+
+    @property
+    def title(self) -> str:
+        """The takeaway written above the chart."""
+        return str(self.signals.get(TITLE_SIGNAL, ""))
+
+    def update(self, frame: pd.DataFrame, title: str | None = None, **signals: Any) -> None:
+        """Show other data: all of it arrives in one message, and the page repaints once.
+
+        Raises
+        ------
+        ValueError
+            For a signal that the chart does not have.
+        """
+        unknown = set(signals) - set(self.signals)
+        if unknown:
+            raise ValueError(f"unknown signals {sorted(unknown)}; this chart has {sorted(self.signals)}")
+        if "rows" in self.signals and "row" in frame:
+            signals.setdefault("rows", list(dict.fromkeys(frame["row"])))
+        if title is not None:
+            signals[TITLE_SIGNAL] = title
+        with self.hold_sync():
+            self.frame = frame
+            self.columns = to_columns(frame)
+            self.signals = {**self.signals, **signals}
+
+    def __repr__(self) -> str:
+        """Text digest that a test can compare: title, rows, and a hash over the rounded values."""
+        rows = len(next(iter(self.columns.values()), []))
+        return f"<LiveChart {self.title!r} rows={rows} sha={digest(self.columns, self.signals)}>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        picture = to_png(self.spec, self.columns, self.signals) if static_wanted() else None
+        return static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))

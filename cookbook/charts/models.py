@@ -1,0 +1,386 @@
+"""Charts of what one network needs beside what accelerators have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from cookbook.charts.engine import alt
+from cookbook.charts.look import INK, MEMORY_PARTS, MUTED, PALETTE, PAPER, SHAPES, VERDICTS
+from cookbook.charts.rows import (
+    NEEDS,
+    decade_axis,
+    decades,
+    narrow_param,
+    nice_ceiling,
+    row_text,
+    rows_axis,
+    rows_param,
+    titled,
+)
+
+# Thirteen families in five groups: as many as colour and shape can tell apart.
+FAMILY_GROUPS = {
+    "convolution": ("cnn", "detection", "segmentation"),
+    "transformer": ("transformer", "encoder", "vision_transformer"),
+    "mixture of experts": ("moe",),
+    "recurrent, speech, scan": ("rnn", "speech", "state_space"),
+    "other": ("diffusion", "recommender", "mlp", "custom"),
+}
+_GIBI = 2**30  # memory is sold in powers of two
+_WHOSE = "datum.note ? datum.row + ': ' + datum.note : datum.row"
+_SEEN = (
+    "!isValid(datum.high) ? 'none' : datum.measured > 1 ? format(datum.low, '.3~s') + ' to ' + "
+    "format(datum.high, '.3~s') + ' (n = ' + datum.measured + ')' : format(datum.high, '.3~s') + "
+    "', best of one search (n = 1)'"
+)
+_DASHES = {"compared": [6, 4], "pinned": [2, 3]}
+_RATE_KEY = "Mark: peak. Tick: best matmul of one search. Band: several, 10th to 90th percentile."
+_MEMORY_KEY = "Filled: needed, by part. Outlined: capacity, dashed where too small."
+_ZOO_KEY = "Filled: agrees with published figures. Dashed line: each parameter used once."
+
+
+def group_of(family: str) -> str:
+    """Group that a family of networks is drawn with.
+
+    Examples
+    --------
+    >>> group_of("detection"), group_of("something new")
+    ('convolution', 'other')
+    """
+    return next((group for group, members in FAMILY_GROUPS.items() if family in members), "other")
+
+
+def _verdict(channel: Any) -> Any:
+    place = 1 if channel is alt.Shape else 0
+    looks = [pair[place] for pair in VERDICTS.values()]
+    return channel("verdict:N", scale=alt.Scale(domain=list(VERDICTS), range=looks), legend=None)
+
+
+def _when(role: str, yes: Any, no: Any) -> Any:
+    return alt.condition(f"datum.role == '{role}'", alt.value(yes), alt.value(no))
+
+
+def _columns(most: int) -> Any:
+    return alt.ExprRef(f"narrow ? 3 : {most}")
+
+
+def _need_rows(base: Any) -> Any:
+    return base.transform_filter("datum.role != 'device'")
+
+
+def _device_rows(base: Any, column: str) -> Any:
+    rows = base.transform_filter(f"datum.role == 'device' && isValid(datum.{column})")
+    return rows.transform_calculate(whose=_WHOSE, seen=_SEEN)
+
+
+def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """Sustained rate that each network needs, beside the peak of each accelerator.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `row` (label, in order from the top), `role` ("need", "compared", "pinned" or "device"), `rate`
+        (needed rate or peak [FLOP/s]), `low` and `high` (rates observed, 10th to 90th percentile [FLOP/s], missing
+        where none), `measured` (how many searches they rest on; a band is drawn from two on), `verdict` (a key of
+        `look.VERDICTS`; devices only), `text` (words at the right, `|` breaks), `note` (optional, for the tooltip).
+    title : str, optional
+        The takeaway; counted from the verdicts by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `x_low` and `x_high`, the ends of the logarithmic axis [FLOP/s]; `rows`, the order of the rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["A needs", "need", 2e14, None, None, None, ""],
+    ...         ["B", "device", 3e14, 1e14, 2.5e14, "possible", "67 %"]]
+    >>> names = ["row", "role", "rate", "low", "high", "verdict", "text"]
+    >>> rate_needed(pd.DataFrame(rows, columns=names)).title.text
+    '1 of 1 accelerator is not ruled out'
+    """
+    low, high = rate_domain(frame)
+    scale = alt.Scale(type="log", domainMin=alt.ExprRef("x_low"), domainMax=alt.ExprRef("x_high"))
+    x = alt.X("rate:Q", title="Sustained rate [FLOP/s], logarithmic", scale=scale, axis=decade_axis())
+    layers = [*row_text(alt.Chart()), *_peaks(x), *_needed_rates(x), _peak_marks(x)]
+    chart = alt.layer(*layers, data=frame).add_params(
+        alt.param(name="x_low", value=low), alt.param(name="x_high", value=high), rows_param(frame)
+    )
+    return titled(chart, title or rate_title(frame), _RATE_KEY, rate_description(frame))
+
+
+def _peaks(x: Any) -> list[Any]:
+    """A thin line up to each peak; what was measured as a band, or as a tick where it is one search alone."""
+    device = _device_rows(alt.Chart(), "rate")
+    line = device.transform_calculate(x_from="x_low").mark_bar(height=2, color=MUTED, opacity=0.5, clip=True)
+    seen = device.transform_filter("isValid(datum.high)")
+    band = seen.transform_filter("datum.measured > 1").mark_bar(height=12, opacity=0.45, strokeWidth=2, clip=True)
+    tick = seen.transform_filter("!(datum.measured > 1)").mark_tick(height=16, thickness=3, clip=True)
+    return [
+        line.encode(y=rows_axis(), x=x, x2="x_from:Q"),
+        band.encode(y=rows_axis(), x="low:Q", x2="high:Q", color=_verdict(alt.Color), stroke=_verdict(alt.Stroke)),
+        tick.encode(y=rows_axis(), x="high:Q", color=_verdict(alt.Color), tooltip=_device_tip()),
+    ]
+
+
+def _needed_rates(x: Any) -> list[Any]:
+    """A rule from top to bottom for each need, and a mark in its own row."""
+    need = _need_rows(alt.Chart())
+    shade = _when("need", INK, MUTED)
+    dashes = [{"test": f"datum.role == '{role}'", "value": dash} for role, dash in _DASHES.items()]
+    tip = [alt.Tooltip("row:N", title="row"), alt.Tooltip("rate:Q", title="FLOP/s", format=".3~s")]
+    return [
+        need.mark_rule(strokeWidth=2, clip=True).encode(
+            x=x, color=shade, strokeDash={"condition": dashes, "value": [1, 0]}
+        ),
+        need.mark_point(filled=True, size=90, shape="triangle-down", opacity=1, clip=True).encode(
+            x=x, y=rows_axis(), color=shade, tooltip=tip
+        ),
+    ]
+
+
+def _peak_marks(x: Any) -> Any:
+    marks = _device_rows(alt.Chart(), "rate").mark_point(filled=True, size=110, opacity=1, clip=True)
+    look = {"color": _verdict(alt.Color), "shape": _verdict(alt.Shape), "tooltip": _device_tip()}
+    return marks.encode(x=x, y=rows_axis(), **look)
+
+
+def _device_tip() -> list[Any]:
+    return [
+        alt.Tooltip("whose:N", title="accelerator"),
+        alt.Tooltip("rate:Q", title="peak FLOP/s", format=".3~s"),
+        alt.Tooltip("seen:N", title="matmul measured, FLOP/s"),
+        "verdict:N",
+    ]
+
+
+def rate_domain(frame: pd.DataFrame) -> tuple[float, float]:
+    """Ends of the axis of `rate_needed` [FLOP/s]: whole decades around all rates, observed ones too."""
+    return decades([*frame["rate"], *frame["low"].dropna()])
+
+
+def rate_title(frame: pd.DataFrame) -> str:
+    """Takeaway of `rate_needed`, counted from the verdicts of its devices."""
+    verdicts = frame.loc[frame["role"] == "device", "verdict"]
+    sure, maybe = (int((verdicts == name).sum()) for name in list(VERDICTS)[:2])
+    under = f", {maybe} of them under a condition" if maybe else ""
+    unknown = int((verdicts == "cannot tell").sum())
+    rest = f"; too little is known of {unknown}" if unknown else ""
+    total = f"{len(verdicts)} accelerator{'' if len(verdicts) == 1 else 's'}"
+    if not sure + maybe:
+        return f"None of {total} could meet the target alone{rest}"
+    return f"{sure + maybe} of {total} {'is' if sure + maybe == 1 else 'are'} not ruled out{under}{rest}"
+
+
+def rate_description(frame: pd.DataFrame) -> str:
+    """Words for those who do not see the picture."""
+    needs = frame[frame["role"] == "need"]
+    devices = frame[frame["role"] == "device"]
+    first = needs["row"].iloc[0] if len(needs) else "The network needs"
+    return (
+        f"Vertical rule: the rate that {first.removesuffix(NEEDS)} needs. One row for each of {len(devices)} "
+        "accelerators: a mark at its peak, a tick at the best matrix product of one search on it, or a band (10th "
+        "to 90th percentile) of several. Marks to the left of the rule cannot meet it."
+    )
+
+
+def memory_bars(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """Memory that training needs, part by part, above the capacity of each accelerator.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `row` (label, in order from the top), `role` ("need", "compared", "pinned" or "device"), `part`
+        (a key of `look.MEMORY_PARTS`; "capacity" for devices), `bytes` [B], `verdict` ("fits" or "does not fit"),
+        `text` (words at the right, on one row of each label, `|` breaks), `note` (optional, for the tooltip).
+    title : str, optional
+        The takeaway; counted from the verdicts by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `x_high`, the end of the axis [GiB]; `rows`, the order of the rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["A needs", "need", "weights", 2e9, None, "2 GiB"], ["B", "device", "capacity", 8e9, "fits", "fits"]]
+    >>> memory_bars(pd.DataFrame(rows, columns=["row", "role", "part", "bytes", "verdict", "text"])).title.text
+    'It fits 1 of 1 accelerators'
+    """
+    x = alt.X(
+        "gib:Q",
+        title="Memory of one accelerator [GiB]",
+        stack="zero",
+        scale=alt.Scale(domainMin=0, domainMax=alt.ExprRef("x_high"), nice=False),
+        axis=alt.Axis(tickCount=6),
+    )
+    layers = [*row_text(alt.Chart()), _stacks(x), _capacities(x), _total()]
+    chart = alt.layer(*layers, data=frame).add_params(
+        alt.param(name="x_high", value=memory_domain(frame)), rows_param(frame), narrow_param()
+    )
+    return titled(chart, title or memory_title(frame), _MEMORY_KEY, memory_description(frame))
+
+
+def _gibibytes() -> Any:
+    return alt.Chart().transform_calculate(gib=f"datum.bytes / {_GIBI}")
+
+
+_GIB_TIP = alt.Tooltip("gib:Q", title="GiB", format=".3~r")
+_BYTES_TIP = [alt.Tooltip("row:N", title="row"), alt.Tooltip("part:N"), _GIB_TIP]
+_CAPACITY_TIP = [alt.Tooltip("whose:N", title="accelerator"), alt.Tooltip("verdict:N"), _GIB_TIP]
+
+
+def _stacks(x: Any) -> Any:
+    """What is needed, part by part in the cookbook's order."""
+    part = alt.Color(
+        "part:N",
+        scale=alt.Scale(domain=list(MEMORY_PARTS), range=list(MEMORY_PARTS.values())),
+        legend=alt.Legend(orient="top", title=None, columns=_columns(6), symbolType="square"),
+    )
+    need = _need_rows(_gibibytes()).transform_calculate(place=f"indexof({list(MEMORY_PARTS)}, datum.part)")
+    bars = need.mark_bar(height={"band": 0.72}, clip=True, stroke=PAPER, strokeWidth=1)
+    return bars.encode(
+        x=x, y=rows_axis(), color=part, order=alt.Order("place:Q"), opacity=_when("pinned", 0.45, 1), tooltip=_BYTES_TIP
+    )
+
+
+def _capacities(x: Any) -> Any:
+    """What each accelerator has: an outline, dashed where it is too small."""
+    fits = "datum.verdict == 'fits'"
+    bars = _device_rows(_gibibytes(), "bytes").mark_bar(
+        height={"band": 0.5}, fill="transparent", strokeWidth=2, clip=True
+    )
+    return bars.encode(
+        x=x,
+        y=rows_axis(),
+        stroke=alt.condition(fits, alt.value(PALETTE[2]), alt.value(PALETTE[1])),
+        strokeDash=alt.condition(fits, alt.value([1, 0]), alt.value([5, 3])),
+        tooltip=_CAPACITY_TIP,
+    )
+
+
+def _total() -> Any:
+    """Rule at the first network's total, down through the capacities."""
+    total = alt.Chart().transform_filter("datum.role == 'need'").transform_aggregate(all="sum(bytes)")
+    rule = total.transform_calculate(gib=f"datum.all / {_GIBI}").mark_rule(strokeWidth=2, color=INK, clip=True)
+    return rule.encode(x="gib:Q")
+
+
+def memory_domain(frame: pd.DataFrame) -> float:
+    """End of the axis of `memory_bars` [GiB]; bars of accelerators far larger than the need are cut off there."""
+    need = frame[frame["role"] != "device"].groupby("row")["bytes"].sum()
+    largest = float(need.max()) if len(need) else 0.0
+    capacity = frame.loc[frame["role"] == "device", "bytes"].max()
+    capacity = float(capacity) if pd.notna(capacity) else largest
+    return nice_ceiling(max(largest * 1.02, min(capacity * 1.02, largest * 8)) / _GIBI)
+
+
+def memory_title(frame: pd.DataFrame) -> str:
+    """Takeaway of `memory_bars`, counted from the verdicts of its devices."""
+    verdicts = frame.loc[frame["role"] == "device", "verdict"]
+    fitting = int((verdicts == "fits").sum())
+    return f"It fits {fitting or 'none'} of {len(verdicts)} accelerators"
+
+
+def memory_description(frame: pd.DataFrame) -> str:
+    """Words for those who do not see the picture."""
+    devices = frame[frame["role"] == "device"]
+    return (
+        "Stacked bars: memory that training needs, by part (weights, gradients, optimiser states, activations, "
+        f"workspace). Below, outlined bars: the memory of each of {len(devices)} accelerators; a dashed outline "
+        "means that it is too small. The vertical rule is the first network's total."
+    )
+
+
+def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """Every network of the zoo: how large it is against how much it computes.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `title`, `group` (one of `FAMILY_GROUPS`, see `group_of`), `parameters` [-], `flop` (forward pass
+        of one sample [FLOP]), `status` ("published" where both figures agree with print, else "unverified"),
+        `label` (text beside the mark, empty for none), `selected` (bool).
+    title : str, optional
+        The takeaway; the range of FLOP per parameter by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Filled marks agree with published figures, hollow ones are unverified.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"title": "A", "group": "other", "parameters": 1e6, "flop": 2e8, "status": "published", "label": "A",
+    ...        "selected": True}
+    >>> parameters_vs_flop(pd.DataFrame([row])).title.text
+    'Size does not tell the work: for one sample, 80 % of the networks here compute 200 to 200 FLOP a parameter'
+    """
+    ends = decades(frame["parameters"])
+    x = alt.X("parameters:Q", title="Parameters, logarithmic",
+              scale=alt.Scale(type="log", domain=list(ends)), axis=decade_axis())  # fmt: skip
+    y = alt.Y("flop:Q", title="Forward FLOP a sample, logarithmic",
+              scale=alt.Scale(type="log", domain=list(decades(frame["flop"]))), axis=decade_axis())  # fmt: skip
+    layers = [_used_once(x, y, ends), *_networks(x, y), *_names(x, y)]
+    chart = alt.layer(*layers, data=frame).add_params(narrow_param())
+    return titled(chart, title or zoo_title(frame), _ZOO_KEY, zoo_description(frame))
+
+
+def _used_once(x: Any, y: Any, ends: tuple[float, float]) -> Any:
+    """Line of two FLOP for each parameter."""
+    one = alt.Chart().transform_aggregate(n="count()").transform_calculate(ends=str(list(ends)))
+    line = one.transform_flatten(["ends"], ["parameters"]).transform_calculate(flop="2 * datum.parameters")
+    return line.mark_line(color=MUTED, strokeDash=[4, 4], clip=True).encode(x=x, y=y)
+
+
+def _networks(x: Any, y: Any) -> list[Any]:
+    groups = alt.Scale(domain=list(FAMILY_GROUPS), range=list(PALETTE))
+    legend = alt.Legend(orient="top", title=None, columns=_columns(5))
+    tip = [
+        alt.Tooltip("title:N", title="network"),
+        alt.Tooltip("group:N", title="kind"),
+        alt.Tooltip("parameters:Q", format=".4~s"),
+        alt.Tooltip("flop:Q", title="forward FLOP", format=".4~s"),
+        alt.Tooltip("status:N", title="figures"),
+    ]
+    marks = alt.Chart().mark_point(size=70, strokeWidth=1.5).encode(
+        x=x, y=y, tooltip=tip, color=alt.Color("group:N", scale=groups, legend=legend),
+        fill=alt.Fill("group:N", scale=groups, legend=None),
+        shape=alt.Shape("group:N", scale=alt.Scale(domain=list(FAMILY_GROUPS), range=list(SHAPES)), legend=legend),
+        fillOpacity=alt.condition("datum.status == 'published'", alt.value(0.75), alt.value(0)),
+    )  # fmt: skip
+    ring = alt.Chart().transform_filter("datum.selected").mark_point(
+        size=260, strokeWidth=2.5, color=INK, shape="circle", filled=False
+    )  # fmt: skip
+    return [marks, ring.encode(x=x, y=y, tooltip=tip)]
+
+
+def _names(x: Any, y: Any) -> list[Any]:
+    """Labels of the chosen networks, on a halo that keeps them legible."""
+    named = alt.Chart().transform_filter("datum.label != ''")
+    place: dict[str, Any] = {"align": "left", "dx": 14, "dy": -8, "fontSize": 12}
+    halo = named.mark_text(**place, stroke=PAPER, strokeWidth=4)
+    return [mark.encode(x=x, y=y, text="label:N") for mark in (halo, named.mark_text(**place, color=INK))]
+
+
+def zoo_title(frame: pd.DataFrame) -> str:
+    """Takeaway of `parameters_vs_flop`."""
+    ratio = (frame["flop"] / frame["parameters"]).dropna()
+    low, high = (float(f"{ratio.quantile(share):.2g}") for share in (0.1, 0.9))
+    span = f"{low:,.{0 if low >= 10 else 1}f} to {high:,.0f} FLOP a parameter"
+    return f"Size does not tell the work: for one sample, 80 % of the networks here compute {span}"
+
+
+def zoo_description(frame: pd.DataFrame) -> str:
+    """Words for those who do not see the picture."""
+    published = int((frame["status"] == "published").sum())
+    return (
+        f"Scatter of {len(frame)} networks, parameters against FLOP of one forward pass, both logarithmic, colour and "
+        f"shape by family. {published} filled marks agree with published figures; hollow ones are unverified. The "
+        "dashed line is two FLOP for each parameter: every parameter used once."
+    )

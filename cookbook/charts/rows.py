@@ -1,0 +1,93 @@
+"""What the charts share: axes by decades, rows with words at their right edge, a title and its key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from cookbook.charts.engine import alt
+from cookbook.charts.look import INK
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEIGHT = 372
+# Longest words beside a row, drawn unseen: they keep the room, so that the picture does not jump.
+_ROOM = "fits batch 00,000 at most"
+# Rows that state a need are printed bold; Vega sees the label alone, so the word itself tells.
+NEEDS = " needs"
+
+
+def decades(values: Iterable[float], low: float = 1e9, high: float = 1e15) -> tuple[float, float]:
+    """Whole powers of ten around positive values, so that an axis moves seldom.
+
+    Examples
+    --------
+    >>> decades([2.6e14, 1.2e13])
+    (10000000000000.0, 1000000000000000.0)
+    """
+    finite = [v for v in values if v is not None and math.isfinite(v) and v > 0]
+    if not finite:
+        return low, high
+    start, stop = math.floor(math.log10(min(finite))), math.ceil(math.log10(max(finite)))
+    return 10.0**start, 10.0 ** max(stop, start + 1)
+
+
+def nice_ceiling(value: float) -> float:
+    """Next of 1, 1.5, 2, 3, 5, 7 times a power of ten: the end of a linear axis that moves seldom.
+
+    Examples
+    --------
+    >>> nice_ceiling(83e9)
+    100000000000.0
+    """
+    if not (value > 0 and math.isfinite(value)):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1, 1.5, 2, 3, 5, 7, 10) if step * power >= value * 0.999999)
+
+
+def decade_axis() -> Any:
+    """Axis with one tick a decade."""
+    return alt.Axis(labelExpr="format(datum.value, '~s')", values=[10.0**power for power in range(-3, 25)])
+
+
+def titled(chart: Any, title: str, key: str, description: str) -> Any:
+    """The chart with its takeaway, the key to its marks, and words for those who do not see it."""
+    return chart.properties(
+        title=alt.Title(title, subtitle=key), description=description, width="container", height=HEIGHT
+    )
+
+
+def row_order(frame: pd.DataFrame) -> list[str]:
+    """Labels of the rows from the top; a signal, since Vega forgets the order when data change."""
+    return list(dict.fromkeys(frame["row"]))
+
+
+def rows_param(frame: pd.DataFrame) -> Any:
+    """Signal `rows` with the order of the rows."""
+    return alt.param(name="rows", value=row_order(frame))
+
+
+def narrow_param() -> Any:
+    """Signal `narrow`, which the page sets where a legend needs two lines."""
+    return alt.param(name="narrow", value=False)
+
+
+def rows_axis() -> Any:
+    """Vertical axis with one band a row."""
+    bold = alt.condition(f"indexof(datum.value, '{NEEDS}') > 0", alt.value("bold"), alt.value("normal"))
+    axis = alt.Axis(grid=False, ticks=False, labelLimit=200, labelFontWeight=bold)
+    return alt.Y("row:N", scale=alt.Scale(domain=alt.ExprRef("rows")), title=None, axis=axis)
+
+
+def row_text(base: Any) -> list[Any]:
+    """Words at the right edge of each row; `|` breaks the line."""
+    room = base.transform_aggregate(n="count()").mark_text(align="left", dx=10, fontSize=12, opacity=0)
+    words = base.transform_filter("isValid(datum.text)").mark_text(
+        align="left", dx=10, dy=alt.ExprRef("indexof(datum.text, '|') < 0 ? 0 : -7"), baseline="middle",
+        lineBreak="|", lineHeight=14, fontSize=12, color=INK,
+    )  # fmt: skip
+    at = alt.value("width")
+    return [room.encode(x=at, text=alt.value(_ROOM)), words.encode(y=rows_axis(), x=at, text="text:N")]

@@ -1,0 +1,152 @@
+// Shared by LiveChart and the panels: one Vega runtime per page, charts that repaint without being rebuilt.
+const CANVAS_ABOVE = 2000;
+const NARROW = 640;
+const MISSING = "The chart library did not arrive. Run all cells again; if that does not help, reinstall the package.";
+const KERNEL_STOPPED = "Kernel stopped: run all cells again.";
+
+async function runtimeModel(model) {
+  return model.widget_manager.get_model(model.get("runtime").slice("IPY_MODEL_".length));
+}
+
+async function vegaEmbed(model) {
+  if (!globalThis.__cookbookVega) {
+    const host = await runtimeModel(model);
+    const source = host.get("source");
+    if (!source) throw new Error(MISSING);
+    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    globalThis.__cookbookVega = import(/* webpackIgnore: true */ url).then((module) => module.default);
+  }
+  return globalThis.__cookbookVega;
+}
+
+function toRows(columns) {
+  const names = Object.keys(columns);
+  const count = names.length ? columns[names[0]].length : 0;
+  return Array.from({ length: count }, (_, i) => Object.fromEntries(names.map((n) => [n, columns[n][i]])));
+}
+
+// JupyterLab's colours at this moment; the fallbacks serve pages without JupyterLab.
+function lookOf(el) {
+  const style = getComputedStyle(el);
+  const value = (name, other) => style.getPropertyValue(name).trim() || other;
+  return {
+    ink: value("--jp-ui-font-color1", "#212121"), muted: value("--jp-ui-font-color2", "#616161"),
+    paper: value("--jp-layout-color0", "#ffffff"), grid: value("--jp-border-color2", "#e0e0e0"),
+    font: value("--jp-ui-font-family", "sans-serif"),
+  };
+}
+
+function recolour(spec, look) {
+  const swap = { "#000000": look.ink, "#616161": look.muted, "#ffffff": look.paper, "#e0e0e0": look.grid };
+  const walk = (x) => {
+    if (typeof x === "string") return swap[x] ?? x;
+    if (Array.isArray(x)) return x.map(walk);
+    if (x && typeof x === "object") return Object.fromEntries(Object.entries(x).map(([k, v]) => [k, walk(v)]));
+    return x;
+  };
+  const out = walk(spec);
+  out.config = { ...out.config, font: look.font, background: look.paper };
+  return out;
+}
+
+const ruler = document.createElement("canvas").getContext("2d");
+function wrap(text, width, font) {
+  ruler.font = `600 14px ${font}`;
+  const lines = [];
+  for (const word of String(text).split(" ")) {
+    const last = lines.length - 1;
+    if (last >= 0 && ruler.measureText(`${lines[last]} ${word}`).width <= width) lines[last] += ` ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+// Draws `state()` = {spec, columns, signals} in `el`; the returned handle repaints, redraws and disposes.
+async function mountChart(model, el, state) {
+  const embed = await vegaEmbed(model);
+  let api = null, drawn = null, wanted = false, running = false, disposed = false;
+  const width = () => Math.max(320, Math.floor(el.clientWidth) || 640);
+  const inner = (spec) => width() - (spec.padding?.left ?? 5) - (spec.padding?.right ?? 5);
+  const signalsOf = ({ signals }, look) => {
+    const out = { ...signals };
+    if ("narrow" in out) out.narrow = width() < NARROW;
+    if ("live_title" in out) out.live_title = wrap(out.live_title, width() - 16, look.font);
+    return out;
+  };
+  const build = (look) => {
+    const { spec, columns, signals } = state();
+    const own = recolour(structuredClone(spec), look);
+    const ready = { ...signalsOf({ signals }, look), narrow: width() < NARROW };
+    own.datasets = { ...own.datasets, live: toRows(columns) };
+    own.params = (own.params ?? []).map((p) => (p.name in ready ? { ...p, value: ready[p.name] } : p));
+    if (own.width === "container") own.width = inner(spec);
+    return own;
+  };
+  const draw = async () => {
+    const look = lookOf(el);
+    const own = build(look);
+    const renderer = own.datasets.live.length > CANVAS_ABOVE ? "canvas" : "svg";
+    const next = await embed(el, own, { renderer, actions: false, tooltip: { theme: "custom" } });
+    if (disposed) return next.finalize();
+    api?.finalize();
+    api = next;
+    drawn = { look, width: width(), spec: state().spec };
+    const picture = el.querySelector("svg, canvas");
+    picture?.setAttribute("role", "img");
+    picture?.setAttribute("aria-label", [state().spec.description].flat().join(" "));
+  };
+  const repaint = async () => {
+    const { spec, columns, signals } = state();
+    if (!api || spec !== drawn.spec) return draw();
+    for (const [name, value] of Object.entries(signalsOf({ signals }, drawn.look))) api.view.signal(name, value);
+    api.view.data("live", toRows(columns));
+    await api.view.runAsync();
+  };
+  // One repaint at a time; whatever changed meanwhile is drawn once, with the last value.
+  const update = async () => {
+    wanted = true;
+    if (running) return;
+    running = true;
+    try { while (wanted && !disposed) { wanted = false; await repaint(); } } finally { running = false; }
+  };
+  await update();
+  // Another width or another theme: drawn anew, since title and legend are laid out once.
+  let later = 0;
+  const check = () => {
+    clearTimeout(later);
+    later = setTimeout(() => {
+      const moved = Math.abs(width() - drawn.width) > 1 || JSON.stringify(lookOf(el)) !== JSON.stringify(drawn.look);
+      if (!disposed && moved) { drawn.spec = null; update(); }
+    }, 150);
+  };
+  const sizes = new ResizeObserver(check);
+  sizes.observe(el);
+  const themes = new MutationObserver(check);
+  themes.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name", "data-jp-theme-light"] });
+  return {
+    update,
+    png: () => api.view.toImageURL("png", 2),
+    dispose() { disposed = true; sizes.disconnect(); themes.disconnect(); clearTimeout(later); api?.finalize(); },
+  };
+}
+
+// Calls `tell(true)` when the kernel behind the widget is gone, and `tell(false)` when it is back.
+async function watchKernel(model, tell) {
+  const host = await runtimeModel(model);
+  const look = () => tell(!host.comm_live);
+  host.on("comm_live_update", look);
+  look();
+  return () => host.off("comm_live_update", look);
+}
+
+// JupyterLab would otherwise take arrow keys and letters typed here as its own commands.
+function keepKeys(el) {
+  el.addEventListener("keydown", (e) => { if (!e.ctrlKey && !e.metaKey) e.stopPropagation(); });
+}
+
+function download(name, url) {
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+}

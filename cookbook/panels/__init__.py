@@ -1,0 +1,16 @@
+"""Panels: one finished, live answer a recipe, each the same as one function call."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {"Panel": "shell", "View": "shell", "model_zoo": "models"}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"cookbook.panels has no name {name!r}; it offers {', '.join(__all__)}")

@@ -1,0 +1,217 @@
+// Controls of a panel. Each maker returns { el, show(state, off) } and calls `send(name, raw)`.
+let serial = 0;
+
+function h(tag, props = {}, ...kids) {
+  const el = document.createElement(tag);
+  for (const [key, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) el[key] = value;
+    else if (key === "text") el.textContent = value;
+    else el.setAttribute(key, value === true ? "" : value);
+  }
+  el.append(...kids.filter((kid) => kid !== null));
+  return el;
+}
+
+function labelled(control, id, ...kids) {
+  const label = h("label", { for: id, text: control.label, title: control.tooltip });
+  const reason = h("span", { class: "ck-reason" });
+  return { reason, el: h("div", { class: "ck-control", "data-control": control.name }, h("div", { class: "ck-label" }, label, kids.shift() ?? null), ...kids, reason) };
+}
+
+function setOff(field, inputs, off) {
+  const why = off?.["*"] ?? "";
+  for (const input of inputs) {
+    input.disabled = Boolean(why);
+    if (why) input.setAttribute("data-why", why); else input.removeAttribute("data-why");
+  }
+  field.reason.textContent = why;
+  field.el.classList.toggle("ck-off", Boolean(why));
+}
+
+function sliderControl(control, send) {
+  const id = `ck-${++serial}`;
+  const last = control.stops.length - 1;
+  const number = h("input", { type: "text", id, class: "ck-number", autocomplete: "off", spellcheck: "false", title: control.tooltip });
+  const range = h("input", { type: "range", min: 0, max: last, step: 1, class: "ck-range", "aria-label": control.label, title: control.tooltip });
+  const speak = (text) => range.setAttribute("aria-valuetext", control.unit ? `${text} ${control.unit}` : text);
+  const fill = () => range.style.setProperty("--at", `${(100 * range.value) / last}%`);
+  const stop = (index) => {
+    const [value, text] = control.stops[index];
+    range.value = index;
+    number.value = text;
+    speak(text);
+    fill();
+    send(control.name, value);
+  };
+  range.oninput = () => stop(range.valueAsNumber);
+  number.onchange = () => send(control.name, number.value);
+  number.onkeydown = (e) => {
+    const step = { ArrowUp: 1, ArrowDown: -1, PageUp: 4, PageDown: -4 }[e.key];
+    if (!step) return;
+    e.preventDefault();
+    stop(Math.min(last, Math.max(0, range.valueAsNumber + step)));
+  };
+  const box = h("span", { class: control.unit ? "ck-box ck-narrow" : "ck-box" }, number, control.unit ? h("span", { class: "ck-unit", text: control.unit }) : null);
+  const field = labelled(control, id, box, range);
+  return {
+    el: field.el,
+    show(state, off) {
+      number.value = state.text;
+      range.value = state.index;
+      speak(state.text);
+      fill();
+      setOff(field, [number, range], off);
+    },
+  };
+}
+
+// One Tab stop, arrows move: for radio groups and for the parts of a sum.
+function roving(items, act) {
+  const enabled = () => items.filter((item) => item.getAttribute("aria-disabled") !== "true");
+  const go = (item) => { item.focus(); act(item); };
+  for (const item of items) {
+    item.onkeydown = (e) => {
+      const list = enabled(), at = list.indexOf(item), n = list.length;
+      const next = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1 + n, ArrowUp: at - 1 + n, Home: 0, End: n - 1 }[e.key];
+      if (next === undefined || !n) return;
+      e.preventDefault();
+      go(list[next % n]);
+    };
+    item.onclick = () => { if (item.getAttribute("aria-disabled") !== "true") go(item); };
+  }
+}
+
+function choiceControl(control, send) {
+  const id = `ck-${++serial}`;
+  const group = h("div", { class: "ck-choice", role: "radiogroup", id, "aria-label": control.label });
+  const buttons = control.options.map(([value, label]) => h("button", { type: "button", role: "radio", "data-value": value, text: label }));
+  group.append(...buttons);
+  const mark = (value) => {
+    for (const b of buttons) {
+      const on = b.dataset.value === value;
+      b.setAttribute("aria-checked", on);
+      b.tabIndex = on ? 0 : -1;
+    }
+    if (!buttons.some((b) => b.tabIndex === 0)) buttons[0].tabIndex = 0;
+  };
+  roving(buttons, (b) => { mark(b.dataset.value); send(control.name, b.dataset.value); });
+  const field = labelled(control, id, null, group);
+  return {
+    el: field.el,
+    bare: group,
+    show(state, off) {
+      mark(state.text);
+      control.options.forEach(([value, , tip], i) => {
+        const why = off?.[value] ?? off?.["*"] ?? "";
+        buttons[i].setAttribute("aria-disabled", Boolean(why));
+        buttons[i].title = why || tip || control.tooltip || "";
+      });
+    },
+  };
+}
+
+const MOST_SHOWN = 80;
+
+function comboControl(control, send) {
+  const id = `ck-${++serial}`;
+  const input = h("input", { type: "text", id, role: "combobox", class: "ck-combo", autocomplete: "off", spellcheck: "false", "aria-autocomplete": "list",
+    "aria-expanded": "false", "aria-controls": `${id}-list`, title: control.tooltip, placeholder: control.many ? "type to add…" : "type to search…" });
+  const list = h("ul", { id: `${id}-list`, role: "listbox", class: "ck-list", "aria-label": control.label, "aria-multiselectable": control.many });
+  const chosen = h("div", { class: "ck-chosen", style: `height:${28 * Math.min(4, Math.ceil(control.limit / 2))}px` });
+  const area = h("textarea", { class: "ck-text", rows: 6, spellcheck: "false", "aria-label": `${control.label}: your own`, placeholder: control.custom?.example });
+  const apply = h("button", { type: "button", text: "Use this" });
+  const close = h("button", { type: "button", text: "Close" });
+  const editor = h("div", { class: "ck-editor" }, h("div", { class: "ck-hint", text: control.custom?.help ?? "" }), area, h("div", { class: "ck-row" }, apply, close));
+  editor.hidden = true;
+  let state = { keys: [], labels: [], own: "", text: "" }, shown = [], active = -1;
+
+  const matches = (typed) => {
+    const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+    const hit = control.options.filter(([key, label, search]) => { const all = `${key} ${label} ${search}`.toLowerCase(); return words.every((w) => all.includes(w)); });
+    return hit;
+  };
+  const open = (typed) => {
+    const hit = matches(typed);
+    shown = hit.slice(0, MOST_SHOWN).map(([key, label, , group]) => ({ key, label, group }));
+    const own = control.custom && { key: null, label: control.custom.label, group: "" };
+    const meant = own && typed.trim() && own.label.toLowerCase().startsWith(typed.trim().toLowerCase());
+    if (own) { if (meant) shown.unshift(own); else shown.push(own); }
+    list.replaceChildren(...shown.map((option, i) => {
+      const on = state.keys.includes(option.key);
+      const li = h("li", { role: "option", id: `${id}-${i}`, "aria-selected": on, class: on ? "ck-on" : "" }, h("span", { text: option.label }), h("span", { class: "ck-group", text: option.group }));
+      li.onmousedown = (e) => { e.preventDefault(); pick(option); };
+      return li;
+    }));
+    if (hit.length > MOST_SHOWN) list.append(h("li", { class: "ck-more-options", role: "presentation", text: `${hit.length - MOST_SHOWN} more: type to narrow` }));
+    if (!hit.length && !meant) list.prepend(h("li", { class: "ck-more-options", role: "presentation", text: "nothing matches" }));
+    list.hidden = false;
+    input.setAttribute("aria-expanded", "true");
+    const current = typed ? 0 : Math.max(0, shown.findIndex((o) => o.key === state.keys[0]));
+    highlight(hit.length || meant ? current : -1);
+    const room = input.closest(".cookbook-panel").getBoundingClientRect().bottom - input.getBoundingClientRect().bottom;
+    list.classList.toggle("ck-up", room < 260);
+  };
+  const highlight = (index) => {
+    active = index;
+    const options = list.querySelectorAll("[role=option]");
+    options.forEach((li, i) => li.classList.toggle("ck-active", i === index));
+    const li = options[index];
+    if (li) { input.setAttribute("aria-activedescendant", li.id); li.scrollIntoView({ block: "nearest" }); } else input.removeAttribute("aria-activedescendant");
+  };
+  const shut = (restore = true) => {
+    list.hidden = true;
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+    if (restore) input.value = control.many ? "" : state.text;
+  };
+  const sendMany = (keys, own) => send(control.name, own ? [...keys, { custom: own }] : keys);
+  const pick = (option) => {
+    if (option.key === null) { shut(); editor.hidden = false; area.value = state.own || area.value || control.custom.example; area.focus(); return; }
+    if (!control.many) { state = { ...state, keys: [option.key], text: option.label, own: "" }; send(control.name, option.key); shut(); input.select(); return; }
+    const keys = state.keys.includes(option.key) ? state.keys.filter((k) => k !== option.key) : [...state.keys, option.key];
+    state = { ...state, keys };
+    sendMany(keys, state.own);
+    input.value = "";
+    const at = active;
+    open("");
+    highlight(at);
+  };
+  input.onfocus = () => { if (!control.many) input.select(); };
+  input.onmousedown = () => { if (list.hidden) open(""); };
+  input.oninput = () => open(input.value);
+  input.onblur = () => shut();
+  input.onkeydown = (e) => {
+    const n = shown.length, closed = list.hidden;
+    if (e.key === "Escape") { if (!closed) { e.preventDefault(); shut(); } return; }
+    if (e.key === "Backspace" && control.many && !input.value && state.keys.length) { sendMany(state.keys.slice(0, -1), state.own); return; }
+    if (e.key === "Enter") {
+      e.preventDefault();
+      if (!closed && active >= 0) pick(shown[active]);
+      else if (input.value.trim() && input.value !== state.text) { if (control.many) sendMany([...state.keys, input.value.trim()], state.own); else send(control.name, input.value.trim()); shut(false); }
+      return;
+    }
+    const next = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + 8, PageUp: active - 8, Home: 0, End: n - 1 }[e.key];
+    if (next === undefined || (closed && (e.key === "Home" || e.key === "End"))) return;
+    e.preventDefault();
+    if (closed) open(""); else highlight(Math.min(n - 1, Math.max(0, next)));
+  };
+  apply.onclick = () => { if (control.many) sendMany(state.keys, area.value); else send(control.name, { custom: area.value }); };
+  close.onclick = () => { editor.hidden = true; if (control.many && state.own) sendMany(state.keys, ""); input.focus(); };
+  list.hidden = true;
+  const field = labelled(control, id, null, h("div", { class: "ck-combo-box" }, input, list), control.many ? chosen : null, control.custom ? editor : null);
+  return {
+    el: field.el,
+    show(next, off) {
+      state = next;
+      if (document.activeElement !== input || list.hidden) input.value = control.many ? "" : state.text;
+      if (state.own && document.activeElement !== area) area.value = state.own;
+      chosen.replaceChildren(...state.keys.map((key, i) => h("button", { type: "button", tabindex: -1, class: "ck-tag", title: `Remove ${state.labels[i]}`, "aria-label": `Remove ${state.labels[i]}`,
+        onclick: () => sendMany(state.keys.filter((k) => k !== key), state.own) }, h("span", { text: state.labels[i] }), h("span", { "aria-hidden": "true", text: "×" }))),
+      ...state.labels.slice(state.keys.length).map((label) => h("span", { class: "ck-tag", text: label })));
+      setOff(field, [input], off);
+    },
+  };
+}
+
+const MAKERS = { slider: sliderControl, choice: choiceControl, combo: comboControl };

@@ -1,0 +1,311 @@
+"""Controls of a panel, described once: how each is shown, what it accepts, how its value is written as code."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cookbook import units
+
+Option = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Own:
+    """The reader's own entry of a combo box.
+
+    Attributes
+    ----------
+    label, help, example : str
+        Words of the option, what to write, and a text to start from.
+    read : callable
+        Text to value; it raises ValueError in plain words.
+    show : callable
+        Value to (text, label).
+    """
+
+    label: str
+    help: str
+    example: str
+    read: Callable[[str], Any]
+    show: Callable[[Any], tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Combo:
+    """Type-to-search box over many names, for one of them or (`many`) for several.
+
+    Attributes
+    ----------
+    name, label, group : str
+        Parameter, words beside the control, heading above it.
+    options : tuple
+        (value, label, other words to search, group) of each.
+    many : bool
+        Several at a time; `least` to `limit`.
+    own : Own, optional
+        What "custom…" takes.
+    plain : callable, optional
+        A record of the reader's to what the control keeps: a name, or a dict.
+    short : callable, optional
+        Printed name to the name on the tag of a chosen entry.
+    """
+
+    name: str
+    label: str
+    group: str
+    options: tuple[Option, ...]
+    many: bool = False
+    least: int = 0
+    limit: int = 8
+    own: Own | None = None
+    plain: Callable[[Any], Any] | None = None
+    short: Callable[[str], str] = str
+    tooltip: str = ""
+    more: bool = False
+    place: str = "controls"
+
+    def describe(self) -> dict[str, Any]:
+        """What the browser needs to draw it."""
+        own = self.own and {"label": self.own.label, "help": self.own.help, "example": self.own.example}
+        options = [list(option) for option in self.options]
+        return _common(self, "combo", options=options, many=self.many, limit=self.limit, custom=own)
+
+    def read(self, raw: Any) -> Any:
+        """Value that a message, a caller or the reader's typing means."""
+        if not self.many:
+            return self._one(raw)
+        entries = raw if isinstance(raw, (list, tuple)) else [raw]
+        chosen: list[Any] = []
+        for entry in entries:
+            value = self._names(entry) if isinstance(entry, str) else self._one(entry)
+            chosen += value if isinstance(value, list) else [value]
+        if len(chosen) > self.limit:
+            raise ValueError(f"{self.label} has {len(chosen)} entries; choose at most {self.limit}")
+        if len(chosen) < self.least:
+            raise ValueError(f"{self.label} is empty; choose at least {self.least}")
+        return chosen
+
+    def _names(self, text: str) -> list[str]:
+        """Names in a text with commas between them; a comma in brackets or in a known name is part of it."""
+        known = any(text.casefold() == label.casefold() for _, label, _, _ in self.options) if "," in text else True
+        return [text] if known else [name.strip() for name in _COMMA.split(text) if name.strip()]
+
+    def show(self, value: Any) -> dict[str, Any]:
+        """State of the control in the browser."""
+        entries = value if self.many and isinstance(value, (list, tuple)) else [value]
+        if self.typed(entries):
+            return self._as_typed(entries)
+        keys = [entry for entry in entries if isinstance(entry, str)]
+        own = [entry for entry in entries if not isinstance(entry, str) and entry is not None]
+        labels = [self._tag(key) for key in keys]
+        text = labels[0] if labels else ""
+        if own and self.own is not None:
+            written = [self.own.show(entry) for entry in own]
+            labels += [label for _, label in written]
+            return {"keys": keys, "labels": labels, "own": "\n".join(t for t, _ in written), "text": labels[0]}
+        return {"keys": keys, "labels": labels, "own": "", "text": text}
+
+    def typed(self, raw: Any) -> bool:
+        """Whether a value, or one of several, is a text that the reader typed under "custom…"."""
+        return any(_custom(entry) for entry in (raw if isinstance(raw, (list, tuple)) else [raw]))
+
+    def _as_typed(self, entries: Sequence[Any]) -> dict[str, Any]:
+        """State that keeps the reader's own text letter by letter, whether or not it can be read."""
+        text = "\n".join(str(entry["custom"]) for entry in entries if _custom(entry))
+        read: list[Any] = []
+        for entry in entries:
+            try:
+                value = self._one(entry)
+            except ValueError:
+                value = []
+            read += value if isinstance(value, list) else [value]
+        shown = self.show(read if self.many else read[0] if read else None)
+        return {**shown, "own": text, "text": shown["text"] or "your own"}
+
+    def label_of(self, key: str) -> str:
+        """Printed name of a value; the value itself where it is not an option."""
+        return next((label for value, label, _, _ in self.options if value == key), key)
+
+    def _tag(self, key: str) -> str:
+        return self.short(self.label_of(key)) if self.many else self.label_of(key)
+
+    def _one(self, raw: Any) -> Any:
+        if _custom(raw):
+            if self.own is None:
+                raise ValueError(f"{self.label} takes no entry of your own; choose one of the list")
+            return self.own.read(str(raw["custom"]))
+        return self.plain(raw) if self.plain else raw
+
+
+@dataclass(frozen=True)
+class Slider:
+    """Slider over sensible values with an editable number beside it; any value in range may be typed.
+
+    Attributes
+    ----------
+    stops : tuple of float
+        Values that the slider snaps to, ascending; the first and the last are the range.
+    unit : str
+        Words beside the number; for `seconds` the number carries its own unit.
+    whole : bool
+        Whether only whole numbers are allowed.
+    seconds : bool
+        A duration: shown and typed as "8 h".
+    """
+
+    name: str
+    label: str
+    group: str
+    stops: tuple[float, ...]
+    unit: str = ""
+    whole: bool = True
+    seconds: bool = False
+    tooltip: str = ""
+    more: bool = False
+    place: str = "controls"
+
+    def describe(self) -> dict[str, Any]:
+        """What the browser needs to draw it."""
+        return _common(self, "slider", stops=[[stop, self.text(stop)] for stop in self.stops], unit=self.unit)
+
+    def read(self, raw: Any) -> float | int | None:
+        """Value that a message, a caller or the reader's typing means; None stays None."""
+        if raw is None:
+            return None
+        value = self._number(raw)
+        low, high = self.stops[0], self.stops[-1]
+        allowed, what = self._allowed(), "time" if self.seconds else "number"
+        if not (math.isfinite(value) and low <= value <= high):
+            raise ValueError(f"{self.label} = {raw!r} is outside its range; give a {what} {allowed}")
+        if self.whole and value != int(value):
+            raise ValueError(f"{self.label} = {raw!r} is not a whole number; give one {allowed}")
+        return int(value) if self.whole else float(value)
+
+    def show(self, value: Any) -> dict[str, Any]:
+        """State of the control in the browser: the text and the nearest stop."""
+        if not isinstance(value, (int, float)):
+            return {"text": "" if value is None else str(value), "index": 0}
+        return {"text": self.text(value), "index": self._nearest(float(value))}
+
+    def text(self, value: float) -> str:
+        """The number as it is printed."""
+        if self.seconds:
+            return duration(value)
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
+
+    def _number(self, raw: Any) -> float:
+        remedy = f"write {_TIMES}" if self.seconds else f"give one {self._allowed()}"
+        unreadable = f"{self.label} = {raw!r} is not a {'time' if self.seconds else 'number'}; {remedy}"
+        if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
+            raise ValueError(unreadable)
+        if not isinstance(raw, str):
+            return float(raw)
+        text = raw.strip().removesuffix(self.unit).strip()
+        if self.seconds and text[-1:].isdigit():
+            raise ValueError(f"{self.label} = {raw!r} has no unit; write {text} h, or {text} s, min or d")
+        try:
+            return float(units.si(text, "s" if self.seconds else ""))
+        except ValueError:
+            raise ValueError(unreadable) from None
+
+    def _allowed(self) -> str:
+        return f"from {self.text(self.stops[0])} to {self.text(self.stops[-1])} {self.unit}".rstrip()
+
+    def _nearest(self, value: float) -> int:
+        at = bisect.bisect_left(self.stops, value)
+        if at in (0, len(self.stops)):
+            return min(at, len(self.stops) - 1)
+        return at if self.stops[at] / value <= value / max(self.stops[at - 1], 1e-300) else at - 1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A few values side by side, one of them chosen.
+
+    Attributes
+    ----------
+    options : tuple
+        (value, label, tooltip) of each.
+    place : str
+        "controls", or "picture" for the row above the picture.
+    """
+
+    name: str
+    label: str
+    group: str
+    options: tuple[tuple[str, str, str], ...]
+    tooltip: str = ""
+    more: bool = False
+    place: str = "controls"
+
+    def describe(self) -> dict[str, Any]:
+        """What the browser needs to draw it."""
+        return _common(self, "choice", options=[list(option) for option in self.options])
+
+    def read(self, raw: Any) -> str:
+        """One of the values; ValueError names them all."""
+        known = [value for value, _, _ in self.options]
+        if raw not in known:
+            raise ValueError(f"{self.label} = {raw!r} is not a choice; take one of {', '.join(known)}")
+        return str(raw)
+
+    def show(self, value: Any) -> dict[str, Any]:
+        """State of the control in the browser."""
+        return {"text": str(value)}
+
+
+Control = Combo | Slider | Choice
+_COMMA = re.compile(r",(?![^(]*\))")
+_TIMES = "it as 90 min, 8 h or 3 d"
+
+
+def _custom(entry: Any) -> bool:
+    return isinstance(entry, dict) and set(entry) == {"custom"}
+
+
+def _common(control: Control, kind: str, **own: Any) -> dict[str, Any]:
+    names = ("name", "label", "group", "tooltip", "more", "place")
+    return {"kind": kind, **{name: getattr(control, name) for name in names}, **own}
+
+
+def duration(seconds: float) -> str:
+    """A duration in the largest unit that keeps it a short number.
+
+    Examples
+    --------
+    >>> duration(3600), duration(5400), duration(90 * 86400)
+    ('1 h', '1.5 h', '90 d')
+    """
+    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= size:
+            return f"{seconds / size:.4g} {unit}"
+    return f"{seconds:.4g} s"
+
+
+def powers_of_two(low: int, high: int) -> tuple[float, ...]:
+    """Stops 2^low … 2^high.
+
+    Examples
+    --------
+    >>> powers_of_two(0, 3)
+    (1.0, 2.0, 4.0, 8.0)
+    """
+    return tuple(2.0**power for power in range(low, high + 1))
+
+
+def one_two_five(low: float, high: float, also: Sequence[float] = ()) -> tuple[float, ...]:
+    """Stops 1, 2, 5 times powers of ten from `low` to `high`, and those of `also`, ascending.
+
+    Examples
+    --------
+    >>> one_two_five(1, 20, also=[14])
+    (1.0, 2.0, 5.0, 10.0, 14.0, 20.0)
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    regular = (step * 10.0**power for power in powers for step in (1, 2, 5))
+    return tuple(sorted({float(v) for v in (*regular, *also) if low <= v <= high}))

@@ -1,0 +1,221 @@
+// A panel: answer, controls, picture, parts, tools. It holds no physics; every number comes from the kernel.
+const SLOW = 200;
+
+// Values go out one message at a time; what changes meanwhile goes out once, with the last value.
+function outbox(post, busy, settled) {
+  let waiting = {}, flying = null, seq = 0, timer = 0;
+  const sent = {};
+  const flush = () => {
+    if (flying !== null || !Object.keys(waiting).length) return;
+    flying = ++seq;
+    settled(false);
+    for (const name of Object.keys(waiting)) sent[name] = seq;
+    const values = waiting;
+    waiting = {};
+    timer = setTimeout(() => busy(true), SLOW);
+    post({ do: "set", values, seq });
+  };
+  return {
+    put(name, raw) { waiting[name] = raw; flush(); },
+    settled(name, at) { return !(name in waiting) && (sent[name] ?? 0) <= at; },
+    arrived(at) {
+      if (flying !== null && at >= flying) { flying = null; clearTimeout(timer); busy(false); }
+      flush();
+      settled(flying === null);
+    },
+    drop() { flying = null; waiting = {}; clearTimeout(timer); busy(false); },
+    start(at) { seq = Math.max(seq, at); },
+  };
+}
+
+function emphasised(text) {
+  return String(text).split("**").map((piece, i) => (i % 2 ? h("strong", { text: piece }) : document.createTextNode(piece)));
+}
+
+function answerPlace() {
+  const say = h("p", { class: "ck-say", role: "status" });
+  const chips = h("div", { class: "ck-chips" });
+  let last = "";
+  return {
+    el: h("div", { class: "ck-answer" }, say, chips),
+    show(shown) {
+      const text = shown.error || shown.answer;
+      if (text !== last) say.replaceChildren(...emphasised(text));
+      last = text;
+      say.classList.toggle("ck-error", Boolean(shown.error));
+      chips.replaceChildren(...shown.chips.map(([label, tip]) => h("span", { class: "ck-chip", text: label, title: tip })));
+    },
+    say(text) { say.textContent = last = text; },
+  };
+}
+
+function controlsPlace(shape, send) {
+  const made = {};
+  const make = (control) => (made[control.name] = MAKERS[control.kind](control, send));
+  const section = (list) => {
+    const groups = new Map();
+    for (const control of list) {
+      if (!groups.has(control.group)) groups.set(control.group, []);
+      groups.get(control.group).push(make(control).el);
+    }
+    return [...groups].map(([name, els]) => h("fieldset", {}, h("legend", { text: name }), ...els));
+  };
+  const form = h("form", { class: "ck-controls", "aria-label": "Controls", onsubmit: (e) => e.preventDefault() });
+  const own = shape.controls.filter((c) => c.place === "controls");
+  form.append(...section(own.filter((c) => !c.more)));
+  const rest = own.filter((c) => c.more);
+  if (rest.length) form.append(h("details", { class: "ck-more" }, h("summary", { text: "More" }), ...section(rest)));
+  const views = shape.controls.filter((c) => c.place === "picture").map(make);
+  return { el: form, made, views: h("div", { class: "ck-views" }, ...views.map((v) => v.bare)) };
+}
+
+function partsPlace() {
+  const head = h("div", { class: "ck-parts-head" });
+  const bar = h("div", { class: "ck-bar", "aria-hidden": "true" });
+  const ghost = h("div", { class: "ck-bar ck-ghost", "aria-hidden": "true" });
+  const keys = h("div", { class: "ck-keys", role: "group", "aria-label": "Parts" });
+  const detail = h("div", { class: "ck-detail", "aria-live": "polite" });
+  let buttons = [], chosen = null, parts = [];
+  const tell = () => {
+    const part = parts.find((p) => p.name === chosen);
+    detail.textContent = part ? `${part.name}: ${part.text}. ${part.formula}` : "Select a part to read how it is computed.";
+    for (const b of buttons) b.setAttribute("aria-pressed", b.dataset.part === chosen);
+  };
+  const choose = (b) => { chosen = b.dataset.part; for (const other of buttons) other.tabIndex = other === b ? 0 : -1; tell(); };
+  const fill = (row, list, whole) => {
+    while (row.children.length < list.length) row.append(h("span"));
+    while (row.children.length > list.length) row.lastChild.remove();
+    list.forEach((part, i) => { row.children[i].style.cssText = `width:${(100 * part.value) / whole}%;background:${part.colour}`; row.children[i].title = `${part.name}: ${part.text}`; });
+  };
+  return {
+    el: h("div", { class: "ck-parts" }, head, bar, ghost, keys, detail),
+    show(shown) {
+      parts = shown.parts;
+      const sum = (list) => list.reduce((a, p) => a + p.value, 0);
+      const whole = Math.max(sum(parts), sum(shown.ghost), 1e-300);
+      head.textContent = shown.parts_title;
+      fill(bar, parts, whole);
+      fill(ghost, shown.ghost, whole);
+      ghost.style.visibility = shown.ghost.length ? "visible" : "hidden";
+      if (buttons.length !== parts.length || buttons.some((b, i) => b.dataset.part !== parts[i].name)) {
+        buttons = parts.map((part, i) => h("button", { type: "button", "data-part": part.name, tabindex: i ? -1 : 0 },
+          h("span", { class: "ck-swatch", style: `background:${part.colour}` }), h("span", { text: part.name }), h("span", { class: "ck-value" })));
+        roving(buttons, choose);
+        keys.replaceChildren(...buttons);
+      }
+      parts.forEach((part, i) => { buttons[i].lastChild.textContent = part.text; });
+      tell();
+    },
+  };
+}
+
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = document.body.appendChild(h("textarea", { "aria-hidden": "true" }));
+    area.value = text;
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}
+
+function tableOf(table) {
+  const numeric = table.columns.map((_, i) => table.rows.every((row) => typeof row[i] !== "string" || /^([-\d]|none$|$)/.test(row[i])));
+  const cells = (row, tag) => row.map((cell, i) => h(tag, { text: cell ?? "", class: numeric[i] ? "ck-num" : "", scope: tag === "th" ? "col" : null }));
+  return h("div", { class: "ck-scroll", tabindex: 0, role: "region", "aria-label": "Table" },
+    h("table", {}, h("caption", { text: table.caption }), h("thead", {}, h("tr", {}, ...cells(table.columns, "th"))), h("tbody", {}, ...table.rows.map((row) => h("tr", {}, ...cells(row, "td"))))));
+}
+
+function sourcesOf(sources) {
+  const item = ([title, url, note]) => h("li", {}, url ? h("a", { href: url, target: "_blank", rel: "noopener", text: title }) : h("span", { text: title }), note ? h("span", { class: "ck-note", text: ` ${note}` }) : null);
+  return h("div", { class: "ck-scroll", tabindex: 0, role: "region", "aria-label": "Sources" }, h("p", { text: sources.intro }), h("ol", {}, ...sources.items.map(item)));
+}
+
+function toolsPlace(model, post, picture, shown) {
+  const drawer = h("div", { class: "ck-drawer" });
+  const button = (text, title, onclick) => h("button", { type: "button", text, title, onclick });
+  const ask = (what) => post({ do: "open", what: shown().open === what ? "" : what });
+  const copy = button("Copy as code", "Copy the calls that reproduce this state", async () => {
+    await copyText(shown().code);
+    copy.textContent = "Copied";
+    setTimeout(() => { copy.textContent = "Copy as code"; }, 1500);
+  });
+  const pin = button("Pin", "Keep this scenario as a ghost to compare with; press again to let it go", () => post({ do: "pin" }));
+  const table = button("Table", "Show the numbers, at most 15 rows", () => ask("table"));
+  const sources = button("Where do these numbers come from?", "Each source with its link", () => ask("sources"));
+  const reset = button("Reset", "Back to the state this panel was made with", () => post({ do: "reset" }));
+  const csv = button("CSV", "Download the numbers behind the picture", () => post({ do: "csv" }));
+  const png = button("PNG", "Download the picture", async () => download(`${shown().name}.png`, await picture().png()));
+  const code = h("pre", { class: "ck-code", tabindex: 0, "aria-label": "The calls that reproduce this state" });
+  model.on("msg:custom", (message) => {
+    if (message.csv !== undefined) download(message.file, `data:text/csv;charset=utf-8,${encodeURIComponent(message.csv)}`);
+  });
+  let drawn = "";
+  return {
+    el: h("div", { class: "ck-foot" }, h("div", { class: "ck-tools", role: "group", "aria-label": "Tools" }, pin, reset, copy, table, csv, png, sources), drawer, code),
+    show(s) {
+      pin.setAttribute("aria-pressed", s.pinned);
+      pin.textContent = s.pinned ? "Unpin" : "Pin";
+      table.setAttribute("aria-expanded", s.open === "table");
+      sources.setAttribute("aria-expanded", s.open === "sources");
+      if (code.textContent !== s.code) code.textContent = s.code;
+      const body = JSON.stringify([s.open, s.table, s.sources]);
+      if (body !== drawn) drawer.replaceChildren(...(s.table ? [tableOf(s.table)] : s.sources ? [sourcesOf(s.sources)] : []));
+      drawn = body;
+    },
+  };
+}
+
+async function render({ model, el }) {
+  const shape = model.get("shape");
+  const shown = () => model.get("shown");
+  const root = h("div", { class: "cookbook-panel", role: "region", "aria-label": shape.title });
+  const busy = (on) => { root.classList.toggle("ck-busy", on); root.setAttribute("aria-busy", on); };
+  const stopped = (gone) => {
+    root.classList.toggle("ck-dim", gone || Boolean(shown().error));
+    if (gone) { out.drop(); answer.say(KERNEL_STOPPED); } else if (root.classList.contains("ck-stopped")) show();
+    root.classList.toggle("ck-stopped", gone);
+  };
+  // A kernel that was shut down tells nobody; the first message to it fails.
+  const post = (message) => { try { model.send(message); } catch { stopped(true); } };
+  const out = outbox(post, busy, (done) => { root.dataset.settled = done; });
+  out.start(shown().seq);
+  const answer = answerPlace();
+  const controls = controlsPlace(shape, (name, raw) => out.put(name, raw));
+  const figure = h("div", { class: "ck-figure", style: `height:${shape.height}px` });
+  const parts = partsPlace();
+  let chart = null;
+  const tools = toolsPlace(model, post, () => chart, shown);
+  root.append(answer.el, h("div", { class: "ck-body" }, controls.el, h("div", { class: "ck-main" }, controls.views, figure, parts.el)), tools.el);
+  keepKeys(root);
+  el.replaceChildren(root);
+  root.dataset.settled = true;
+
+  const show = () => {
+    const s = shown();
+    answer.show(s);
+    for (const [name, control] of Object.entries(controls.made)) if (out.settled(name, s.seq)) control.show(s.state[name], s.off[name]);
+    parts.show(s);
+    tools.show(s);
+    root.classList.toggle("ck-dim", Boolean(s.error));
+  };
+  const state = () => ({ spec: model.get("specs")[shown().picture], columns: shown().columns, signals: shown().signals });
+  show();
+  const update = async () => {
+    show();
+    const at = shown().seq;
+    await chart?.update();
+    out.arrived(at);
+  };
+  model.on("change:shown", update);
+  try {
+    chart = await mountChart(model, figure, state);
+  } catch (error) {
+    figure.replaceChildren(h("p", { class: "ck-error", role: "alert", text: error.message }));
+  }
+  const unwatch = await watchKernel(model, stopped);
+  return () => { model.off("change:shown", update); unwatch(); chart?.dispose(); };
+}
+export default { render };

@@ -1,0 +1,345 @@
+"""One shape for every panel: answer, controls, picture, parts, tools. It knows no physics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import ipywidgets
+import traitlets
+
+from cookbook import catalog
+from cookbook.charts import live
+from cookbook.panels.controls import Combo, Control
+from cookbook.prediction.verdicts import ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HERE = Path(__file__).parent
+_CHARTS = Path(live.__file__).parent
+MOST_ROWS = 15
+HEIGHT = 380
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the sum in place 4: its value, how it is printed, its colour, and how it is computed in words."""
+
+    name: str
+    value: float
+    text: str
+    colour: str
+    formula: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The chart now shown: its name, data and takeaway, and the signals that set its axes."""
+
+    name: str
+    frame: pd.DataFrame
+    title: str
+    signals: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class View:
+    """All that a panel shows for one state of its controls.
+
+    Attributes
+    ----------
+    answer : str
+        One plain sentence; `**` around the headline.
+    headline : dict of str to float
+        What Pin compares, under the names that the sentence uses.
+    chips : tuple of (label, tooltip)
+        How the answer is known.
+    picture : Picture
+        The chart now shown.
+    parts, parts_title
+        How the number is made up.
+    table : callable
+        Gives rows as they are printed, with units in the headings; the first 15 are shown, when asked for.
+    data : callable
+        Gives the same and more as plain numbers, for CSV.
+    sources : callable
+        Gives (title, url, note) of whatever the numbers come from.
+    code : str
+        The calls that reproduce the state.
+    kept
+        Whatever the recipe wants to find again in a pinned view.
+    """
+
+    answer: str
+    headline: Mapping[str, float]
+    chips: tuple[tuple[str, str], ...]
+    picture: Picture
+    parts: tuple[Part, ...]
+    parts_title: str
+    table: Callable[[], pd.DataFrame]
+    data: Callable[[], pd.DataFrame]
+    sources: Callable[[], tuple[tuple[str, str, str], ...]]
+    code: str
+    kept: Any = None
+
+
+Draw = Callable[[dict[str, Any], "View | None"], View]
+Off = Callable[[dict[str, Any]], dict[str, str]]
+PROBLEMS = (ValueError, KeyError, TypeError, ArithmeticError)
+
+
+class Panel(anywidget.AnyWidget):
+    """A recipe's panel.
+
+    Parameters
+    ----------
+    name, title : str
+        Name of the recipe's function, and what the panel is called for those who do not see it.
+    controls : sequence of Combo, Slider or Choice
+        In reading order; one Choice named "picture" selects the chart.
+    charts : mapping
+        Name of a picture -> function from its first frame to an Altair chart.
+    draw : callable
+        From the controls' values and the pinned view (or None) to a `View`. ValueError and KeyError become a
+        sentence in place 1.
+    defaults, values : mapping
+        State that is known to be good, and the state to start (and Reset) with.
+    off : mapping
+        Control -> function from the values asked for to {option or "*": why it is not available}. It sees what was
+        asked for, not what is shown, so that a state without an answer can be mended with any control.
+    """
+
+    _esm = live.script(_CHARTS / "vega.js", _HERE / "controls.js", _HERE / "panel.js")
+    _css = live.script(_CHARTS / "live.css", _HERE / "panel.css")
+    shape = traitlets.Dict().tag(sync=True)
+    specs = traitlets.Dict().tag(sync=True)
+    shown = traitlets.Dict().tag(sync=True)
+    runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
+
+    def __init__(
+        self, name: str, title: str, controls: Sequence[Control],
+        charts: Mapping[str, Callable[[pd.DataFrame], Any]], draw: Draw, defaults: Mapping[str, Any],
+        values: Mapping[str, Any], off: Mapping[str, Off] | None = None,
+    ) -> None:  # fmt: skip
+        self._name, self._charts, self._draw = name, dict(charts), draw
+        self._controls = {control.name: control for control in controls}
+        self._start = {**defaults, **self._checked(values)}
+        self._state = dict(self._start)
+        self._pinned: View | None = None
+        self._off_of, self._off, self._typed = dict(off or {}), dict[str, dict[str, str]](), dict[str, Any]()
+        self._open, self._seq, self._error = "", 0, ""
+        self._view, wrong = self._first(defaults)
+        shape = {"title": title, "height": HEIGHT, "controls": [control.describe() for control in controls]}
+        super().__init__(shape=shape, runtime=live.runtime())
+        self._error = wrong
+        self.on_msg(lambda _, message, __: self.receive(message))
+        self._show()
+
+    def _first(self, defaults: Mapping[str, Any]) -> tuple[View, str]:
+        """First view; a bad start is told, above the picture of the defaults."""
+        try:
+            values = self._read(self._state)
+            view = self._draw(values, None)
+            self._remember(values)
+            self._start = self._state = values
+            return view, ""
+        except PROBLEMS as problem:
+            return self._draw(self._read(dict(defaults)), None), self._told(problem)
+
+    @property
+    def answer(self) -> str:
+        """The sentence in place 1, as plain text."""
+        return (self._error or self._answer()).replace("**", "")
+
+    @property
+    def code(self) -> str:
+        """The calls that reproduce the state; of the last valid state where the present one is not."""
+        return self._view.code
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The numbers behind the picture, in SI units."""
+        return self._view.data()
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the controls are set to."""
+        return dict(self._state)
+
+    def update(self, **values: Any) -> None:
+        """Set controls and redraw; a value that cannot be used is told in the answer, and the picture stays.
+
+        Raises
+        ------
+        TypeError
+            For a name that no control has.
+        """
+        self._state = {**self._state, **self._checked(values)}
+        self._redraw()
+
+    def pin(self) -> None:
+        """Keep the present scenario as a ghost; a second call lets it go."""
+        self._pinned = None if self._pinned or self._error else self._view
+        self._redraw()
+
+    def reset(self) -> None:
+        """Back to the state that the panel was made with; a pinned scenario stays."""
+        self._state = dict(self._start)
+        self._redraw()
+
+    def csv(self) -> str:
+        """Text of the CSV download: plain SI numbers, and the answer as its first line."""
+        return f"# {self.answer}\n{self.frame.to_csv(index=False)}"
+
+    def receive(self, message: Mapping[str, Any]) -> None:
+        """Act on a message of the browser; also what a test sends."""
+        match message.get("do"):
+            case "set":
+                self._seq = int(message.get("seq", self._seq))
+                self.update(**message["values"])
+            case "pin":
+                self.pin()
+            case "reset":
+                self.reset()
+            case "open":
+                self._open = str(message["what"])
+                self._show()
+            case "csv":
+                self.send({"csv": self.csv(), "file": f"{self._name}.csv"})
+
+    def _checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        unknown = [name for name in values if name not in self._controls]
+        if unknown:
+            raise TypeError(f"{self._name} has no control {unknown[0]!r}; it has {', '.join(self._controls)}")
+        return dict(values)
+
+    def _read(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: control.read(state[name]) for name, control in self._controls.items()}
+
+    def _redraw(self) -> None:
+        """New view, or the reason why there is none; never half of each."""
+        try:
+            values = self._read(self._state)
+            self._view = self._draw(values, self._pinned)
+            self._remember(values)
+            self._state, self._error = values, ""
+        except PROBLEMS as problem:
+            self._error = self._told(problem)
+        self._show()
+
+    def _remember(self, values: Mapping[str, Any]) -> None:
+        """Keep the text that a reader typed for as long as its value stands."""
+        for name, control in self._controls.items():
+            if isinstance(control, Combo) and control.typed(self._state[name]):
+                self._typed[name] = (self._state[name], values[name])
+
+    def _as_typed(self, name: str) -> Any:
+        raw, value = self._typed.get(name, (None, None))
+        now = self._state[name]
+        return raw if raw is not None and value == now else now
+
+    def _told(self, problem: Exception) -> str:
+        """The sentence, with the words beside a control in place of the name of its parameter."""
+        text = sentence(problem)
+        for name, control in self._controls.items():
+            head = f"{name[0].upper()}{name[1:]} = "
+            if text.startswith(head):
+                return f"{control.label} = {text.removeprefix(head)}"
+        return text
+
+    def _unavailable(self) -> dict[str, dict[str, str]]:
+        """What cannot be chosen now; where that cannot be told, what could not be before."""
+        values = {} if self._error else self._state
+        for name, control in self._controls.items() if self._error else ():
+            with suppress(*PROBLEMS):
+                values[name] = control.read(self._state[name])
+        for name, off in self._off_of.items():
+            with suppress(*PROBLEMS):
+                self._off[name] = off(values)
+        return self._off
+
+    def _answer(self) -> str:
+        if self._pinned is None:
+            return self._view.answer
+        then = self._pinned.headline
+        both = [(what, now, then[what]) for what, now in self._view.headline.items() if then.get(what)]
+        ratios = [f"{what} **x{ratio(now / before)}**" for what, now, before in both]
+        return f"{self._view.answer} Against the pinned scenario: {', '.join(ratios)}."
+
+    def _show(self) -> None:
+        view, name = self._view, self._view.picture.name
+        new = {} if name in self.specs else {name: live.live_spec(self._charts[name](view.picture.frame))[0]}
+        with self.hold_sync():
+            if new:
+                self.specs = {**self.specs, **new}
+            self.shown = self._message(view)
+
+    def _message(self, view: View) -> dict[str, Any]:
+        return {
+            "name": self._name, "seq": self._seq, "error": self._error, "answer": self._answer(),
+            "chips": [list(chip) for chip in view.chips], "code": view.code, "picture": view.picture.name,
+            "columns": live.to_columns(view.picture.frame),
+            "signals": {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title},
+            "parts": [_part(part) for part in view.parts], "parts_title": view.parts_title,
+            "ghost": [_part(part) for part in self._pinned.parts] if self._pinned else [],
+            "state": {name: control.show(self._as_typed(name)) for name, control in self._controls.items()},
+            "off": {name: dict(reasons) for name, reasons in self._unavailable().items()},
+            "pinned": self._pinned is not None, "open": self._open,
+            "table": _table(view) if self._open == "table" else None,
+            "sources": _sources(view) if self._open == "sources" else None,
+        }  # fmt: skip
+
+    def __repr__(self) -> str:
+        """Text digest that a test can compare: the answer, the picture's title and hash, the code."""
+        columns, signals = self.shown["columns"], self.shown["signals"]
+        rows = len(next(iter(columns.values()), []))
+        chips = " ".join(f"[{label}]" for label, _ in self._view.chips)
+        picture = (
+            f"{self.shown['picture']}: {self._view.picture.title} (rows={rows}, sha={live.digest(columns, signals)})"
+        )
+        return "\n".join([f"{self.answer} {chips}", picture, self.code])
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        picture = None
+        if live.static_wanted():
+            shown = self.shown
+            picture = live.to_png(self.specs[shown["picture"]], shown["columns"], shown["signals"])
+        return live.static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))
+
+
+def sentence(problem: Exception) -> str:
+    """What went wrong, as one plain sentence.
+
+    Examples
+    --------
+    >>> sentence(ValueError("batch = 0 is not allowed; give 1 or more"))
+    'Batch = 0 is not allowed; give 1 or more.'
+    """
+    if isinstance(problem, catalog.UnknownName):
+        what, near = problem.kind.replace("_", " ").removesuffix("s"), ", ".join(problem.nearest)
+        return f'No {what} called {problem.name!r}; nearest names: {near}. cb.table("{problem.kind}") lists all.'
+    text = " ".join(str(problem.args[0] if problem.args else problem).split()) or type(problem).__name__
+    return f"{text[0].upper()}{text[1:]}" + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {"name": part.name, "value": part.value, "text": part.text, "colour": part.colour, "formula": part.formula}
+
+
+def _table(view: View) -> dict[str, Any]:
+    table = view.table()
+    head, left = table.head(MOST_ROWS), len(table) - MOST_ROWS
+    caption = f"{len(head)} rows" + (f"; {left} more in the CSV" if left > 0 else "")
+    rows = [["" if cell is None else str(cell) for cell in row] for row in head.itertuples(index=False)]
+    return {"columns": [str(column) for column in head.columns], "rows": rows, "caption": caption}
+
+
+def _sources(view: View) -> dict[str, Any]:
+    sources = view.sources()
+    intro = f"{len(sources)} sources went into what is shown; a figure quoted from memory is marked recalled."
+    return {"intro": intro, "items": [list(source) for source in sources]}

@@ -1,0 +1,310 @@
+"""Every recipe in a real browser: run, moved by keyboard from end to end, drawn in both themes, nothing fetched."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+SHOTS = ROOT / "build" / "screenshots"
+RECIPES = sorted(Path(os.environ.get("COOKBOOK_NOTEBOOKS", ROOT / "notebooks")).glob("*.ipynb"))
+PRESSES = 40
+MOST_BYTES = 2_000_000
+
+READY = """() => {
+  const kernel = window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel;
+  return kernel && kernel.status === 'idle' && kernel.connectionStatus === 'connected'
+    && document.querySelector('.jp-Notebook .jp-CodeCell');
+}"""
+RUN_ALL = """() => {
+  window.ran = false;
+  window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => { window.ran = true; });
+}"""
+FIRST_CHART = "() => document.querySelector('.vega-embed svg text, .vega-embed canvas')"
+ERRORS = """() => JSON.parse(JSON.stringify(window.jupyterapp.shell.currentWidget.content.model.sharedModel.toJSON()))
+  .cells.flatMap(cell => cell.outputs ?? [])
+  .filter(out => out.output_type === 'error' || out.name === 'stderr').map(out => out.evalue ?? out.text)"""
+WATCH = """panel => {
+  window.times = []; let since = null;
+  panel.addEventListener('keydown', e => { if (e.key.startsWith('Arrow')) since = performance.now(); }, true);
+  new MutationObserver(() => {
+    if (since === null) return;
+    const start = since; since = null;
+    requestAnimationFrame(() => setTimeout(() => window.times.push(performance.now() - start), 0));
+  }).observe(panel.querySelector('.ck-figure'), {subtree: true, childList: true, attributes: true});
+}"""
+FOCUS = """() => {
+  const el = document.activeElement, panel = el.closest('.cookbook-panel');
+  if (!panel) return null;
+  return {kind: el.getAttribute('role') || el.type || el.localName,
+          label: el.getAttribute('aria-label') || el.textContent || el.id,
+          control: el.closest('[data-control]')?.dataset.control ?? ''};
+}"""
+SETTLED = """panel => new Promise((done, fail) => {
+  const end = performance.now() + 20000;
+  const look = () => {
+    if (panel.dataset.settled === 'true') done();
+    else if (performance.now() > end) fail('never settled');
+    else setTimeout(look, 10);
+  };
+  look();
+})"""
+NAMES = "panel => [...panel.querySelectorAll('[data-control]')].map(x => x.dataset.control)"
+WORDS = """panel => panel.querySelector('.ck-say').textContent
+  + panel.querySelector('.ck-code').textContent"""
+STATE = """panel => panel.querySelector('.ck-say').textContent + panel.querySelector('.ck-figure').innerHTML"""
+
+BROKEN = '{"layers":\n   [oops'
+NETWORK = """{"layers": [{"layer": "embedding", "vocab": 1000, "features": 64},
+            {"layer": "transformer_block", "heads": 4, "hidden": 256}]}"""
+
+
+def open_and_run(page: Any, lab: str, recipe: str) -> dict[str, Any]:
+    """Open a recipe in a fresh workspace, run all its cells, and time the first chart."""
+    page.goto(f"{lab}/lab/workspaces/test-{time.time_ns()}/tree/{recipe}?reset")
+    page.wait_for_function(READY)
+    page.wait_for_timeout(500)
+    page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
+    before, start = page.received[0], time.monotonic()
+    page.evaluate(RUN_ALL)
+    measured: dict[str, Any] = {}
+    if has_chart(recipe):
+        page.wait_for_function(FIRST_CHART, polling=20)
+        measured["first_chart_seconds"] = round(time.monotonic() - start, 2)
+    page.wait_for_function("() => window.ran")
+    measured["run_all_seconds"] = round(time.monotonic() - start, 2)
+    page.wait_for_timeout(500)
+    measured["received_bytes"] = page.received[0] - before
+    return measured
+
+
+def has_chart(recipe: str) -> bool:
+    """Whether a recipe draws anything: its committed outputs or its code say so."""
+    text = next(path for path in RECIPES if path.name == recipe).read_text(encoding="utf-8")
+    return any(word in text for word in ("cb.panels.", "cb.charts.", "image/png"))
+
+
+def settle(page: Any, panel: Any) -> None:
+    """Wait until the kernel has answered and the chart is repainted."""
+    page.wait_for_timeout(30)
+    panel.evaluate(SETTLED)
+
+
+def tab_through(page: Any, panel: Any) -> list[dict[str, str]]:
+    """Everything that Tab reaches inside a panel, in order; "More" is opened on the way."""
+    panel.evaluate("panel => { panel.tabIndex = -1; panel.focus(); }")
+    reached: list[dict[str, str]] = []
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        at = page.evaluate(FOCUS)
+        if at is None:
+            return reached
+        if at["kind"] == "summary" and not page.evaluate("document.activeElement.parentElement.open"):
+            page.keyboard.press("Enter")
+        reached.append(at)
+    raise AssertionError("Tab never leaves the panel: a keyboard trap")
+
+
+def move_ends(page: Any, panel: Any, control: str) -> None:
+    """Move one control by keyboard to both ends of its range and back; both ends must show."""
+    box = panel.locator(f"[data-control={control}]")
+    if control == "picture":
+        box = panel.locator(".ck-views")
+    for kind, move in (
+        ("input[type=range]", move_range),
+        ("[role=radio]", move_choice),
+        ("[role=combobox]", move_combo),
+    ):
+        if box.locator(kind).count() and box.locator(kind).first.is_enabled():
+            move(page, panel, box)
+
+
+def seen(page: Any, panel: Any) -> str:
+    settle(page, panel)
+    return str(panel.evaluate(STATE))
+
+
+def move_range(page: Any, panel: Any, box: Any) -> None:
+    slider = box.locator("input[type=range]")
+    slider.focus()
+    at = int(slider.input_value())
+    states = []
+    for key in ("Home", "End"):
+        page.keyboard.press(key)
+        states.append(seen(page, panel))
+    last = int(slider.input_value())
+    for _ in range(last - at):
+        page.keyboard.press("ArrowLeft")
+    settle(page, panel)
+    assert int(slider.input_value()) == at
+    assert states[0] != states[1], "both ends look the same"
+
+
+def move_choice(page: Any, panel: Any, box: Any) -> None:
+    chosen = box.locator("[role=radio][aria-checked=true]").first
+    value = chosen.get_attribute("data-value")
+    chosen.focus()
+    states = []
+    for key in ("Home", "End"):
+        page.keyboard.press(key)
+        states.append(seen(page, panel))
+    for _ in range(20):
+        if page.evaluate("document.activeElement.dataset.value") == value:
+            break
+        page.keyboard.press("ArrowLeft")
+        settle(page, panel)
+    assert box.locator("[role=radio][aria-checked=true]").first.get_attribute("data-value") == value
+    assert states[0] != states[1], "both ends look the same"
+
+
+def move_combo(page: Any, panel: Any, box: Any) -> None:
+    combo = box.locator("[role=combobox]")
+    many = box.locator("[role=listbox][aria-multiselectable]").count() > 0
+    before, text, words = seen(page, panel), combo.input_value(), said(panel, box, many)
+    for keys in (["ArrowDown", "Home", "Enter"], ["ArrowDown", "End", "ArrowUp", "Enter"]):
+        combo.focus()
+        for key in keys:
+            page.keyboard.press(key)
+        assert seen(page, panel) != before, "choosing changed nothing"
+        if many:
+            page.keyboard.press("Enter")
+            settle(page, panel)
+        page.keyboard.press("Escape")
+    if not many:
+        combo.fill(text)
+        page.keyboard.press("Enter")
+    settle(page, panel)
+    assert said(panel, box, many) == words, "the way back is not the same"
+
+
+def said(panel: Any, box: Any, many: bool) -> Any:
+    """Answer and code; of a box with several entries the entries, since one taken out and put back comes last."""
+    return sorted(box.locator(".ck-tag").all_inner_texts()) if many else panel.evaluate(WORDS)
+
+
+def latency(page: Any, panel: Any) -> dict[str, float]:
+    """Key press to repaint [ms], over the panel's first slider."""
+    slider = panel.locator("input[type=range]:enabled").first
+    panel.evaluate(WATCH)
+    slider.focus()
+    page.keyboard.press("Home")
+    settle(page, panel)
+    page.evaluate("window.times.length = 0")
+    last = int(slider.get_attribute("max"))
+    for press in range(PRESSES):
+        page.keyboard.press("ArrowRight" if press // last % 2 == 0 else "ArrowLeft")
+        settle(page, panel)
+        page.wait_for_timeout(120)
+    times = sorted(page.evaluate("window.times"))
+    assert len(times) > PRESSES / 2, "the chart does not repaint"
+    return {"p50_ms": round(times[len(times) // 2], 1), "p95_ms": round(times[int(len(times) * 0.95)], 1)}
+
+
+def kernel_megabytes() -> dict[str, float]:
+    """Resident memory of the youngest kernel on this machine, where /proc tells."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if "ipykernel_launcher" in (folder / "cmdline").read_text():
+                line = next(x for x in (folder / "status").read_text().splitlines() if x.startswith("VmRSS"))
+                found.append((folder.stat().st_mtime, int(line.split()[1]) / 1000))
+        except (OSError, StopIteration):
+            continue
+    return {"kernel_mb": round(max(found)[1])} if found else {}
+
+
+def photograph(page: Any, name: str) -> None:
+    """Screenshots of every panel and chart, both themes, wide and narrow."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    for theme in ("Light", "Dark"):
+        page.evaluate(f"window.jupyterapp.commands.execute('apputils:change-theme', {{theme: 'JupyterLab {theme}'}})")
+        for width in (1300, 760):
+            page.set_viewport_size({"width": width, "height": 2400})
+            page.wait_for_timeout(700)
+            for number, drawn in enumerate(page.locator(".cookbook-panel, .cookbook-chart").all()):
+                drawn.scroll_into_view_if_needed()
+                drawn.screenshot(path=SHOTS / f"{name}-{number}-{theme.lower()}-{width}.png")
+    page.set_viewport_size({"width": 1300, "height": 1000})
+
+
+@pytest.mark.parametrize("recipe", [path.name for path in RECIPES])
+def test_recipe(recipe: str, lab: str, page: Any, figures: dict[str, Any]) -> None:
+    """One visit of a reader who uses the keyboard alone."""
+    measured = open_and_run(page, lab, recipe)
+    assert page.evaluate(ERRORS) == []
+    measured |= kernel_megabytes()
+    moved: set[str] = set()
+    for panel in page.locator(".cookbook-panel").all():
+        panel.scroll_into_view_if_needed()
+        kind = panel.get_attribute("aria-label")
+        visit(page, panel, every=kind not in moved)
+        if kind not in moved:
+            measured |= latency(page, panel)
+        moved.add(kind)
+    photograph(page, Path(recipe).stem)
+    figures[recipe] = measured | {"requests_outside": len(page.outside)}
+    assert page.evaluate(ERRORS) == []
+    assert page.problems == []
+    assert page.outside == []
+    assert measured["received_bytes"] < MOST_BYTES
+
+
+def visit(page: Any, panel: Any, every: bool) -> None:
+    """Tab through a panel, then move each of its controls; of a second panel of the same kind, the first alone."""
+    reached = tab_through(page, panel)
+    names = panel.evaluate(NAMES)
+    on = [name for name in names if not panel.locator(f"[data-control={name}].ck-off").count()]
+    assert set(on) <= {at["control"] for at in reached}, "Tab does not reach every control"
+    for tool in ("Pin", "Reset", "Copy as code", "Table", "CSV", "PNG"):
+        assert any(at["label"] == tool for at in reached), f"Tab does not reach {tool}"
+    for name in [*names, "picture"] if every else names[:1]:
+        move_ends(page, panel, name)
+        assert panel.locator(".ck-say").inner_text().strip(), f"{name} leaves no answer"
+
+
+def use(page: Any, panel: Any, box: Any, text: str) -> str:
+    """Write a text, press "Use this"; what the panel then says."""
+    box.locator("textarea").fill(text)
+    box.get_by_text("Use this").click()
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    return str(panel.locator(".ck-say").inner_text())
+
+
+def test_a_network_of_ones_own(lab: str, page: Any) -> None:
+    open_and_run(page, lab, next(path.name for path in RECIPES if has_chart(path.name)))
+    panel = page.locator(".cookbook-panel").first
+    panel.scroll_into_view_if_needed()
+    box = panel.locator("[data-control=model]")
+    combo, area = box.locator("[role=combobox]"), box.locator("textarea")
+    combo.focus()
+    for text in ("custom", "cus"):
+        combo.fill(text)
+        assert "own layers" in box.locator("li.ck-active").inner_text()
+    assert not box.get_by_text("nothing matches").count()
+    page.keyboard.press("Enter")
+    assert area.is_visible(), "Enter did not open the editor"
+    assert "not valid JSON" in use(page, panel, box, BROKEN)
+    assert area.input_value() == BROKEN
+    assert "set Sequence" in use(page, panel, box, NETWORK)
+    assert area.input_value() == NETWORK
+    sequence = panel.locator("[data-control=seq] .ck-number")
+    panel.locator(".ck-more summary").click()
+    assert sequence.is_enabled(), "the control that mends it is off"
+    sequence.fill("128")
+    sequence.press("Enter")
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    assert "of 128 tokens" in panel.locator(".ck-say").inner_text()
+    assert area.input_value() == NETWORK
+    combo.fill("vgg-1")
+    page.keyboard.press("Enter")
+    settle(page, panel)
+    assert "VGG-1" in combo.input_value(), "Enter takes the first match"
+    assert page.problems == [] and page.outside == []

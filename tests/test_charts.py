@@ -1,0 +1,194 @@
+"""Charts: readable, described, equal on every machine, and drawn without a network."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cookbook.charts import live, look, models, rows
+
+RATES = pd.DataFrame(
+    [
+        ["A needs", "need", 2.6e14, None, None, None, None, "260 TFLOP/s"],
+        ["B", "device", 3.1e14, 2.0e14, 2.7e14, 5, "possible", "84 %|within what was measured"],
+        ["C", "device", 1.2e14, 1e14, 1e14, 1, "cannot at its peak", "220 %|3 devices at least"],
+        ["D", "device", None, None, None, None, "cannot tell", "no bf16 peak known"],
+    ],
+    columns=["row", "role", "rate", "low", "high", "measured", "verdict", "text"],
+)
+BYTES = pd.DataFrame(
+    [
+        ["A needs", "need", "weights", 2e9, None, "5 GB"],
+        ["A needs", "need", "activations", 3e9, None, None],
+        ["B", "device", "capacity", 8e9, "fits", "8 GB"],
+        ["C", "device", "capacity", 4e9, "does not fit", "4 GB"],
+    ],
+    columns=["row", "role", "part", "bytes", "verdict", "text"],
+)
+ZOO = pd.DataFrame(
+    [
+        ["One", "convolution", 2.5e7, 8e9, "published", "One", True],
+        ["Two", "transformer", 7e9, 1.4e13, "unverified", "", False],
+    ],
+    columns=["title", "group", "parameters", "flop", "status", "label", "selected"],
+)
+CHARTS = {
+    "rate": (models.rate_needed, RATES),
+    "memory": (models.memory_bars, BYTES),
+    "zoo": (models.parameters_vs_flop, ZOO),
+}
+
+
+@pytest.mark.parametrize("colour", [*look.PALETTE, *look.TIME_PARTS.values(), *look.MEMORY_PARTS.values()])
+def test_colours_stand_out_on_white(colour: str) -> None:
+    assert look.contrast(colour) >= 3
+
+
+@pytest.mark.parametrize("colour", [*look.PALETTE[:4], *look.TIME_PARTS.values(), *look.MEMORY_PARTS.values()])
+def test_colours_stand_out_in_the_dark_theme(colour: str) -> None:
+    assert look.contrast(colour, "#111111") >= 3
+
+
+@pytest.mark.parametrize("parts", [look.TIME_PARTS, look.MEMORY_PARTS])
+def test_parts_that_touch_differ(parts: dict[str, str]) -> None:
+    assert len(set(parts.values())) == len(parts)
+    assert all(a != b for a, b in pairwise(parts.values()))
+
+
+def test_verdicts_differ_in_shape_as_well_as_colour() -> None:
+    assert len({shape for _, shape in look.VERDICTS.values()}) == len(look.VERDICTS)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_chart_says_its_takeaway_its_units_and_its_description(name: str) -> None:
+    draw, frame = CHARTS[name]
+    spec = draw(frame).to_dict()
+    assert len(spec["title"]["text"].split()) > 3
+    assert len(spec["description"]) > 60
+    titles = set(re.findall(r'"title": "([^"]+)"', json.dumps(spec["layer"])))
+    assert any("[" in title or "logarithmic" in title for title in titles)
+    assert draw(frame, title="Mine").to_dict()["title"]["text"] == "Mine"
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_live_chart_carries_its_data_once(name: str) -> None:
+    draw, frame = CHARTS[name]
+    chart = live.LiveChart(draw(frame), frame)
+    assert "datasets" not in chart.spec
+    assert chart.spec["data"] == {"name": "live"}
+    assert len(json.dumps(chart.get_state(["spec", "columns", "signals"]), default=str)) < 30_000
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_no_chart_names_another_machine(name: str) -> None:
+    draw, frame = CHARTS[name]
+    spec, _ = live.live_spec(draw(frame))
+    assert "http" not in json.dumps(spec)
+
+
+def test_two_live_charts_have_the_same_digest_and_another_value_another() -> None:
+    first, second = (live.LiveChart(models.rate_needed(RATES), RATES) for _ in range(2))
+    assert repr(first) == repr(second)
+    second.update(RATES.assign(rate=RATES["rate"] * 1.01))
+    assert repr(first) != repr(second)
+
+
+def test_the_digest_forgives_what_rounding_may_change() -> None:
+    columns = live.to_columns(RATES)
+    shifted = live.to_columns(RATES.assign(rate=RATES["rate"] * (1 + 1e-7)))
+    assert live.digest(columns, {}) == live.digest(shifted, {})
+
+
+def test_an_update_keeps_the_order_of_the_rows() -> None:
+    chart = live.LiveChart(models.rate_needed(RATES), RATES)
+    chart.update(RATES.iloc[::-1])
+    assert chart.signals["rows"] == ["D", "C", "B", "A needs"]
+
+
+def test_an_unknown_signal_is_refused_and_nothing_changes() -> None:
+    chart = live.LiveChart(models.rate_needed(RATES), RATES)
+    before = repr(chart)
+    with pytest.raises(ValueError, match="x_low"):
+        chart.update(RATES.head(1), x_lo=1.0)
+    assert repr(chart) == before
+
+
+def test_all_charts_of_a_kernel_share_one_bundle() -> None:
+    first, second = (live.LiveChart(models.memory_bars(BYTES), BYTES) for _ in range(2))
+    assert first.runtime is second.runtime
+    assert len(first.runtime.source) > 500_000
+
+
+def test_a_missing_bundle_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(live.MissingBundleError, match="install the package"):
+        live.bundle_source(tmp_path / "vega_bundle.js")
+
+
+def test_a_png_only_where_outputs_are_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    chart = live.LiveChart(models.rate_needed(RATES), RATES)
+    monkeypatch.delenv("COOKBOOK_STATIC", raising=False)
+    data, _ = chart._repr_mimebundle_()
+    assert "image/png" not in data and data["text/plain"] == repr(chart)
+    monkeypatch.setenv("COOKBOOK_STATIC", "1")
+    data, _ = chart._repr_mimebundle_()
+    assert len(data["image/png"]) > 10_000
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_can_be_drawn(name: str) -> None:
+    draw, frame = CHARTS[name]
+    chart = live.LiveChart(draw(frame), frame)
+    assert live.to_png(chart.spec, chart.columns, chart.signals).startswith(b"\x89PNG")
+
+
+def test_a_readers_kernel_imports_no_vl_convert() -> None:
+    code = "import sys, cookbook as cb; cb.panels.model_zoo(); print([m for m in sys.modules if 'vl_convert' in m])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_axes_end_at_round_numbers() -> None:
+    assert rows.decades([3e12, 9e14]) == (1e12, 1e15)
+    assert rows.decades([]) == (1e9, 1e15)
+    assert [rows.nice_ceiling(x) for x in (0.9, 1.0, 1.2, 26, 71)] == [1.0, 1.0, 1.5, 30.0, 100.0]
+    assert rows.nice_ceiling(float("nan")) == 1.0
+
+
+def test_an_axis_is_cut_where_accelerators_dwarf_the_need() -> None:
+    assert models.memory_domain(BYTES.assign(bytes=[1e8, 1e8, 80e9, 80e9])) < 3
+
+
+def drawn(frame: pd.DataFrame) -> str:
+    """The rate picture as SVG."""
+    import vl_convert
+
+    spec = models.rate_needed(frame).properties(width=500).to_dict()
+    return str(vl_convert.vegalite_to_svg(spec, vl_version=live.VEGA_LITE))
+
+
+def test_one_measurement_is_a_tick_and_several_are_a_band() -> None:
+    picture = drawn(RATES)
+    assert re.findall(r'aria-label="low: [^;]*; row: (\w)', picture) == ["B"]
+    assert picture.count('aria-roledescription="tick"') == 1 and "100T, best of one search (n = 1)" in picture
+    assert drawn(RATES.drop(columns="measured")).count('aria-roledescription="tick"') == 2, "no number, no band"
+    subtitle = models.rate_needed(RATES).title.subtitle
+    assert "best matmul of one search" in subtitle and "10th to 90th percentile" in subtitle
+
+
+def test_a_missing_measurement_is_not_told_as_zero() -> None:
+    tips = json.dumps(models.rate_needed(RATES).to_dict())
+    assert "isValid(datum.high) ? 'none'" in tips and '"title": "measured from"' not in tips
+
+
+def test_titles_claim_no_more_than_is_known() -> None:
+    assert models.rate_title(RATES) == "1 of 3 accelerators is not ruled out; too little is known of 1"
+    none = RATES.assign(verdict=RATES["verdict"].where(RATES["verdict"] != "possible", "does not fit"))
+    assert models.rate_title(none).startswith("None of 3 accelerators could meet the target alone")
+    assert "of the networks here" in models.zoo_title(ZOO) and "for one sample" in models.zoo_title(ZOO)

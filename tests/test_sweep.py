@@ -1,0 +1,48 @@
+"""Sweeps: one row a combination, accelerator and batch, whether it can be computed or not."""
+
+import pytest
+
+from cookbook.planning.sweep import sweep
+from cookbook.prediction.requirements import requirements
+
+DEVICES = ["k40", "v100-sxm2-16gb"]
+
+
+def test_a_sweep_is_the_outer_product_of_its_axes():
+    frame = sweep(model=["resnet18", "vgg16"], batch=[1, 2, 4], accelerator=DEVICES, number_format="fp32")
+    assert len(frame) == 2 * 3 * 2
+    need = requirements("vgg16", 4, number_format="fp32", accelerators=["k40"])
+    row = frame.query("model == 'vgg16' and batch == 4 and key == 'k40'").iloc[0]
+    assert row.needed_bytes == need.memory_bytes == row.fixed_bytes + 4 * row.bytes_per_sample
+
+
+def test_a_combination_that_fails_has_all_its_rows_and_says_why():
+    frame = sweep(model="gpt2", seq=[128, 128.5], batch=[1, 2, 4], accelerator=DEVICES, number_format="fp32")
+    assert len(frame) == 2 * 3 * 2
+    good, failed = (frame[frame["seq"] == seq].reset_index(drop=True) for seq in (128, 128.5))
+    assert failed[["key", "batch"]].equals(good[["key", "batch"]])
+    assert failed["verdict"].eq("cannot tell").all() and failed["why"].str.startswith("seq = 128.5").all()
+    assert failed[["needed_bytes", "peak_flops", "largest_batch", "activations"]].isna().all(axis=None)
+    assert not failed["fits"].any() and good["fits"].all() and frame["fits"].dtype == bool
+
+
+def test_a_sweep_of_failures_alone_has_the_usual_columns():
+    failed = sweep(model="resnet50", seq=128, batch=[1, 2], accelerator=DEVICES)
+    good = sweep(model="gpt2", seq=128, batch=[1, 2], accelerator=DEVICES)
+    assert list(failed.columns) == list(good.columns) and len(failed) == len(good) == 4
+
+
+def test_accelerators_is_the_same_axis():
+    one, other = (sweep(model="resnet18", **{axis: DEVICES}) for axis in ("accelerator", "accelerators"))
+    assert one.equals(other)
+    with pytest.raises(ValueError, match="one axis; give one of the two"):
+        sweep(model="resnet18", accelerator="k40", accelerators="k40")
+    with pytest.raises(ValueError, match="unknown axis 'optimizer'"):
+        sweep(optimizer="adam")
+
+
+def test_the_optimiser_as_an_axis_keeps_its_name():
+    frame = sweep(model="resnet18", optimiser=["sgd", "adam"], accelerator="k40")
+    assert frame["optimiser"].tolist() == ["sgd", "adam"]
+    parameters = requirements("resnet18", accelerators=["k40"]).parameters
+    assert frame["optimiser_bytes"].tolist() == [0, 2 * 4 * parameters]
