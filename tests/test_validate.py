@@ -111,11 +111,12 @@ def test_no_fold_shares_a_publisher_with_what_it_was_fitted_on(kind):
         assert name not in set(rows.group[labels != name].tolist())
 
 
-@each_kind
-@pytest.mark.parametrize("switch", ["neighbours", "engine_levels", "term"])
+# Transformers have no correction by similar measurements.
+SWITCHES = [("training_classic", "neighbours")] + [(k, s) for k in SUBSET for s in ("engine_levels", "term")]
+
+
+@pytest.mark.parametrize(("kind", "switch"), SWITCHES)
 def test_every_switch_changes_the_report(kind, switch):
-    if switch == "neighbours" and not hasattr(folds.measured_rows(kind)[0].module, "runs"):
-        pytest.skip("this kind has no correction by similar measurements")
     only = SUBSET[kind]
     plain = validate.judge(kind, only=only, neighbours=switch == "neighbours")[2].error
     off = {"neighbours": {"neighbours": False}, "engine_levels": {"neighbours": False, "engine_levels": False},
