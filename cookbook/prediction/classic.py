@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog
 from cookbook.performance import collectives
 from cookbook.performance import network_training as formulas
 from cookbook.prediction import transformer_text as words
 from cookbook.prediction.classic_networks import Pairs, Products, products
 from cookbook.prediction.classic_rows import Scenarios, scenarios
-from cookbook.prediction.constants import Constant
+from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.neighbours import Runs
 
 __all__ = ["CONSTANTS", "TERMS", "Scenarios", "measured", "outcome", "parts", "runs", "scenarios", "step_seconds"]
@@ -198,7 +196,8 @@ def _step(
     )  # fmt: skip
     step["optimiser"] = weights * rows["update_bytes"] * values["update_share"] * on["optimiser"] / bandwidth
     step["overhead"] = values["step_overhead"] * rows["launches"] * on["launch"]
-    step["exchange"] = formulas.exchange_exposed_seconds(exchange, one_pass, *_overlap()) * on["exchange"]
+    hidden, visible = figure("exchange-hidden"), figure("exchange-visible")
+    step["exchange"] = formulas.exchange_exposed_seconds(exchange, one_pass, hidden, visible) * on["exchange"]
     step["waiting"] = on["waiting"] * formulas.waiting_seconds(
         one_pass * rows["accumulation"],
         rows["per_node"],
@@ -207,10 +206,3 @@ def _step(
         values["cluster_waiting"],
     )
     return step
-
-
-@lru_cache(maxsize=1)
-def _overlap() -> tuple[float, float]:
-    """Share of the backward pass that hides the exchange of gradients, and share of it that stays visible."""
-    constants = catalog.table("constants").set_index("name")["value"]
-    return float(constants["exchange-hidden"]), float(constants["exchange-visible"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import catalog, units
 
 SEEN, SIBLING, NEW_ENGINE, DATASHEET, EXPERTS = (
     "device and engine measured",
@@ -174,3 +174,10 @@ def committed(kind: str) -> Fitted:
     seen = catalog.table("training_evidence")
     seen = seen[seen["kind"] == kind]
     return Fitted(values, vendors, frozenset(seen["accelerator"]), frozenset(seen["engine"]))
+
+
+@lru_cache(maxsize=64)
+def figure(name: str) -> float:
+    """A figure of the table ``constants`` that is not fitted, in SI."""
+    row = catalog.table("constants").set_index("name").loc[name]
+    return units.si(f"{row['value']} {row['unit']}") if row["unit"] else float(row["value"])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from cookbook import catalog, hardware
+from cookbook.prediction.constants import figure
 
 GIGA = 1e9
 ENGINE = (
@@ -65,7 +66,8 @@ def device(name: str, number_format: str) -> Device:
     wide = _wide(found)
     peak = hardware.peak_flops(found, number_format) if number_format else wide
     domain = re.match(r"\d+(?! ?links)", row["scale_up_domain"] or "")
-    host = 32e9 if not math.isfinite(row["device_link_bandwidth"]) else row["device_link_bandwidth"]
+    stated = row["device_link_bandwidth"]
+    host = stated if math.isfinite(stated) else figure("link-where-unknown")
     return Device(
         key=found.key,
         vendor=found.vendor,

@@ -10,6 +10,7 @@ import numpy as np
 from cookbook.performance import collectives as exchange
 from cookbook.performance import memory
 from cookbook.performance import transformer_training as formulas
+from cookbook.prediction.constants import figure
 from cookbook.prediction.transformer_text import RECOMPUTED
 
 # What an ablation may switch off.
@@ -19,8 +20,8 @@ TERMS = (
     "optimiser", "stragglers",
 )  # fmt: skip
 # Memory bandwidth that long copies reach, and starts of a message within and between nodes [s].
-MEMORY_EFFICIENCY = 0.85
-LINK_LATENCY, NETWORK_LATENCY = 5e-6, 15e-6
+MEMORY_EFFICIENCY = figure("copy-bandwidth-share")
+LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
 # Widths of tensor-core tiles.
 TILE, HEAD_TILE = 64, 8
 # Bytes for each element: queries, keys and values in place; tokens sorted to experts and back; expert activations.
