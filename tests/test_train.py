@@ -86,6 +86,43 @@ def test_unknown_names_get_the_nearest():
         train_step("resnet50", "gtx-9999")
 
 
-def test_a_changed_network_is_not_taken_for_the_one_it_came_from():
-    with pytest.raises(ValueError, match="zoo"):
-        train_step(zoo.model("resnet50", image=448), "a100-sxm-80gb")
+def test_a_changed_network_is_predicted_as_changed():
+    plain, same, large = (
+        train_step(zoo.model("resnet50", **change), "a100-sxm-80gb", **CLASSIC, neighbours=False).point
+        for change in ({}, {"image": 224}, {"image": 448})
+    )
+    assert same == plain
+    # Four times the positions; launches and the update stay.
+    assert 3 < large / plain < 4.2
+
+
+def test_a_changed_language_model_takes_the_layouts_of_one():
+    steps = [train_step(zoo.model("llama2_7b", depth=d), "h100-sxm", plan=LAYOUT, neighbours=False) for d in (32, 64)]
+    assert steps[0].point == train_step("llama2_7b", "h100-sxm", plan=LAYOUT, neighbours=False).point
+    assert 1.7 < steps[1].point / steps[0].point < 2.1
+    assert 1.6 < steps[1].memory_bytes / steps[0].memory_bytes < 2.1
+
+
+OWN = [{"layer": "conv", "out": 64, "kernel": 3, "padding": 1, "repeat": 8}, {"layer": "global_pool"},
+       {"layer": "flatten"}, {"layer": "linear", "out": 10}]  # fmt: skip
+TOKENS = [{"layer": "embedding", "vocab": 32000, "features": 512}, {"layer": "transformer_block", "heads": 8,
+           "hidden": 2048, "repeat": 6}, {"layer": "linear", "out": 32000}]  # fmt: skip
+
+
+def test_networks_of_the_readers_own_are_predicted():
+    own = zoo.layers(OWN, input=(3, 224, 224))
+    steps = train_step(own, "a100-sxm-80gb", **CLASSIC | {"devices": [1, 8], "batch": 64})
+    assert np.all(steps.low80 > 0) and steps.point[1] > steps.point[0] and steps.frame()["tier"].notna().all()
+    tokens = [train_step(zoo.layers(TOKENS), "a100-sxm-80gb", batch=32, seq=seq).point for seq in (256, 512, 2048)]
+    assert 1.5 < tokens[1] / tokens[0] < 2.5 and tokens[2] / tokens[1] > 4
+
+
+@pytest.mark.parametrize("network, change, named", [
+    ("resnet50", {"devices": 8, "tp": 8}, "tp = 8"), ("resnet50", {"zero": 3, "devices": 8}, "zero = 3"),
+    ("resnet50", {"recompute": "full"}, "recompute"), ("resnet50", {"seq": 384}, "seq = 384"),
+    ("resnet50", {"kind": "training_transformer"}, "kind"), (zoo.layers(TOKENS), {}, "seq"),
+    (zoo.layers(TOKENS), {"seq": 512, "pp": 2, "devices": 2}, "pp = 2"),
+])  # fmt: skip
+def test_what_a_network_cannot_do_is_never_left_out_silently(network, change, named):
+    with pytest.raises(ValueError, match=named):
+        train_step(network, "a100-sxm-80gb", **change)

@@ -70,7 +70,7 @@ def outcome(scenarios: Scenarios, step_seconds: np.ndarray) -> np.ndarray:
 
 def runs(scenarios: Scenarios) -> Runs:
     """The rows as what similar measurements are found by."""
-    names = np.array([name for name, _, _ in scenarios.networks] + [""], dtype=object)
+    names = np.array([getattr(name, "name", name) for name, _, _ in scenarios.networks] + [""], dtype=object)
     labels = {name: scenarios.tier_keys[name] for name in ("engine", "family", "accelerator")}
     labels["network"] = names[scenarios.network]
     labels["format"] = np.nan_to_num(scenarios.unit_kind, nan=-1.0).astype(int)

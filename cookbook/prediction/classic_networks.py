@@ -13,6 +13,7 @@ import numpy as np
 from cookbook.performance.network_training import winograd_saving
 from cookbook.workloads import zoo
 from cookbook.workloads.ops import MATMUL_KINDS, Ops
+from cookbook.workloads.zoo import Workload
 
 # Bytes that a step moves for each byte of input, forward and backward together, in passes over the tensor.
 NORM_TOUCHES, ACTIVATION_TOUCHES, SOFTMAX_TOUCHES, COPY_TOUCHES = 8.0, 5.0, 5.0, 2.0
@@ -63,19 +64,20 @@ class Network:
 
 
 @lru_cache(maxsize=512)
-def network(name: str, arguments: str, seq: float | None) -> Network:
-    """A network of the zoo as arrays.
+def network(name: str | Workload, arguments: str, seq: float | None) -> Network:
+    """A network as arrays.
 
     Parameters
     ----------
-    name : str
-        Key of the table ``models``.
+    name : str or Workload
+        Key of the table ``models``, or a network of the reader's own.
     arguments : str
         Changed arguments of its builder, as a JSON object.
     seq : float, optional
         Sequence length, where the network has one.
     """
-    return arrays(zoo.model(name, **json.loads(arguments or "{}")).ops, seq)
+    found = zoo.model(name, **json.loads(arguments or "{}")) if isinstance(name, str) else name
+    return arrays(found.ops, seq)
 
 
 def arrays(ops: Ops, seq: float | None) -> Network:
@@ -236,7 +238,7 @@ class Pairs:
 
 
 @lru_cache(maxsize=64)
-def products(networks: tuple[tuple[str, str, float | None], ...]) -> Products:
+def products(networks: tuple[tuple[str | Workload, str, float | None], ...]) -> Products:
     """The products of networks, given by name, changed arguments and sequence length."""
     nets = [network(*each) for each in networks]
     number = np.array([len(net.macs) for net in nets], dtype=int)

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from cookbook import catalog, hardware
 from cookbook.prediction import transformer_hardware as machines
 from cookbook.prediction import transformer_text as words
 from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
 
 GIGA = 1e9
 LENGTH = re.compile(r"seq(?:uence)?[ _]?len(?:gth)?\D{0,3}(\d+)", re.I)
@@ -47,7 +48,7 @@ class Scenarios:
     network : numpy.ndarray of int
         Row of `networks`, -1 for none.
     networks : tuple of tuple
-        Name, changed arguments and sequence length of each distinct network.
+        Name (or the reader's own network), changed arguments and sequence length of each distinct network.
     why : numpy.ndarray of str
         Empty where the row can be predicted, else a sentence.
     tier_keys : mapping of str to numpy.ndarray
@@ -56,7 +57,7 @@ class Scenarios:
 
     values: dict[str, np.ndarray] = field(repr=False)
     network: np.ndarray
-    networks: tuple[tuple[str, str, float | None], ...]
+    networks: tuple[tuple[str | Workload, str, float | None], ...]
     why: np.ndarray
     tier_keys: dict[str, np.ndarray]
 
@@ -79,7 +80,7 @@ class Scenarios:
 class Input:
     """What the words about model, input and unit of a row mean."""
 
-    name: str = ""
+    name: str | Workload = ""
     arguments: str = ""
     seq: float | None = None
     items: float = 1.0
@@ -88,18 +89,21 @@ class Input:
     why: str = ""
 
 
-def scenarios(frame: pd.DataFrame) -> Scenarios:
+def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
     """Rows of a table as arrays.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Columns of the table ``training_classic``; any may be absent or blank, cells may be text.
+    own : Workload, optional
+        A network that is not in the zoo, for all rows; they count samples.
     """
-    inputs = _each(frame, ("model", "task_input", "unit"), read_input)
+    reader = read_input if own is None else partial(own_input, own)
+    inputs = _each(frame, ("model", "task_input", "unit"), reader)
     softwares = _each(frame, ("software", "software_notes", "accelerator"), software)
     devices = _each(frame, ("accelerator", "precision"), device)
-    known: dict[tuple[str, str, float | None], int] = {}
+    known: dict[tuple[str | Workload, str, float | None], int] = {}
     index = [known.setdefault((i.name, i.arguments, i.seq), len(known)) if i.name else -1 for i in inputs]
     values = _counts(frame, inputs)
     for name in ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind"):
@@ -154,6 +158,16 @@ def read_input(model: str, task_input: str, unit: str) -> Input:
         why = f"sequence length {seq:g} in {task_input!r} must be 1 or more"
     return Input(found.name, arguments, seq if math.isfinite(seq) else None, items,
                  row.get("batch_in_items") == "yes", found.family, why)  # fmt: skip
+
+
+def own_input(own: Workload, _model: str, task_input: str, _unit: str) -> Input:
+    """The same for a network of the reader's own."""
+    length = LENGTH.search(task_input)
+    seq = float(length.group(1)) if length else own.seq
+    sequential = not {"attention", "recurrent", "embedding"}.isdisjoint(own.ops.kind.tolist())
+    why = "seq: the network needs a sequence length" if own.ops.needs_seq and not seq else ""
+    family = ADAM[0] if sequential else own.family
+    return Input(own, seq=seq, family=family, why=why)
 
 
 def _items(row: dict[str, Any], positions: float, unit: str) -> float:

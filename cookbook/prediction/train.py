@@ -1,4 +1,4 @@
-"""The front door for training: any network of the zoo on any device or server of the catalogue, in any layout."""
+"""The front door for training: any network on any device or server of the catalogue, in any layout."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ LANGUAGE_MODELS = ("transformers.decoder", "encoders.encoder_decoder")
 # Number formats from the one that a reader most likely means, and how rows of measurements spell them.
 PRECISIONS = {"bf16": "bf16", "fp16": "amp_fp16", "tf32": "tf32", "fp32": "fp32"}
 NODE = 8
+# What only language models may change.
+ONE_SHARD = ("tp", "pp", "vp", "cp", "ep", "zero", "sequence_parallel", "recompute")
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def train_step(
     Parameters
     ----------
     workload : str or Workload
-        A network of the zoo.
+        A network of the zoo, such a network with changes, or one of the reader's own (`cookbook.layers`).
     system : str
         An accelerator or a server of the catalogue.
     plan : Plan or dict, optional
@@ -92,7 +94,8 @@ def train_step(
     seq : float, optional
         Sequence length, where the network has one.
     kind : str
-        "training_transformer" or "training_classic"; by default the first for language models, else the second.
+        "training_transformer" or "training_classic"; by default the first for language models, else the second, which
+        knows data parallelism alone.
     neighbours : bool
         Whether similar measurements correct the point.
     **changes
@@ -112,12 +115,16 @@ def train_step(
     (True, 'device and engine measured')
     """
     layout = _plan(plan, changes)
-    network = _network(workload)
-    chosen = kind or ("training_transformer" if _is_language_model(network) else "training_classic")
+    network = zoo.model(workload) if isinstance(workload, str) else workload
+    language = _is_language_model(network)
+    chosen = kind or ("training_transformer" if language else "training_classic")
+    if chosen == "training_transformer" and not language:
+        raise ValueError(f"kind = {kind!r}: {network.title} is not a language model of the zoo; leave kind out")
     row = _machine(system, layout, number_format) | {"model": network.name, "software": software}
     row |= _transformer(network, layout, seq) if chosen == "training_transformer" else _classic(network, layout, seq)
     frame = _frame(row)
-    found = predict_scenarios(chosen, module_of(chosen).scenarios(frame), neighbours)
+    scenarios = module_of(chosen).scenarios(frame, own=None if _is_of_zoo(network) else network)
+    found = predict_scenarios(chosen, scenarios, neighbours)
     bad = impossible(frame)
     why = np.array([first or second for first, second in zip(bad, found.why.tolist(), strict=True)], dtype=object)
     found = replace(_blank(found, why != ""), why=why, sources=_sources(network, row))
@@ -128,13 +135,10 @@ def train_step(
     return found.one()
 
 
-def _network(workload: str | Workload) -> Workload:
-    """A network of the zoo; one of the reader's own, or a changed one, is refused rather than taken for another."""
-    network = zoo.model(workload) if isinstance(workload, str) else workload
+def _is_of_zoo(network: Workload) -> bool:
+    """Whether a network is one of the zoo as it stands, neither changed nor the reader's own."""
     rows = catalog.table("models")
-    if not (rows["name"] == network.name).any() or network.ops is not zoo.model(network.name).ops:
-        raise ValueError(f"workload = {network.title!r} is not in the zoo as it stands; give one of cookbook.models()")
-    return network
+    return (rows["name"] == network.name).any() and network.ops is zoo.model(network.name).ops
 
 
 def _blank(found: Prediction, bad: np.ndarray) -> Prediction:
@@ -184,6 +188,15 @@ def _machine(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
 
 
 def _classic(network: Workload, plan: Plan, seq: float | None) -> dict[str, Any]:
+    for name in ONE_SHARD:
+        given, usual = getattr(plan, name), getattr(Plan, name)
+        if np.any(np.asarray(given) != usual) and not (name == "zero" and np.max(given) <= usual):
+            raise ValueError(
+                f"{name} = {given!r}: of {network.title} data parallelism alone is predicted ({name} = {usual!r}); "
+                "other layouts are for language models of the zoo"
+            )
+    if seq and not network.ops.needs_seq:
+        raise ValueError(f"seq = {seq!r}: {network.title} has no sequence length; leave seq out")
     length = seq or network.seq
     return {
         "batch_per_device": plan.batch, "global_batch": plan.global_batch, "unit": "samples/s",

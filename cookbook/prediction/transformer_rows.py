@@ -6,6 +6,7 @@ Everything that a row leaves blank gets the usual value here, in one place; meas
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,6 +18,7 @@ from cookbook import catalog
 from cookbook.prediction import transformer_hardware as machines
 from cookbook.prediction import transformer_memory as memory
 from cookbook.prediction import transformer_text as words
+from cookbook.workloads.zoo import Workload
 
 # Multi-head latent attention where only its name is given: DeepSeek-AI, DeepSeek-V2, arXiv:2405.04434, section 3.1.2.
 LATENT = {"q_rank": 1536.0, "kv_rank": 512.0, "nope_dim": 128.0, "rope_dim": 64.0, "v_dim": 128.0}
@@ -69,16 +71,18 @@ class Scenarios:
         return Scenarios(values, self.why[index], {name: value[index] for name, value in self.tier_keys.items()})
 
 
-def scenarios(frame: pd.DataFrame) -> Scenarios:
+def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
     """Rows of a table as arrays.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Columns of the table ``training_transformer``; any may be absent or blank, cells may be text.
+    own : Workload, optional
+        A language model of the zoo with changed arguments, for all rows.
     """
     with np.errstate(all="ignore"):
-        found = _network(frame)
+        found = _network(frame, own)
         found |= _layout(frame) | _formats(frame)
         machine, keys = _machine(frame)
         found |= machine
@@ -97,11 +101,14 @@ def _with_usual_recompute(rows: Scenarios) -> Scenarios:
     return Scenarios(values, rows.why, rows.tier_keys)
 
 
-def _network(frame: pd.DataFrame) -> dict[str, np.ndarray]:
+def _network(frame: pd.DataFrame, own: Workload | None) -> dict[str, np.ndarray]:
     """Dimensions: the row's, else those of the model of that name, else the usual ones for its parameters."""
     found = {name: words.numbers(frame, name) for name in NETWORK}
     names = words.texts(frame, "model")
-    known = words.distinct(names, _of_model)
+    if own is None:
+        known = words.distinct(names, _of_model)
+    else:
+        known = [_dimensions({**_zoo()[own.name], **own.arguments})] * len(frame)
     for name in (*NETWORK, "window", "windowed", "gated", "latent", "decoder", *LATENT):
         of_name = np.array([model.get(name, np.nan) for model in known], dtype=float)
         found[name] = np.where(np.isnan(found[name]), of_name, found[name]) if name in found else of_name
@@ -137,9 +144,13 @@ def _zoo() -> dict[str, dict[str, Any]]:
 def _of_model(name: str) -> dict[str, float]:
     """Dimensions of a model of the zoo by any of its names; empty if it has none of that name."""
     try:
-        given = _zoo()[catalog.lookup("models", name)]
+        return _dimensions(_zoo()[catalog.lookup("models", name)])
     except KeyError:
         return {}
+
+
+def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
+    """Dimensions from the arguments of a builder; an encoder and a decoder count their layers together."""
     expert, latent = given.get("experts") or {}, given.get("latent") or {}
     depth, heads = given["depth"], given["heads"]
     found: dict[str, Any] = {

@@ -6,7 +6,7 @@ import inspect
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,8 @@ class Workload:
         Keys of the table ``sources``.
     note : str
         What differs from the published figures, and why.
+    arguments : mapping
+        Arguments of its builder, for networks of the zoo, changes included.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Workload:
     how: str = "unverified"
     sources: tuple[str, ...] = ()
     note: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         size = f"{self.ops.parameter_count:,.0f} parameters"
@@ -304,9 +307,10 @@ def _named(name: str) -> Workload:
     seq = None if math.isnan(row["seq"]) else float(row["seq"])
     sources = [row[c] for c in ("source", "parameters_source", "macs_source") if row[c]]
     keys = dict.fromkeys(key for cell in sources for key in cell.split(";"))
-    ops = _built(row["builder"], json.loads(row["arguments"] or "{}"))
+    arguments = json.loads(row["arguments"] or "{}")
+    ops = _built(row["builder"], arguments)
     return Workload(name, row["title"], ops, row["family"], row["task"], row["data_kind"], row["sample"], seq,
-                    row["how"], tuple(keys), row["note"])  # fmt: skip
+                    row["how"], tuple(keys), row["note"], arguments)  # fmt: skip
 
 
 def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
@@ -318,12 +322,14 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
         known = ", ".join(inspect.signature(builder).parameters)
         raise ValueError(f"{workload.name} has no argument {unknown[0]!r}; its builder takes {known}")
     changed = ", ".join(f"{key} = {value}" for key, value in changes.items())
+    arguments = {**workload.arguments, **changes}
     try:
-        ops = _built(row["builder"], {**json.loads(row["arguments"] or "{}"), **changes})
+        ops = _built(row["builder"], arguments)
     except (TypeError, AttributeError, ZeroDivisionError, KeyError, IndexError):
         usual = ", ".join(f"{key} = {_usual(row, builder, key)!r}" for key in changes)
         raise ValueError(f"{workload.name} cannot be built with {changed}; by default {usual}") from None
-    return replace(workload, title=f"{workload.title} ({changed})", ops=ops, how="unverified")
+    title = f"{workload.title} ({changed})"
+    return replace(workload, title=title, ops=ops, how="unverified", arguments=arguments)
 
 
 def _usual(row: Any, builder: Any, argument: str) -> Any:
