@@ -101,7 +101,7 @@ def test_a_wrong_figure_in_the_provenance_is_found(tmp_path):
     shutil.copytree(DATA, tmp_path / "data")
     file = tmp_path / "data" / "accelerators.csv"
     text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace(",HBM3,3350,", ",HBM3,3360,"), encoding="utf-8")
+    file.write_text(text.replace(",HBM3,3350,", ",HBM3,3360,", 1), encoding="utf-8")
     errors = catalog.validate_all(tmp_path / "data")
     assert [(error.file, error.column) for error in errors] == [("data/accelerators.csv", "mem_bandwidth")]
 
