@@ -11,7 +11,7 @@ NOTEBOOKS ?=
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: help lab test notebooks lint lock bench site student binder-links validate-data data-readme calibrate validate clean
+.PHONY: help lab test notebooks lint lock bench peers site student binder-links validate-data data-readme calibrate validate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
@@ -37,6 +37,11 @@ lint: $(VENV)/test.stamp $(VENV)/package.stamp ## Check style, notebooks include
 
 bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction and notebook times
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-columns=min,median,max,rounds
+
+peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in the same run (fetches them into build/peers)
+	$(PYTHON) -m venv build/peers
+	$(BIN)/uv pip install --quiet --python build/peers/bin/python llm-analysis mlsysim
+	$(BIN)/python tests/benchmarks/peers.py build/peers/bin/python
 
 site: $(VENV)/test.stamp $(VENV)/package.stamp ## Write static pages that open offline to build/site
 	$(BIN)/python -m cookbook site

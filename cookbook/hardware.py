@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from . import catalog, units
@@ -163,10 +163,15 @@ def peak_flops(device: str | Accelerator, number_format: str) -> float:
         If the device or the number format is not known.
     """
     peaks = _known(device).peaks
-    found = (peaks[column] for column in _peak_columns()[catalog.lookup("number_formats", number_format)])
+    return _peak(peaks, catalog.lookup("number_formats", number_format))
+
+
+def _peak(peaks: Mapping[str, float], number_format: str) -> float:
+    found = (peaks[column] for column in _peak_columns()[number_format])
     return next((peak for peak in found if not math.isnan(peak)), math.nan)
 
 
+@lru_cache(maxsize=1)
 def _peak_columns() -> dict[str, list[str]]:
     frame = catalog.table("number_formats")
     return {name: columns.split(";") for name, columns in zip(frame["name"], frame["peak_columns"], strict=True)}
@@ -178,8 +183,8 @@ def formats(device: str | Accelerator) -> list[str]:
     >>> formats("v100")
     ['fp32', 'fp16']
     """
-    known = _known(device)
-    return [name for name in _peak_columns() if not math.isnan(peak_flops(known, name))]
+    peaks = _known(device).peaks
+    return [name for name in _peak_columns() if not math.isnan(_peak(peaks, name))]
 
 
 def accelerator_table(keys: Sequence[str | Accelerator] | None = None) -> pd.DataFrame:

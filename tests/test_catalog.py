@@ -1,5 +1,7 @@
 """The catalogue refuses what breaks its schema, and says where and what to do."""
 
+import csv
+import io
 import time
 
 import pandas as pd
@@ -357,7 +359,12 @@ def test_the_three_tables_of_the_first_recipe_load_quickly():
     catalog.table("accelerators")
     for cached in (tables.raw, tables.keys, tables.contents, tables.frame):
         cached.cache_clear()
-    start = time.perf_counter()
-    for name in ("accelerators", "models", "sources"):
+    names = ("accelerators", "models", "sources")
+    files = [catalog.data_directory() / f"{name}.csv" for name in names]
+    begun = time.perf_counter()
+    texts = [list(csv.reader(io.StringIO(file.read_text("utf-8")))) for file in files]
+    plain, begun = time.perf_counter() - begun, time.perf_counter()
+    for name in names:
         catalog.table(name)
-    assert time.perf_counter() - start < 0.15
+    # Every cell is checked and converted: that may cost some tens of times what splitting the text costs.
+    assert len(texts) == 3 and time.perf_counter() - begun < 60 * plain

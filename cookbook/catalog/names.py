@@ -97,6 +97,11 @@ def nearest_keys(name: str, known: dict[str, str], count: int = 3) -> list[str]:
     return list(dict.fromkeys(known[spelling] for spelling in ranked))[:count]
 
 
+@lru_cache(maxsize=64)
+def _named_tables(directory: Path) -> tuple[str, ...]:
+    return tuple(table for table in table_names(directory) if schema(table, directory).key)
+
+
 def lookup(kind: str, name: str, directory: Path | None = None) -> str:
     """The key of a row from any usual spelling.
 
@@ -122,9 +127,8 @@ def lookup(kind: str, name: str, directory: Path | None = None) -> str:
     'a100-sxm-80gb'
     """
     folder = directory or data_directory()
-    named = [table for table in table_names(folder) if schema(table, folder).key]
-    if kind not in named:
-        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(named)}")
+    if kind not in _named_tables(folder):
+        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(_named_tables(folder))}")
     if not isinstance(name, str):
         raise ValueError(f"name is {name!r}; it must be text, such as {next(iter(index(kind, folder).values()))!r}")
     known = index(kind, folder)

@@ -7,6 +7,7 @@ import difflib
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 SAME_AS_HEADER = "save the file as UTF-8 text with commas, one line a row, and the header as the first line"
@@ -54,6 +55,7 @@ class Raw:
             yield dict(zip(self.header, row, strict=True))
 
 
+@lru_cache(maxsize=1)
 def data_directory() -> Path:
     """Where the data files are: inside the installed package, or beside it in a checkout."""
     package = Path(__file__).resolve().parents[1]

@@ -178,7 +178,8 @@ def _machine(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
         row["per_node"] = plan.per_node or np.minimum(plan.devices, server["devices"])
     device = hardware.accelerator(row["accelerator"])
     wanted = catalog.lookup("number_formats", number_format) if number_format else ""
-    formats = [name for name in PRECISIONS if name in hardware.formats(device)]
+    offered = hardware.formats(device)
+    formats = [name for name in PRECISIONS if name in offered]
     chosen = wanted or (formats[0] if formats else "")
     if not chosen:
         raise ValueError(f"number_format: no peak of {device.name} is known in {', '.join(PRECISIONS)}")
