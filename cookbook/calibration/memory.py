@@ -16,7 +16,8 @@ from cookbook.prediction.transformer_text import numbers
 
 # How sharply "fits" turns into "does not" around the capacity, in the logarithm.
 SHARPNESS = 0.05
-GIGA = 1e9
+# Tools that print device memory in "GB" divide by 2^30.
+GIGA = 2**30
 GRID = 13
 ROUNDS = 6
 

@@ -147,10 +147,14 @@ def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: A
     return (1 - share) * kept + share * np.minimum(kept, non_negative("input_bytes", input_bytes))
 
 
-def micro_batches_held(stages: ArrayLike, interleave: ArrayLike, micro_batches: ArrayLike) -> Array:
+def micro_batches_held(
+    stages: ArrayLike, interleave: ArrayLike, micro_batches: ArrayLike, share: ArrayLike = np.nan
+) -> Array:
     r"""Micro-batches whose activations the first stage of a pipeline holds at once (one forward, one backward).
 
     .. math:: q = \min\left( m,\; p \left( 1 + \frac{p - 1}{p v} [v > 1] \right) \right)
+
+    A schedule in the form of a V, in which the first device has the first and the last layers, holds a share of p.
 
     Parameters
     ----------
@@ -160,6 +164,8 @@ def micro_batches_held(stages: ArrayLike, interleave: ArrayLike, micro_batches: 
         Chunks of layers on each device, v >= 1 [-].
     micro_batches : array_like
         Micro-batches of one flush, m >= 1 [-].
+    share : array_like
+        Of the stages, in a schedule in the form of a V: 1 (V-ZB), 1/2 (V-Half) or 1/3 (V-Min); NaN for others [-].
 
     Returns
     -------
@@ -168,15 +174,18 @@ def micro_batches_held(stages: ArrayLike, interleave: ArrayLike, micro_batches: 
 
     References
     ----------
-    Korthikanti et al., Reducing activation recomputation in large transformer models, MLSys 2023, section 4.2.3.
+    Korthikanti et al., Reducing activation recomputation in large transformer models, MLSys 2023, section 4.2.3;
+    Qi, Wan, Amar & Lin, Pipeline parallelism with controllable memory, NeurIPS 2024 (V-Min, V-Half, V-ZB).
 
     Examples
     --------
-    >>> micro_batches_held(8, [1, 2], 64).tolist()
-    [8.0, 11.5]
+    >>> micro_batches_held(8, [1, 2], 64).tolist(), micro_batches_held(8, 2, 64, [1, 1 / 2]).tolist()
+    ([8.0, 11.5], [8.0, 4.0])
     """
     depth, chunks = at_least_one("stages", stages), at_least_one("interleave", interleave)
-    return np.minimum(at_least_one("micro_batches", micro_batches), depth + (chunks > 1) * (depth - 1) / chunks)
+    part = np.asarray(share, dtype=float)
+    held = np.where(np.isnan(part), depth + (chunks > 1) * (depth - 1) / chunks, np.maximum(depth * part, 1))
+    return np.minimum(at_least_one("micro_batches", micro_batches), held)
 
 
 def logits_bytes(tokens: ArrayLike, vocabulary: ArrayLike, bytes_per_logit: ArrayLike) -> Array:

@@ -71,7 +71,7 @@ def _stage(s: Any, c: Mapping[str, Any], first: bool) -> dict[str, np.ndarray]:
     trained = np.where(s.lora == 1, 0.02, 1.0)
     states["gradients"], states["optimiser"] = states["gradients"] * trained, states["optimiser"] * trained
     states["gathered"] = np.where(s.zero >= 3, 2 * WEIGHT * (stored - edge) / layers, 0.0)
-    held = formulas.micro_batches_held(s.pp, s.vp, np.maximum(s.micro_batches / s.flushes, 1)) if first else 1.0
+    held = held_micro_batches(s) if first else 1.0
     tokens = s.micro_batch * s.seq_len / s.cp
     kept, again = layer_activations(s, tokens)
     states["activations"] = c["activation_margin"] * held * layers * kept * (1 - s.offload_activations)
@@ -80,6 +80,11 @@ def _stage(s: Any, c: Mapping[str, Any], first: bool) -> dict[str, np.ndarray]:
     # The logits are gone before the first layer is computed again.
     states["transient"] = np.maximum(logits, c["activation_margin"] * again)
     return {**states, "reserved": np.zeros(len(s)) + c["reserved_bytes"]}
+
+
+def held_micro_batches(s: Any) -> np.ndarray:
+    """Micro-batches whose activations the first stage holds at once."""
+    return formulas.micro_batches_held(s.pp, s.vp, np.maximum(s.micro_batches / s.flushes, 1), s.held_share)
 
 
 def layer_weights(s: Any) -> dict[str, np.ndarray]:

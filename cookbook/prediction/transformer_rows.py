@@ -35,6 +35,8 @@ NETWORK = (
 LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "seq_len")
 COUNTS = (*LAYOUT, "per_node", "shard_group", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab")
 PARTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
+# Where rows name the schedule of their pipeline.
+SCHEDULE = ("pipeline_schedule", "note", "notes")
 WORDS = ("software", "zero_fsdp_stage", "attention_kernel", "accelerator", "locator", "precision")
 
 
@@ -213,6 +215,8 @@ def _layout(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     found |= {f"again_{part}": share for part, share in zip(words.RECOMPUTED, again_shares, strict=True)}
     tasks = [cell.casefold() for cell in words.texts(frame, "task")]
     found["lora"] = np.array(["lora" in task or "peft" in task for task in tasks], dtype=float)
+    schedules = zip(*(words.texts(frame, column) for column in SCHEDULE), strict=True)
+    found["held_share"] = np.array(words.distinct(["; ".join(cells) for cells in schedules], words.held_share))
     offload = [cell.casefold() for cell in words.texts(frame, "cpu_offload")]
     found["offload_optimiser"] = np.array(["optimi" in cell for cell in offload], dtype=float)
     found["offload_weights"] = np.array(["param" in cell for cell in offload], dtype=float)

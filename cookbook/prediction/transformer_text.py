@@ -128,6 +128,16 @@ def zero_stage(cell: str) -> tuple[float, float]:
     return (1.0 if "distributed" in text else float("nan")), float("nan")
 
 
+def held_share(cell: str) -> float:
+    """Share of the stages whose micro-batches a V-shaped pipeline schedule holds; NaN where none is named.
+
+    >>> held_share("PP schedule v-half"), held_share("zbv"), held_share("1f1b-interleaved")
+    (0.5, 1.0, nan)
+    """
+    named = re.search(r"\bv-(half|min)\b|\bzbv\b|\bv-zb\b", cell.casefold())
+    return {"half": 1 / 2, "min": 1 / 3}.get(named.group(1), 1.0) if named else float("nan")
+
+
 def truth(cell: str) -> float:
     """1 for yes, 0 for no, 0.5 for yes if tensor-parallel, NaN where not stated."""
     text = cell.casefold()
