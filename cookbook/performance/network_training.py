@@ -99,6 +99,38 @@ def vector_unit_rate(peak_flops: ArrayLike, efficiency: ArrayLike, saving: Array
     )
 
 
+def issued_share(lanes: ArrayLike, others: ArrayLike) -> Array:
+    r"""Share of the peak of plain arithmetic units that their schedulers, of one instruction a cycle, can feed.
+
+    .. math:: s = \min\left(1, \; \frac{1}{l (1 + q)}\right)
+
+    Parameters
+    ----------
+    lanes : array_like
+        Lanes that one scheduler feeds, in widths of an instruction, l >= 0; 0 where schedulers set no limit [-].
+    others : array_like
+        Other instructions (addresses, loads, loops) for each arithmetic one, q [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Share [-].
+
+    References
+    ----------
+    Volkov, Understanding latency hiding on GPUs, dissertation, UC Berkeley, 2016 (issue slots as a limit).
+
+    Examples
+    --------
+    One scheduler for a whole width of lanes, and one for half of it:
+
+    >>> float(issued_share(1, 0.25)), float(issued_share(0.5, 0.25))
+    (0.8, 1.0)
+    """
+    slots = non_negative("lanes", lanes) * (1 + non_negative("others", others))
+    return np.asarray(1 / np.maximum(slots, 1.0))
+
+
 def winograd_saving(outputs: ArrayLike, taps: ArrayLike) -> Array:
     r"""Multiplications that minimal filtering saves in a square convolution of stride 1.
 

@@ -27,6 +27,7 @@ CONSTANTS = (
     Constant("narrow_columns", 32.0, 1.0, 256.0),
     Constant("narrow_inner", 60.0, 1.0, 512.0),
     Constant("deep_convolution", 0.7, 0.1, 1.2),
+    Constant("other_instructions", 0.3, 0.05, 1.5),
     Constant("vector_convolution", 0.6, 0.2, 1.0),
     Constant("vector_product", 0.8, 0.2, 1.0),
     Constant("fast_algorithm", 0.8, 0.3, 1.5),
@@ -147,11 +148,12 @@ def _layers(
     kind = rows["unit_kind"].astype(int)
     peak = rows["peak"]
     slower = formulas.matrix_unit_rate(peak, 1.0, 1.0, 1.0, 0.0, 0.0, REFERENCE_PEAK, values["peak_exponent"])
-    peak = np.where(kind > 0, slower, peak)
+    fed = formulas.issued_share(rows["lanes"], values["other_instructions"])
+    peak = np.where(kind > 0, slower, peak * fed)
     variant = kind + 1 - ((kind == 0) & ~(rows["fast_algorithms"] > 0))
     rate = pairs.row(peak) * pairs.shared(shares, variant)
     if pairs.depthwise.any():
-        slow = formulas.vector_unit_rate(rows["vector_peak"], values["depthwise"])
+        slow = formulas.vector_unit_rate(rows["vector_peak"] * fed, values["depthwise"])
         rate = np.where(pairs.depthwise, pairs.row(slow), rate)
     samples = pairs.row(rows["batch"])
     moved = (samples * pairs.moved + pairs.weights) * pairs.row(rows["element_bytes"] * on["traffic"])
