@@ -31,24 +31,20 @@ class Network:
     ----------
     macs, moved, weights, scores : numpy.ndarray
         Multiply-accumulates; activation elements read and written; weights; attention scores.
-    columns, inner, count, positions : numpy.ndarray
-        Shape of the product; how often it occurs; sequential positions (recurrent layers), else 0.
+    count, positions : numpy.ndarray
+        How often the product occurs; sequential positions (recurrent layers), else 0.
     convolution, deep, grouped, depthwise : numpy.ndarray of bool
         Convolutions; those over one or three axes; in groups; one channel a group.
     saving : numpy.ndarray
         Multiplications that a fast algorithm saves, 1 where there is none.
     streamed, others, parameters : float
         Elements that the other operations move in a step for one sample; how many they are; trainable parameters.
-    regions : bool
-        Whether the network works on proposed regions.
     """
 
     macs: np.ndarray
     moved: np.ndarray
     weights: np.ndarray
     scores: np.ndarray
-    columns: np.ndarray
-    inner: np.ndarray
     count: np.ndarray
     positions: np.ndarray
     convolution: np.ndarray
@@ -59,7 +55,6 @@ class Network:
     streamed: float
     others: float
     parameters: float
-    regions: bool
 
 
 @lru_cache(maxsize=512)
@@ -120,15 +115,11 @@ def _network(
     depthwise = apart & (alike["n"] <= 2)
     attention, recurrent = kind == "attention", kind == "recurrent"
     scores = np.where(attention, alike["macs"] / np.maximum(2 * alike["k"], 1), 0.0)
-    wide = np.isin(kind, ("attention", "matmul"))
     return Network(
         macs=alike["macs"],
         moved=alike["reads"] + alike["writes"],
         weights=alike["weights"],
         scores=scores + np.where(kind == "matmul", alike["writes"], 0.0),
-        # Batched products have tiles of their own: no narrow side is charged.
-        columns=np.where(wide, np.inf, np.maximum(alike["n"], 1)),
-        inner=np.where(wide, np.inf, np.maximum(alike["k"], 1)),
         count=count,
         positions=np.where(recurrent, alike["steps"], 0.0),
         convolution=convolution,
@@ -139,7 +130,6 @@ def _network(
         streamed=touched,
         others=others,
         parameters=ops.parameter_count,
-        regions=any("roi_align" in str(name) for name in ops.name),
     )
 
 
@@ -161,11 +151,11 @@ class Products:
     ----------
     first, number : numpy.ndarray of int
         Where the products of each network start, and how many they are.
-    macs, moved, weights, columns, inner, saving : numpy.ndarray
+    macs, moved, weights, saving : numpy.ndarray
         As in `Network`, each times how often the product occurs where it is an amount.
     convolution, deep, grouped, depthwise : numpy.ndarray of bool
         As in `Network`.
-    scores, positions, convolved, started, streamed, others, parameters, regions : numpy.ndarray
+    scores, positions, convolved, started, streamed, others, parameters : numpy.ndarray
         Totals of each network for one sample; `convolved` are the elements that convolutions move.
     """
 
@@ -174,8 +164,6 @@ class Products:
     macs: np.ndarray
     moved: np.ndarray
     weights: np.ndarray
-    columns: np.ndarray
-    inner: np.ndarray
     saving: np.ndarray
     convolution: np.ndarray
     deep: np.ndarray
@@ -188,7 +176,6 @@ class Products:
     streamed: np.ndarray
     others: np.ndarray
     parameters: np.ndarray
-    regions: np.ndarray
 
     def of(self, network: np.ndarray) -> Pairs:
         """Pairs of a row and a product of its network.
@@ -251,11 +238,11 @@ def products(networks: tuple[tuple[str, str, float | None], ...]) -> Products:
         first=np.cumsum(number) - number,
         number=number,
         **{name: joined(name, counted=True) for name in ("macs", "moved", "weights")},
-        **{name: joined(name) for name in ("columns", "inner", "saving")},
+        saving=joined("saving"),
         **{name: joined(name).astype(bool) for name in ("convolution", "deep", "grouped", "depthwise")},
         scores=total(lambda net: net.scores @ net.count),
         positions=total(lambda net: net.positions @ net.count),
         convolved=total(lambda net: (net.moved * net.convolution) @ net.count),
         started=total(lambda net: net.count.sum()),
-        **{name: total(attrgetter(name)) for name in ("streamed", "others", "parameters", "regions")},
+        **{name: total(attrgetter(name)) for name in ("streamed", "others", "parameters")},
     )
