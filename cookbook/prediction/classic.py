@@ -156,7 +156,7 @@ def _layers(
     variant = kind + 1 - ((kind == 0) & ~(rows["fast_algorithms"] > 0))
     rate = pairs.row(peak) * pairs.shared(shares, variant)
     if pairs.depthwise.any():
-        slow = formulas.vector_unit_rate(rows["vector_peak"] * fed, values["depthwise"])
+        slow = formulas.vector_unit_rate(rows["vector_peak"] * fed * 2 / rows["element_bytes"], values["depthwise"])
         rate = np.where(pairs.depthwise, pairs.row(slow), rate)
     samples = pairs.row(rows["batch"])
     moved = (samples * pairs.moved + pairs.weights) * pairs.row(rows["element_bytes"] * on["traffic"])
@@ -186,7 +186,10 @@ def _step(
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """A step out of its passes: accumulation, update, exchange, waiting."""
     rows = scenarios.values
-    weights = np.where(scenarios.why == "", table.parameters[scenarios.network], np.nan)
+    net = scenarios.network
+    looked_up = np.where(rows["sparse"] > 0, rows["batch"] * table.looked_up[net], np.inf)
+    weights = table.parameters[net] + np.minimum(table.tables[net], looked_up)
+    weights = np.where(scenarios.why == "", weights, np.nan)
     one_pass = np.asarray(sum(found.values()))
     step = {name: seconds * rows["accumulation"] for name, seconds in found.items()}
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]

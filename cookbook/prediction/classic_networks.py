@@ -37,8 +37,10 @@ class Network:
         Convolutions; those over one or three axes; in groups; one channel a group.
     saving : numpy.ndarray
         Multiplications that a fast algorithm saves, 1 where there is none.
-    streamed, others, parameters : float
-        Elements that the other operations move in a step for one sample; how many they are; trainable parameters.
+    streamed, others : float
+        Elements that the other operations move in a step for one sample; how many they are.
+    parameters, tables, looked_up : float
+        Trainable parameters outside embedding tables and in them; those of the tables that one sample reads.
     """
 
     macs: np.ndarray
@@ -55,6 +57,8 @@ class Network:
     streamed: float
     others: float
     parameters: float
+    tables: float
+    looked_up: float
 
 
 @lru_cache(maxsize=512)
@@ -94,7 +98,10 @@ def arrays(ops: Ops, seq: float | None) -> Network:
     alike = {q: values[first] for q, values in columns.items()}
     count = np.bincount(back.ravel(), weights=ops.count[matrix], minlength=len(first))
     touched = _touched(ops, each["reads"], each["writes"])
-    return _network(ops.kind[matrix][first], alike, count, ops, touched, float(ops.count[~matrix].sum()))
+    stored = ops.parameters * ops.count * (ops.kind == "embedding")
+    tables = float(stored.sum()), float((each["writes"] * ops.count) @ (stored > 0))
+    others = float(ops.count[~matrix].sum())
+    return _network(ops.kind[matrix][first], alike, count, ops.parameter_count, touched, others, tables)
 
 
 def _touched(ops: Ops, reads: np.ndarray, writes: np.ndarray) -> float:
@@ -108,8 +115,9 @@ def _touched(ops: Ops, reads: np.ndarray, writes: np.ndarray) -> float:
 
 
 def _network(
-    kind: np.ndarray, alike: dict[str, np.ndarray], count: np.ndarray, ops: Ops, touched: float, others: float
-) -> Network:
+    kind: np.ndarray, alike: dict[str, np.ndarray], count: np.ndarray, parameters: float, touched: float,
+    others: float, tables: tuple[float, float],
+) -> Network:  # fmt: skip
     convolution = np.char.startswith(kind.astype(str), "conv")
     apart = convolution & (alike["groups"] > 2)
     depthwise = apart & (alike["n"] <= 2)
@@ -129,7 +137,9 @@ def _network(
         saving=_saving(kind, alike),
         streamed=touched,
         others=others,
-        parameters=ops.parameter_count,
+        parameters=parameters - tables[0],
+        tables=tables[0],
+        looked_up=tables[1],
     )
 
 
@@ -155,7 +165,7 @@ class Products:
         As in `Network`, each times how often the product occurs where it is an amount.
     convolution, deep, grouped, depthwise : numpy.ndarray of bool
         As in `Network`.
-    scores, positions, convolved, started, streamed, others, parameters : numpy.ndarray
+    scores, positions, convolved, started, streamed, others, parameters, tables, looked_up : numpy.ndarray
         Totals of each network for one sample; `convolved` are the elements that convolutions move.
     """
 
@@ -176,6 +186,8 @@ class Products:
     streamed: np.ndarray
     others: np.ndarray
     parameters: np.ndarray
+    tables: np.ndarray
+    looked_up: np.ndarray
 
     def of(self, network: np.ndarray) -> Pairs:
         """Pairs of a row and a product of its network.
@@ -244,5 +256,5 @@ def products(networks: tuple[tuple[str, str, float | None], ...]) -> Products:
         positions=total(lambda net: net.positions @ net.count),
         convolved=total(lambda net: (net.moved * net.convolution) @ net.count),
         started=total(lambda net: net.count.sum()),
-        **{name: total(attrgetter(name)) for name in ("streamed", "others", "parameters")},
+        **{name: total(attrgetter(name)) for name in ("streamed", "others", "parameters", "tables", "looked_up")},
     )

@@ -31,11 +31,13 @@ ADAM = ("transformer", "moe", "encoder", "vision_transformer", "rnn", "speech", 
 FORMATS = {"fp16": ("fp16",), "bf16": ("bf16", "fp16"), "tf32": ("tf32",), "fp32": ()}
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes")
 DOES = ("launches", "fused", "transposes", "fast_algorithms")
+# Networks whose embedding tables get gradients only where a sample looked.
+SPARSE = "recommender"
 # Generations that the table does not list: schedulers with cycles to spare.
 SPARE = 0.5
 FIGURES = (
     "batch", "accumulation", "devices", "per_node", "nodes", "peak", "vector_peak", "mem_bandwidth", "link", "network",
-    "element_bytes", "update_bytes", "items", *DOES,
+    "element_bytes", "update_bytes", "sparse", "items", *DOES,
 )  # fmt: skip
 
 
@@ -111,6 +113,7 @@ def scenarios(frame: pd.DataFrame) -> Scenarios:
         values[name] = np.array([each[1][name] for each in softwares], dtype=float)
     values |= _links(frame, devices, values)
     values["update_bytes"] = _updates(frame, inputs)
+    values["sparse"] = np.array([each.family == SPARSE for each in inputs], dtype=float)
     keys = {
         name: np.array([each[name] for each in devices], dtype=object) for name in ("accelerator", "vendor", "family")
     }
