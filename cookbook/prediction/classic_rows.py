@@ -23,6 +23,7 @@ SQUARE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*x\s*3\b", re.I)
 PORTS = re.compile(r"(\d+)\s*x\D*(?:[A-Za-z]+-?\d*\s+)*?(\d+)\s*g", re.I)
 RATE = re.compile(r"(\d+)\s*g", re.I)
 WITHOUT_UPDATE = re.compile(r"no optimi[sz]er|forward\s*\+\s*backward|optimi[sz]er step not", re.I)
+ONE_PROCESS = re.compile(r"nn\.DataParallel|single.process", re.I)
 BUS = re.compile(r"pcie\D{0,4}(\d)", re.I)
 LARGEST_NODE = 16
 ONE_A_SAMPLE = ("images/s", "sequences/s", "volumes/s", "samples/s", "molecules/s", "items/s", "users/s")
@@ -111,6 +112,9 @@ def scenarios(frame: pd.DataFrame) -> Scenarios:
         values[name] = np.array([each[name] for each in devices], dtype=float)
     for name in DOES:
         values[name] = np.array([each[1][name] for each in softwares], dtype=float)
+    alone = words.distinct(words.texts(frame, "software_notes"), lambda text: bool(ONE_PROCESS.search(text)))
+    # One interpreter that starts the kernels of all its devices one after the other.
+    values["launches"] = values["launches"] * np.where(np.array(alone, dtype=bool), values["per_node"], 1.0)
     values |= _links(frame, devices, values)
     values["update_bytes"] = _updates(frame, inputs)
     values["sparse"] = np.array([each.family == SPARSE for each in inputs], dtype=float)
