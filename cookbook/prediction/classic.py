@@ -124,7 +124,9 @@ def _passes(
     kept = np.where(rows["fused"] > 0, values["fused_share"], 1.0)
     touched = table.streamed[net] * on["elementwise"] + table.scores[net] * values["score_touches"] * on["scores"]
     reordered = table.convolved[net] * (PASSES * on["transposes"]) * rows["transposes"] * (rows["unit_kind"] > 0)
-    started = PASSES * table.started[net] + table.others[net] * kept
+    # Without fast algorithms each image is unfolded and multiplied by itself.
+    again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
+    started = PASSES * (table.started[net] + again) + table.others[net] * kept
     return {
         "products": layers
         + formulas.stream_seconds(reordered * batch, size, bandwidth) * values["transpose_share"],

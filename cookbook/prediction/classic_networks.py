@@ -165,8 +165,9 @@ class Products:
         As in `Network`, each times how often the product occurs where it is an amount.
     convolution, deep, grouped, depthwise : numpy.ndarray of bool
         As in `Network`.
-    scores, positions, convolved, started, streamed, others, parameters, tables, looked_up : numpy.ndarray
-        Totals of each network for one sample; `convolved` are the elements that convolutions move.
+    scores, positions, convolved, started, convolutions, streamed, others, parameters, tables, looked_up : numpy.ndarray
+        Totals of each network for one sample; `convolved` are the elements that convolutions move, `started` the
+        products, `convolutions` those among them.
     """
 
     first: np.ndarray
@@ -183,6 +184,7 @@ class Products:
     positions: np.ndarray
     convolved: np.ndarray
     started: np.ndarray
+    convolutions: np.ndarray
     streamed: np.ndarray
     others: np.ndarray
     parameters: np.ndarray
@@ -256,5 +258,6 @@ def products(networks: tuple[tuple[str, str, float | None], ...]) -> Products:
         positions=total(lambda net: net.positions @ net.count),
         convolved=total(lambda net: (net.moved * net.convolution) @ net.count),
         started=total(lambda net: net.count.sum()),
+        convolutions=total(lambda net: net.count @ net.convolution),
         **{name: total(attrgetter(name)) for name in ("streamed", "others", "parameters", "tables", "looked_up")},
     )
