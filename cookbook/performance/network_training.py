@@ -367,25 +367,19 @@ def exchange_exposed_seconds(
     return np.maximum(visible, fraction("least", least) * np.asarray(exchange_seconds, dtype=float))
 
 
-def waiting_seconds(
-    step_seconds: ArrayLike, inner: ArrayLike, nodes: ArrayLike, inner_share: ArrayLike, node_share: ArrayLike
-) -> Array:
-    r"""Time lost because all devices wait for the slowest: shared host and power in a node, jitter between nodes.
+def waiting_seconds(step_seconds: ArrayLike, devices: ArrayLike, share: ArrayLike) -> Array:
+    r"""Time lost because the devices of a node share its host and power, and all wait for the slowest.
 
-    .. math:: t_w = t \left( s_i [i > 1] + s_o \log_2 o \right)
+    .. math:: t_w = s\, t\, [d > 1]
 
     Parameters
     ----------
     step_seconds : array_like
         Step of one device by itself, t [s].
-    inner : array_like
-        Devices of one node, i >= 1 [-].
-    nodes : array_like
-        Nodes, o >= 1 [-].
-    inner_share : array_like
-        Share lost in a node with more than one device, s_i [-].
-    node_share : array_like
-        Share lost with each doubling of nodes, s_o [-].
+    devices : array_like
+        Devices of one node, d >= 1 [-].
+    share : array_like
+        Share lost in a node with more than one device, s [-].
 
     Returns
     -------
@@ -394,14 +388,12 @@ def waiting_seconds(
 
     References
     ----------
-    Petrini, Kerbyson & Pakin, The case of the missing supercomputer performance, SC 2003, section 5.
+    Petrini, Kerbyson & Pakin, The case of the missing supercomputer performance, SC 2003.
 
     Examples
     --------
-    >>> round(float(waiting_seconds(1.0, 8, 4, 0.05, 0.01)), 3), float(waiting_seconds(1.0, 1, 1, 0.05, 0.01))
-    (0.07, 0.0)
+    >>> float(waiting_seconds(1.0, 8, 0.05)), float(waiting_seconds(1.0, 1, 0.05))
+    (0.05, 0.0)
     """
-    several = at_least_one("inner", inner) > 1
-    lost = non_negative("inner_share", inner_share) * several
-    lost = lost + non_negative("node_share", node_share) * np.log2(at_least_one("nodes", nodes))
-    return np.asarray(non_negative("step_seconds", step_seconds) * lost)
+    several = at_least_one("devices", devices) > 1
+    return np.asarray(non_negative("step_seconds", step_seconds) * non_negative("share", share) * several)

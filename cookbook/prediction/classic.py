@@ -28,22 +28,18 @@ CONSTANTS = (
     Constant("other_instructions", 0.3, 0.05, 1.5),
     Constant("vector_convolution", 0.6, 0.2, 1.0),
     Constant("vector_product", 0.8, 0.2, 1.0),
-    Constant("fast_algorithm", 0.8, 0.3, 1.5),
-    Constant("grouped_matrix", 0.15, 0.02, 1.0),
-    Constant("grouped_vector", 0.5, 0.05, 1.0),
+    Constant("grouped_share", 0.15, 0.02, 1.0),
     Constant("depthwise", 0.09, 0.01, 1.0),
     Constant("memory_efficiency", 0.7, 0.3, 1.0),
     Constant("stream_efficiency", 0.85, 0.4, 1.0),
     Constant("touch_instructions", 30.0, 1.0, 200.0),
     Constant("launch", 5e-5, 2e-6, 3e-4, "engine", "s"),
     Constant("fused_share", 0.45, 0.1, 1.0),
-    Constant("transpose_share", 1.0, 0.05, 4.0),
     Constant("score_touches", 18.0, 2.0, 60.0),
     Constant("recurrent_step", 3e-5, 1e-6, 3e-4, "", "s"),
     Constant("step_overhead", 2.5e-3, 1e-5, 2e-2, "", "s"),
     Constant("update_share", 2.5, 0.5, 6.0),
     Constant("node_waiting", 0.05, 0.001, 0.3),
-    Constant("cluster_waiting", 0.01, 0.0005, 0.1),
 )
 # What an ablation may switch off.
 TERMS = (
@@ -128,8 +124,7 @@ def _passes(
     again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
     started = PASSES * (table.started[net] + again) + table.others[net] * kept
     return {
-        "products": layers
-        + formulas.stream_seconds(reordered * batch, size, bandwidth) * values["transpose_share"],
+        "products": layers + formulas.stream_seconds(reordered * batch, size, bandwidth),
         "elementwise": formulas.stream_seconds(
             touched * batch,
             size,
@@ -170,16 +165,15 @@ def _shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, 
     """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units."""
     one = {c.name: float(values[c.name]) for c in CONSTANTS if not c.by}
     vector = np.where(table.convolution, one["vector_convolution"], one["vector_product"])
-    vector = vector * np.where(table.grouped, one["grouped_vector"], 1.0)
-    saved = np.where(table.saving > 1, np.maximum(table.saving * one["fast_algorithm"], 1.0), 1.0)
+    fast = vector * (table.saving if on["fast_algorithms"] else 1.0)
     matrix = np.where(table.convolution, one["convolution_efficiency"], one["product_efficiency"])
     matrix = (
         matrix
         * np.where(table.deep, one["deep_convolution"], 1.0)
-        * np.where(table.grouped, one["grouped_matrix"], 1.0)
+        * np.where(table.grouped, one["grouped_share"], 1.0)
     )
     tf32 = matrix * np.where(table.convolution, one["tf32_convolution"], one["tf32_product"])
-    return np.stack([vector, vector * saved if on["fast_algorithms"] else vector, matrix, tf32])
+    return np.stack([vector, fast, matrix, tf32])
 
 
 def _step(
@@ -204,10 +198,6 @@ def _step(
     hidden, visible = figure("exchange-hidden"), figure("exchange-visible")
     step["exchange"] = formulas.exchange_exposed_seconds(exchange, one_pass, hidden, visible) * on["exchange"]
     step["waiting"] = on["waiting"] * formulas.waiting_seconds(
-        one_pass * rows["accumulation"],
-        rows["per_node"],
-        rows["nodes"],
-        values["node_waiting"],
-        values["cluster_waiting"],
+        one_pass * rows["accumulation"], rows["per_node"], values["node_waiting"]
     )
     return step
