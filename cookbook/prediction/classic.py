@@ -21,7 +21,7 @@ __all__ = ["CONSTANTS", "TERMS", "Scenarios", "measured", "outcome", "parts", "r
 CONSTANTS = (
     Constant("convolution_efficiency", 0.7, 0.2, 1.0),
     Constant("product_efficiency", 0.7, 0.2, 1.0),
-    Constant("tf32_convolution", 0.8, 0.3, 1.3),
+    Constant("tf32_convolution", 0.6, 0.3, 1.3),
     Constant("tf32_product", 0.9, 0.3, 1.3),
     Constant("peak_exponent", 0.15, 0.01, 0.6),
     Constant("deep_convolution", 0.7, 0.1, 1.2),
@@ -67,7 +67,7 @@ def outcome(scenarios: Scenarios, step_seconds: np.ndarray) -> np.ndarray:
 def runs(scenarios: Scenarios) -> Runs:
     """The rows as what similar measurements are found by."""
     names = np.array([name for name, _, _ in scenarios.networks] + [""], dtype=object)
-    labels = {name: scenarios.tier_keys[name] for name in ("engine", "family", "accelerator")}
+    labels = {name: scenarios.tier_keys[name] for name in ("engine", "vendor", "family", "accelerator")}
     labels["network"] = names[scenarios.network]
     labels["format"] = np.nan_to_num(scenarios.unit_kind, nan=-1.0).astype(int)
     return Runs(labels, {"batch": scenarios.batch, "devices": scenarios.devices})
@@ -119,7 +119,7 @@ def _passes(
     layers = _layers(table.of(net), shares, rows, bandwidth, values, on)
     kept = np.where(rows["fused"] > 0, values["fused_share"], 1.0)
     touched = table.streamed[net] * on["elementwise"] + table.scores[net] * values["score_touches"] * on["scores"]
-    reordered = table.convolved[net] * (PASSES * on["transposes"]) * rows["transposes"] * (rows["unit_kind"] > 0)
+    reordered = table.convolved[net] * (PASSES * on["transposes"]) * rows["transposes"] * (rows["unit_kind"] == 1)
     # Without fast algorithms each image is unfolded and multiplied by itself.
     again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
     started = PASSES * (table.started[net] + again) + table.others[net] * kept
