@@ -84,7 +84,7 @@ def scaled_neighbour(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarr
 
 
 def paleo_2017(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Qi, Sparks & Talwalkar, Paleo, ICLR 2017, section 4: arithmetic and traffic at one percentage of peak.
+    """Qi, Sparks & Talwalkar, Paleo, ICLR 2017: arithmetic and traffic at one percentage of peak.
 
     The percentage belongs to the platform, that is the software, and is the same on every device; gradients are
     exchanged without overlap.

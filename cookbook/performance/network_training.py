@@ -68,7 +68,7 @@ def vector_unit_rate(peak_flops: ArrayLike, efficiency: ArrayLike, saving: Array
 
     References
     ----------
-    Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016, section 5.
+    Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def winograd_saving(outputs: ArrayLike, taps: ArrayLike) -> Array:
 
     References
     ----------
-    Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016, section 4.1.
+    Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016 (minimal filtering).
 
     Examples
     --------
@@ -204,7 +204,7 @@ def layer_seconds(
 
     References
     ----------
-    Qi, Sparks & Talwalkar, Paleo, ICLR 2017, section 3 (passes layer by layer); Williams, Waterman & Patterson,
+    Qi, Sparks & Talwalkar, Paleo, ICLR 2017 (passes layer by layer); Williams, Waterman & Patterson,
     Commun. ACM 52(4), 2009 (arithmetic beside traffic).
 
     Examples
@@ -285,7 +285,7 @@ def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
 
     References
     ----------
-    Yu, Gao, Golikov & Pekhimenko, Habitat, USENIX ATC 2021, section 2 (a step as a sequence of kernels).
+    Yu, Gao, Golikov & Pekhimenko, Habitat, USENIX ATC 2021 (a step as a sequence of kernels).
 
     Examples
     --------
@@ -355,7 +355,7 @@ def exchange_exposed_seconds(
 
     References
     ----------
-    Li et al., PyTorch Distributed, Proc. VLDB Endow. 13(12), 2020, section 3.2.3.
+    Li et al., PyTorch Distributed, Proc. VLDB Endow. 13(12), 2020 (buckets overlap the backward pass).
 
     Examples
     --------
