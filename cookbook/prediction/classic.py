@@ -133,7 +133,9 @@ def _passes(
             formulas.issue_rate(rows["vector_peak"], rows["lanes"]),
             kept,
         ),
-        "launch": formulas.dispatch_seconds(started * on["launch"], values["launch"] * rows["launches"]),
+        "launch": formulas.dispatch_seconds(
+            started * rows["in_turn"] * on["launch"], values["launch"] * rows["launches"]
+        ),
         "recurrence": formulas.recurrence_seconds(
             table.positions[net] * on["recurrence"], values["recurrent_step"], PASSES
         ),

@@ -38,7 +38,7 @@ SPARSE = "recommender"
 SPARE = 0.5
 FIGURES = (
     "batch", "accumulation", "devices", "per_node", "nodes", "peak", "vector_peak", "mem_bandwidth", "link", "network",
-    "element_bytes", "update_bytes", "sparse", "items", *DOES,
+    "element_bytes", "update_bytes", "sparse", "in_turn", "items", *DOES,
 )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def scenarios(frame: pd.DataFrame) -> Scenarios:
         values[name] = np.array([each[1][name] for each in softwares], dtype=float)
     alone = words.distinct(words.texts(frame, "software_notes"), lambda text: bool(ONE_PROCESS.search(text)))
     # One interpreter that starts the kernels of all its devices one after the other.
-    values["launches"] = values["launches"] * np.where(np.array(alone, dtype=bool), values["per_node"], 1.0)
+    values["in_turn"] = np.where(np.array(alone, dtype=bool), values["per_node"], 1.0)
     values |= _links(frame, devices, values)
     values["update_bytes"] = _updates(frame, inputs)
     values["sparse"] = np.array([each.family == SPARSE for each in inputs], dtype=float)
