@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cookbook import catalog
 from cookbook.performance import collectives
 from cookbook.performance import network_training as formulas
 from cookbook.prediction import transformer_text as words
@@ -66,9 +67,11 @@ def outcome(scenarios: Scenarios, step_seconds: np.ndarray) -> np.ndarray:
 
 def runs(scenarios: Scenarios) -> Runs:
     """The rows as what similar measurements are found by."""
+    families = dict(catalog.table("models")[["name", "family"]].itertuples(index=False))
     names = np.array([name for name, _, _ in scenarios.networks] + [""], dtype=object)
+    kinds = np.array([families.get(name, "") for name in names], dtype=object)
     labels = {name: scenarios.tier_keys[name] for name in ("engine", "vendor", "family", "accelerator")}
-    labels["network"] = names[scenarios.network]
+    labels["network"], labels["workload"] = names[scenarios.network], kinds[scenarios.network]
     labels["format"] = np.nan_to_num(scenarios.unit_kind, nan=-1.0).astype(int)
     return Runs(labels, {"batch": scenarios.batch, "devices": scenarios.devices})
 
