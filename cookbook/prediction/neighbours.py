@@ -20,7 +20,7 @@ BLOCK = 512
 LABEL_COSTS = {
     "vendor": 10.0, "network": 4.0, "workload": 4.0, "format": 3.0, "engine": 3.0, "family": 1.0, "accelerator": 1.5,
 }  # fmt: skip
-AMOUNT_COSTS = {"batch": 1.2, "devices": 0.5}
+AMOUNT_COSTS = {"batch": 1.2, "devices": 0.8}
 
 
 @dataclass(frozen=True, eq=False)
