@@ -113,7 +113,7 @@ def issued_share(lanes: ArrayLike, others: ArrayLike) -> Array:
 
 
 def issue_rate(peak_flops: ArrayLike, lanes: ArrayLike) -> Array:
-    r"""Instructions that all schedulers start, each counted once for every lane of its width.
+    r"""Rate of instructions of any sort that all schedulers start, one operation for every lane of a width.
 
     .. math:: R_i = P / (2 l)
 
@@ -127,7 +127,7 @@ def issue_rate(peak_flops: ArrayLike, lanes: ArrayLike) -> Array:
     Returns
     -------
     numpy.ndarray
-        Instructions times lanes [1/s].
+        Rate [FLOP/s].
 
     References
     ----------
@@ -240,9 +240,9 @@ def stream_seconds(
     mem_bandwidth : array_like
         Memory bandwidth that such kernels reach, W > 0 [B/s].
     instructions : array_like
-        Instructions for each element read or written, i [-].
+        Instructions for each element read or written, one operation each, i [FLOP].
     issued : array_like
-        Instructions that the device starts, times lanes, R_i > 0; see `issue_rate` [1/s].
+        Rate at which the device starts instructions, R_i > 0; see `issue_rate` [FLOP/s].
     kept : array_like
         Share that fusion leaves, s, 0 to 1 [-].
 
