@@ -42,7 +42,7 @@ def test_a_network_of_two_layers_by_hand():
     assert sorted(found.macs) == [81920, 221184]
     assert sorted(found.moved) == [8202, 11264]
     assert sorted(found.weights) == [224, 81930]
-    assert found.convolution.sum() == 1 and found.parameters == 82154
+    assert found.convolution.sum() == 1 and found.parameters == 82154 and found.tables == 0
 
 
 def test_fast_algorithms_are_found_by_kernel_and_stride():
@@ -100,6 +100,43 @@ def test_monotone_in_peak_and_bandwidth():
         assert (classic.step_seconds(classic.parts(better, STARTS)) <= base).all(), name
 
 
+def test_half_precision_without_fast_half_units_is_computed_in_single():
+    """A GTX 1080 Ti prints 1/64 of its single-precision rate for half precision; frameworks do not use it."""
+    half, single = (reader.device("gtx-1080-ti", each) for each in ("fp16", "fp32"))
+    assert half["peak"] == single["peak"] and half["unit_kind"] == 0 and half["element_bytes"] == 2
+    assert reader.device("v100", "fp16")["unit_kind"] == 1
+
+
+def launch(**change):
+    found = classic.scenarios(rows({"accelerator": "v100", "precision": "fp32", "devices": "1", **change}))
+    return classic.parts(found, STARTS)["launch"][0]
+
+
+def test_one_interpreter_starts_the_kernels_of_all_its_devices():
+    four = {"devices": "4", "per_node": "4"}
+    assert launch(**four, software_notes="nn.DataParallel (single process)") == pytest.approx(4 * launch(**four))
+
+
+def test_without_cudnn_each_image_is_convolved_by_itself():
+    """VGG-16 has 13 convolutions: 31 images more add 13 * 31 products in each of three passes."""
+    one, many = (launch(model="vgg16", software="Caffe (native kernels)", batch_per_device=b) for b in ("1", "32"))
+    level = catalog.table("classic_engines").set_index("level")["launches"]
+    assert many - one == pytest.approx(3 * 13 * 31 * STARTS["launch"] * level["native"])
+    assert launch(software="MXNet 1.0", batch_per_device="1") == launch(software="MXNet 1.0", batch_per_device="64")
+
+
+def test_tables_of_recommenders_are_updated_where_samples_looked():
+    """26 tables of rows of 128 numbers: a sample touches at most 3,328 of billions of parameters."""
+    net = networks.network("dlrm_small", "", None)
+    assert net.looked_up == 26 * 128 and net.tables > 1e9
+    change = {"model": "dlrm_small", "unit": "samples/s", "devices": "1", "batch_per_device": "1024"}
+    found = classic.scenarios(rows(change))
+    updated = net.parameters + 1024 * net.looked_up
+    bandwidth = found.mem_bandwidth * STARTS["memory_efficiency"]
+    expected = updated * found.update_bytes * STARTS["update_share"] / bandwidth
+    np.testing.assert_allclose(classic.parts(found, STARTS)["optimiser"], expected)
+
+
 @pytest.mark.parametrize("term", classic.TERMS)
 def test_switching_a_term_off_changes_the_result(term):
     cases = (
@@ -118,7 +155,7 @@ def test_every_constant_matters():
         {"model": "resnext101_32x4d"}, {"model": "mobilenet_v2"}, {"model": "gnmt_v2", "unit": "tokens/s"},
         {"precision": "tf32", "model": "bert_large", "unit": "sequences/s"}, {"model": "mask_rcnn_r50_fpn"},
         {"precision": "fp32", "model": "bert_large", "unit": "sequences/s"}, {"model": "unet3d"},
-        {"software": "TensorFlow XLA"}, {"precision": "fp32", "model": "vgg16"},
+        {"software": "TensorFlow XLA"}, {"precision": "fp32", "model": "vgg16", "accelerator": "k80-die"},
     )  # fmt: skip
     base = rates(*cases)
     for name, start in STARTS.items():

@@ -74,4 +74,7 @@ def test_repeated_runs_get_the_same_correction():
 
 
 def test_default_costs_name_what_runs_have():
-    assert set(neighbours.LABEL_COSTS) == {"network", "format", "engine", "family", "accelerator"}
+    names = {"vendor", "network", "workload", "format", "engine", "family", "accelerator"}
+    assert set(neighbours.LABEL_COSTS) == names
+    # Never across makers: out of reach even where all else is equal.
+    assert neighbours.LABEL_COSTS["vendor"] > neighbours.REACH

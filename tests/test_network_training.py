@@ -23,13 +23,24 @@ def test_one_convolution_by_hand():
     assert seconds == pytest.approx(2.24106e-3, rel=1e-5)
 
 
-def test_narrow_product_by_hand():
-    """64 columns beside 32, inner size 576 beside 64: 1 / (1 + 1/2 + 1/9) = 0.62069 of 0.5 of 100 TFLOP/s."""
-    assert formulas.matrix_unit_rate(100e12, 0.5, 64, 576, 32, 64, 1e12, 0) == pytest.approx(31.0345e12, rel=1e-5)
-
-
 def test_a_peak_sixteen_times_the_reference_halves_the_share_at_a_quarter():
-    assert formulas.matrix_unit_rate(16e12, 1, 1, 1, 0, 0, 1e12, 0.25) == pytest.approx(8e12)
+    assert formulas.matrix_unit_rate(16e12, 1, 1e12, 0.25) == pytest.approx(8e12)
+
+
+def test_schedulers_by_hand():
+    """48 lanes for a width of 32 with a third of other instructions: 1 / (1.5 * 4/3) = 0.5; 16 lanes lose nothing.
+
+    64 lanes at 1.5 GHz for four schedulers: 192 GFLOP/s, and 4 * 32 * 1.5e9 = 192e9 instructions times lanes.
+    """
+    assert formulas.issued_share([1.5, 0.5], 1 / 3).tolist() == pytest.approx([0.5, 1])
+    assert formulas.issue_rate(2 * 64 * 1.5e9, 0.5) == pytest.approx(4 * 32 * 1.5e9)
+
+
+def test_a_stream_by_hand():
+    """1e9 half-precision elements at 500 GB/s take 4 ms; 30 instructions each at 10e12 take 3 ms: 5 ms together."""
+    assert formulas.stream_seconds(1e9, 2, 500e9, 30, 10e12) == pytest.approx(5e-3)
+    assert formulas.stream_seconds(1e9, 2, 500e9, 30, 10e12, 0.5) == pytest.approx(2.5e-3)
+    assert formulas.stream_seconds(1e9, 2, 500e9) == pytest.approx(4e-3)
 
 
 def test_winograd_savings_of_the_paper():
@@ -46,13 +57,9 @@ def test_gradients_of_eight_devices_by_hand():
     assert formulas.exchange_exposed_seconds(exchange, 300e-3, 0.7, 0.1) == pytest.approx(1.75e-3)
 
 
-def test_waiting_by_hand():
-    """5 % in the node, and 1 % for each of two doublings: 7 % of 200 ms."""
-    assert formulas.waiting_seconds(0.2, 8, 4, 0.05, 0.01) == pytest.approx(14e-3)
-
-
 def test_one_device_waits_for_nobody_and_exchanges_nothing():
-    assert formulas.waiting_seconds(1.0, 1, 1, 0.3, 0.3) == 0
+    """Of 200 ms, 5 % in a node of eight are 10 ms."""
+    assert formulas.waiting_seconds(0.2, [8, 1], 0.05).tolist() == pytest.approx([10e-3, 0])
     alone = collectives.hierarchical_all_reduce_seconds(1e9, 1, 1, 1e9, 1e9, 1e-5, 1e-5)
     assert formulas.exchange_exposed_seconds(alone, 0.0, 0.5, 0.1) == 0
 
@@ -79,4 +86,4 @@ def test_formulas_broadcast_and_refuse_what_cannot_be():
     with pytest.raises(ValueError, match="rate"):
         formulas.layer_seconds(1, 1, 0, 1)
     with pytest.raises(ValueError, match="kept"):
-        formulas.stream_seconds(1, 1, 1.5)
+        formulas.stream_seconds(1, 1, 1, kept=1.5)

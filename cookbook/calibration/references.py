@@ -84,14 +84,15 @@ def scaled_neighbour(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarr
 
 
 def paleo_2017(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Qi, Sparks & Talwalkar, Paleo, ICLR 2017, section 4: arithmetic and traffic at one percentage of peak.
+    """Qi, Sparks & Talwalkar, Paleo, ICLR 2017: arithmetic and traffic at one percentage of peak.
 
     The percentage belongs to the platform, that is the software, and is the same on every device; gradients are
     exchanged without overlap.
     """
     known = budget(rows)
     ideal = known.arithmetic + known.traffic
-    share = ideal / np.maximum(measured_seconds(rows) - known.exchange, 0)
+    with np.errstate(divide="ignore"):
+        share = ideal / np.maximum(measured_seconds(rows) - known.exchange, 0)
     return _log_error(rows, ideal / _median_share(rows, share, train, out, ("engine",)) + known.exchange)
 
 
@@ -107,7 +108,8 @@ def hpe_2017(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
     """The founding form of the Deep Learning Cookbook, 2017: c/(p gamma) + 2 w log2(p)/beta, nothing overlapping."""
     known = budget(rows)
     exchange = known.exchange_per_level * 2 * np.log2(np.maximum(known.devices, 1))
-    share = known.arithmetic / np.maximum(measured_seconds(rows) - exchange, 0)
+    with np.errstate(divide="ignore"):
+        share = known.arithmetic / np.maximum(measured_seconds(rows) - exchange, 0)
     return _log_error(rows, known.arithmetic / _median_share(rows, share, train, out, ("vendor",)) + exchange)
 
 

@@ -11,33 +11,18 @@ from cookbook.performance.collectives import exposed_seconds
 
 
 def matrix_unit_rate(
-    peak_flops: ArrayLike,
-    efficiency: ArrayLike,
-    columns: ArrayLike,
-    inner: ArrayLike,
-    half_columns: ArrayLike,
-    half_inner: ArrayLike,
-    reference_flops: ArrayLike,
-    exponent: ArrayLike,
+    peak_flops: ArrayLike, efficiency: ArrayLike, reference_flops: ArrayLike, exponent: ArrayLike
 ) -> Array:
-    r"""Rate of matrix units (tensor cores) on one product: narrow products and faster units reach a smaller share.
+    r"""Rate of matrix units (tensor cores): faster units are harder to feed and reach a smaller share of their peak.
 
-    .. math:: R = \frac{e P (P / P_0)^{-x}}{1 + n_0 / n + k_0 / k}
+    .. math:: R = e P (P / P_0)^{-x}
 
     Parameters
     ----------
     peak_flops : array_like
         Dense peak of the number format, P > 0 [FLOP/s].
     efficiency : array_like
-        Share of the peak that wide products reach on a device of the reference peak, e [-].
-    columns : array_like
-        Columns of the product, output channels of a group, n > 0 [-].
-    inner : array_like
-        Inner size of the product, input channels of a group times taps, k > 0 [-].
-    half_columns : array_like
-        Columns that cost as much again as the product itself, n_0 [-].
-    half_inner : array_like
-        Inner size that costs as much again, k_0 [-].
+        Share of the peak reached on a device of the reference peak, e [-].
     reference_flops : array_like
         Peak at which the efficiency is stated, P_0 > 0 [FLOP/s].
     exponent : array_like
@@ -50,20 +35,16 @@ def matrix_unit_rate(
 
     References
     ----------
-    Hockney & Jesshope, Parallel Computers 2, 1988, section 1.3 (the half-performance length n_1/2).
+    Form of this cookbook: a share e of the peak as in Qi, Sparks & Talwalkar, Paleo, ICLR 2017, with a trend.
 
     Examples
     --------
-    A 3x3 convolution of 64 to 64 channels, 125 TFLOP/s:
-
-    >>> f"{matrix_unit_rate(125e12, 0.7, 64, 576, 32, 64, 200e12, 0):.4g}"
-    '5.431e+13'
+    >>> f"{matrix_unit_rate(800e12, 0.6, 200e12, 0.5):.4g}"
+    '2.4e+14'
     """
     peak = positive("peak_flops", peak_flops)
-    narrow = 1 + non_negative("half_columns", half_columns) / positive("columns", columns)
-    narrow = narrow + non_negative("half_inner", half_inner) / positive("inner", inner)
     slower = (peak / positive("reference_flops", reference_flops)) ** -np.asarray(exponent, dtype=float)
-    return np.asarray(peak * non_negative("efficiency", efficiency) * slower / narrow)
+    return np.asarray(peak * non_negative("efficiency", efficiency) * slower)
 
 
 def vector_unit_rate(peak_flops: ArrayLike, efficiency: ArrayLike, saving: ArrayLike = 1) -> Array:
@@ -87,7 +68,7 @@ def vector_unit_rate(peak_flops: ArrayLike, efficiency: ArrayLike, saving: Array
 
     References
     ----------
-    Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016, section 5.
+    Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016.
 
     Examples
     --------
@@ -97,6 +78,69 @@ def vector_unit_rate(peak_flops: ArrayLike, efficiency: ArrayLike, saving: Array
     return np.asarray(
         positive("peak_flops", peak_flops) * non_negative("efficiency", efficiency) * positive("saving", saving)
     )
+
+
+def issued_share(lanes: ArrayLike, others: ArrayLike) -> Array:
+    r"""Share of the peak of plain arithmetic units that their schedulers, of one instruction a cycle, can feed.
+
+    .. math:: s = \min\left(1, \; \frac{1}{l (1 + q)}\right)
+
+    Parameters
+    ----------
+    lanes : array_like
+        Lanes that one scheduler feeds, in widths of an instruction, l >= 0; 0 where schedulers set no limit [-].
+    others : array_like
+        Other instructions (addresses, loads, loops) for each arithmetic one, q [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Share [-].
+
+    References
+    ----------
+    Volkov, Understanding latency hiding on GPUs, dissertation, UC Berkeley, 2016 (issue slots as a limit).
+
+    Examples
+    --------
+    One scheduler for a whole width of lanes, and one for half of it:
+
+    >>> float(issued_share(1, 0.25)), float(issued_share(0.5, 0.25))
+    (0.8, 1.0)
+    """
+    slots = non_negative("lanes", lanes) * (1 + non_negative("others", others))
+    return np.asarray(1 / np.maximum(slots, 1.0))
+
+
+def issue_rate(peak_flops: ArrayLike, lanes: ArrayLike) -> Array:
+    r"""Rate of instructions of any sort that all schedulers start, one operation for every lane of a width.
+
+    .. math:: R_i = P / (2 l)
+
+    Parameters
+    ----------
+    peak_flops : array_like
+        Peak of the plain arithmetic units, two operations a lane and cycle, P > 0 [FLOP/s].
+    lanes : array_like
+        Lanes that one scheduler feeds, in widths of an instruction, l > 0 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Rate [FLOP/s].
+
+    References
+    ----------
+    Volkov, Understanding latency hiding on GPUs, dissertation, UC Berkeley, 2016.
+
+    Examples
+    --------
+    Schedulers that feed half a width start twice as many instructions as their lanes could multiply and add:
+
+    >>> float(issue_rate(16e12, 0.5))
+    16000000000000.0
+    """
+    return np.asarray(positive("peak_flops", peak_flops) / (2 * positive("lanes", lanes)))
 
 
 def winograd_saving(outputs: ArrayLike, taps: ArrayLike) -> Array:
@@ -118,7 +162,7 @@ def winograd_saving(outputs: ArrayLike, taps: ArrayLike) -> Array:
 
     References
     ----------
-    Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016, section 4.1.
+    Lavin & Gray, Fast algorithms for convolutional neural networks, CVPR 2016 (minimal filtering).
 
     Examples
     --------
@@ -160,7 +204,7 @@ def layer_seconds(
 
     References
     ----------
-    Qi, Sparks & Talwalkar, Paleo, ICLR 2017, section 3 (passes layer by layer); Williams, Waterman & Patterson,
+    Qi, Sparks & Talwalkar, Paleo, ICLR 2017 (passes layer by layer); Williams, Waterman & Patterson,
     Commun. ACM 52(4), 2009 (arithmetic beside traffic).
 
     Examples
@@ -173,19 +217,34 @@ def layer_seconds(
     return np.asarray(non_negative("passes", passes) * np.sqrt(compute * compute + memory * memory))
 
 
-def stream_seconds(bytes_moved: ArrayLike, mem_bandwidth: ArrayLike, kept: ArrayLike = 1) -> Array:
+def stream_seconds(
+    elements: ArrayLike,
+    element_bytes: ArrayLike,
+    mem_bandwidth: ArrayLike,
+    instructions: ArrayLike = 0,
+    issued: ArrayLike = np.inf,
+    kept: ArrayLike = 1,
+) -> Array:
     r"""Time of operations that only move data: norms, activations, sums, pooling, softmax.
 
-    .. math:: t = s M / W
+    Traffic shrinks with the number format, instructions do not.
+
+    .. math:: t = s n \sqrt{(w / W)^2 + (i / R_i)^2}
 
     Parameters
     ----------
-    bytes_moved : array_like
-        Bytes moved when each operation runs by itself, forward and backward, M [B].
+    elements : array_like
+        Elements read or written when each operation runs by itself, forward and backward, n [-].
+    element_bytes : array_like
+        Size of one, w [B].
     mem_bandwidth : array_like
-        Memory bandwidth that kernels reach, W > 0 [B/s].
+        Memory bandwidth that such kernels reach, W > 0 [B/s].
+    instructions : array_like
+        Instructions for each element read or written, one operation each, i [FLOP].
+    issued : array_like
+        Rate at which the device starts instructions, R_i > 0; see `issue_rate` [FLOP/s].
     kept : array_like
-        Share of the bytes that fusion leaves, s, 0 to 1 [-].
+        Share that fusion leaves, s, 0 to 1 [-].
 
     Returns
     -------
@@ -194,15 +253,17 @@ def stream_seconds(bytes_moved: ArrayLike, mem_bandwidth: ArrayLike, kept: Array
 
     References
     ----------
-    Ivanov et al., Data movement is all you need, MLSys 2021, section 4.
+    Ivanov et al., Data movement is all you need, MLSys 2021 (traffic between products bounds training).
 
     Examples
     --------
-    >>> float(stream_seconds(4e9, 1e9, 0.5))
-    2.0
+    >>> float(stream_seconds(2e9, 2, 1e9, kept=0.5)), float(stream_seconds(1e9, 3, 1e9, 4, 1e9))
+    (2.0, 5.0)
     """
-    moved = non_negative("bytes_moved", bytes_moved) * fraction("kept", kept)
-    return np.asarray(moved / positive("mem_bandwidth", mem_bandwidth))
+    moved = non_negative("element_bytes", element_bytes) / positive("mem_bandwidth", mem_bandwidth)
+    started = non_negative("instructions", instructions) / np.asarray(issued, dtype=float)
+    touched = non_negative("elements", elements) * fraction("kept", kept)
+    return np.asarray(touched * np.sqrt(moved * moved + started * started))
 
 
 def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
@@ -224,7 +285,7 @@ def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
 
     References
     ----------
-    Yu, Gao, Golikov & Pekhimenko, Habitat, USENIX ATC 2021, section 2 (a step as a sequence of kernels).
+    Yu, Gao, Golikov & Pekhimenko, Habitat, USENIX ATC 2021 (a step as a sequence of kernels).
 
     Examples
     --------
@@ -266,38 +327,6 @@ def recurrence_seconds(positions: ArrayLike, seconds_each: ArrayLike, passes: Ar
     return np.asarray(steps * non_negative("passes", passes))
 
 
-def score_bytes(scores: ArrayLike, element_bytes: ArrayLike, touches: ArrayLike) -> Array:
-    r"""Traffic of attention scores that do not stay on chip: mask, softmax and dropout, forward and backward.
-
-    .. math:: M = n c w
-
-    Parameters
-    ----------
-    scores : array_like
-        Scores of one pass, heads times pairs of positions, n [-].
-    element_bytes : array_like
-        Size of one score, w [B].
-    touches : array_like
-        Times that a step reads or writes each score, c [-].
-
-    Returns
-    -------
-    numpy.ndarray
-        Traffic [B].
-
-    References
-    ----------
-    Dao et al., FlashAttention, NeurIPS 2022, section 2.2 and algorithm 0.
-
-    Examples
-    --------
-    >>> float(score_bytes(1e6, 2, 12))
-    24000000.0
-    """
-    count = non_negative("scores", scores) * non_negative("touches", touches)
-    return np.asarray(count * non_negative("element_bytes", element_bytes))
-
-
 def exchange_exposed_seconds(
     exchange_seconds: ArrayLike, pass_seconds: ArrayLike, hidden: ArrayLike, least: ArrayLike = 0
 ) -> Array:
@@ -326,7 +355,7 @@ def exchange_exposed_seconds(
 
     References
     ----------
-    Li et al., PyTorch Distributed, Proc. VLDB Endow. 13(12), 2020, section 3.2.3.
+    Li et al., PyTorch Distributed, Proc. VLDB Endow. 13(12), 2020 (buckets overlap the backward pass).
 
     Examples
     --------
@@ -338,25 +367,19 @@ def exchange_exposed_seconds(
     return np.maximum(visible, fraction("least", least) * np.asarray(exchange_seconds, dtype=float))
 
 
-def waiting_seconds(
-    step_seconds: ArrayLike, inner: ArrayLike, nodes: ArrayLike, inner_share: ArrayLike, node_share: ArrayLike
-) -> Array:
-    r"""Time lost because all devices wait for the slowest: shared host and power in a node, jitter between nodes.
+def waiting_seconds(step_seconds: ArrayLike, devices: ArrayLike, share: ArrayLike) -> Array:
+    r"""Time lost because the devices of a node share its host and power, and all wait for the slowest.
 
-    .. math:: t_w = t \left( s_i [i > 1] + s_o \log_2 o \right)
+    .. math:: t_w = s\, t\, [d > 1]
 
     Parameters
     ----------
     step_seconds : array_like
         Step of one device by itself, t [s].
-    inner : array_like
-        Devices of one node, i >= 1 [-].
-    nodes : array_like
-        Nodes, o >= 1 [-].
-    inner_share : array_like
-        Share lost in a node with more than one device, s_i [-].
-    node_share : array_like
-        Share lost with each doubling of nodes, s_o [-].
+    devices : array_like
+        Devices of one node, d >= 1 [-].
+    share : array_like
+        Share lost in a node with more than one device, s [-].
 
     Returns
     -------
@@ -365,14 +388,12 @@ def waiting_seconds(
 
     References
     ----------
-    Petrini, Kerbyson & Pakin, The case of the missing supercomputer performance, SC 2003, section 5.
+    Petrini, Kerbyson & Pakin, The case of the missing supercomputer performance, SC 2003.
 
     Examples
     --------
-    >>> round(float(waiting_seconds(1.0, 8, 4, 0.05, 0.01)), 3), float(waiting_seconds(1.0, 1, 1, 0.05, 0.01))
-    (0.07, 0.0)
+    >>> float(waiting_seconds(1.0, 8, 0.05)), float(waiting_seconds(1.0, 1, 0.05))
+    (0.05, 0.0)
     """
-    several = at_least_one("inner", inner) > 1
-    lost = non_negative("inner_share", inner_share) * several
-    lost = lost + non_negative("node_share", node_share) * np.log2(at_least_one("nodes", nodes))
-    return np.asarray(non_negative("step_seconds", step_seconds) * lost)
+    several = at_least_one("devices", devices) > 1
+    return np.asarray(non_negative("step_seconds", step_seconds) * non_negative("share", share) * several)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cookbook import catalog
 from cookbook.performance import collectives
 from cookbook.performance import network_training as formulas
 from cookbook.prediction import transformer_text as words
@@ -21,34 +22,30 @@ __all__ = ["CONSTANTS", "TERMS", "Scenarios", "measured", "outcome", "parts", "r
 CONSTANTS = (
     Constant("convolution_efficiency", 0.7, 0.2, 1.0),
     Constant("product_efficiency", 0.7, 0.2, 1.0),
-    Constant("tf32_convolution", 0.8, 0.3, 1.3),
-    Constant("tf32_product", 0.9, 0.3, 1.3),
+    Constant("tf32_convolution", 0.6, 0.3, 1.3),
+    Constant("tf32_product", 1.0, 0.3, 1.3),
     Constant("peak_exponent", 0.15, 0.01, 0.6),
-    Constant("narrow_columns", 32.0, 1.0, 256.0),
-    Constant("narrow_inner", 60.0, 1.0, 512.0),
     Constant("deep_convolution", 0.7, 0.1, 1.2),
+    Constant("other_instructions", 0.3, 0.05, 1.5),
     Constant("vector_convolution", 0.6, 0.2, 1.0),
     Constant("vector_product", 0.8, 0.2, 1.0),
-    Constant("fast_algorithm", 0.8, 0.3, 1.5),
-    Constant("grouped_matrix", 0.15, 0.02, 1.0),
-    Constant("grouped_vector", 0.5, 0.05, 1.0),
+    Constant("grouped_share", 0.15, 0.02, 1.0),
     Constant("depthwise", 0.09, 0.01, 1.0),
     Constant("memory_efficiency", 0.7, 0.3, 1.0),
-    Constant("launch", 4e-5, 2e-6, 3e-4, "engine", "s"),
-    Constant("fused_share", 0.6, 0.1, 1.0),
-    Constant("transpose_share", 1.0, 0.05, 4.0),
-    Constant("score_touches", 14.0, 2.0, 60.0),
+    Constant("stream_efficiency", 0.85, 0.4, 1.0),
+    Constant("touch_instructions", 30.0, 1.0, 200.0),
+    Constant("launch", 5e-5, 2e-6, 3e-4, "engine", "s"),
+    Constant("fused_share", 0.45, 0.1, 1.0),
+    Constant("score_touches", 18.0, 2.0, 60.0),
     Constant("recurrent_step", 3e-5, 1e-6, 3e-4, "", "s"),
-    Constant("region_image", 1.5e-2, 1e-4, 2e-1, "", "s"),
-    Constant("step_overhead", 1e-3, 1e-5, 2e-2, "", "s"),
-    Constant("update_share", 1.5, 0.5, 6.0),
+    Constant("step_overhead", 2.5e-3, 1e-5, 2e-2, "", "s"),
+    Constant("update_share", 2.5, 0.5, 6.0),
     Constant("node_waiting", 0.05, 0.001, 0.3),
-    Constant("cluster_waiting", 0.01, 0.0005, 0.1),
 )
 # What an ablation may switch off.
 TERMS = (
-    "products", "traffic", "narrow", "fast_algorithms", "elementwise", "launch", "transposes", "scores", "recurrence",
-    "regions", "optimiser", "exchange", "waiting",
+    "products", "traffic", "fast_algorithms", "elementwise", "launch", "transposes", "scores", "recurrence",
+    "optimiser", "exchange", "waiting",
 )  # fmt: skip
 LINK_LATENCY, NETWORK_LATENCY = 5e-6, 15e-6
 REFERENCE_PEAK = 2e14
@@ -70,9 +67,11 @@ def outcome(scenarios: Scenarios, step_seconds: np.ndarray) -> np.ndarray:
 
 def runs(scenarios: Scenarios) -> Runs:
     """The rows as what similar measurements are found by."""
+    families = dict(catalog.table("models")[["name", "family"]].itertuples(index=False))
     names = np.array([getattr(name, "name", name) for name, _, _ in scenarios.networks] + [""], dtype=object)
-    labels = {name: scenarios.tier_keys[name] for name in ("engine", "family", "accelerator")}
-    labels["network"] = names[scenarios.network]
+    kinds = np.array([families.get(name, "") for name in names], dtype=object)
+    labels = {name: scenarios.tier_keys[name] for name in ("engine", "vendor", "family", "accelerator")}
+    labels["network"], labels["workload"] = names[scenarios.network], kinds[scenarios.network]
     labels["format"] = np.nan_to_num(scenarios.unit_kind, nan=-1.0).astype(int)
     return Runs(labels, {"batch": scenarios.batch, "devices": scenarios.devices})
 
@@ -101,7 +100,7 @@ def parts(
     table = products(scenarios.networks)
     shares = _shares(table, values, on)
     size = len(scenarios)
-    found = {name: np.full(size, np.nan) for name in ("products", "elementwise", "launch", "recurrence", "regions")}
+    found = {name: np.full(size, np.nan) for name in ("products", "elementwise", "launch", "recurrence")}
     order = np.flatnonzero(scenarios.why == "")
     order = order[np.argsort(scenarios.network[order], kind="stable")]
     for start in range(0, len(order), BLOCK):
@@ -119,23 +118,30 @@ def _passes(
     """Seconds of one forward and backward pass by part."""
     rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.network[at]
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
-    elements = rows["batch"] * rows["element_bytes"]
-    matrix = rows["unit_kind"] > 0
+    batch, size = rows["batch"], rows["element_bytes"]
     layers = _layers(table.of(net), shares, rows, bandwidth, values, on)
     kept = np.where(rows["fused"] > 0, values["fused_share"], 1.0)
-    scores = formulas.score_bytes(
-        table.scores[net] * on["scores"] * rows["batch"], rows["element_bytes"], values["score_touches"]
-    )
-    reordered = table.convolved[net] * elements * (PASSES * on["transposes"]) * rows["transposes"] * matrix
-    started = PASSES * table.started[net] + table.others[net] * kept
-    streamed = table.streamed[net] * elements * on["elementwise"]
-    waits = values["recurrent_step"]
+    touched = table.streamed[net] * on["elementwise"] + table.scores[net] * values["score_touches"] * on["scores"]
+    reordered = table.convolved[net] * (PASSES * on["transposes"]) * rows["transposes"] * (rows["unit_kind"] == 1)
+    # Without fast algorithms each image is unfolded and multiplied by itself.
+    again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
+    started = PASSES * (table.started[net] + again) + table.others[net] * kept
     return {
-        "products": layers + formulas.stream_seconds(reordered, bandwidth) * values["transpose_share"],
-        "elementwise": formulas.stream_seconds(streamed + scores, bandwidth, kept),
-        "launch": formulas.dispatch_seconds(started * on["launch"], values["launch"] * rows["launches"]),
-        "recurrence": formulas.recurrence_seconds(table.positions[net] * on["recurrence"], waits, PASSES),
-        "regions": table.regions[net] * on["regions"] * rows["batch"] * values["region_image"] * rows["launches"],
+        "products": layers + formulas.stream_seconds(reordered * batch, size, bandwidth),
+        "elementwise": formulas.stream_seconds(
+            touched * batch,
+            size,
+            rows["mem_bandwidth"] * values["stream_efficiency"],
+            values["touch_instructions"],
+            formulas.issue_rate(rows["vector_peak"], rows["lanes"]),
+            kept,
+        ),
+        "launch": formulas.dispatch_seconds(
+            started * rows["in_turn"] * on["launch"], values["launch"] * rows["launches"]
+        ),
+        "recurrence": formulas.recurrence_seconds(
+            table.positions[net] * on["recurrence"], values["recurrent_step"], PASSES
+        ),
     }
 
 
@@ -146,12 +152,15 @@ def _layers(
     """Seconds of the products of one forward and backward pass."""
     kind = rows["unit_kind"].astype(int)
     peak = rows["peak"]
-    slower = formulas.matrix_unit_rate(peak, 1.0, 1.0, 1.0, 0.0, 0.0, REFERENCE_PEAK, values["peak_exponent"])
-    peak = np.where(kind > 0, slower, peak)
+    slower = formulas.matrix_unit_rate(peak, 1.0, REFERENCE_PEAK, values["peak_exponent"])
+    fed = formulas.issued_share(rows["lanes"], values["other_instructions"])
+    peak = np.where(kind > 0, slower, peak * fed)
     variant = kind + 1 - ((kind == 0) & ~(rows["fast_algorithms"] > 0))
     rate = pairs.row(peak) * pairs.shared(shares, variant)
     if pairs.depthwise.any():
-        slow = formulas.vector_unit_rate(rows["vector_peak"], values["depthwise"])
+        # Their operands are hardly used again: the rate follows the bytes loaded, and is stated for 16 bits.
+        loaded = rows["vector_peak"] * fed * 2 / rows["element_bytes"]
+        slow = formulas.vector_unit_rate(loaded, values["depthwise"])
         rate = np.where(pairs.depthwise, pairs.row(slow), rate)
     samples = pairs.row(rows["batch"])
     moved = (samples * pairs.moved + pairs.weights) * pairs.row(rows["element_bytes"] * on["traffic"])
@@ -163,21 +172,15 @@ def _shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, 
     """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units."""
     one = {c.name: float(values[c.name]) for c in CONSTANTS if not c.by}
     vector = np.where(table.convolution, one["vector_convolution"], one["vector_product"])
-    vector = vector * np.where(table.grouped, one["grouped_vector"], 1.0)
-    saved = np.where(table.saving > 1, np.maximum(table.saving * one["fast_algorithm"], 1.0), 1.0)
+    fast = vector * (table.saving if on["fast_algorithms"] else 1.0)
     matrix = np.where(table.convolution, one["convolution_efficiency"], one["product_efficiency"])
     matrix = (
         matrix
         * np.where(table.deep, one["deep_convolution"], 1.0)
-        * np.where(table.grouped, one["grouped_matrix"], 1.0)
+        * np.where(table.grouped, one["grouped_share"], 1.0)
     )
-    if on["narrow"]:
-        columns, inner = (np.where(table.grouped, np.inf, side) for side in (table.columns, table.inner))
-        matrix = formulas.matrix_unit_rate(
-            1.0, matrix, columns, inner, one["narrow_columns"], one["narrow_inner"], 1.0, 0.0
-        )
     tf32 = matrix * np.where(table.convolution, one["tf32_convolution"], one["tf32_product"])
-    return np.stack([vector, vector * saved if on["fast_algorithms"] else vector, matrix, tf32])
+    return np.stack([vector, fast, matrix, tf32])
 
 
 def _step(
@@ -186,7 +189,10 @@ def _step(
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """A step out of its passes: accumulation, update, exchange, waiting."""
     rows = scenarios.values
-    weights = np.where(scenarios.why == "", table.parameters[scenarios.network], np.nan)
+    net = scenarios.network
+    looked_up = np.where(rows["sparse"] > 0, rows["batch"] * table.looked_up[net], np.inf)
+    weights = table.parameters[net] + np.minimum(table.tables[net], looked_up)
+    weights = np.where(scenarios.why == "", weights, np.nan)
     one_pass = np.asarray(sum(found.values()))
     step = {name: seconds * rows["accumulation"] for name, seconds in found.items()}
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
@@ -199,10 +205,6 @@ def _step(
     hidden, visible = figure("exchange-hidden"), figure("exchange-visible")
     step["exchange"] = formulas.exchange_exposed_seconds(exchange, one_pass, hidden, visible) * on["exchange"]
     step["waiting"] = on["waiting"] * formulas.waiting_seconds(
-        one_pass * rows["accumulation"],
-        rows["per_node"],
-        rows["nodes"],
-        values["node_waiting"],
-        values["cluster_waiting"],
+        one_pass * rows["accumulation"], rows["per_node"], values["node_waiting"]
     )
     return step

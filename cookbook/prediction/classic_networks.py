@@ -32,24 +32,22 @@ class Network:
     ----------
     macs, moved, weights, scores : numpy.ndarray
         Multiply-accumulates; activation elements read and written; weights; attention scores.
-    columns, inner, count, positions : numpy.ndarray
-        Shape of the product; how often it occurs; sequential positions (recurrent layers), else 0.
+    count, positions : numpy.ndarray
+        How often the product occurs; sequential positions (recurrent layers), else 0.
     convolution, deep, grouped, depthwise : numpy.ndarray of bool
         Convolutions; those over one or three axes; in groups; one channel a group.
     saving : numpy.ndarray
         Multiplications that a fast algorithm saves, 1 where there is none.
-    streamed, others, parameters : float
-        Elements that the other operations move in a step for one sample; how many they are; trainable parameters.
-    regions : bool
-        Whether the network works on proposed regions.
+    streamed, others : float
+        Elements that the other operations move in a step for one sample; how many they are.
+    parameters, tables, looked_up : float
+        Trainable parameters outside embedding tables and in them; those of the tables that one sample reads.
     """
 
     macs: np.ndarray
     moved: np.ndarray
     weights: np.ndarray
     scores: np.ndarray
-    columns: np.ndarray
-    inner: np.ndarray
     count: np.ndarray
     positions: np.ndarray
     convolution: np.ndarray
@@ -60,7 +58,8 @@ class Network:
     streamed: float
     others: float
     parameters: float
-    regions: bool
+    tables: float
+    looked_up: float
 
 
 @lru_cache(maxsize=512)
@@ -101,7 +100,10 @@ def arrays(ops: Ops, seq: float | None) -> Network:
     alike = {q: values[first] for q, values in columns.items()}
     count = np.bincount(back.ravel(), weights=ops.count[matrix], minlength=len(first))
     touched = _touched(ops, each["reads"], each["writes"])
-    return _network(ops.kind[matrix][first], alike, count, ops, touched, float(ops.count[~matrix].sum()))
+    stored = ops.parameters * ops.count * (ops.kind == "embedding")
+    tables = float(stored.sum()), float((each["writes"] * ops.count) @ (stored > 0))
+    others = float(ops.count[~matrix].sum())
+    return _network(ops.kind[matrix][first], alike, count, ops.parameter_count, touched, others, tables)
 
 
 def _touched(ops: Ops, reads: np.ndarray, writes: np.ndarray) -> float:
@@ -115,22 +117,19 @@ def _touched(ops: Ops, reads: np.ndarray, writes: np.ndarray) -> float:
 
 
 def _network(
-    kind: np.ndarray, alike: dict[str, np.ndarray], count: np.ndarray, ops: Ops, touched: float, others: float
-) -> Network:
+    kind: np.ndarray, alike: dict[str, np.ndarray], count: np.ndarray, parameters: float, touched: float,
+    others: float, tables: tuple[float, float],
+) -> Network:  # fmt: skip
     convolution = np.char.startswith(kind.astype(str), "conv")
     apart = convolution & (alike["groups"] > 2)
     depthwise = apart & (alike["n"] <= 2)
     attention, recurrent = kind == "attention", kind == "recurrent"
     scores = np.where(attention, alike["macs"] / np.maximum(2 * alike["k"], 1), 0.0)
-    wide = np.isin(kind, ("attention", "matmul"))
     return Network(
         macs=alike["macs"],
         moved=alike["reads"] + alike["writes"],
         weights=alike["weights"],
         scores=scores + np.where(kind == "matmul", alike["writes"], 0.0),
-        # Batched products have tiles of their own: no narrow side is charged.
-        columns=np.where(wide, np.inf, np.maximum(alike["n"], 1)),
-        inner=np.where(wide, np.inf, np.maximum(alike["k"], 1)),
         count=count,
         positions=np.where(recurrent, alike["steps"], 0.0),
         convolution=convolution,
@@ -140,8 +139,9 @@ def _network(
         saving=_saving(kind, alike),
         streamed=touched,
         others=others,
-        parameters=ops.parameter_count,
-        regions=any("roi_align" in str(name) for name in ops.name),
+        parameters=parameters - tables[0],
+        tables=tables[0],
+        looked_up=tables[1],
     )
 
 
@@ -163,12 +163,13 @@ class Products:
     ----------
     first, number : numpy.ndarray of int
         Where the products of each network start, and how many they are.
-    macs, moved, weights, columns, inner, saving : numpy.ndarray
+    macs, moved, weights, saving : numpy.ndarray
         As in `Network`, each times how often the product occurs where it is an amount.
     convolution, deep, grouped, depthwise : numpy.ndarray of bool
         As in `Network`.
-    scores, positions, convolved, started, streamed, others, parameters, regions : numpy.ndarray
-        Totals of each network for one sample; `convolved` are the elements that convolutions move.
+    scores, positions, convolved, started, convolutions, streamed, others, parameters, tables, looked_up : numpy.ndarray
+        Totals of each network for one sample; `convolved` are the elements that convolutions move, `started` the
+        products, `convolutions` those among them.
     """
 
     first: np.ndarray
@@ -176,8 +177,6 @@ class Products:
     macs: np.ndarray
     moved: np.ndarray
     weights: np.ndarray
-    columns: np.ndarray
-    inner: np.ndarray
     saving: np.ndarray
     convolution: np.ndarray
     deep: np.ndarray
@@ -187,10 +186,12 @@ class Products:
     positions: np.ndarray
     convolved: np.ndarray
     started: np.ndarray
+    convolutions: np.ndarray
     streamed: np.ndarray
     others: np.ndarray
     parameters: np.ndarray
-    regions: np.ndarray
+    tables: np.ndarray
+    looked_up: np.ndarray
 
     def of(self, network: np.ndarray) -> Pairs:
         """Pairs of a row and a product of its network.
@@ -253,11 +254,12 @@ def products(networks: tuple[tuple[str | Workload, str, float | None], ...]) -> 
         first=np.cumsum(number) - number,
         number=number,
         **{name: joined(name, counted=True) for name in ("macs", "moved", "weights")},
-        **{name: joined(name) for name in ("columns", "inner", "saving")},
+        saving=joined("saving"),
         **{name: joined(name).astype(bool) for name in ("convolution", "deep", "grouped", "depthwise")},
         scores=total(lambda net: net.scores @ net.count),
         positions=total(lambda net: net.positions @ net.count),
         convolved=total(lambda net: (net.moved * net.convolution) @ net.count),
         started=total(lambda net: net.count.sum()),
-        **{name: total(attrgetter(name)) for name in ("streamed", "others", "parameters", "regions")},
+        convolutions=total(lambda net: net.count @ net.convolution),
+        **{name: total(attrgetter(name)) for name in ("streamed", "others", "parameters", "tables", "looked_up")},
     )

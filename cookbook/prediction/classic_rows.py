@@ -24,16 +24,22 @@ SQUARE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*x\s*3\b", re.I)
 PORTS = re.compile(r"(\d+)\s*x\D*(?:[A-Za-z]+-?\d*\s+)*?(\d+)\s*g", re.I)
 RATE = re.compile(r"(\d+)\s*g", re.I)
 WITHOUT_UPDATE = re.compile(r"no optimi[sz]er|forward\s*\+\s*backward|optimi[sz]er step not", re.I)
+ONE_PROCESS = re.compile(r"nn\.DataParallel|single.process", re.I)
 BUS = re.compile(r"pcie\D{0,4}(\d)", re.I)
 LARGEST_NODE = 16
 ONE_A_SAMPLE = ("images/s", "sequences/s", "volumes/s", "samples/s", "molecules/s", "items/s", "users/s")
 # Families trained with Adam or one of its kind; the others with momentum.
 ADAM = ("transformer", "moe", "encoder", "vision_transformer", "rnn", "speech", "recommender", "diffusion")
 FORMATS = {"fp16": ("fp16",), "bf16": ("bf16", "fp16"), "tf32": ("tf32",), "fp32": ()}
+DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes")
 DOES = ("launches", "fused", "transposes", "fast_algorithms")
+# Networks whose embedding tables get gradients only where a sample looked.
+SPARSE = "recommender"
+# Generations that the table does not list: schedulers with cycles to spare.
+SPARE = 0.5
 FIGURES = (
     "batch", "accumulation", "devices", "per_node", "nodes", "peak", "vector_peak", "mem_bandwidth", "link", "network",
-    "element_bytes", "update_bytes", "items", *DOES,
+    "element_bytes", "update_bytes", "sparse", "in_turn", "items", *DOES,
 )  # fmt: skip
 
 
@@ -106,12 +112,16 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
     known: dict[tuple[str | Workload, str, float | None], int] = {}
     index = [known.setdefault((i.name, i.arguments, i.seq), len(known)) if i.name else -1 for i in inputs]
     values = _counts(frame, inputs)
-    for name in ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind"):
+    for name in DEVICE:
         values[name] = np.array([each[name] for each in devices], dtype=float)
     for name in DOES:
         values[name] = np.array([each[1][name] for each in softwares], dtype=float)
+    alone = words.distinct(words.texts(frame, "software_notes"), lambda text: bool(ONE_PROCESS.search(text)))
+    # One interpreter that starts the kernels of all its devices one after the other.
+    values["in_turn"] = np.where(np.array(alone, dtype=bool), values["per_node"], 1.0)
     values |= _links(frame, devices, values)
     values["update_bytes"] = _updates(frame, inputs)
+    values["sparse"] = np.array([each.family == SPARSE for each in inputs], dtype=float)
     keys = {
         name: np.array([each[name] for each in devices], dtype=object) for name in ("accelerator", "vendor", "family")
     }
@@ -220,7 +230,7 @@ def software(name: str, notes: str, accelerator: str) -> tuple[str, dict[str, fl
 @lru_cache(maxsize=4096)
 def device(name: str, precision: str) -> dict[str, Any]:
     """Peaks and memory of a row's device in its number format; NaN where it has none."""
-    blank = dict.fromkeys(("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind"), math.nan)
+    blank = dict.fromkeys(DEVICE, math.nan)
     known = {**blank, "accelerator": "", "vendor": "", "family": "", "why": ""}
     number_format = words.number_format(precision.replace("fp32_or_", ""))
     if not name:
@@ -233,15 +243,15 @@ def device(name: str, precision: str) -> dict[str, Any]:
         return {**known, "why": str(unknown)}
     known |= {"accelerator": found.key, "vendor": found.vendor, "family": machines.family(found.key)}
     half = number_format not in ("fp32", "tf32")
-    fed = _fed().get(machines.family(found.key), 1.0)
-    plain, packed = found.peaks["peak_fp32"] * fed, found.peaks["peak_fp16_vector"] * fed
-    vector = packed if half and packed > plain else plain
+    plain = found.peaks["peak_fp32"]
     matrix = [hardware.peak_flops(found, each) for each in FORMATS.get(number_format, ("bf16", "fp16"))]
+    # Vector units keep sums in single precision, and so does a device whose matrix units would not be faster.
+    matrix = [value for value in matrix if not value <= found.peaks["peak_fp16_vector"]]
     # Devices without single precision on vector units run it on matrix units.
     matrix += [hardware.peak_flops(found, each) for each in ("bf16", "fp16")] if not math.isfinite(plain) else []
     peak = next((value for value in matrix if math.isfinite(value)), math.nan)
     kind = 0.0 if not math.isfinite(peak) else 1.0 if half else 2.0
-    peak = peak if math.isfinite(peak) else vector
+    peak = peak if math.isfinite(peak) else plain
     if not math.isfinite(peak * found.mem_bandwidth):
         known["why"] = f"{found.name} has no known peak in {number_format}, or no known memory bandwidth"
     return {
@@ -251,14 +261,15 @@ def device(name: str, precision: str) -> dict[str, Any]:
         "mem_bandwidth": found.mem_bandwidth,
         "element_bytes": 2.0 if half else 4.0,
         "unit_kind": kind,
+        "lanes": _lanes().get(machines.family(found.key), SPARE),
     }
 
 
 @lru_cache(maxsize=1)
-def _fed() -> dict[str, float]:
-    """Share of the vector peak that schedulers can feed, by generation."""
+def _lanes() -> dict[str, float]:
+    """Lanes that one scheduler feeds, as a share of the width of an instruction, by generation."""
     rows = catalog.table("generations")
-    return dict(zip(rows["generation"], rows["vector_share"].astype(float), strict=True))
+    return dict(zip(rows["generation"], rows["lanes"].astype(float), strict=True))
 
 
 def _counts(frame: pd.DataFrame, inputs: list[Input]) -> dict[str, np.ndarray]:

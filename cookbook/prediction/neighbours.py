@@ -16,8 +16,11 @@ REACH = 9.0
 DAMPING = 0.03
 BLOCK = 512
 # Likeness of two runs: what a different label costs, and what a factor of e in an amount costs.
-LABEL_COSTS = {"network": 5.0, "format": 3.0, "engine": 2.0, "family": 1.0, "accelerator": 1.0}
-AMOUNT_COSTS = {"batch": 1.2, "devices": 1.0}
+# Another maker is out of reach.
+LABEL_COSTS = {
+    "vendor": 10.0, "network": 4.0, "workload": 4.0, "format": 3.0, "engine": 3.0, "family": 1.0, "accelerator": 1.5,
+}  # fmt: skip
+AMOUNT_COSTS = {"batch": 1.2, "devices": 0.8}
 
 
 @dataclass(frozen=True, eq=False)
