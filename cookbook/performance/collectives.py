@@ -367,3 +367,35 @@ def exposed_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike
     """
     covered = fraction("hidden", hidden) * non_negative("compute_seconds", compute_seconds)
     return np.maximum(non_negative("communication_seconds", communication_seconds) - covered, 0)
+
+
+def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike, hidden: ArrayLike) -> Array:
+    r"""Time that an exchange adds to the computation beside it, if part of the exchange can run at the same time.
+
+    .. math:: t_e = t_c - h \min(t_c, t_k)
+
+    Parameters
+    ----------
+    communication_seconds : array_like
+        Exchange alone, t_c [s].
+    compute_seconds : array_like
+        Computation that may run at the same time, t_k [s].
+    hidden : array_like
+        Share of the exchange that does, h, 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s], at most that of the exchange.
+
+    References
+    ----------
+    Rajbhandari et al., ZeRO-Infinity, SC21, 2021, section 6.2 (the next weights are gathered during the computation).
+
+    Examples
+    --------
+    >>> float(partly_hidden_seconds(3.0, 2.0, 0.5))
+    2.0
+    """
+    alone = non_negative("communication_seconds", communication_seconds)
+    return alone - fraction("hidden", hidden) * np.minimum(alone, non_negative("compute_seconds", compute_seconds))
