@@ -167,7 +167,7 @@ def test_one_device_exchanges_nothing_and_never_waits():
 
 @pytest.mark.parametrize("layout", [{"tp": 4}, {"pp": 4}, {"dp": 4}, {"cp": 4}, {"tp": 2, "pp": 2}])
 def test_shards_of_free_exchange_share_the_products(layout):
-    """Products of all devices together are those of one device, but that more of them read the same stream or weights."""
+    """Products of all devices together are those of one device, but that each reads its stream or weights."""
     whole = parts_of(global_batch=32)["products"]
     split = parts_of(global_batch=32, devices=4, **layout)["products"]
     assert 0.999 * whole <= 4 * split <= 1.1 * whole

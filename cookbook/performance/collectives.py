@@ -214,8 +214,7 @@ def hierarchical_all_gather_seconds(
 ) -> Array:
     r"""Time of an all-gather (or reduce-scatter) over ranks of several nodes, where the slower level sets the pace.
 
-    A ring through all ranks enters and leaves every node once on each of its network ports, so each rank receives
-    its part of what comes from outside through its share of the network while everything passes the inner link.
+    A ring through all ranks enters every node once on each of its network ports; everything passes the inner link.
 
     .. math:: t = (i o - 1) \alpha + \max\left( \frac{(i o - 1) M}{i o \beta_i}, \frac{(o - 1) M}{i o \beta_o} \right)
 
@@ -370,7 +369,7 @@ def exposed_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike
 
 
 def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike, hidden: ArrayLike) -> Array:
-    r"""Time that an exchange adds to the computation beside it, if part of the exchange can run at the same time.
+    r"""Time that an exchange adds to the computation beside it, where part of it runs at the same time.
 
     .. math:: t_e = t_c - h \min(t_c, t_k)
 
@@ -379,18 +378,18 @@ def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: Arr
     communication_seconds : array_like
         Exchange alone, t_c [s].
     compute_seconds : array_like
-        Computation that may run at the same time, t_k [s].
+        Computation beside it, t_k [s].
     hidden : array_like
         Share of the exchange that does, h, 0 to 1 [-].
 
     Returns
     -------
     numpy.ndarray
-        Time [s], at most that of the exchange.
+        Time [s].
 
     References
     ----------
-    Rajbhandari et al., ZeRO-Infinity, SC21, 2021, section 6.2 (the next weights are gathered during the computation).
+    Rajbhandari et al., ZeRO-Infinity, SC21, 2021, section 6.2 (gathering during computation).
 
     Examples
     --------
