@@ -47,15 +47,16 @@ def without_megatron() -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("source", "mean", "worst"),
     [
-        ("megatron-2021-table1", 0.15, 0.25),
-        ("megatron-2021-table2", 0.15, 0.25),
-        ("korthikanti-2022-recompute", 0.20, 0.35),
+        ("megatron-2021-table1", 0.10, 0.15),
+        ("megatron-2021-table2", 0.11, 0.20),
+        ("korthikanti-2022-recompute", 0.15, 0.22),
     ],
 )
 def test_published_step_times_of_megatron(without_megatron, source, mean, worst):
-    """Narayanan et al. 2021, tables 1 and 2; Korthikanti et al. 2022, table 5: 7 to 30 of 100 above what was measured.
+    """Narayanan et al. 2021, tables 1 and 2; Korthikanti et al. 2022, table 5: 4 to 21 of 100 above what was measured.
 
-    What is missed has one cause: these runs reach more of the A100 than those of all other publishers.
+    What is missed has one cause: these runs reach more of the A100 than those of all other publishers. It is most where
+    a pipeline has two layers a stage.
     """
     error = without_megatron.loc[without_megatron["source"] == source, "error"]
     assert len(error) >= 8
@@ -146,6 +147,17 @@ def test_experts_that_only_show_in_the_active_parameters_keep_both_counts():
     expert = 3 * row.layers[0] * row.hidden[0] * row.moe_ffn_hidden[0]
     assert 8 * expert == pytest.approx(37e9 * 2 / 3)
     assert (row.experts[0] - 8) * expert == pytest.approx(671e9 - 37e9, rel=0.01)
+
+
+def test_a_split_sequence_gathers_once_more_and_sends_less_to_the_next_stage():
+    """Five exchanges for four; the next stage gets an eighth of the stream from each of eight ranks."""
+    layout = {"tp": 8, "pp": 2, "devices": 16, "software": "", "global_batch": 8}
+    whole, split = (parts_of(sequence_parallel=cell, **layout) for cell in ("no", "yes"))
+    assert split["tensor_exchange"] / whole["tensor_exchange"] == pytest.approx(5 / 4)
+    assert split["pipeline_exchange"] < whole["pipeline_exchange"] / 5
+    older = {"software": "Megatron-LM", "attention_kernel": "no flash", "sequence_parallel": "no"}
+    megatron = parts_of(**{**layout, **older})
+    assert megatron["pipeline_exchange"] == pytest.approx(split["pipeline_exchange"])
 
 
 def test_lora_has_no_products_for_weight_gradients():

@@ -13,7 +13,7 @@ from cookbook.prediction.constants import figure
 GIGA = 1e9
 ENGINE = (
     "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
-    "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded", "recomputes_last",
+    "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded", "recomputes_last", "hops_split",
 )  # fmt: skip
 # Devices of the largest single machine; racks and pods print the network of a part.
 NODE = 16

@@ -188,7 +188,9 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     reduce = exchange.hierarchical_all_reduce_seconds(
         stream, inner, outer, r.link, r.network, LINK_LATENCY, NETWORK_LATENCY
     )
-    found = {"tensor_exchange": w.layers * reduce * (4 + 2 * w.again["all"]) * (1 - s.tensor_hidden)}
+    # Split along the sequence, an all-reduce is a scatter and a gather; the gathers of the inputs are made once more.
+    times = 4 + s.sequence_parallel + 2 * w.again["all"]
+    found = {"tensor_exchange": w.layers * reduce * times * (1 - s.tensor_hidden)}
     rate = np.where(s.tp * s.cp <= r.domain, r.link, r.network)
     ring = (s.cp - 1) * exchange.point_to_point_seconds(w.tokens * w.pairs * s.element, rate, LINK_LATENCY)
     # Keys and values go round in the forward pass, they and their gradients in the backward pass.
@@ -196,7 +198,7 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     sent = w.sparse * _switch(s, r, stream / s.tp) * (4 + 2 * w.again["all"])
     found["expert_exchange"] = exchange.partly_hidden_seconds(sent, body, s.gradients_hidden)
     found["weight_exchange"] = exchange.partly_hidden_seconds(_gather(s, r, w), body, s.weights_hidden)
-    sent = stream / np.where(s.sequence_parallel == 1, s.tp, 1)
+    sent = stream / np.where((s.sequence_parallel == 1) | (s.hops_split == 1), s.tp, 1)
     rate = np.where(2 * s.tp * s.cp * s.dp <= r.domain, r.link, r.network)
     hop = exchange.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
     found["pipeline_exchange"] = 2 * s.vp * hop * (1 - s.gradients_hidden)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.names import index, normalise
 from cookbook.prediction import transformer_hardware as machines
 from cookbook.prediction import transformer_memory as memory
 from cookbook.prediction import transformer_text as words
@@ -143,9 +144,9 @@ def _zoo() -> dict[str, dict[str, Any]]:
 @lru_cache(maxsize=4096)
 def _of_model(name: str) -> dict[str, float]:
     """Dimensions of a model of the zoo by any of its names; empty if it has none of that name."""
-    try:
-        given = _zoo()[catalog.lookup("models", name)]
-    except KeyError:
+    # Most unknown names here are meant for nobody: no nearest names are looked for.
+    given = _zoo().get(index("models", catalog.data_directory()).get(normalise(name), ""))
+    if given is None:
         return {}
     expert, latent = given.get("experts") or {}, given.get("latent") or {}
     depth, heads = given["depth"], given["heads"]
