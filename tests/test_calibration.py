@@ -1,5 +1,6 @@
 """The fitter: it recovers constants that are known, weighs publishers equally, and never looks at what is left out."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -68,16 +69,24 @@ def made_up(publishers=8, each=40, noise=0.0, bias=0.0, seed=0, overhead=OVERHEA
     return Rows(kind, scenarios, scenarios.batch / seconds, group)
 
 
-def without_pull(monkeypatch):
-    monkeypatch.setattr("cookbook.calibration.fit.PULL", 1e3)
+def with_pull(monkeypatch, pull):
+    monkeypatch.setattr(LineKind, "CONSTANTS", tuple(replace(each, pull=pull) for each in LineKind.CONSTANTS))
 
 
 def test_known_constants_are_found(monkeypatch):
-    without_pull(monkeypatch)
+    with_pull(monkeypatch, 1e3)
     found = fit(made_up())
     assert found.values["overhead"][""] == pytest.approx(OVERHEAD, rel=1e-3)
     for name, (_, efficiency) in FAMILIES.items():
         assert found.values["efficiency"][name] == pytest.approx(efficiency, rel=1e-3)
+
+
+def test_a_narrow_pull_keeps_constants_at_their_start(monkeypatch):
+    with_pull(monkeypatch, 1e-4)
+    found = fit(made_up())
+    for constant in LineKind.CONSTANTS:
+        for value in found.values[constant.name].values():
+            assert value == pytest.approx(constant.start, rel=1e-2)
 
 
 def test_known_constants_are_found_through_noise():

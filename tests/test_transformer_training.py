@@ -47,15 +47,16 @@ def without_megatron() -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("source", "mean", "worst"),
     [
-        ("megatron-2021-table1", 0.15, 0.25),
-        ("megatron-2021-table2", 0.15, 0.25),
-        ("korthikanti-2022-recompute", 0.20, 0.35),
+        ("megatron-2021-table1", 0.10, 0.15),
+        ("megatron-2021-table2", 0.11, 0.20),
+        ("korthikanti-2022-recompute", 0.15, 0.22),
     ],
 )
 def test_published_step_times_of_megatron(without_megatron, source, mean, worst):
-    """Narayanan et al. 2021, tables 1 and 2; Korthikanti et al. 2022, table 5: 7 to 30 of 100 above what was measured.
+    """Narayanan et al. 2021, tables 1 and 2; Korthikanti et al. 2022, table 5: 4 to 21 of 100 above what was measured.
 
-    What is missed has one cause: these runs reach more of the A100 than those of all other publishers.
+    What is missed has one cause: these runs reach more of the A100 than those of all other publishers. It is most where
+    a pipeline has two layers a stage.
     """
     error = without_megatron.loc[without_megatron["source"] == source, "error"]
     assert len(error) >= 8
@@ -64,17 +65,23 @@ def test_published_step_times_of_megatron(without_megatron, source, mean, worst)
 
 
 def test_products_of_one_layer_by_hand():
-    """T = 4096 tokens, h = 4096, f = 11008: 2 T (4 h^2 + 3 h f) = 1.6579 TFLOP forward, three times with backward."""
-    whole = 2 * 4096 * (4 * 4096**2 + 3 * 4096 * 11008) * 3 * 32 * 8
-    rate = 312e12 * 0.869 * 0.8
-    found = parts_of()["products"]
-    assert whole / rate <= found <= 1.02 * whole / rate
+    """T = 4096 tokens, h = 4096, f = 11008: 2 T (4 h^2 + 3 h f) = 1.6579 TFLOP forward, three times with backward.
+
+    Beside it the traffic: weights once, stream in and out of both halves, queries, keys, values, and the inner width.
+    """
+    weights, passes = 4 * 4096**2 + 3 * 4096 * 11008, 3 * 32 * 8
+    moved = 2 * (weights + 4096 * (4 * 4096 + 2 * 4096 + 2 * 4096 + 3 * 11008))
+    expected = passes * (2 * 4096 * weights / (312e12 * 0.869 * 0.9) + moved / (2.039e12 * 0.85))
+    assert parts_of()["products"] == pytest.approx(expected, rel=1e-3)
 
 
 def test_attention_core_by_hand():
-    """Causal: 2048.5 keys a token, 2 x 4096 x 2048.5 x 8192 = 0.13747 TFLOP; 1 + 3.3 passes at half of the peak."""
+    """Causal: 2048.5 keys a token, 2 x 4096 x 2048.5 x 8192 = 0.13747 TFLOP; 1 + 3.3 passes at half of the peak.
+
+    Times 0.9 x 1.25, what the device sustains of it at the start of the fit.
+    """
     flop = 2 * 4096 * 2048.5 * (4096 + 4096)
-    fused = flop / (312e12 * 0.5 * 4096 / 4396) * 4.3 * 32 * 8
+    fused = flop / (312e12 * 0.5 * 0.9 * 1.25 * 4096 / 4396) * 4.3 * 32 * 8
     assert parts_of()["attention"] == pytest.approx(fused)
 
 
@@ -101,6 +108,58 @@ def test_full_recomputation_by_hand():
     assert half["products"] == pytest.approx((none["products"] + full["products"]) / 2)
 
 
+def test_the_last_product_of_a_layer_that_nothing_reads_is_not_computed_again():
+    """Compiled: 3 f of the 4 h + 3 f weights of a width are the gated layer, a third of it is its last product."""
+    none, full = (parts_of(software="JAX", activation_recompute=how) for how in ("none", "full"))
+    attention, gated = 4 * 4096**2, 3 * 4096 * 11008
+    again = (attention + gated * 2 / 3) / (attention + gated)
+    assert full["products"] / none["products"] == pytest.approx(1 + again / 3, rel=5e-3)
+
+
+def test_unstated_recomputation_is_as_much_as_the_memory_asks_for():
+    """A layout that fits computes nothing again, one far too large everything, and some in between a share."""
+    row = {**ROW, "activation_recompute": "", "layers": 4}
+    sizes = pd.DataFrame([{**row, "micro_batch": 4 * size} for size in range(1, 17)])
+    again = scenarios(sizes).again_all.tolist()
+    assert again[0] == 0 and again[-1] == 1
+    assert again == sorted(again) and any(0 < share < 1 for share in again)
+
+
+def test_products_in_eight_bits_pay_for_rounding():
+    """Half of the products' peak, but more traffic between them."""
+    wide, narrow = (parts_of(accelerator="h100-sxm", precision=name) for name in ("bf16", "fp8"))
+    assert narrow["products"] < wide["products"] and narrow["elementwise"] > wide["elementwise"]
+
+
+def test_logits_that_are_not_split_are_gathered_and_read_by_each_rank():
+    layout = {"tp": 8, "devices": 8, "activation_recompute": "none"}
+    split, whole = (parts_of(software=name, **layout)["head"] for name in ("Megatron Core", ""))
+    logits = 4096 * 32000 * 7 / 8
+    expected = 8 * (14 * logits / (2.039e12 * 0.85) + 2 * logits / (300e9 * 0.8))
+    assert whole - split == pytest.approx(expected)
+
+
+def test_experts_that_only_show_in_the_active_parameters_keep_both_counts():
+    """671 billion parameters, 37 active: eight experts a token hold two thirds of the active ones."""
+    blank = dict.fromkeys(("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "gated_mlp"), "")
+    row = scenarios(pd.DataFrame([{**ROW, **blank, "parameters": 671e9, "active_parameters": 37e9}]))
+    assert row.why[0] == "" and row.moe[0] == 1 and row.experts_per_token[0] == 8
+    expert = 3 * row.layers[0] * row.hidden[0] * row.moe_ffn_hidden[0]
+    assert 8 * expert == pytest.approx(37e9 * 2 / 3)
+    assert (row.experts[0] - 8) * expert == pytest.approx(671e9 - 37e9, rel=0.01)
+
+
+def test_a_split_sequence_gathers_once_more_and_sends_less_to_the_next_stage():
+    """Five exchanges for four; the next stage gets an eighth of the stream from each of eight ranks."""
+    layout = {"tp": 8, "pp": 2, "devices": 16, "software": "", "global_batch": 8}
+    whole, split = (parts_of(sequence_parallel=cell, **layout) for cell in ("no", "yes"))
+    assert split["tensor_exchange"] / whole["tensor_exchange"] == pytest.approx(5 / 4)
+    assert split["pipeline_exchange"] < whole["pipeline_exchange"] / 5
+    older = {"software": "Megatron-LM", "attention_kernel": "no flash", "sequence_parallel": "no"}
+    megatron = parts_of(**{**layout, **older})
+    assert megatron["pipeline_exchange"] == pytest.approx(split["pipeline_exchange"])
+
+
 def test_lora_has_no_products_for_weight_gradients():
     """Two passes for three."""
     assert parts_of(task="LoRA fine-tune")["products"] / parts_of()["products"] == pytest.approx(2 / 3)
@@ -120,10 +179,10 @@ def test_one_device_exchanges_nothing_and_never_waits():
 
 @pytest.mark.parametrize("layout", [{"tp": 4}, {"pp": 4}, {"dp": 4}, {"cp": 4}, {"tp": 2, "pp": 2}])
 def test_shards_of_free_exchange_share_the_products(layout):
-    """Products of all devices together are those of one device, but for the roofline's rounding."""
+    """Products of all devices together are those of one device, but that each reads its stream or weights."""
     whole = parts_of(global_batch=32)["products"]
     split = parts_of(global_batch=32, devices=4, **layout)["products"]
-    assert 4 * split == pytest.approx(whole, rel=0.03)
+    assert 0.999 * whole <= 4 * split <= 1.1 * whole
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Fits the constants of one kind of prediction to measured outcomes.
 
 Logarithms of constants are moved to make logarithms of predicted over measured small. Publishers count equally, however
-many rows they have; residuals beyond `KNEE` count linearly (Huber), so that a few odd rows do not rule; a weak pull
-towards the start keeps constants in place that the rows at hand cannot tell. Gauss-Newton steps with a numerical
-Jacobian and Levenberg-Marquardt damping, no randomness: the same rows give the same constants.
+many rows they have; residuals beyond `KNEE` count linearly (Huber), so that a few odd rows do not rule; a pull towards
+the start, as weak as each constant says, keeps in place what the rows at hand cannot tell. Gauss-Newton steps with a
+numerical Jacobian and Levenberg-Marquardt damping, no randomness: the same rows give the same constants.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 from cookbook.prediction.constants import Constant, Fitted
 
 KNEE = 0.2
-PULL = 0.5
 STEP = 1e-3
 TOLERANCE = 1e-4
 # Jacobians of a whole fit; steps along one; the largest step of a logarithm.
@@ -98,6 +97,9 @@ class _Layout:
 
     def start(self) -> np.ndarray:
         return np.log([constant.start for constant, _ in self.names])
+
+    def pull(self) -> np.ndarray:
+        return np.array([constant.pull for constant, _ in self.names])
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         low, high = zip(*((constant.low, constant.high) for constant, _ in self.names), strict=True)
@@ -198,7 +200,7 @@ def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int
     """
     train = train & rows.usable
     layout = _layout(rows, train)
-    goal = _Goal(rows, layout, publisher_weights(rows.group, train), layout.start())
+    goal = _Goal(rows, layout, publisher_weights(rows.group, train), layout.start(), layout.pull())
     low, high = layout.bounds()
     at = goal.point(np.clip(_warm(layout, warm), low, high))
     jacobian = _jacobian(rows, layout, at.unknowns, at.residuals) if warm is None else _columns(layout, warm)
@@ -256,18 +258,19 @@ class _Goal:
     layout: _Layout
     weights: np.ndarray
     start: np.ndarray
+    pull: np.ndarray
 
     def point(self, unknowns: np.ndarray) -> _Point:
         residuals = _residuals(self.rows, self.layout, unknowns)
         size = np.abs(residuals) / KNEE
         loss = self.weights @ np.where(size <= 1, size**2 / 2, size - 0.5)
-        return _Point(unknowns, residuals, float(loss + np.sum((unknowns - self.start) ** 2) / PULL**2 / 2))
+        return _Point(unknowns, residuals, float(loss + np.sum(((unknowns - self.start) / self.pull) ** 2) / 2))
 
     def slopes(self, at: _Point, jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient, and curvature as Gauss and Newton take it."""
         robust = self.weights / np.maximum(np.abs(at.residuals), KNEE) / KNEE
-        gradient = jacobian.T @ (robust * at.residuals) + (at.unknowns - self.start) / PULL**2
-        return gradient, (jacobian * robust[:, None]).T @ jacobian + np.eye(len(gradient)) / PULL**2
+        gradient = jacobian.T @ (robust * at.residuals) + (at.unknowns - self.start) / self.pull**2
+        return gradient, (jacobian * robust[:, None]).T @ jacobian + np.diag(self.pull**-2)
 
 
 def fit(rows: Rows, train: np.ndarray | None = None, warm: Fit | None = None, rounds: int = ROUNDS) -> Fitted:

@@ -21,7 +21,7 @@ from cookbook.prediction.widths import LEVELS, SCALES
 
 ENOUGH = 5
 # Beyond what was seen anywhere, by this much in the logarithm, where a tier has no measurement at all.
-UNKNOWN = 1.5
+UNKNOWN = 2.0
 CHAIN = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
 
 

@@ -214,8 +214,7 @@ def hierarchical_all_gather_seconds(
 ) -> Array:
     r"""Time of an all-gather (or reduce-scatter) over ranks of several nodes, where the slower level sets the pace.
 
-    A ring through all ranks enters and leaves every node once on each of its network ports, so each rank receives
-    its part of what comes from outside through its share of the network while everything passes the inner link.
+    A ring through all ranks enters every node once on each of its network ports; everything passes the inner link.
 
     .. math:: t = (i o - 1) \alpha + \max\left( \frac{(i o - 1) M}{i o \beta_i}, \frac{(o - 1) M}{i o \beta_o} \right)
 
@@ -367,3 +366,35 @@ def exposed_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike
     """
     covered = fraction("hidden", hidden) * non_negative("compute_seconds", compute_seconds)
     return np.maximum(non_negative("communication_seconds", communication_seconds) - covered, 0)
+
+
+def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike, hidden: ArrayLike) -> Array:
+    r"""Time that an exchange adds to the computation beside it, where part of it runs at the same time.
+
+    .. math:: t_e = t_c - h \min(t_c, t_k)
+
+    Parameters
+    ----------
+    communication_seconds : array_like
+        Exchange alone, t_c [s].
+    compute_seconds : array_like
+        Computation beside it, t_k [s].
+    hidden : array_like
+        Share of the exchange that does, h, 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Rajbhandari et al., ZeRO-Infinity, SC21, 2021, section 6.2 (gathering during computation).
+
+    Examples
+    --------
+    >>> float(partly_hidden_seconds(3.0, 2.0, 0.5))
+    2.0
+    """
+    alone = non_negative("communication_seconds", communication_seconds)
+    return alone - fraction("hidden", hidden) * np.minimum(alone, non_negative("compute_seconds", compute_seconds))

@@ -38,6 +38,9 @@ class Constant:
         "" where one value serves all, "family" or "engine" where each level has its own.
     unit : str
         Unit of the value, SI; "" for a pure number.
+    pull : float
+        How far the logarithm of a value is expected to lie from that of the start, before any row was seen: small
+        where micro-benchmarks already say the value.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Constant:
     high: float
     by: str = ""
     unit: str = ""
+    pull: float = 0.5
 
 
 @dataclass(frozen=True)

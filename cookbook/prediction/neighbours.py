@@ -33,17 +33,21 @@ class Runs:
         Network, number format, software level, accelerator and so on.
     amounts : mapping of str to numpy.ndarray
         Amounts above zero: batch, devices.
+    costs : mapping of str to float, optional
+        Distance of different labels, and of a factor of e in an amount, where this kind of runs has its own.
     """
 
     labels: Mapping[str, np.ndarray]
     amounts: Mapping[str, np.ndarray]
+    costs: Mapping[str, float] | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.labels.values())))
 
     def take(self, index: np.ndarray) -> Runs:
         """Some of the runs."""
-        return Runs({k: v[index] for k, v in self.labels.items()}, {k: v[index] for k, v in self.amounts.items()})
+        labels, amounts = ({k: v[index] for k, v in each.items()} for each in (self.labels, self.amounts))
+        return Runs(labels, amounts, self.costs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +115,7 @@ def correction(
     named : int
         How many rows to name at most for each run.
     """
-    costs = (label_costs or LABEL_COSTS, amount_costs or AMOUNT_COSTS)
+    costs = (label_costs or asked.costs or LABEL_COSTS, amount_costs or asked.costs or AMOUNT_COSTS)
     own = exclude_rows if isinstance(exclude_rows, np.ndarray) else None
     barred = np.isin(measured.row, list(exclude_rows)) if own is None else np.zeros(len(measured.row), dtype=bool)
     barred |= np.isin(measured.group, list(exclude_groups)) | ~np.isfinite(measured.error)

@@ -13,7 +13,7 @@ from cookbook.prediction.constants import figure
 GIGA = 1e9
 ENGINE = (
     "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
-    "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded",
+    "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded", "recomputes_last", "hops_split",
 )  # fmt: skip
 # Devices of the largest single machine; racks and pods print the network of a part.
 NODE = 16
@@ -36,7 +36,7 @@ class Device:
     domain : float
         Devices that the fast link joins [-].
     matmul : float
-        Best measured product as a share of the peak, of this device or the nearest that was measured [-].
+        Best measured product in the number format as a share of the peak, of this device or the nearest measured [-].
     """
 
     key: str
@@ -78,7 +78,7 @@ def device(name: str, number_format: str) -> Device:
         memory=found.memory_bytes,
         link=host / 2,
         domain=float(domain.group()) if domain else math.nan,
-        matmul=matmul_share(found.key),
+        matmul=matmul_share(found.key, "fp8" if number_format in ("fp8", "fp4") else "bf16"),
     )
 
 
@@ -103,18 +103,22 @@ def family(key: str) -> str:
     return start.group() if start else key
 
 
-@lru_cache(maxsize=1)
-def _matmul() -> dict[str, float]:
-    """Best share of the peak that was measured in 16 bits, by accelerator."""
+@lru_cache(maxsize=8)
+def _matmul(number_format: str) -> dict[str, float]:
+    """Best share of the peak that was measured in a number format, by accelerator."""
     rows = catalog.table("matmul")
-    rows = rows[(rows["number_format"] == "bf16") & (rows["shape_kind"] != "sweep")]
+    rows = rows[(rows["number_format"] == number_format) & (rows["shape_kind"] != "sweep")]
     return {str(key): float(share) for key, share in rows.groupby("accelerator")["efficiency"].max().items()}
 
 
 @lru_cache(maxsize=1024)
-def matmul_share(key: str) -> float:
-    """Best measured product over the peak: of the device, else the mean of its generation, its vendor, or all."""
-    measured, table = _matmul(), catalog.table("accelerators")
+def matmul_share(key: str, number_format: str) -> float:
+    """Best measured product over the peak: of the device, else the mean of its generation, its vendor, or all.
+
+    >>> matmul_share("h100-sxm", "bf16"), matmul_share("h100-sxm", "fp8")
+    (0.803, 0.709)
+    """
+    measured, table = _matmul(number_format), catalog.table("accelerators")
     if key in measured:
         return measured[key]
     vendors = dict(zip(table["key"], table["vendor"], strict=True))

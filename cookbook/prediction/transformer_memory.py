@@ -61,7 +61,7 @@ def _stage(s: Any, c: Mapping[str, Any], first: bool) -> dict[str, np.ndarray]:
     dense = layers * weights["attention"] + (layers - sparse) * weights["mlp"] + sparse * weights["shared"]
     edge = s.vocab * s.hidden / s.tp * np.where(s.pp == 1, 2, 1)
     experts = sparse * weights["expert"] * s.experts / s.ep
-    stored = np.where(s.hidden_experts == 1, s.params / (s.tp * s.pp * s.ep), dense + experts + edge)
+    stored = dense + experts + edge
     # Experts are already spread over the ranks of `ep`; what is shared out further is the rest.
     ranks = np.maximum(s.shard_group / np.where(experts > dense, s.ep, 1), 1)
     states = formulas.sharded_state_bytes(stored, s.zero, ranks, WEIGHT, s.gradient_bytes, OPTIMISER)

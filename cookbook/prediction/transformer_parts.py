@@ -19,17 +19,13 @@ TERMS = (
     "context_exchange", "expert_exchange", "weight_exchange", "gradient_exchange", "pipeline_exchange", "bubble",
     "optimiser", "stragglers",
 )  # fmt: skip
-# Memory bandwidth that long copies reach, and starts of a message within and between nodes [s].
 MEMORY_EFFICIENCY = figure("copy-bandwidth-share")
 LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
-# Widths of tensor-core tiles.
-TILE, HEAD_TILE = 64, 8
-# Bytes for each element: queries, keys and values in place; tokens sorted to experts and back; expert activations.
-ATTENTION_BYTES, SORT_BYTES, EXPERT_BYTES, LOGIT_BYTES = 4, 16, 6, 14
-# A fused backward pass of attention has 2.5 times the products and three quarters of the speed.
-FUSED_BACKWARD = 3.3
-# Sequence at which a fused attention kernel reaches half of its speed, and its share on narrow heads.
-HALF_SPEED, NARROW_HEAD, NARROW_SHARE = 300, 96, 0.75
+TILE, HEAD_TILE = figure("tile-width"), figure("head-tile-width")
+ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (figure(f"{name}-bytes") for name in ("attention-element", "cast", "logit"))
+SORT_BYTES, EXPERT_BYTES = figure("expert-sorting-bytes"), figure("expert-activation-bytes")
+FUSED_BACKWARD, HALF_SPEED = figure("fused-attention-backward"), figure("attention-half-speed")
+NARROW_HEAD, NARROW_SHARE = figure("narrow-head"), figure("narrow-head-share")
 
 
 class _Rates:
@@ -38,7 +34,9 @@ class _Rates:
     def __init__(self, s: Any, c: Mapping[str, Any]) -> None:
         efficiency = c["efficiency"] * c["engine_share"] * s.matmul / s.cores
         self.products, self.wide = s.peak * efficiency, s.wide_peak * efficiency
-        self.attention = s.wide_peak / s.cores * s.attention_share * c["attention_efficiency"]
+        # A device that does not sustain its best products does not sustain its best attention kernels either.
+        sustained = c["efficiency"] * c["attention_efficiency"]
+        self.attention = s.wide_peak / s.cores * s.attention_share * sustained
         self.memory = s.mem_bandwidth / s.cores * MEMORY_EFFICIENCY
         self.link = s.link / s.cores * c["link_efficiency"]
         self.network = s.network / s.cores * c["network_efficiency"]
@@ -61,6 +59,8 @@ class _Layer:
         self.again = {part: getattr(s, f"again_{part}") * on["recompute"] for part in RECOMPUTED}
         self.passes = 3 - s.lora
         self.gates = 2 + s.gated
+        # The last of the feed-forward products is computed again only where nobody sees that nothing reads it.
+        self.again["mlp"] = self.again["mlp"] * (1 - (1 - s.recomputes_last) / self.gates)
         self.inner = formulas.aligned(s.ffn_hidden / s.tp, TILE)
         self.expert = self.gates * s.hidden * s.moe_ffn_hidden
         self.shared = self.expert * s.shared_experts / s.tp
@@ -120,8 +120,7 @@ def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping
     }
     time = {name: value * on[name] for name, value in time.items()}
     device = sum(value for name, value in time.items() if name != "head")
-    routed = w.sparse + s.hidden_experts * w.layers
-    host = (w.layers - routed) * c["layer_launch"] + routed * c["expert_launch"]
+    host = w.dense * c["layer_launch"] + w.sparse * c["expert_launch"]
     return time | {"launch": (np.hypot(device, host) - device) * on["launch"]}
 
 
@@ -131,8 +130,6 @@ def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
     attention = formulas.product_seconds(2 * w.tokens * w.attention, moved, r.products, r.memory)
     moved = s.element * (w.mlp + w.tokens * (2 * s.hidden + w.gates * w.inner))
     mlp = formulas.product_seconds(2 * w.tokens * w.mlp, moved, r.products, r.memory)
-    # A mixture of which only the active parameters are known computes its experts as experts do.
-    mlp = mlp / np.where(s.hidden_experts == 1, c["expert_efficiency"], 1)
     return w.layers * attention * (w.passes + w.again["projection"]) + w.dense * mlp * (w.passes + w.again["mlp"])
 
 
@@ -163,18 +160,25 @@ def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
 def _elementwise(s: Any, w: _Layer) -> Any:
     """Bytes that the small operations of one stage move in the forward pass of one micro-batch."""
     shards = np.where(s.sequence_parallel == 1, s.tp, 1)
-    inner = (s.moe == 0) * (w.gates - 1) * w.inner / 2
-    moved = formulas.elementwise_bytes(
-        w.tokens, s.hidden, w.query + w.pairs, inner, shards, s.stream_bytes, ATTENTION_BYTES, s.mlp_bytes
-    )
+    plain = s.moe == 0
+    # Products in 8 bits have their inputs rounded: two of the stream, one of values, one of the inner width.
+    cast = CAST_BYTES * s.narrow
+    inner = plain * w.inner * ((w.gates - 1) / 2 * s.mlp_bytes + cast)
+    stream, around = s.stream_bytes + 2 * cast, (w.query + w.pairs) * ATTENTION_BYTES + w.values * cast
+    moved = formulas.elementwise_bytes(w.tokens, s.hidden, around, inner, shards, stream, 1, 1)
     sent = w.tokens / s.tp * s.experts_per_token * (SORT_BYTES * s.hidden + EXPERT_BYTES * s.moe_ffn_hidden)
     return (w.layers * moved + w.sparse * sent) * s.element / 2
 
 
 def _head(s: Any, r: _Rates, w: _Layer) -> Any:
-    """Products and loss of the head, forward and backward; the stage that has it sets the pace of a pipeline."""
+    """Products and loss of the head, forward and backward; the stage that has it sets the pace of a pipeline.
+
+    Where the vocabulary is not split up to the loss, each tensor-parallel rank gathers all logits and reads them all.
+    """
     logits = w.tokens * s.vocab / s.tp
-    return 2 * w.passes * logits * s.hidden / r.wide + LOGIT_BYTES * logits / r.memory
+    others = logits * (s.tp - 1) * (1 - s.logits_sharded)
+    loss = LOGIT_BYTES * (logits + others) / r.memory + s.element * others / r.link
+    return 2 * w.passes * logits * s.hidden / r.wide + loss
 
 
 def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
@@ -184,14 +188,17 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     reduce = exchange.hierarchical_all_reduce_seconds(
         stream, inner, outer, r.link, r.network, LINK_LATENCY, NETWORK_LATENCY
     )
-    found = {"tensor_exchange": w.layers * reduce * (4 + 2 * w.again["all"]) * (1 - s.tensor_hidden)}
+    # Split along the sequence, an all-reduce is a scatter and a gather; the gathers of the inputs are made once more.
+    times = 4 + s.sequence_parallel + 2 * w.again["all"]
+    found = {"tensor_exchange": w.layers * reduce * times * (1 - s.tensor_hidden)}
     rate = np.where(s.tp * s.cp <= r.domain, r.link, r.network)
     ring = (s.cp - 1) * exchange.point_to_point_seconds(w.tokens * w.pairs * s.element, rate, LINK_LATENCY)
     # Keys and values go round in the forward pass, they and their gradients in the backward pass.
     found["context_exchange"] = exchange.exposed_seconds(3 * w.layers * ring, body, 0.5)
-    found["expert_exchange"] = w.sparse * _switch(s, r, stream / s.tp) * (4 + 2 * w.again["all"])
-    found["weight_exchange"] = np.hypot(_gather(s, r, w), body) - body
-    sent = stream / np.where(s.sequence_parallel == 1, s.tp, 1)
+    sent = w.sparse * _switch(s, r, stream / s.tp) * (4 + 2 * w.again["all"])
+    found["expert_exchange"] = exchange.partly_hidden_seconds(sent, body, s.gradients_hidden)
+    found["weight_exchange"] = exchange.partly_hidden_seconds(_gather(s, r, w), body, s.weights_hidden)
+    sent = stream / np.where((s.sequence_parallel == 1) | (s.hops_split == 1), s.tp, 1)
     rate = np.where(2 * s.tp * s.cp * s.dp <= r.domain, r.link, r.network)
     hop = exchange.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
     found["pipeline_exchange"] = 2 * s.vp * hop * (1 - s.gradients_hidden)
@@ -238,7 +245,8 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> di
     # Adam reads gradient, master weight, momentum and variance and writes the last three in 32 bits.
     update = memory.update_bytes(trained / s.shard_group, 4, 3, 4, s.element, s.element) / r.memory
     return {
-        "gradient_exchange": exchange.exposed_seconds(reduce, body * 2 / 3, s.gradients_hidden)
+        # Gradients travel during the backward pass, two of three.
+        "gradient_exchange": exchange.partly_hidden_seconds(reduce, body * 2 / 3, s.gradients_hidden)
         * on["gradient_exchange"],
         "optimiser": update * on["optimiser"],
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.names import index, normalise
 from cookbook.prediction import transformer_hardware as machines
 from cookbook.prediction import transformer_memory as memory
 from cookbook.prediction import transformer_text as words
@@ -26,6 +27,9 @@ LATENT = {"q_rank": 1536.0, "kv_rank": 512.0, "nope_dim": 128.0, "rope_dim": 64.
 ASPECT = 100.0
 # Active over all parameters of a mixture of experts: DeepSeek-AI, DeepSeek-V3, arXiv:2412.19437, 2024, abstract.
 SPARSITY = 37 / 671
+# Experts of a token where only a mixture's parameters are known, and what attention leaves of the active ones: eight of
+# twelve weights of a layer, counted in squares of its width (Kaplan et al. 2020, table 1).
+CHOICES, ROUTED = 8.0, 2 / 3
 # Devices of the largest board whose fast link may join boards.
 BOARD = 8
 NETWORK = (
@@ -37,7 +41,7 @@ COUNTS = (*LAYOUT, "per_node", "shard_group", "layers", "hidden", "heads", "kv_h
 PARTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
 # Where rows name the schedule of their pipeline.
 SCHEDULE = ("pipeline_schedule", "note", "notes")
-WORDS = ("software", "zero_fsdp_stage", "attention_kernel", "accelerator", "locator", "precision")
+WORDS = ("zero_fsdp_stage", "attention_kernel", "accelerator", "precision")
 
 
 @dataclass(frozen=True)
@@ -94,13 +98,17 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
 
 
 def _with_usual_recompute(rows: Scenarios) -> Scenarios:
-    """Where recomputation is not stated, nothing is computed again if that fits the device, else everything."""
-    needed = memory.memory_bytes(rows, memory.usual())
-    again = (rows.again_stated == 0) & (needed > rows.memory / rows.cores)
-    values = rows.values | {
-        f"again_{part}": np.where(again, 1.0, rows.values[f"again_{part}"]) for part in words.RECOMPUTED
-    }
-    return Scenarios(values, rows.why, rows.tier_keys)
+    """Where recomputation is not stated, as many layers are computed again as the memory of the device asks for."""
+    blank = rows.again_stated == 0
+    if not blank.any():
+        return rows
+    names = [f"again_{part}" for part in words.RECOMPUTED]
+    all_again = replace(rows, values=rows.values | {name: np.where(blank, 1.0, rows.values[name]) for name in names})
+    needed, least = (memory.memory_bytes(each, memory.usual()) for each in (rows, all_again))
+    over = needed - rows.memory / rows.cores
+    share = np.clip(over / np.maximum(needed - least, 1.0), 0.0, 1.0)
+    again = np.where(blank & (over > 0), share, 0.0)
+    return replace(rows, values=rows.values | {name: np.maximum(rows.values[name], again) for name in names})
 
 
 def _network(frame: pd.DataFrame, own: Workload | None) -> dict[str, np.ndarray]:
@@ -145,10 +153,9 @@ def _zoo() -> dict[str, dict[str, Any]]:
 @lru_cache(maxsize=4096)
 def _of_model(name: str) -> dict[str, float]:
     """Dimensions of a model of the zoo by any of its names; empty if it has none of that name."""
-    try:
-        return _dimensions(_zoo()[catalog.lookup("models", name)])
-    except KeyError:
-        return {}
+    # Most unknown names here are meant for nobody: no nearest names are looked for.
+    given = _zoo().get(index("models", catalog.data_directory()).get(normalise(name), ""))
+    return {} if given is None else _dimensions(given)
 
 
 def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
@@ -183,6 +190,7 @@ def _usual_dimensions(found: dict[str, np.ndarray]) -> None:
     body = np.where(np.isnan(found["active"]), found["params"], found["active"])
     fill("layers", np.maximum(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
     fill("hidden", np.sqrt(body / (12 * found["layers"])))
+    _usual_experts(found)
     fill("gated", 0.0)
     fill("heads", np.maximum(np.rint(found["hidden"] / 128), 1))
     fill("kv_heads", found["heads"])
@@ -196,8 +204,16 @@ def _usual_dimensions(found: dict[str, np.ndarray]) -> None:
     for rank, usual in LATENT.items():
         fill(rank, usual)
     found["moe"] = ((found["experts"] > 1) & (found["experts_per_token"] > 0)).astype(float)
-    # Experts that are hidden in a count of active parameters: what is stored beyond what a token uses.
-    found["hidden_experts"] = (found["active"] < 0.8 * found["params"]) * (1 - found["moe"])
+
+
+def _usual_experts(found: dict[str, np.ndarray]) -> None:
+    """Experts that only show in a count of active parameters: what is stored beyond what a token uses."""
+    hidden = (found["active"] < 0.8 * found["params"]) & ~(found["experts"] > 1)
+    routed = ROUTED * found["active"]
+    width = routed / (CHOICES * 3 * found["layers"] * found["hidden"])
+    number = np.rint(CHOICES * (found["params"] - found["active"] + routed) / routed)
+    for name, value in (("experts_per_token", CHOICES), ("experts", number), ("moe_ffn_hidden", width), ("gated", 1.0)):
+        found[name] = np.where(hidden, value, found[name])
 
 
 def _layout(frame: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -248,7 +264,10 @@ def _machine(frame: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, np.n
     found["network_usual"] = np.array(usual, dtype=float)
     stated = np.array(words.distinct(words.texts(frame, "intra_node_link"), words.domain_size), dtype=float)
     found["domain"] = np.where(np.isnan(stated), found["domain"], stated)
-    cells = zip(*(words.texts(frame, column) for column in WORDS), strict=True)
+    # The page that a row comes from speaks where the row does not name its software.
+    stacks, pages = words.texts(frame, "software"), words.texts(frame, "locator")
+    named = [stack or page for stack, page in zip(stacks, pages, strict=True)]
+    cells = zip(named, *(words.texts(frame, column) for column in WORDS), strict=True)
     levels = np.array([machines.software_level("; ".join(row)) for row in cells], dtype=str)
     for column in machines.ENGINE:
         found[column] = np.array([machines.engines()[level][column] for level in levels.tolist()], dtype=float)
@@ -305,7 +324,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, np.ndarray]) -> None:
     v["attention_share"] = np.array([machines.attention_share(*kernel) for kernel in kernels], dtype=float)
     v["nodes"] = np.maximum(np.ceil(v["devices"] / v["per_node"]), 1.0)
     keys["scale"] = np.select([v["devices"] <= 1, v["nodes"] <= 1], ["1 device", "1 node"], "multi-node")
-    keys["moe"] = (v["moe"] + v["hidden_experts"]) > 0
+    keys["moe"] = v["moe"] > 0
 
 
 def _usual_split(v: dict[str, np.ndarray]) -> None:
