@@ -12,6 +12,7 @@ from cookbook.calibration import folds
 from cookbook.calibration.fit import fit
 from cookbook.performance import transformer_training as f
 from cookbook.prediction import transformer
+from cookbook.prediction.neighbours import DAMPING, Measured, correction
 from cookbook.prediction.transformer_rows import scenarios
 
 KNOWN = {constant.name: constant.start for constant in transformer.CONSTANTS}
@@ -268,3 +269,23 @@ def test_hundred_thousand_rows_take_well_under_a_second():
     found = transformer.step_seconds(transformer.parts(rows, KNOWN))
     assert time.perf_counter() - start < 2
     assert found[-1] == found[0] == pytest.approx(seconds())
+
+
+def test_only_runs_on_the_same_stack_and_generation_correct_each_other():
+    """One measured row, 20 of 100 slower than predicted; asked for itself, a larger batch, and three unlike it."""
+    asked = [{}, {"micro_batch": 2}, {"software": "JAX"}, {"accelerator": "h100-sxm"},
+             {"experts": 64, "experts_per_token": 4, "moe_ffn_hidden": 2048}]  # fmt: skip
+    known = Measured(
+        transformer.runs(scenarios(pd.DataFrame([ROW]))), np.array([-np.log(1.2)]), np.array(["p"]), np.array(["r"])
+    )
+    found = correction(transformer.runs(scenarios(pd.DataFrame([{**ROW, **each} for each in asked]))), known)
+    assert found.count.tolist() == [1, 1, 0, 0, 0]
+    assert found.factor[0] == pytest.approx(1.2 ** (1 / (1 + DAMPING)))
+    assert 1 < found.factor[1] < found.factor[0] and found.factor[2:].tolist() == [1, 1, 1]
+
+
+def test_the_page_of_a_row_speaks_only_where_its_software_is_not_named():
+    rows = [{"software": "NeMo", "locator": "llm-foundry"}, {"software": "", "locator": "llm-foundry"}]
+    blank = {"attention_kernel": "", "zero_fsdp_stage": "3"}
+    found = scenarios(pd.DataFrame([{**ROW, **blank, **each} for each in rows]))
+    assert found.tier_keys["engine"].tolist() == ["megatron-core", "torch-fsdp"]
