@@ -34,10 +34,12 @@ WATCH = """panel => {
   window.times = []; let since = null;
   panel.addEventListener('keydown', e => { if (e.key.startsWith('Arrow')) since = performance.now(); }, true);
   new MutationObserver(() => {
-    if (since === null) return;
+    if (since === null || panel.dataset.settled === 'false' && panel.querySelector('.ck-figure canvas')) return;
     const start = since; since = null;
     requestAnimationFrame(() => setTimeout(() => window.times.push(performance.now() - start), 0));
-  }).observe(panel.querySelector('.ck-figure'), {subtree: true, childList: true, attributes: true});
+  }).observe(...(panel.querySelector('.ck-figure canvas')  // a canvas repaints unseen; the panel then says settled
+    ? [panel, {attributeFilter: ['data-settled'], attributes: true}]
+    : [panel.querySelector('.ck-figure'), {subtree: true, childList: true, attributes: true}]));
 }"""
 FOCUS = """() => {
   const el = document.activeElement, panel = el.closest('.cookbook-panel');
@@ -58,7 +60,8 @@ SETTLED = """panel => new Promise((done, fail) => {
 NAMES = "panel => [...panel.querySelectorAll('[data-control]')].map(x => x.dataset.control)"
 WORDS = """panel => panel.querySelector('.ck-say').textContent
   + panel.querySelector('.ck-code').textContent"""
-STATE = """panel => panel.querySelector('.ck-say').textContent + panel.querySelector('.ck-figure').innerHTML"""
+STATE = """panel => panel.querySelector('.ck-say').textContent + panel.querySelector('.ck-figure').innerHTML
+  + (panel.querySelector('.ck-figure canvas')?.toDataURL() ?? '')"""
 
 BROKEN = '{"layers":\n   [oops'
 NETWORK = """{"layers": [{"layer": "embedding", "vocab": 1000, "features": 64},
@@ -167,7 +170,7 @@ def move_combo(page: Any, panel: Any, box: Any) -> None:
     combo = box.locator("[role=combobox]")
     many = box.locator("[role=listbox][aria-multiselectable]").count() > 0
     before, text, words = seen(page, panel), combo.input_value(), said(panel, box, many)
-    for keys in (["ArrowDown", "Home", "Enter"], ["ArrowDown", "End", "ArrowUp", "Enter"]):
+    for keys in (["ArrowDown", "Home", "ArrowDown", "Enter"], ["ArrowDown", "End", "ArrowUp", "Enter"]):
         combo.focus()
         for key in keys:
             page.keyboard.press(key)
