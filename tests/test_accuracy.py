@@ -1,4 +1,4 @@
-"""What was predicted for single runs agrees with the report, with the measured tables, and with what readers are told."""
+"""What was predicted for single runs agrees with the report, the measured tables, and what readers are told."""
 
 from collections import defaultdict
 
@@ -121,7 +121,8 @@ def test_a_publisher_is_the_group_of_its_first_source():
 def test_groups_hold_every_run_once(by):
     table = cb.accuracy(by=by)
     assert table["rows"].sum() == len(cb.accuracy(by="row")) and table[by].is_unique
-    assert ((table["lower_quartile"] <= table["median_error"]) & (table["median_error"] <= table["upper_quartile"])).all()
+    quartiles = table[["lower_quartile", "median_error", "upper_quartile"]].to_numpy()
+    assert (np.diff(quartiles, axis=1) >= 0).all()
 
 
 def test_filters_keep_what_they_name():
@@ -135,7 +136,7 @@ def test_filters_keep_what_they_name():
         ({"kind": "vision"}, "transformer, classic, both"),
         ({"by": "colour"}, "publisher"),
         ({"model": "without magic"}, "without launch"),
-        ({"model": "without bubble", "kind": "classic"}, "the other kind"),
+        ({"model": "without bubble", "kind": "classic"}, "the other kind has it"),
         ({"publishers": ["nobody"]}, "no run by publisher 'nobody'"),
         ({"kind": "transformer", "publishers": ["lambda"]}, "no measured run is left"),
     ],

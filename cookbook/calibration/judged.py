@@ -25,8 +25,10 @@ ASIDE = {
     "all but source and date": ("source", "date"),
     "all but source, date and software": ("source", "date", "software", "software_notes"),
 }
-KINDS = {"transformer": ("training_transformer",), "classic": ("training_classic",)}
-KINDS["both"] = (*KINDS["transformer"], *KINDS["classic"])
+KINDS: dict[str, tuple[str, ...]] = {
+    "transformer": ("training_transformer",), "classic": ("training_classic",),
+    "both": ("training_transformer", "training_classic"),
+}  # fmt: skip
 RULES = {
     "constant_utilisation": "constant utilisation", "scaled_neighbour": "scaled neighbour", "paleo_2017": "Paleo 2017",
     "llm_analysis_2023": "llm-analysis 2023", "hpe_2017": "HPE 2017",
@@ -188,7 +190,7 @@ def _known(rows: pd.DataFrame, model: str) -> pd.Series:
         raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(models_of())}")
     found = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
     if not len(found):
-        raise ValueError(f"nothing is predicted {model!r} for these runs: the other kind has that term; set kind = both")
+        raise ValueError(f"nothing is predicted {model!r} for these runs: the other kind has it; set kind = both")
     return found
 
 

@@ -67,7 +67,7 @@ def row_table(key: str, rows: Rows, frame: pd.DataFrame, judged: Mapping[str, Le
     found: dict[str, Any] = {
         "key": key, "id": frame["id"], "software_level": keys["engine"], "scale": keys["scale"], "tier": full.tier,
         "neighbours": full.neighbours, "measured": [f"{value:.6g}" for value in rows.measured],
-        "unit": frame["unit"] if "unit" in frame else "s",
+        "unit": frame.get("unit", "s"),
     }  # fmt: skip
     found |= {f"half_{level}": _short(half[level]) for level in LEVELS}
     found |= {column_of(name): _short(folds.error) for name, folds in judged.items()}

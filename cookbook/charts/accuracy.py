@@ -22,6 +22,8 @@ COVERED = {
 }
 LISTS = ("publishers", "urls", "models", "devices")
 _REST = "#767676"
+# Pixels for the longest label, "device and engine measured": which groups are shown changes in place.
+_ROOM = 172
 _MEASURED = "Measured: time of a step [s] or rate of all devices [samples/s], logarithmic"
 _POINTS_KEY = "Bands: 10 and 20 %. Numbers: furthest off, as in the table. A click on a point opens its source."
 _GROUPS_KEY = "Filled: median. Bar: the middle half of the runs. Hollow: the model to compare with."
@@ -35,8 +37,8 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `measured`, `predicted` (each in the unit of its run), `ratio` (predicted over measured), `group`
-        (five at most), `rank` (number among those furthest off, 0 for a ring without it, else missing), `count` (devices), and `source`,
-        `model`, `device`: places in the lists of names.
+        (five at most), `rank` (number among those furthest off, 0 for a ring without it, else missing), `count`
+        (devices), and `source`, `model`, `device`: places in the lists of names.
     title : str, optional
         The takeaway; the share within 20 % by default.
 
@@ -87,7 +89,7 @@ def _scatter(frame: pd.DataFrame, y: Any, column: str, right: str, title: str | 
     low, high = outcome_domain(frame)
     bands = [_band(x, y, column, share, right) for share in BANDS]
     exact = _ends(**{column: right}).mark_line(color=INK, strokeWidth=1, clip=True).encode(x=x, y=y)
-    chart = alt.layer(*bands, _runs(x, y), exact, *_furthest(x, y), data=frame).add_params(
+    chart = alt.layer(*bands, _runs(x, y), exact, *_furthest(x, y, column), data=frame).add_params(
         alt.param(name="low", value=low), alt.param(name="high", value=high),
         alt.param(name="groups", value=list(dict.fromkeys(frame["group"]))), narrow_param(),
         *(alt.param(name=name, value=[]) for name in LISTS),
@@ -129,11 +131,13 @@ def _runs(x: Any, y: Any) -> Any:
     )  # fmt: skip
 
 
-def _furthest(x: Any, y: Any) -> list[Any]:
-    """Rings and numbers of the runs that the table lists."""
+def _furthest(x: Any, y: Any, column: str) -> list[Any]:
+    """Rings and numbers of the runs that the table lists; a ring alone where it is drawn at the edge."""
     chosen = alt.Chart().transform_filter("isValid(datum.rank)")
     ring = chosen.mark_point(size=110, strokeWidth=2, color=INK, filled=False, shape="circle", clip=True)
-    number = chosen.transform_filter("datum.rank > 0").mark_text(align="left", dx=8, dy=-6, fontSize=12, color=INK)
+    inside = f"inrange(datum.ratio, {list(RATIOS)})" if column == "ratio" else "true"
+    words: dict[str, Any] = {"align": "left", "dx": 8, "dy": -6, "fontSize": 12, "color": INK}
+    number = chosen.transform_filter(f"datum.rank > 0 && {inside}").mark_text(**words)
     return [ring.encode(x=x, y=y), number.encode(x=x, y=y, text="rank:Q")]
 
 
@@ -183,21 +187,25 @@ def errors(frame: pd.DataFrame, title: str | None = None) -> Any:
     scale = alt.Scale(type="log", domain=list(ERRORS), clamp=True, nice=False)
     ticks = alt.Axis(values=[1, 2, 5, 10, 20, 50, 100, 200], format="~g")
     x = alt.X("median:Q", title="|predicted / measured - 1| [%], logarithmic", scale=scale, axis=ticks)
-    tip = [alt.Tooltip("row:N", title="runs"), *(alt.Tooltip(f"{c}:Q", format=".1f") for c in ("lower", "median", "upper"))]
+    tip = _tip("lower", "median", "upper")
     base = alt.Chart()
     bar = base.mark_bar(height=6, opacity=0.45, color=PALETTE[0], clip=True)
     dot = base.mark_point(filled=True, size=90, opacity=1, color=PALETTE[0])
     hollow = base.transform_filter("isValid(datum.before)").mark_point(size=90, strokeWidth=2, color=PALETTE[1])
     one = base.transform_aggregate(n="count()").transform_calculate(at="band")
     layers = [
-        *row_text(alt.Chart()),
+        *row_text(alt.Chart(), _ROOM),
         one.mark_rule(color=MUTED, strokeWidth=2, strokeDash=[4, 4]).encode(x=alt.X("at:Q", scale=scale)),
-        bar.encode(x=alt.X("lower:Q", scale=scale), x2="upper:Q", y=rows_axis(), tooltip=tip),
-        dot.encode(x=x, y=rows_axis(), tooltip=tip),
-        hollow.encode(x=alt.X("before:Q", scale=scale), y=rows_axis(), shape=alt.value("diamond"), tooltip=tip),
+        bar.encode(x=alt.X("lower:Q", scale=scale), x2="upper:Q", y=rows_axis(_ROOM), tooltip=tip),
+        dot.encode(x=x, y=rows_axis(_ROOM), tooltip=tip),
+        hollow.encode(x=alt.X("before:Q", scale=scale), y=rows_axis(_ROOM), shape=alt.value("diamond"), tooltip=tip),
     ]
     chart = alt.layer(*layers, data=frame).add_params(rows_param(frame), alt.param(name="band", value=20))
     return titled(chart, title or errors_title(frame), _GROUPS_KEY, errors_description(frame))
+
+
+def _tip(*columns: str) -> list[Any]:
+    return [alt.Tooltip("row:N", title="runs"), *(alt.Tooltip(f"{column}:Q", format=".1f") for column in columns)]
 
 
 def errors_title(frame: pd.DataFrame) -> str:
@@ -205,7 +213,8 @@ def errors_title(frame: pd.DataFrame) -> str:
     low, high = frame.loc[frame["median"].idxmin()], frame.loc[frame["median"].idxmax()]
     if len(frame) == 1:
         return f"Half of the runs are off by less than {percent(low['median'])}"
-    return f"Median errors reach from {percent(low['median'])} ({low['row']}) to {percent(high['median'])} ({high['row']})"
+    ends = [f"{percent(end['median'])} ({end['row']})" for end in (low, high)]
+    return f"Median errors reach from {' to '.join(ends)}"
 
 
 def percent(value: float) -> str:
@@ -223,7 +232,8 @@ def errors_description(frame: pd.DataFrame) -> str:
     """Words for those who do not see the picture."""
     return (
         f"One row for each of {len(frame)} groups of runs: a mark at the median error and a bar over the middle half, "
-        "on a logarithmic axis in per cent; a dashed rule at the band chosen. A hollow diamond is the model to compare with."
+        "on a logarithmic axis in per cent; a dashed rule at the band chosen. A hollow diamond is the model to compare "
+        "with."
     )
 
 
@@ -257,13 +267,15 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
     colour = alt.Scale(domain=names, range=[colour for colour, _ in COVERED.values()])
     legend = alt.Legend(orient="top", title=None)
     shape = alt.Scale(domain=names, range=[shape for _, shape in COVERED.values()])
-    tip = [alt.Tooltip("row:N", title="runs"), *(alt.Tooltip(f"{c}:Q", format=".1f") for c in ("share", "low", "high"))]
+    tip = _tip("share", "low", "high")
     layers = [
-        *row_text(alt.Chart()),
-        base.mark_bar(height=10, opacity=0.3, color=MUTED).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=rows_axis()),
+        *row_text(alt.Chart(), _ROOM),
+        base.mark_bar(height=10, opacity=0.3, color=MUTED).encode(
+            x=alt.X("low:Q", scale=scale), x2="high:Q", y=rows_axis(_ROOM)
+        ),
         one.mark_rule(color=INK, strokeWidth=2).encode(x=alt.X("at:Q", scale=scale)),
         base.mark_point(filled=True, size=100, opacity=1).encode(
-            x=x, y=rows_axis(), tooltip=tip, color=alt.Color("verdict:N", scale=colour, legend=legend),
+            x=x, y=rows_axis(_ROOM), tooltip=tip, color=alt.Color("verdict:N", scale=colour, legend=legend),
             shape=alt.Shape("verdict:N", scale=shape, legend=legend),
         ),
     ]  # fmt: skip

@@ -7,9 +7,9 @@ from typing import Any
 
 from cookbook.calibration import judged
 from cookbook.charts import accuracy as charts
+from cookbook.panels import code
 from cookbook.panels import trust_frames as frames
 from cookbook.panels import trust_words as words
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
 from cookbook.panels.shell import Panel, View
 
@@ -95,14 +95,14 @@ def _controls() -> tuple[Control, ...]:
 
 
 def _publisher_options() -> tuple[Option, ...]:
-    rows = judged.chosen()[["publisher", "kind"]].value_counts().reset_index()
-    return tuple((row.publisher, row.publisher, "", f"{row.count:,} runs") for row in rows.itertuples(index=False))
+    rows = judged.chosen()["publisher"].value_counts().reset_index(name="runs")
+    return tuple((row.publisher, row.publisher, "", f"{row.runs:,} runs") for row in rows.itertuples(index=False))
 
 
 def _device_options() -> tuple[Option, ...]:
     rows = judged.chosen()
-    rows = rows[rows["accelerator"] != ""][["accelerator", "device"]].value_counts().reset_index()
-    return tuple((row.accelerator, row.device, "", f"{row.count:,} runs") for row in rows.itertuples(index=False))
+    rows = rows[rows["accelerator"] != ""][["accelerator", "device"]].value_counts().reset_index(name="runs")
+    return tuple((row.accelerator, row.device, "", f"{row.runs:,} runs") for row in rows.itertuples(index=False))
 
 
 def _model_options() -> tuple[Option, ...]:
@@ -114,7 +114,9 @@ def _pictures(values: dict[str, Any]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=8)
-def _chosen(kind: str, publishers: tuple[str, ...], accelerators: tuple[str, ...], model: str, by: str) -> frames.Chosen:
+def _chosen(
+    kind: str, publishers: tuple[str, ...], accelerators: tuple[str, ...], model: str, by: str
+) -> frames.Chosen:
     return frames.Chosen(judged.chosen(kind, publishers, accelerators), model, by)
 
 

@@ -17,7 +17,7 @@ from cookbook.panels.shell import MOST_ROWS, Part, Picture
 
 COLOURS, MOST_GROUPS = 4, 16
 # Decades between two numbers in the picture, so that both can be read.
-_APART = 0.3
+_APART = 0.45
 EDGES = ((0.1, "within 10 %", PALETTE[2]), (0.2, "10 to 20 %", PALETTE[0]), (0.5, "20 to 50 %", PALETTE[3]),
          (np.inf, "further off", PALETTE[1]))  # fmt: skip
 
@@ -168,7 +168,7 @@ def parts(view: Chosen) -> tuple[Part, ...]:
 def run_table(view: Chosen) -> pd.DataFrame:
     """The runs furthest off, as numbered in the picture, each with its source."""
     known = view.known.iloc[furthest(view)]
-    reach = np.exp(known["half_80"])
+    ends = zip(known["predicted"], np.exp(known["half_80"]), strict=True)
     full = view.model == judged.FULL
     return pd.DataFrame({
         "No.": [str(i) for i in range(1, len(known) + 1)],
@@ -176,8 +176,7 @@ def run_table(view: Chosen) -> pd.DataFrame:
         "Devices": [f"{count:,.0f}" for count in known["devices"]],
         "Measured": [f"{_figure(row.measured)} {row.unit}" for row in known.itertuples()],
         "Predicted": [f"{_figure(row.predicted)} {row.unit}" for row in known.itertuples()],
-        **({"80 % interval": [f"{_figure(p / r)}-{_figure(p * r)}" for p, r in zip(known["predicted"], reach, strict=True)]}
-           if full else {}),
+        **({"80 % interval": [f"{_figure(p / reach)}-{_figure(p * reach)}" for p, reach in ends]} if full else {}),
         "Predicted / measured": [f"{ratio:.2f}" for ratio in known["ratio"]],
         "Published by": [(row.publisher, row.url) for row in known.itertuples()],
     })  # fmt: skip
@@ -199,7 +198,9 @@ def group_table(view: Chosen) -> pd.DataFrame:
     }  # fmt: skip
     if view.model == judged.FULL:
         found["Inside 80 % interval"] = _shares(table["coverage_80"])
-        found["Chance allows"] = [f"{100 * r.band_low_80:.0f}-{100 * r.band_high_80:.0f} %" for r in table.itertuples()]
+        found["Chance allows"] = [
+            f"{100 * row.band_low_80:.0f}-{100 * row.band_high_80:.0f} %" for row in table.itertuples()
+        ]
         found["Interval reaches"] = [f"x{factor:.2f}" for factor in table["factor_80"]]
     return pd.DataFrame(found)
 
@@ -210,5 +211,5 @@ def _shares(values: pd.Series) -> list[str]:
 
 def source_rows(view: Chosen) -> tuple[tuple[str, str, str], ...]:
     """(title, link, runs) of each source of the runs shown, those with most runs first."""
-    counts = view.known[["source", "url", "publisher"]].value_counts().reset_index()
-    return tuple((row.source, row.url, f"{row.publisher}: {row.count:,} runs") for row in counts.itertuples(index=False))
+    counts = view.known[["source", "url", "publisher"]].value_counts().reset_index(name="runs")
+    return tuple((row.source, row.url, f"{row.publisher}: {row.runs:,} runs") for row in counts.itertuples(index=False))

@@ -57,9 +57,9 @@ def _reach(view: Chosen) -> str:
     """What an interval adds to the point."""
     whole = view.whole
     return (
-        f"Plan with the interval, not with the point: the 80 % interval, here a factor of {whole['factor_80']:.2f} each "
-        f"way, held {100 * whole['coverage_80']:.0f} % of the runs, {100 * whole['publishers_covered_80']:.0f} % as the "
-        "mean of publishers."
+        "Plan with the interval, not with the point: the 80 % interval, here a factor of "
+        f"{whole['factor_80']:.2f} each way, held {100 * whole['coverage_80']:.0f} % of the runs, "
+        f"{100 * whole['publishers_covered_80']:.0f} % as the mean of publishers."
     )
 
 
@@ -71,8 +71,8 @@ def _groups(view: Chosen) -> str:
     best, worst = (table.loc[at] for at in (table["median_error"].idxmin(), table["median_error"].idxmax()))
     return (
         f"Of groups with {_ENOUGH} runs or more, trust it most for {best['group']} (median "
-        f"{percent(100 * best['median_error'])}) and least for {worst['group']} ({percent(100 * worst['median_error'])}): "
-        "ask which group your own case resembles."
+        f"{percent(100 * best['median_error'])}) and least for {worst['group']} "
+        f"({percent(100 * worst['median_error'])}): ask which group your own case resembles."
     )
 
 
@@ -113,9 +113,9 @@ def chips(view: Chosen) -> tuple[tuple[str, str], ...]:
     publishers = view.known["publisher"].nunique()
     unseen = view.model != judged.ROW_ALONE
     return (
-        ("publisher unseen" if unseen else "publisher seen", "Constants were fitted, and intervals widened, without any "
-         "run of the publisher." if unseen else "Only the run itself was kept from its own prediction."),
-        (f"{publishers} publisher{'s' if publishers > 1 else ''}", "Runs of one publisher share machines, software and "
-         "habits: they are no independent tests."),
+        ("publisher unseen", "No run of a publisher went into the constants and intervals that predict it.") if unseen
+        else ("publisher seen", "Only the run itself was kept from its own prediction."),
+        (f"{publishers} publisher{'s' if publishers > 1 else ''}",
+         "Runs of one publisher share machines, software and habits: they are no independent tests."),
         ("measured, never an input", "What came out of a run is compared with, and is never told to the model."),
     )  # fmt: skip
