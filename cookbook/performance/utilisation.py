@@ -46,8 +46,10 @@ def chowdhery_2022(parameters: ArrayLike, layers: ArrayLike, hidden: ArrayLike, 
     ----------
     parameters : array_like
         Parameters, N [-].
-    layers, hidden : array_like
-        Layers, l, and width, h [-].
+    layers : array_like
+        Layers, l [-].
+    hidden : array_like
+        Width, h [-].
     seq_len : array_like
         Tokens of a sequence, s [-].
 
@@ -76,10 +78,14 @@ def korthikanti_2022(layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, v
 
     Parameters
     ----------
-    layers, hidden : array_like
-        Layers, l, and width, h > 0 [-].
-    seq_len, vocabulary : array_like
-        Tokens of a sequence, s, and of the vocabulary, V [-].
+    layers : array_like
+        Layers, l > 0 [-].
+    hidden : array_like
+        Width, h > 0 [-].
+    seq_len : array_like
+        Tokens of a sequence, s [-].
+    vocabulary : array_like
+        Tokens of the vocabulary, V [-].
 
     Returns
     -------
@@ -106,10 +112,14 @@ def narayanan_2021(layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, voc
 
     Parameters
     ----------
-    layers, hidden : array_like
-        Layers, l, and width, h > 0 [-].
-    seq_len, vocabulary : array_like
-        Tokens of a sequence, s, and of the vocabulary, V [-].
+    layers : array_like
+        Layers, l > 0 [-].
+    hidden : array_like
+        Width, h > 0 [-].
+    seq_len : array_like
+        Tokens of a sequence, s [-].
+    vocabulary : array_like
+        Tokens of the vocabulary, V [-].
 
     Returns
     -------
