@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "accelerator": "hardware",
     "accelerator_table": "hardware",
+    "accuracy": "calibration.judged",
     "check": "lesson",
     "cite": "catalog",
     "compare_published": "workloads.zoo",
@@ -38,6 +39,7 @@ _MODULES = {
     "memory": "performance.memory",
     "panels": "panels",
     "roofline": "performance.roofline",
+    "utilisation": "performance.utilisation",
 }
 
 __all__ = sorted([*_HOMES, *_MODULES])

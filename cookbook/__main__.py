@@ -52,7 +52,7 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("--leave-out", choices=("source", "accelerator", "family"), help="default: all")
         command.add_argument("--json", type=Path, help="write the report as JSON to this file as well")
         command.add_argument("--markdown", type=Path, help="write the report to this file, not to the screen")
-        command.add_argument("--write", action="store_true", help="write data/validation.csv and README.md")
+        command.add_argument("--write", action="store_true", help="write data/validation*.csv and README.md")
         command.add_argument("--baseline", action="store_true", help="with --write: set the baseline of tests")
     if name == "predict":
         command.add_argument("input", metavar="INPUT.csv", type=Path)
@@ -136,7 +136,7 @@ def _calibrate(options: argparse.Namespace) -> None:
 
 def _validate(options: argparse.Namespace) -> None:
     from cookbook.calibration import validate
-    from cookbook.calibration.write import write_validation
+    from cookbook.calibration.write import write_row_schemas, write_validation
     from cookbook.publish.accuracy import write_accuracy
 
     if options.write and (options.table or options.leave_out):
@@ -144,7 +144,7 @@ def _validate(options: argparse.Namespace) -> None:
     if options.baseline and not options.write:
         raise ValueError("--baseline goes with --write")
     chosen = {"kinds": (options.table,) if options.table else TRAINING}
-    report = validate.validate(**chosen, **({"leave_out": (options.leave_out,)} if options.leave_out else {}))
+    report, tables = validate.validate(**chosen, **({"leave_out": (options.leave_out,)} if options.leave_out else {}))
     for path in filter(None, (options.markdown, options.json)):
         path.parent.mkdir(parents=True, exist_ok=True)
     if options.markdown:
@@ -154,7 +154,8 @@ def _validate(options: argparse.Namespace) -> None:
     if options.json:
         options.json.write_text(validate.as_json(report), encoding="utf-8")
     if options.write:
-        print(*write_validation(report, options.baseline), write_accuracy("README.md", report), sep="\n")
+        written = [*write_row_schemas(), *write_validation(report, tables, options.baseline)]
+        print(*written, write_accuracy("README.md", report), sep="\n")
 
 
 def _predict(options: argparse.Namespace) -> None:

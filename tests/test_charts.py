@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cookbook.charts import live, look, models, rows
+from cookbook.charts import accuracy, live, look, models, rows
 
 RATES = pd.DataFrame(
     [
@@ -39,7 +39,23 @@ ZOO = pd.DataFrame(
     ],
     columns=["title", "group", "parameters", "flop", "status", "label", "selected"],
 )
+RUNS = pd.DataFrame(
+    [[10.0, 11.0, 1.1, "a", None, 1, 0, 0, 0], [5e3, 2e3, 0.4, "b", 1, 8, 0, 0, 0]],
+    columns=["measured", "predicted", "ratio", "group", "rank", "count", "source", "model", "device"],
+)
+ERRORS = pd.DataFrame(
+    [["a", 8.0, 4.0, 15.0, 12.0, "8 %"], ["b", 20.0, 10.0, 30.0, None, "20 %"]],
+    columns=["row", "median", "lower", "upper", "before", "text"],
+)
+COVERAGE = pd.DataFrame(
+    [["a", 90.0, 70.0, 88.0, "more often", "90 %"], ["b", 50.0, 70.0, 88.0, "too seldom", "50 %"]],
+    columns=["row", "share", "low", "high", "verdict", "text"],
+)
 CHARTS = {
+    "points": (accuracy.points, RUNS),
+    "ratios": (accuracy.ratios, RUNS),
+    "errors": (accuracy.errors, ERRORS),
+    "coverage": (accuracy.coverage, COVERAGE),
     "rate": (models.rate_needed, RATES),
     "memory": (models.memory_bars, BYTES),
     "zoo": (models.parameters_vs_flop, ZOO),

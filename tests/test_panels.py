@@ -73,7 +73,7 @@ def test_what_cannot_be_used_is_told_in_one_sentence(panel: Any, change: dict[st
     assert "\n" not in panel.answer and "Traceback" not in panel.answer and panel.answer.endswith(".")
     assert panel.code == before
     pd.testing.assert_frame_equal(panel.frame, frame)
-    assert panel.shown["error"] and panel.shown["columns"]
+    assert panel.shown["error"] and panel.columns
     panel.reset()
     assert panel.shown["error"] == "" and panel.code == before
 
@@ -93,7 +93,7 @@ def test_a_misspelt_control_is_a_programming_error(panel: Any) -> None:
 def test_an_accelerator_without_the_number_format_is_marked_not_hidden(panel: Any) -> None:
     panel.update(accelerators=["v100-sxm2-16gb", "h100-sxm"], number_format="bf16")
     assert list(panel.frame["key"]) == ["v100-sxm2-16gb", "h100-sxm"]
-    assert "no bf16 peak known" in panel.shown["columns"]["text"]
+    assert "no bf16 peak known" in panel.columns["text"]
 
 
 def test_a_number_format_that_none_has_is_off_with_its_reason(panel: Any) -> None:
@@ -150,7 +150,7 @@ def test_pin_compares_and_lets_go(panel: Any) -> None:
     panel.pin()
     panel.update(target_seconds="2 h", batch=64)
     assert "rate needed x0.5" in panel.answer
-    assert "Pinned needs" in panel.shown["columns"]["row"]
+    assert "Pinned needs" in panel.columns["row"]
     assert [part["name"] for part in panel.shown["ghost"]] == [part["name"] for part in panel.shown["parts"]]
     panel.pin()
     assert "pinned" not in panel.answer.lower() and panel.shown["ghost"] == []
@@ -325,7 +325,7 @@ def test_no_exponents_in_the_answer(panel: Any) -> None:
     assert "its peak" in panel.answer and "e+" not in panel.answer
     panel.update(target_seconds="365 d", model="lenet", samples=1000)
     panel.receive({"do": "open", "what": "table"})
-    shown = panel.answer + json.dumps(panel.shown["table"]) + json.dumps(panel.shown["columns"]["text"])
+    shown = panel.answer + json.dumps(panel.shown["table"]) + json.dumps(panel.columns["text"])
     assert not re.search(r"\de[-+]\d", shown)
 
 
@@ -362,12 +362,12 @@ def test_how_many_measurements_is_said(panel: Any) -> None:
     cells = {row[0]: row[table["columns"].index("Measured matmul [% of peak]")] for row in table["rows"]}
     assert cells["H100 SXM5 80GB"].endswith("(n = 1)") and cells["Instinct MI300X"].endswith("(n = 2)")
     assert cells["TPU v4"] == "none"
-    assert "12 % of peak|needs less than measured" in panel.shown["columns"]["text"]
+    assert "12 % of peak|needs less than measured" in panel.columns["text"]
 
 
 def test_many_rows_keep_their_memory_sizes(panel: Any) -> None:
     panel.update(picture="memory", model="resnet50", batch=64, compare=["alexnet", "vgg16"])
-    words = [text for text in panel.shown["columns"]["text"] if text]
+    words = [text for text in panel.columns["text"] if text]
     assert len(words) == 9 and not any("|" in text for text in words)
     assert words[0].endswith(" GiB, batch 64") and all("iB" in text for text in words)
     assert any(re.fullmatch(r"80 GiB, fits batch [\d,]+", text) for text in words)
@@ -411,7 +411,7 @@ def test_names_may_come_in_one_text() -> None:
 
 def test_a_board_does_not_look_like_one_memory() -> None:
     panel = cb.panels.model_zoo(accelerators="k80-board, k80-die, tpu-v2-8", number_format="fp32", picture="memory")
-    state, columns = panel.shown["state"]["accelerators"], panel.shown["columns"]
+    state, columns = panel.shown["state"]["accelerators"], panel.columns
     labels = ["Tesla K80 (board, 2x GK210)", "Tesla K80 (one GK210)", "TPU v2-8 (4 chips)"]
     assert state["labels"] == labels == columns["row"][-3:]
     assert "24 GiB in 2 memories" in columns["text"][-3] and "memories" not in columns["text"][-2]

@@ -16,6 +16,7 @@ from cookbook import catalog
 from cookbook.calibration import folds as folding
 from cookbook.calibration.fit import Fit, Rows, minimise
 from cookbook.calibration.folds import LEAVE_OUT, LeftOut, each_row_out, fold_labels, left_out, measured_rows, without
+from cookbook.calibration.per_row import FULL, NO_NEIGHBOURS, ROW, row_table, table_name
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.strata import FIGURES, figures, report
 from cookbook.prediction.measurements import KINDS
@@ -23,15 +24,16 @@ from cookbook.prediction.measurements import KINDS
 if TYPE_CHECKING:
     import pandas as pd
 
-FULL = "full"
-NO_NEIGHBOURS = "without neighbours"
 NO_ENGINES = "without software levels"
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES)
 ROOMS = ("performance", "prediction", "calibration", "workloads", "catalog")
 FILES = ("hardware.py", "units.py")
+# Reads results and gives none.
+READERS = ("judged.py",)
 # Tables that hold results, or that no prediction of training reads.
 NOT_READ = frozenset({
     "training_constants", "training_evidence", "interval_quantiles", "validation", "validation_baseline",
+    "validation_classic_rows", "validation_transformer_rows",
     "inference", "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices", "cloud_price_history",
     "hardware_prices", "model_facts", "accelerator_provenance", "sources",
 })  # fmt: skip
@@ -42,6 +44,7 @@ def state_key() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
     modules = [path for room in ROOMS for path in sorted((package / room).glob("*.py"))]
+    modules = [path for path in modules if path.name not in READERS]
     for path in [*modules, *(package / name for name in FILES)]:
         digest.update(_bare(path.read_text(encoding="utf-8")).encode())
     folder = catalog.data_directory()
@@ -128,8 +131,10 @@ def judge_reference(kind: str, name: str, leave_out: str = "source") -> LeftOut:
     return LeftOut(np.where(rows.usable, error, np.nan), np.full(len(labels), ""), nothing, labels)
 
 
-def validate(kinds: Sequence[str] = tuple(KINDS), leave_out: Sequence[str] = LEAVE_OUT) -> pd.DataFrame:
-    """The whole report: every stratum of the full model, and in one line each what was switched off and the rules.
+def validate(
+    kinds: Sequence[str] = tuple(KINDS), leave_out: Sequence[str] = LEAVE_OUT
+) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """The whole report, and the predictions of single rows behind it.
 
     Parameters
     ----------
@@ -141,21 +146,32 @@ def validate(kinds: Sequence[str] = tuple(KINDS), leave_out: Sequence[str] = LEA
     Returns
     -------
     pandas.DataFrame
-        Columns `COLUMNS`; errors are shares.
+        Every stratum of the full model, and in one line each what was switched off and the rules: columns `COLUMNS`;
+        errors are shares.
+    dict of str to pandas.DataFrame
+        By name of the table, what `per_row.row_table` gives; only where publishers are left out.
     """
     import pandas as pd
 
-    key, found = state_key(), []
+    key, found, tables = state_key(), [], dict[str, pd.DataFrame]()
     for kind in kinds:
+        alone = _row_alone(kind)
         for way in leave_out:
             rows, frame, folds = judge(kind, way)
+            others = _others(kind, way)
             found.append(report(rows, frame, folds).assign(kind=kind, leave_out=way, model=FULL))
-            found += [_line(kind, way, name, rows, other) for name, other in _others(kind, way)]
-        rows, _ = measured_rows(kind)
-        if hasattr(rows.module, "runs"):
-            found.append(_line(kind, "row", FULL, rows, each_row_out(rows, whole_fit(kind))))
+            found += [_line(kind, way, name, rows, other) for name, other in others.items()]
+            if way == "source":
+                tables[table_name(kind)] = row_table(key, rows, frame, {FULL: folds, **others, **alone})
+        found += [_line(kind, ROW, FULL, measured_rows(kind)[0], folds) for folds in alone.values()]
     whole = pd.concat(found, ignore_index=True).assign(key=key).reindex(columns=list(COLUMNS))
-    return whole.assign(**{name: [_rounded(value) for value in whole[name]] for name in FIGURES})
+    return whole.assign(**{name: [_rounded(value) for value in whole[name]] for name in FIGURES}), tables
+
+
+def _row_alone(kind: str) -> dict[str, LeftOut]:
+    """Each row left out alone, where the kind corrects by similar measurements."""
+    rows = measured_rows(kind)[0]
+    return {ROW: each_row_out(rows, whole_fit(kind))} if hasattr(rows.module, "runs") else {}
 
 
 def _rounded(value: float) -> float:
@@ -163,14 +179,14 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _others(kind: str, way: str) -> list[tuple[str, LeftOut]]:
+def _others(kind: str, way: str) -> dict[str, LeftOut]:
     """The model with something switched off, and the rules; terms only where publishers are left out."""
-    others = [(NO_NEIGHBOURS, judge(kind, way, neighbours=False)[2])]
+    others = {NO_NEIGHBOURS: judge(kind, way, neighbours=False)[2]}
     if way == "source":
-        others.append((NO_ENGINES, judge(kind, way, neighbours=False, engine_levels=False)[2]))
+        others[NO_ENGINES] = judge(kind, way, neighbours=False, engine_levels=False)[2]
         for term in terms_of(kind):
-            others.append((f"without {term}", judge(kind, way, neighbours=False, terms={term: False})[2]))
-    return others + [(name, judge_reference(kind, name, way)) for name in REFERENCES]
+            others[f"without {term}"] = judge(kind, way, neighbours=False, terms={term: False})[2]
+    return others | {name: judge_reference(kind, name, way) for name in REFERENCES}
 
 
 def terms_of(kind: str) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from cookbook.calibration.fit import Fit, Rows, minimise
 from cookbook.calibration.folds import fold_labels, left_out, measured_rows
 from cookbook.calibration.intervals import widths
 from cookbook.calibration.memory import memory_constants, memory_rows
+from cookbook.calibration.per_row import schema_rows, table_name
+from cookbook.calibration.references import REFERENCES
 from cookbook.prediction import transformer_memory
 from cookbook.prediction.measurements import KINDS
 
@@ -147,22 +149,50 @@ def write_calibration(kinds: Sequence[str] = tuple(KINDS)) -> list[Path]:
     return [write_table(name, rows) for name, rows in calibrate(kinds).items()]
 
 
-def write_validation(report: pd.DataFrame, baseline: bool = False) -> list[Path]:
-    """Write the table ``validation``, and on request the baseline that later reports must not fall behind.
+def write_validation(report: pd.DataFrame, tables: Mapping[str, pd.DataFrame], baseline: bool = False) -> list[Path]:
+    """Write the table ``validation`` and those of single rows; on request the baseline of later reports.
 
     Parameters
     ----------
-    report : pandas.DataFrame
+    report, tables
         From `validate.validate`.
     baseline : bool
         Whether to set the baseline anew.
     """
-    rows = report.assign(how=HOW, source=VALIDATION_SOURCE).to_dict("records")
-    written = [write_table("validation", rows)]
+    written = []
+    for name, table in {"validation": report, **tables}.items():
+        rows = table.assign(how=HOW, source=VALIDATION_SOURCE).to_dict("records")
+        written.append(write_table(name, rows))
     if baseline:
-        kept = [row | {"noise": noise(row)} for row in rows if row["model"] == "full"]
+        kept = report[report["model"] == "full"].assign(how=HOW, source=VALIDATION_SOURCE).to_dict("records")
         names = ("kind", "leave_out", "by", "stratum", "rows", "median_error", "noise", "how", "source")
-        written.append(write_table("validation_baseline", ({name: row[name] for name in names} for row in kept)))
+        lines = ({name: row[name] for name in names} for row in (row | {"noise": noise(row)} for row in kept))
+        written.append(write_table("validation_baseline", lines))
+    return written
+
+
+def write_row_schemas(kinds: Sequence[str] = tuple(KINDS), directory: Path | None = None) -> list[Path]:
+    """Write the schemas of the tables of single rows: their columns follow the terms of each kind.
+
+    Parameters
+    ----------
+    kinds : sequence of str
+        Kinds of training.
+    directory : Path, optional
+        Another data directory.
+    """
+    from cookbook.catalog.schema import FIELDS, schema
+
+    written = []
+    for kind in kinds:
+        terms = tuple(getattr(measured_rows(kind)[0].module, "TERMS", ()))
+        path = (directory or catalog.data_directory()) / "schema" / f"{table_name(kind)}.csv"
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(schema_rows(kind, terms, tuple(REFERENCES)))
+        written.append(path)
+    schema.cache_clear()
     return written
 
 

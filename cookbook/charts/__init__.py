@@ -7,13 +7,17 @@ from typing import Any
 
 _HOMES = {
     "LiveChart": "live",
+    "coverage": "accuracy",
+    "errors": "accuracy",
     "memory_bars": "models",
     "parameters_vs_flop": "models",
+    "points": "accuracy",
     "rate_needed": "models",
+    "ratios": "accuracy",
     "palette": "look",
     "theme": "look",
 }
-_MODULES = ("live", "look", "models")
+_MODULES = ("accuracy", "live", "look", "models")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

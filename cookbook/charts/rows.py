@@ -75,19 +75,20 @@ def narrow_param() -> Any:
     return alt.param(name="narrow", value=False)
 
 
-def rows_axis() -> Any:
-    """Vertical axis with one band a row."""
+def rows_axis(room: int | None = None) -> Any:
+    """Vertical axis with one band a row; `room` [pixels] is kept for labels where they change in place."""
     bold = alt.condition(f"indexof(datum.value, '{NEEDS}') > 0", alt.value("bold"), alt.value("normal"))
-    axis = alt.Axis(grid=False, ticks=False, labelLimit=200, labelFontWeight=bold)
+    kept: dict[str, Any] = {} if room is None else {"minExtent": room, "maxExtent": room}
+    axis = alt.Axis(grid=False, ticks=False, labelLimit=room or 200, labelFontWeight=bold, **kept)
     return alt.Y("row:N", scale=alt.Scale(domain=alt.ExprRef("rows")), title=None, axis=axis)
 
 
-def row_text(base: Any) -> list[Any]:
+def row_text(base: Any, room: int | None = None) -> list[Any]:
     """Words at the right edge of each row; `|` breaks the line."""
-    room = base.transform_aggregate(n="count()").mark_text(align="left", dx=10, fontSize=12, opacity=0)
+    kept = base.transform_aggregate(n="count()").mark_text(align="left", dx=10, fontSize=12, opacity=0)
     words = base.transform_filter("isValid(datum.text)").mark_text(
         align="left", dx=10, dy=alt.ExprRef("indexof(datum.text, '|') < 0 ? 0 : -7"), baseline="middle",
         lineBreak="|", lineHeight=14, fontSize=12, color=INK,
     )  # fmt: skip
     at = alt.value("width")
-    return [room.encode(x=at, text=alt.value(_ROOM)), words.encode(y=rows_axis(), x=at, text="text:N")]
+    return [kept.encode(x=at, text=alt.value(_ROOM)), words.encode(y=rows_axis(room), x=at, text="text:N")]

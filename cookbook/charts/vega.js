@@ -86,11 +86,11 @@ async function mountChart(model, el, state) {
     const look = lookOf(el);
     const own = build(look);
     const renderer = own.datasets.live.length > CANVAS_ABOVE ? "canvas" : "svg";
-    const next = await embed(el, own, { renderer, actions: false, tooltip: { theme: "custom" } });
+    const next = await embed(el, own, { renderer, actions: false, tooltip: { theme: "custom" }, loader: { target: "_blank", rel: "noopener" } });
     if (disposed) return next.finalize();
     api?.finalize();
     api = next;
-    drawn = { look, width: width(), spec: state().spec };
+    drawn = { look, width: width(), spec: state().spec, columns: state().columns, signals: {} };
     const picture = el.querySelector("svg, canvas");
     picture?.setAttribute("role", "img");
     picture?.setAttribute("aria-label", [state().spec.description].flat().join(" "));
@@ -98,8 +98,13 @@ async function mountChart(model, el, state) {
   const repaint = async () => {
     const { spec, columns, signals } = state();
     if (!api || spec !== drawn.spec) return draw();
-    for (const [name, value] of Object.entries(signalsOf({ signals }, drawn.look))) api.view.signal(name, value);
-    api.view.data("live", toRows(columns));
+    for (const [name, value] of Object.entries(signalsOf({ signals }, drawn.look))) {
+      const text = JSON.stringify(value);  // a list that arrives again is no change
+      if (text !== drawn.signals[name]) api.view.signal(name, value);
+      drawn.signals[name] = text;
+    }
+    if (columns !== drawn.columns) api.view.data("live", toRows(columns));
+    drawn.columns = columns;
     await api.view.runAsync();
   };
   // One repaint at a time; whatever changed meanwhile is drawn once, with the last value.

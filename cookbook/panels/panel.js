@@ -122,8 +122,9 @@ async function copyText(text) {
 }
 
 function tableOf(table) {
-  const numeric = table.columns.map((_, i) => table.rows.every((row) => typeof row[i] !== "string" || /^([-\d]|none$|$)/.test(row[i])));
-  const cells = (row, tag) => row.map((cell, i) => h(tag, { text: cell ?? "", class: numeric[i] ? "ck-num" : "", scope: tag === "th" ? "col" : null }));
+  const numeric = table.columns.map((_, i) => table.rows.every((row) => typeof row[i] === "string" && /^([-\d]|none$|$)/.test(row[i])));
+  const linked = (cell) => h("td", {}, cell.url ? h("a", { href: cell.url, target: "_blank", rel: "noopener", text: cell.text }) : cell.text);
+  const cells = (row, tag) => row.map((cell, i) => (cell?.text !== undefined ? linked(cell) : h(tag, { text: cell ?? "", class: numeric[i] ? "ck-num" : "", scope: tag === "th" ? "col" : null })));
   return h("div", { class: "ck-scroll", tabindex: 0, role: "region", "aria-label": "Table" },
     h("table", {}, h("caption", { text: table.caption }), h("thead", {}, h("tr", {}, ...cells(table.columns, "th"))), h("tbody", {}, ...table.rows.map((row) => h("tr", {}, ...cells(row, "td"))))));
 }
@@ -201,7 +202,7 @@ async function render({ model, el }) {
     tools.show(s);
     root.classList.toggle("ck-dim", Boolean(s.error));
   };
-  const state = () => ({ spec: model.get("specs")[shown().picture], columns: shown().columns, signals: shown().signals });
+  const state = () => ({ spec: model.get("specs")[shown().picture], columns: model.get("columns"), signals: shown().signals });
   show();
   const update = async () => {
     show();

@@ -64,7 +64,8 @@ class View:
     parts, parts_title
         How the number is made up.
     table : callable
-        Gives rows as they are printed, with units in the headings; the first 15 are shown, when asked for.
+        Gives rows as they are printed, with units in the headings; the first 15 are shown, when asked for. A cell
+        may be (text, address): a link.
     data : callable
         Gives the same and more as plain numbers, for CSV.
     sources : callable
@@ -119,6 +120,7 @@ class Panel(anywidget.AnyWidget):
     shape = traitlets.Dict().tag(sync=True)
     specs = traitlets.Dict().tag(sync=True)
     shown = traitlets.Dict().tag(sync=True)
+    columns = traitlets.Dict().tag(sync=True)
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
     def __init__(
@@ -133,6 +135,7 @@ class Panel(anywidget.AnyWidget):
         self._pinned: View | None = None
         self._off_of, self._off, self._typed = dict(off or {}), dict[str, dict[str, str]](), dict[str, Any]()
         self._open, self._seq, self._error = "", 0, ""
+        self._drawn: pd.DataFrame | None = None
         self._view, wrong = self._first(defaults)
         shape = {"title": title, "height": HEIGHT, "controls": [control.describe() for control in controls]}
         super().__init__(shape=shape, runtime=live.runtime())
@@ -277,13 +280,14 @@ class Panel(anywidget.AnyWidget):
         with self.hold_sync():
             if new:
                 self.specs = {**self.specs, **new}
+            if view.picture.frame is not self._drawn:  # thousands of points travel only when they change
+                self._drawn, self.columns = view.picture.frame, live.to_columns(view.picture.frame)
             self.shown = self._message(view)
 
     def _message(self, view: View) -> dict[str, Any]:
         return {
             "name": self._name, "seq": self._seq, "error": self._error, "answer": self._answer(),
             "chips": [list(chip) for chip in view.chips], "code": view.code, "picture": view.picture.name,
-            "columns": live.to_columns(view.picture.frame),
             "signals": {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title},
             "parts": [_part(part) for part in view.parts], "parts_title": view.parts_title,
             "ghost": [_part(part) for part in self._pinned.parts] if self._pinned else [],
@@ -296,7 +300,7 @@ class Panel(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         """Text digest that a test can compare: the answer, the picture's title and hash, the code."""
-        columns, signals = self.shown["columns"], self.shown["signals"]
+        columns, signals = self.columns, self.shown["signals"]
         rows = len(next(iter(columns.values()), []))
         chips = " ".join(f"[{label}]" for label, _ in self._view.chips)
         picture = (
@@ -308,7 +312,7 @@ class Panel(anywidget.AnyWidget):
         picture = None
         if live.static_wanted():
             shown = self.shown
-            picture = live.to_png(self.specs[shown["picture"]], shown["columns"], shown["signals"])
+            picture = live.to_png(self.specs[shown["picture"]], self.columns, shown["signals"])
         return live.static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))
 
 
@@ -335,8 +339,15 @@ def _table(view: View) -> dict[str, Any]:
     table = view.table()
     head, left = table.head(MOST_ROWS), len(table) - MOST_ROWS
     caption = f"{len(head)} rows" + (f"; {left} more in the CSV" if left > 0 else "")
-    rows = [["" if cell is None else str(cell) for cell in row] for row in head.itertuples(index=False)]
+    rows = [[_cell(cell) for cell in row] for row in head.itertuples(index=False)]
     return {"columns": [str(column) for column in head.columns], "rows": rows, "caption": caption}
+
+
+def _cell(cell: Any) -> Any:
+    """Text of a cell; (text, address) becomes a link."""
+    if isinstance(cell, tuple):
+        return {"text": str(cell[0]), "url": str(cell[1])}
+    return "" if cell is None else str(cell)
 
 
 def _sources(view: View) -> dict[str, Any]:

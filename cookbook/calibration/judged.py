@@ -1,0 +1,287 @@
+"""Reads what was predicted for measured rows, and says how good it is. Reads tables alone: nothing is fitted here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog
+from cookbook.calibration.per_row import FULL, NO_NEIGHBOURS, ROW, table_name
+from cookbook.calibration.strata import figures
+from cookbook.prediction.measurements import OUTCOMES
+from cookbook.prediction.widths import LEVELS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What a row says beside what was run: names, remarks and outcomes.
+NO_INPUT = ("id", "locator", "note", "how", "derived_fields", "inferred_fields", "recalled_fields", "use", "quality",
+            "completeness", "flops_convention", *OUTCOMES)  # fmt: skip
+ASIDE = {
+    "all that the table holds": (),
+    "all but source and date": ("source", "date"),
+    "all but source, date and software": ("source", "date", "software", "software_notes"),
+}
+KINDS: dict[str, tuple[str, ...]] = {
+    "transformer": ("training_transformer",), "classic": ("training_classic",),
+    "both": ("training_transformer", "training_classic"),
+}  # fmt: skip
+RULES = {
+    "constant_utilisation": "constant utilisation", "scaled_neighbour": "scaled neighbour", "paleo_2017": "Paleo 2017",
+    "llm_analysis_2023": "llm-analysis 2023", "hpe_2017": "HPE 2017",
+}  # fmt: skip
+ROW_ALONE = "full, row alone left out"
+GROUPS = ("publisher", "generation", "year", "tier", "software_level", "scale", "accelerator", "model")
+ROWS = ("kind", "id", "publisher", "source", "url", "model", "accelerator", "device", "generation", "year", "devices",
+        "precision", "software_level", "scale", "tier", "neighbours", "measured", "unit")  # fmt: skip
+BESIDE = {"key", "id", "software_level", "scale", "tier", "neighbours", "measured", "unit", "how", "source",
+          *(f"half_{level}" for level in LEVELS)}  # fmt: skip
+
+
+def accuracy(
+    by: str = "publisher",
+    kind: str = "both",
+    model: str = FULL,
+    publishers: Sequence[str] = (),
+    accelerators: Sequence[str] = (),
+) -> pd.DataFrame:
+    """How far predictions of measured training runs were off, each publisher predicted by what the others measured.
+
+    Parameters
+    ----------
+    by : str
+        What to group the runs by: "publisher", "generation", "year", "tier", "software_level", "scale",
+        "accelerator" or "model" (the network); "prediction": one line for each entry that `model` can be; "all": one
+        line; "row": every run with its measured and predicted outcome, its interval and its source; "repeats": runs
+        that the tables cannot tell apart, see `repeats`.
+    kind : str
+        "transformer", "classic" or "both".
+    model : str
+        "full"; "without neighbours", "without software levels" or "without …" for a term, the constants fitted anew;
+        "constant utilisation" or another rule to beat; "full, row alone left out".
+    publishers, accelerators : sequence of str
+        Those to keep; all by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One line a group: rows, publishers, median_error, lower and upper quartile of the errors, within_10, within_20,
+        bias, mean_of_publishers; for the full model also the share inside the 80 and 90 % intervals and the shares
+        that chance alone allows at 80 %. Errors are |predicted / measured - 1|.
+
+    Raises
+    ------
+    ValueError
+        An argument that is not one of its choices, or a choice that leaves no run.
+
+    Examples
+    --------
+    >>> table = accuracy(by="prediction", kind="transformer").set_index("prediction")
+    >>> bool(table.loc["full", "median_error"] < table.loc["constant utilisation", "median_error"])
+    True
+    """
+    rows = chosen(kind, publishers, accelerators)
+    if by == "row":
+        return as_rows(rows, model)
+    if by == "prediction":
+        return per_prediction(rows)
+    if by == "repeats":
+        return repeats(rows)
+    if by not in (*GROUPS, "all"):
+        known = (*GROUPS, "prediction", "all", "row", "repeats")
+        raise ValueError(f"by = {by!r} is not a choice; take one of {', '.join(known)}")
+    return grouped(rows, by, model)
+
+
+def chosen(kind: str = "both", publishers: Sequence[str] = (), accelerators: Sequence[str] = ()) -> pd.DataFrame:
+    """Judged runs of a kind, of some publishers on some accelerators; ratios are logarithms."""
+    if kind not in KINDS:
+        raise ValueError(f"kind = {kind!r} is not a choice; take one of {', '.join(KINDS)}")
+    rows = _joined(kind)
+    for column, names in (("publisher", publishers), ("accelerator", accelerators)):
+        wanted = [names] if isinstance(names, str) else list(names)
+        known = set(_joined("both")[column])
+        for name in wanted:
+            if name not in known:
+                raise ValueError(f"no run by {column} {name!r} was judged; there are {', '.join(sorted(known))}")
+        rows = rows[rows[column].isin(wanted)] if wanted else rows
+    if not len(rows):
+        raise ValueError("no measured run is left: take away a publisher or an accelerator, or choose kind = both")
+    return rows
+
+
+def models_of(kind: str = "both") -> tuple[str, ...]:
+    """What can be put in the place of the full prediction, in the order of the tables.
+
+    Examples
+    --------
+    >>> models_of("classic")[:3]
+    ('full', 'without neighbours', 'without software levels')
+    """
+    names = dict.fromkeys(name for table in KINDS[kind] for name in _ratios(table_name(table)))
+    return tuple(dict.fromkeys([*(name for name in names if name not in _rule_names()), *_rule_names()]))
+
+
+def base_of(model: str) -> str:
+    """What a model is fairly compared with: terms are switched off in the model without neighbours.
+
+    Examples
+    --------
+    >>> base_of("without launch"), base_of("without neighbours"), base_of("constant utilisation")
+    ('without neighbours', 'full', 'full')
+    """
+    return NO_NEIGHBOURS if model.startswith("without ") and model != NO_NEIGHBOURS else FULL
+
+
+def _rule_names() -> tuple[str, ...]:
+    return (*RULES.values(), ROW_ALONE)
+
+
+@lru_cache(maxsize=4)
+def _ratios(table: str) -> dict[str, str]:
+    """Name and column of each model in a table of judged rows."""
+    columns = [column for column in catalog.table(table).columns if column not in BESIDE]
+    return {RULES.get(name, ROW_ALONE if name == ROW else name.replace("_", " ")): name for name in columns}
+
+
+@lru_cache(maxsize=4)
+def _joined(kind: str) -> pd.DataFrame:
+    """Judged rows with what the measured tables and the sources say of them; never change it."""
+    import pandas as pd
+
+    return pd.concat([_of_table(table) for table in KINDS[kind]], ignore_index=True)
+
+
+@lru_cache(maxsize=2)
+def _of_table(table: str) -> pd.DataFrame:
+    judged = catalog.table(table_name(table)).drop(columns=["key", "how", "source"])
+    names = {column: name for name, column in _ratios(table_name(table)).items()}
+    measured = catalog.table(table)[["id", "source", "model", "accelerator", "devices", "precision", "date"]]
+    rows = judged.rename(columns=names).merge(measured, on="id", how="left", validate="one_to_one")
+    first = rows["source"].str.partition(";")[0]
+    sources = catalog.table("sources").set_index("key")
+    devices = catalog.table("accelerators").set_index("key")
+    device = rows["accelerator"].map(devices["name"])
+    made = rows["accelerator"].map(devices["vendor"] + " " + devices["generation"])
+    year = rows["date"].str.extract(r"((?:19|20)\d\d)")[0]
+    return rows.assign(
+        kind=table.removeprefix("training_"), source=first.map(sources["title"]), url=first.map(sources["url"]),
+        publisher=first.map(sources["source_group"]), device=device.fillna("not named"),
+        generation=made.fillna("not named"), year=year.fillna("not stated"),
+    )  # fmt: skip
+
+
+def as_rows(rows: pd.DataFrame, model: str = FULL) -> pd.DataFrame:
+    """Each run with what a model predicts of it; the intervals belong to the full model."""
+    ratio = _known(rows, model)
+    found = rows.loc[ratio.index, list(ROWS)].assign(predicted=rows["measured"] * np.exp(ratio), ratio=np.exp(ratio))
+    for level in LEVELS if model == FULL else ():
+        reach = np.exp(rows[f"half_{level}"])
+        found[f"low_{level}"], found[f"high_{level}"] = found["predicted"] / reach, found["predicted"] * reach
+    return found.reset_index(drop=True)
+
+
+def _known(rows: pd.DataFrame, model: str) -> pd.Series:
+    """Logarithmic ratios of a model, of the rows that it says something of."""
+    if model not in models_of():
+        raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(models_of())}")
+    found = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
+    if not len(found):
+        raise ValueError(f"nothing is predicted {model!r} for these runs: the other kind has it; set kind = both")
+    return found
+
+
+def per_prediction(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line for each model and rule, over the rows that it says something of.
+
+    `compared_with` names the model that it is fairly compared with, `compared_error` its median error on the same rows.
+    """
+    import pandas as pd
+
+    lines = []
+    for name in models_of():
+        if name in rows and rows[name].notna().any():
+            before = grouped(rows[rows[name].notna()], "all", base_of(name))["median_error"]
+            line = grouped(rows, "all", name).rename(columns={"all": "prediction"})
+            lines.append(line.assign(prediction=name, compared_with=base_of(name), compared_error=before))
+    return pd.concat(lines, ignore_index=True)
+
+
+def grouped(rows: pd.DataFrame, by: str, model: str = FULL) -> pd.DataFrame:
+    """Figures of each group, the groups in the order of their names.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        From `chosen`.
+    by, model : str
+        As for `accuracy`.
+    """
+    import pandas as pd
+
+    ratio = _known(rows, model)
+    kept = rows.loc[ratio.index]
+    labels = np.full(len(kept), "all") if by == "all" else kept[by].to_numpy(dtype=str)
+    errors, group = ratio.to_numpy(), kept["publisher"].to_numpy(dtype=str)
+    half = {level: kept[f"half_{level}"].to_numpy() for level in LEVELS}
+    names, codes = np.unique(labels, return_inverse=True)
+    lines = [
+        _line(errors[at], group[at], {level: each[at] for level, each in half.items()} if model == FULL else None)
+        for at in (codes == i for i in range(len(names)))
+    ]
+    return pd.DataFrame([{by: name, **line} for name, line in zip(names, lines, strict=True)])
+
+
+def repeats(rows: pd.DataFrame) -> pd.DataFrame:
+    """The noise floor: how far runs lie from the median of the runs that no column tells from them.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        From `chosen`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One line for each reading of "the same": what is the same, configurations measured more than once, their runs,
+        publishers, and the median and the ninetieth percentile of |outcome / median of the same - 1|.
+    """
+    import pandas as pd
+
+    lines = [_repeats(rows, words, aside) for words, aside in ASIDE.items()]
+    return pd.DataFrame([line for line in lines if line["configurations"]])
+
+
+def _repeats(rows: pd.DataFrame, words: str, aside: tuple[str, ...]) -> dict[str, Any]:
+    import pandas as pd
+
+    away, runs, publishers, count = [], 0, set[str](), 0
+    for kind in rows["kind"].unique():
+        table = catalog.table(f"training_{kind}").merge(rows[["id", "measured", "publisher"]], on="id")
+        same = [name for name in table if name not in (*NO_INPUT, *aside, "measured", "publisher")]
+        alike = table.groupby(same, dropna=False)["measured"]
+        several = alike.transform("size") > 1
+        away.append((table["measured"] / alike.transform("median") - 1)[several].abs())
+        runs, count = runs + int(several.sum()), count + int((alike.size() > 1).sum())
+        publishers |= set(table.loc[several, "publisher"])
+    off = pd.concat(away)
+    return {
+        "same": words, "configurations": count, "rows": runs, "publishers": len(publishers),
+        "median_difference": off.median(), "p90_difference": off.quantile(0.9),
+    }  # fmt: skip
+
+
+def _line(errors: np.ndarray, group: np.ndarray, half: dict[int, np.ndarray] | None) -> dict[str, Any]:
+    low, high = np.quantile(np.abs(np.expm1(errors)), (0.25, 0.75))
+    found = figures(errors, group, half)
+    first = {name: found.pop(name) for name in ("rows", "publishers", "median_error")}
+    return {**first, "lower_quartile": low, "upper_quartile": high, **found}
+
+
+def forget() -> None:
+    """Drop what is cached; tests that change tables need it."""
+    for cached in (_ratios, _joined, _of_table):
+        cached.cache_clear()

@@ -1,0 +1,174 @@
+"""What was predicted for single runs agrees with the report, the measured tables, and what readers are told."""
+
+from collections import defaultdict
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook import catalog
+from cookbook.calibration import folds, judged, per_row, validate
+from cookbook.calibration.references import REFERENCES
+from cookbook.calibration.write import write_row_schemas
+from cookbook.prediction.measurements import KINDS
+
+# Terms of layouts that no measured row has.
+NOBODY_MEASURED = ("without context exchange",)
+each_kind = pytest.mark.parametrize("kind", list(KINDS))
+pytestmark = pytest.mark.xdist_group("calibration")
+
+
+def table_of(kind):
+    return catalog.table(per_row.table_name(kind))
+
+
+def reported(kind, **where):
+    table = catalog.table("validation")
+    table = table[(table["kind"] == kind) & (table["leave_out"] == "source")]
+    for column, value in where.items():
+        table = table[table[column] == value]
+    return table
+
+
+@each_kind
+def test_the_rows_are_of_the_state_of_the_report(kind):
+    assert set(table_of(kind)["key"]) == {validate.state_key()}, "run make validate"
+
+
+@each_kind
+def test_every_clear_measurement_is_there_once_with_its_outcome(kind):
+    rows, frame = folds.measured_rows(kind)
+    table = table_of(kind)
+    assert list(table["id"]) == list(frame["id"][rows.usable])
+    np.testing.assert_allclose(table["measured"], rows.measured[rows.usable], rtol=1e-5)
+    assert list(table["software_level"]) == list(rows.keys["engine"][rows.usable])
+
+
+@each_kind
+def test_the_report_follows_from_the_rows(kind):
+    """Median, shares and coverage of every stratum, counted anew from the rows alone."""
+    rows = judged.chosen(kind.removeprefix("training_"))
+    strata = {"publisher": "publisher", "tier": "tier", "scale": "scale", "software": "software_level", "year": "year"}
+    for by, column in strata.items():
+        for line in reported(kind, model="full", by=by).itertuples():
+            own = rows[rows[column] == line.stratum]
+            error = (np.exp(own["full"]) - 1).abs()
+            assert len(own) == line.rows, (by, line.stratum)
+            assert error.median() == pytest.approx(line.median_error, abs=2e-3, rel=2e-3)
+            assert (error <= 0.2).mean() == pytest.approx(line.within_20, abs=0.02 + 1.1 / len(own))
+            inside = (own["full"].abs() <= own["half_80"]).mean()
+            assert inside == pytest.approx(line.coverage_80, abs=0.01 + 1.1 / len(own))
+
+
+@each_kind
+def test_every_model_of_the_report_follows_from_the_rows(kind):
+    rows = judged.chosen(kind.removeprefix("training_"))
+    names = {column.casefold(): name for name, column in judged._ratios(per_row.table_name(kind)).items()}
+    for line in reported(kind, by="all").itertuples():
+        error = (np.exp(rows[names[per_row.column_of(line.model)]].dropna()) - 1).abs()
+        assert len(error) == line.rows
+        assert error.median() == pytest.approx(line.median_error, rel=5e-3, abs=1e-3), line.model
+        by_publisher = error.groupby(rows["publisher"]).agg(["mean", "size"])
+        weights = np.minimum(by_publisher["size"] / 10, 1)
+        assert np.average(by_publisher["mean"], weights=weights) == pytest.approx(line.mean_of_publishers, rel=5e-3)
+
+
+@each_kind
+def test_columns_follow_the_terms(kind, tmp_path):
+    (tmp_path / "schema").mkdir()
+    written = write_row_schemas((kind,), tmp_path)[0]
+    committed = catalog.data_directory() / "schema" / written.name
+    assert written.read_bytes() == committed.read_bytes(), "run make validate"
+    columns = set(table_of(kind).columns)
+    assert {per_row.column_of(f"without {term}") for term in validate.terms_of(kind)} <= columns
+    assert {per_row.column_of(rule) for rule in REFERENCES} <= columns
+
+
+@each_kind
+def test_switching_a_term_off_changes_the_figures(kind):
+    rows = judged.chosen(kind.removeprefix("training_"))
+    for term in validate.terms_of(kind):
+        name = f"without {term.replace('_', ' ')}"
+        if name not in NOBODY_MEASURED:
+            assert (rows[name] - rows["without neighbours"]).abs().max() > 0.002, name
+
+
+def test_leaving_out_rows_alone_flatters():
+    lines = cb.accuracy(by="prediction", kind="classic").set_index("prediction")
+    assert lines.loc[judged.ROW_ALONE, "median_error"] < lines.loc["full", "median_error"]
+
+
+def test_each_run_has_its_source_and_its_interval():
+    rows = cb.accuracy(by="row")
+    assert rows["url"].str.startswith("http").all() and rows["source"].str.len().min() > 3
+    assert rows["id"].is_unique and set(rows["kind"]) == {"transformer", "classic"}
+    np.testing.assert_allclose(rows["predicted"] / rows["measured"], rows["ratio"])
+    known = rows[rows["low_80"].notna()]
+    assert len(known) > 0.9 * len(rows)
+    assert ((known["low_90"] <= known["low_80"]) & (known["low_80"] < known["predicted"])).all()
+    assert ((known["predicted"] < known["high_80"]) & (known["high_80"] <= known["high_90"])).all()
+
+
+def test_a_publisher_is_the_group_of_its_first_source():
+    rows = cb.accuracy(by="row", kind="classic").set_index("id")
+    groups = catalog.table("sources").set_index("key")["source_group"]
+    sources = catalog.table("training_classic").set_index("id")["source"].str.split(";").str[0]
+    assert (rows["publisher"] == groups[sources[rows.index]].to_numpy()).all()
+
+
+@pytest.mark.parametrize("by", judged.GROUPS)
+def test_groups_hold_every_run_once(by):
+    table = cb.accuracy(by=by)
+    assert table["rows"].sum() == len(cb.accuracy(by="row")) and table[by].is_unique
+    quartiles = table[["lower_quartile", "median_error", "upper_quartile"]].to_numpy()
+    assert (np.diff(quartiles, axis=1) >= 0).all()
+
+
+def test_filters_keep_what_they_name():
+    rows = cb.accuracy(by="row", publishers=["lambda"], accelerators="v100-sxm2-16gb")
+    assert set(rows["publisher"]) == {"lambda"} and set(rows["accelerator"]) == {"v100-sxm2-16gb"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"kind": "vision"}, "transformer, classic, both"),
+        ({"by": "colour"}, "publisher"),
+        ({"model": "without magic"}, "without launch"),
+        ({"model": "without bubble", "kind": "classic"}, "the other kind has it"),
+        ({"publishers": ["nobody"]}, "no run by publisher 'nobody'"),
+        ({"kind": "transformer", "publishers": ["lambda"]}, "no measured run is left"),
+    ],
+)
+def test_what_cannot_be_told_is_said(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        cb.accuracy(**arguments)
+
+
+def test_what_is_returned_can_be_changed_without_harm():
+    before = cb.accuracy(by="row")
+    before["ratio"] = 0.0
+    assert (cb.accuracy(by="row")["ratio"] > 0).all()
+
+
+def test_repeats_are_runs_that_nothing_tells_apart():
+    """Counted anew with a dictionary, for the strictest reading of "the same"."""
+    rows = cb.accuracy(by="row", kind="classic").set_index("id")
+    table = pd.DataFrame(catalog.table("training_classic"))
+    same = [name for name in table if name not in judged.NO_INPUT]
+    groups = defaultdict(list)
+    for row in table.to_dict("records"):
+        if row["id"] in rows.index:
+            groups[tuple(str(row[name]) for name in same)].append(rows.loc[row["id"], "measured"])
+    several = [values for values in groups.values() if len(values) > 1]
+    found = cb.accuracy(by="repeats", kind="classic").set_index("same").loc["all that the table holds"]
+    assert found["configurations"] == len(several) and found["rows"] == sum(map(len, several))
+    away = [abs(value / np.median(values) - 1) for values in several for value in values]
+    assert found["median_difference"] == pytest.approx(np.median(away))
+
+
+def test_the_less_is_the_same_the_more_repeats_there_are():
+    counts = cb.accuracy(by="repeats")["rows"].tolist()
+    assert counts == sorted(counts) and counts[0] < counts[-1]
+    assert "value" in judged.NO_INPUT and "step_seconds" in judged.NO_INPUT
