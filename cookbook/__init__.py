@@ -30,6 +30,7 @@ _HOMES = {
     "si": "units",
     "sweep": "planning.sweep",
     "table": "catalog",
+    "topology": "host",
     "train_step": "prediction.train",
 }
 _MODULES = {
