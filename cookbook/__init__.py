@@ -36,6 +36,7 @@ _HOMES = {
 _MODULES = {
     "arithmetic": "performance.arithmetic",
     "charts": "charts",
+    "cost": "planning.cost",
     "memory": "performance.memory",
     "panels": "panels",
     "roofline": "performance.roofline",
