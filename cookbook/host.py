@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 ROWS = ("memory", "socket", "pcie_switch", "storage", "nic", "network", "accelerator", "nvswitch")
 FORWARDS = ("socket", "pcie_switch", "nvswitch", "nic")
 SOURCES = ("memory", "storage", "network")
+# A link with less than this part of its rate left is full.
+EMPTY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -153,15 +156,29 @@ class Topology:
             flows.append((chosen, device))
         return flows
 
-    def ring_flows(self, order: Sequence[str] | None = None) -> list[Flow]:
-        """The flows of a ring all-reduce, each accelerator to the next in `order`.
+    def rings(self, order: Sequence[str] | None = None) -> list[list[Flow]]:
+        """The rings of an all-reduce, each accelerator to the next: one in the `order` given, or all that find room.
 
-        Without an order, the ring whose narrowest pair is widest: the first such in the order of the nodes.
+        Without an order, ring after ring is laid where its narrowest pair is widest, until links are full. Where the
+        first leads over links between accelerators alone, so do the others, as in communication libraries.
         """
-        ring = list(order) if order is not None else list(_widest_ring(self))
-        if len(ring) < 2:
-            return []
-        return [(self.nodes[self._place(a)].name, b) for a, b in pairwise([*ring, ring[0]])]
+        found = [tuple(order)] if order is not None else _rings(self)
+        return [list(pairwise([*ring, ring[0]])) for ring in found if len(ring) > 1]
+
+    def ring_flows(self, order: Sequence[str] | None = None) -> list[Flow]:
+        """The flows of all `rings`, in the `order` given or as they find room, in one list."""
+        return [flow for ring in self.rings(order) for flow in ring]
+
+    def ring_bandwidth(self, beside: Iterable[Flow] = (), order: Sequence[str] | None = None) -> float:
+        """Rate of an all-reduce over `rings`, of an `order` if given, while the flows `beside` run [B/s].
+
+        Each ring goes at the pace of its slowest flow. It is what benchmarks call bus bandwidth, and what the formulas
+        of collectives take; NaN for one accelerator, which has nothing to exchange.
+        """
+        rings, others = self.rings(order), list(beside)
+        rates = self.concurrent([*(flow for ring in rings for flow in ring), *others])
+        paces = [float(rates[at * len(ring) : (at + 1) * len(ring)].min()) for at, ring in enumerate(rings)]
+        return sum(paces) if paces else math.nan
 
     def frame(self) -> pd.DataFrame:
         """Nodes and links as one tidy frame, laid out for a drawing: a row for each kind, memory on top.
@@ -227,19 +244,44 @@ def _paths(machine: Topology) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def _widest_ring(machine: Topology) -> tuple[str, ...]:
-    """All accelerators in a ring whose narrowest pair is as wide as can be, found by trying widths from the top."""
-    devices = machine.named("accelerator")
-    width = {(a, b): machine.bandwidth(a, b) for a in devices for b in devices if a != b}
-    for least in sorted(set(width.values()), reverse=True):
-        joined = {a: [b for b in devices if b != a and min(width[a, b], width[b, a]) >= least] for a in devices}
-        ring = _ring(joined, devices[:1], len(devices))
+def _rings(machine: Topology) -> tuple[tuple[str, ...], ...]:
+    """Rings of all accelerators, each with its reverse, the widest that the links left by those before it allow."""
+    left, passes = _rates(machine).copy(), np.array([node.kind in FORWARDS for node in machine.nodes])
+    devices = [place for place, node in enumerate(machine.nodes) if node.kind == "accelerator"]
+    found: list[list[int]] = []
+    while len(devices) > 1 and (ring := _widest_ring(formulas.widest_bandwidths(left, passes), devices)):
+        for tour in (ring, [ring[0], *ring[:0:-1]]):
+            uses = _crossed(tour, formulas.widest_paths(left, passes))
+            if uses is not None:
+                passes = passes & (uses.sum(axis=0) > 0)
+                left = np.maximum(left - uses * (left[uses > 0] / uses[uses > 0]).min(), 0)
+                left[left < EMPTY * _rates(machine)] = 0
+                found.append(tour)
+    return tuple(tuple(machine.nodes[place].name for place in ring) for ring in found)
+
+
+def _crossed(ring: Sequence[int], paths: np.ndarray) -> np.ndarray | None:
+    """How often a ring crosses each link; None if some pair of it has no path."""
+    uses = np.zeros(paths.shape[:2])
+    for start, end in pairwise([*ring, ring[0]]):
+        if paths[start, end, 0] < 0:
+            return None
+        for pair in pairwise(place for place in paths[start, end] if place >= 0):
+            uses[pair] += 1
+    return uses
+
+
+def _widest_ring(width: np.ndarray, devices: list[int]) -> list[int]:
+    """All devices in the ring whose narrowest pair is widest, the first such in their order; empty if there is none."""
+    for least in np.unique(width[np.ix_(devices, devices)])[::-1]:
+        joined = {a: [b for b in devices if b != a and width[a, b] >= least] for a in devices}
+        ring = _ring(joined, devices[:1], len(devices)) if 0 < least < np.inf else []
         if ring:
-            return tuple(ring)
-    return tuple(devices)
+            return ring
+    return []
 
 
-def _ring(joined: Mapping[str, list[str]], begun: list[str], length: int) -> list[str]:
+def _ring(joined: Mapping[int, list[int]], begun: list[int], length: int) -> list[int]:
     """The first closed tour that starts as `begun`; empty if there is none."""
     if len(begun) == length:
         return begun if begun[0] in joined[begun[-1]] else []
