@@ -31,11 +31,13 @@ _HOMES = {
     "si": "units",
     "sweep": "planning.sweep",
     "table": "catalog",
+    "topology": "host",
     "train_step": "prediction.train",
 }
 _MODULES = {
     "arithmetic": "performance.arithmetic",
     "charts": "charts",
+    "cost": "planning.cost",
     "memory": "performance.memory",
     "panels": "panels",
     "roofline": "performance.roofline",

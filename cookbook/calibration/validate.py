@@ -36,6 +36,8 @@ NOT_READ = frozenset({
     "validation_classic_rows", "validation_transformer_rows",
     "inference", "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices", "cloud_price_history",
     "hardware_prices", "model_facts", "accelerator_provenance", "sources",
+    "system_topologies", "system_nodes", "system_links", "data_sets", "processors", "cloud_networks",
+    "pipeline_constants",
 })  # fmt: skip
 
 

@@ -1,0 +1,134 @@
+"""Prices: every range holds the rows it rests on, nothing is made up, what is missing stays missing."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cookbook import accelerator, catalog, cost
+
+CLOUD, BOUGHT = catalog.table("cloud_prices"), catalog.table("hardware_prices")
+STORAGE, TCO = catalog.table("storage"), catalog.table("tco")
+DEVICES = list(catalog.table("accelerators")["key"])
+SYSTEMS = list(catalog.table("systems")["key"])
+
+
+def is_missing(price):
+    return math.isnan(price.low) and math.isnan(price.median) and math.isnan(price.high)
+
+
+@pytest.mark.parametrize("way", cost.RENT)
+def test_the_range_of_every_accelerator_is_that_of_its_rows(way):
+    priced = 0
+    for key in DEVICES:
+        rows = CLOUD[(CLOUD["accelerator_key"] == key) & CLOUD[cost.RENT[way]].notna()]
+        each = [row[cost.RENT[way]] / row["devices"] for row in rows.to_dict("records")]
+        price = cost.hourly_usd(key, way)
+        assert price.rows == len(each) and price.unit == "USD/h"
+        if not each:
+            assert is_missing(price) and key in price.why and price.source == ()
+            continue
+        priced += 1
+        assert (price.low, price.high) == (min(each), max(each))
+        assert price.low <= price.median <= price.high and price.why == ""
+        assert set(price.source) == set(";".join(rows["source"]).split(";"))
+        assert {price.first, price.last} <= set(rows["date"])
+    assert priced > 10
+
+
+@pytest.mark.parametrize("key", SYSTEMS)
+@pytest.mark.parametrize("way", ["on demand", "bought"])
+def test_a_system_has_a_price_with_sources_or_a_reason(key, way):
+    price = cost.hourly_usd(key, way)
+    if price.why:
+        assert is_missing(price) and price.rows == 0 and price.source == ()
+    else:
+        assert 0 < price.low <= price.median <= price.high
+        assert price.rows > 0 and price.source and set(price.source) <= set(catalog.table("sources")["key"])
+
+
+def test_an_instance_costs_what_its_row_says():
+    """AWS p3.16xlarge: 24.48 USD an hour in both lists, eight V100."""
+    price = cost.hourly_usd("AWS p3.16xlarge")
+    rows = CLOUD[(CLOUD["provider"] == "AWS") & (CLOUD["instance"] == "p3.16xlarge")]
+    assert price.note == "the instance as a whole"
+    assert (price.low, price.high, price.rows) == (24.48, 24.48, len(rows))
+
+
+def test_a_system_that_no_cloud_lists_counts_as_its_accelerators():
+    box, one = cost.hourly_usd("dgx-a100-80gb"), cost.hourly_usd("a100-sxm-80gb")
+    assert (box.low, box.median, box.high) == pytest.approx((8 * one.low, 8 * one.median, 8 * one.high))
+    assert box.note == "8 times the price of one a100-sxm-80gb"
+
+
+def test_purchase_is_spread_over_the_years_of_use():
+    """DGX-1 V100: 149,000 USD over 3 to 6 years of 365.25 x 24 = 8,766 hours: 149,000 / (6 x 8,766) = 2.833 to
+    149,000 / (3 x 8,766) = 5.666 USD/h."""
+    price = cost.hourly_usd("dgx-1-v100", "bought")
+    assert price.low == pytest.approx(149_000 / (6 * 8766)) == pytest.approx(2.833, abs=1e-3)
+    assert price.high == pytest.approx(149_000 / (3 * 8766)) == pytest.approx(5.666, abs=1e-3)
+    card, rows = cost.hourly_usd("k40", "bought"), BOUGHT[BOUGHT["accelerator_key"] == "k40"]
+    assert card.rows == len(rows)
+    assert card.low == pytest.approx(rows["usd_per_device"].min() / (6 * 8766))
+    assert card.high == pytest.approx(rows["usd_per_device"].max() / (3 * 8766))
+    assert "boavizta-api" in card.source, "who states the years is a source as well"
+
+
+def test_since_leaves_out_older_and_undated_rows():
+    every, recent = cost.hourly_usd("h100-sxm"), cost.hourly_usd("h100-sxm", since=2026)
+    assert recent.rows < every.rows and recent.first >= "2026"
+    assert every.low <= recent.low and recent.high <= every.high
+    none = cost.hourly_usd("h100-sxm", since=2099)
+    assert is_missing(none) and none.why.endswith("since 2099")
+
+
+def test_a_made_up_accelerator_has_no_price():
+    made_up = accelerator("faster", like="h100-sxm", mem_bandwidth="4 TB/s")
+    assert "nobody sells it" in cost.hourly_usd(made_up).why
+    assert cost.hourly_usd(accelerator("h100-sxm")) == cost.hourly_usd("H100 SXM5")
+
+
+def test_electricity_in_its_units():
+    """1 kW for an hour is 1 kWh: the tariff times the losses of the building."""
+    losses = TCO.loc[TCO["category"] == "pue", ["value", "value_low", "value_high"]]
+    tariffs = TCO[(TCO["unit"] == "USD/kWh") & (TCO["region"] == "US") & (TCO["year"] == "2024")]
+    price = cost.electricity_usd("1 kW", region="US", since=2024)
+    assert price.low == pytest.approx(tariffs["value"].min() * np.nanmin(losses))
+    assert cost.electricity_usd(2000.0).high == pytest.approx(2 * cost.electricity_usd("1 kW").high)
+    assert cost.electricity_usd(0).high == 0
+    assert "at least" in cost.electricity_usd(1000).note
+    missing = cost.electricity_usd(1000, region="DE")
+    assert is_missing(missing) and "DE" in missing.why
+
+
+def test_storage_keeps_what_is_missing_missing():
+    frame = cost.storage_usd()
+    assert list(frame["key"]) == list(STORAGE["key"])
+    priced, rated = STORAGE["price_usd_per_tb"].notna(), STORAGE["read_bandwidth"].notna()
+    assert (frame["usd"].notna() == priced).all()
+    assert (frame["usd_per_gb_s"].notna() == (priced & rated)).all()
+    assert ((frame["why"] == "") == (priced & rated)).all()
+    assert set(frame.loc[priced, "per"]) == {"purchase", "month"} and set(frame.loc[~priced, "per"]) == {""}
+    assert (frame.loc[priced, "date"] != "").all() and (frame["source"] != "").all()
+
+
+def test_storage_by_hand():
+    """1 TB at 85 USD that reads 7.45 GB/s: 85 / 7.45 = 11.41 USD per GB/s; twice the size for the same rate, twice."""
+    drive = "samsung-990-pro-1tb-consumer"
+    one, two = (cost.storage_usd(size).set_index("key").loc[drive] for size in ("1 TB", 2e12))
+    assert one["usd"] == 85 and one["usd_per_gb_s"] == pytest.approx(85 / 7.45)
+    assert two["usd"] == 170 and two["usd_per_gb_s"] == pytest.approx(2 * 85 / 7.45)
+    assert one["usd_per_tb"] == two["usd_per_tb"] == 85
+
+
+def test_errors_teach():
+    with pytest.raises(ValueError, match="way is 'lease'"):
+        cost.hourly_usd("h100-sxm", "lease")
+    with pytest.raises(catalog.UnknownName, match="nearest names: h100-sxm"):
+        cost.hourly_usd("h100-sxmm")
+    with pytest.raises(ValueError, match="capacity = 0"):
+        cost.storage_usd(0)
+    with pytest.raises(ValueError, match="wrong unit"):
+        cost.storage_usd("1 GB/s")
+    with pytest.raises(ValueError, match="watts = -1"):
+        cost.electricity_usd(-1)
