@@ -1,4 +1,4 @@
-"""Input and storage formulas: bounds, monotony, hand calculations, and simulations that know nothing of the formulas."""
+"""Input and storage formulas: bounds, monotony, hand calculations, and simulations that do not know the formulas."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_storage_by_hand():
 
 
 def test_bits_and_bytes_by_hand():
-    """SATA is 6 Gbit/s on the wire; ten bits carry eight. An NVMe drive of 6 GB/s is ten times that, not 1 and not 8."""
+    """SATA is 6 Gbit/s on the wire, and ten bits carry eight: an NVMe drive of 6 GB/s is ten times that, not 1 or 8."""
     sata = float(rates.payload_rate(6e9 / 8, 8, 10))
     assert sata == pytest.approx(0.6e9) and 6e9 / sata == pytest.approx(10)
     assert float(rates.payload_rate(16 * 8e9 / 8, 128, 130)) == pytest.approx(15.75e9, rel=1e-3)  # PCIe 3.0 x16

@@ -1,11 +1,7 @@
-"""Fits the few constants of storage and input to measurements, and judges them by measurements that were left out.
-
-``python -m cookbook.calibration.storage`` prints the judgement; with ``--write`` it writes the table of constants.
-"""
+"""Fits the few constants of storage and input to measurements; `storage_judgement` judges them by those left out."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +9,6 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.calibration.intervals import half_width
-from cookbook.calibration.write import write_table
 from cookbook.catalog import tables
 from cookbook.performance import input_pipeline
 from cookbook.prediction import storage
@@ -29,10 +24,11 @@ START = {
     "room_host_bound": 0.06, "counted_share": 1.0,
     "handover": 0.15, "collation": 4.0, "collation_two_threads": 0.7, "sharpness": 4.0, "core_rate": 0.2,
     "usual_speed": 2500.0,
-    "network_share": 0.9, "processor_rate": 0.4e9, "client_rate": 8e9, "network_size": 0.7,
+    "usual_download": 1e9, "network_share": 0.9, "processor_rate": 0.4e9, "client_rate": 8e9, "network_size": 0.7,
     "network/moderate": 30e6, "network/high": 30e6, "network/low-to-moderate": 50e6,
 }  # fmt: skip
-UNITS = {"step_overhead": "s", "processor_rate": "B/s", "client_rate": "B/s", "core_rate": "Hz",
+UNITS = {"step_overhead": "s", "usual_download": "B/s",
+         "processor_rate": "B/s", "client_rate": "B/s", "core_rate": "Hz",
          **{name: "B/s" for name in START if name.startswith("network/")}}  # fmt: skip
 SEARCHED = {
     "described": ("step_overhead", "buffer"),
@@ -55,6 +51,7 @@ NOTES = {
     "sharpness": "Exponent of the knee between workers and collecting process",
     "core_rate": "JPEGs of ImageNet that a core decodes, a second and point of single-thread speed, mean of decoders",
     "usual_speed": "Single-thread speed that stands in for an unknown processor: mean of those measured",
+    "usual_download": "Download that stands in for an unknown network: median of those measured",
     "network_share": "Part of the stated network that parallel downloads reach",
     "processor_rate": "Downloads that one virtual processor handles",
     "client_rate": "Most that one client has downloaded",
@@ -215,8 +212,8 @@ def _mean(values: np.ndarray) -> float:
 
 def fit_network(data: Measured, train: np.ndarray) -> dict[str, float]:
     """Constants of object stores from chosen rows; see `fit_mlperf`."""
-    known = dict(START)
-    known_rows = np.isfinite(storage.downloads(data.rows, known)[0]) & train
+    known = dict(START) | {"usual_download": float(np.median(data.outcome[train]))}
+    known_rows = train & (~data.rows.estimated)
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
         return np.log(storage.downloads(data.rows, constants)[0] / data.outcome)
@@ -336,7 +333,7 @@ def _host_work() -> dict[str, Any]:
     return {"name": "host_seconds", "value": f"{value:.8g}", "unit": "s", "fitted": "yes", "how": "derived",
             "spread": f"{max(abs(other / value - 1) for other in others):.3g}", "groups": len(others),
             "rows": len(pairs), "source": ";".join(sorted(set(pairs["source"]))),
-            "note": "Work of the host for one image that stands beside the step: real beside synthetic data"}  # fmt: skip
+            "note": "Work of the host for one image beside the step: real beside synthetic data"}  # fmt: skip
 
 
 def _recalled() -> list[dict[str, Any]]:
@@ -350,6 +347,8 @@ def _names(kind: str, known: Mapping[str, float]) -> list[str]:
     names = [name for part in parts for name in SEARCHED[part]]
     if kind == MLPERF:
         names.append("counted_share")
+    if kind == OBJECT_STORE:
+        names.append("usual_download")
     if kind == DECODE:
         names += ["core_rate", "usual_speed", *(name for name in known if name.startswith("decoder/"))]
     return names
@@ -361,16 +360,3 @@ def folds(data: Measured, kind: str) -> np.ndarray:
         return data.group
     return np.array([cell.rsplit(" ", 1)[-1].split(".")[0] for cell in data.frame["system"]])
 
-
-def main(arguments: list[str]) -> None:
-    """Print the judgement, or write the constants."""
-    if "--write" in arguments:
-        print(write_table("pipeline_constants", constants()))
-        return
-    from cookbook.calibration.storage_judgement import judgement
-
-    print(judgement())
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

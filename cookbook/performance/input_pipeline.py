@@ -213,7 +213,7 @@ def pipelined_rate(
     steps = 1 + non_negative("prefetch", prefetch) / spread**2
     slower, faster = np.minimum(supply, demand), np.maximum(supply, demand)
     logarithm = np.minimum(np.log(slower) - np.log(faster), -1e-12)
-    return np.asarray(slower * np.expm1(steps * logarithm) / np.expm1((steps + 1) * logarithm))
+    return np.minimum(slower, slower * np.expm1(steps * logarithm) / np.expm1((steps + 1) * logarithm))
 
 
 def partly_serial_rate(synthetic_rate: ArrayLike, host_seconds: ArrayLike) -> Array:

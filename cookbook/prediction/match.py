@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -53,6 +53,8 @@ class StorageMatch:
     endurance_needed, endurance_bought, drive_years : numpy.ndarray
         Drive writes a day by checkpoints and one fill a run, at most one fill a day; those of the datasheet; years
         until they are used up.
+    usd_per_read_rate : numpy.ndarray
+        Price of a drive over its read bandwidth [USD s/B]; NaN where price or capacity are not known.
     changes : tuple of Change
         What to change first, best first.
     remarks : tuple of str
@@ -84,6 +86,7 @@ class StorageMatch:
     endurance_needed: Any
     endurance_bought: Any
     drive_years: Any
+    usd_per_read_rate: Any
     changes: tuple[Change, ...] = ()
     remarks: tuple[str, ...] = ()
     why: Any = ""
@@ -100,8 +103,8 @@ class StorageMatch:
 def match_storage(
     workload: str | float,
     system: str,
-    storage: str | Mapping[str, Any],
-    data: str | float | Mapping[str, Any] | None = None,
+    storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
+    data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
     *,
     batch: Any = None,
     accelerators: Any = 1,
@@ -138,10 +141,11 @@ def match_storage(
         An accelerator or server of the catalogue.
     storage : str or mapping
         A tier of the table ``storage``, or a mapping of its columns ("storage" to start from a row, "drives",
-        "capacity" of one drive, "local" 1 for drives in every host).
+        "capacity" of one drive, "local" 1 for drives in every host); or a list of these.
     data : str, float or mapping, optional
         A card of the table ``data_sets``, a mapping of its columns ("card" to start from one), or the bytes of one
-        sample, of which there are a million then; needed unless the workload is a storage benchmark.
+        sample, of which there are a million then; or a list of cards and mappings; needed unless the workload is a
+        storage benchmark.
     batch : int, optional
         Samples of one step of one accelerator; that of a benchmark by default, else 1.
     accelerators, hosts : int
@@ -196,10 +200,10 @@ def match_storage(
     device, remarks = server["accelerator"], list[str]()
     need = words.demand(workload, device, 1 if batch is None else batch, number_format, software)
     size = need["batch"] if batch is None else batch
-    card = need.get("card") if data is None else words.data_set(data)
+    card = need.get("card") if data is None else words.each_of(words.data_set, data)
     if card is None:
         raise ValueError("data = None: name a card such as 'imagenet-1k', or give the bytes of one sample")
-    tier, known = words.tier(storage), committed()
+    tier, known = words.each_of(words.tier, storage), committed()
     figures = {
         **_work(need, size, workload, known), **_host(server, workers, cores, memory, processor, known, remarks),
         **_data(card), **_tier(tier, network, known, remarks), **_link(device, link, sharers, pinned, known, remarks),
@@ -247,7 +251,14 @@ def _host(
 
 def _data(card: Mapping[str, Any]) -> dict[str, Any]:
     return {"samples": card["samples"], "stored": card["stored_bytes"], "decoded": card["decoded_bytes"],
-            "work": card["decode_work"], "small_files": float(card["layout"] == "small files")}  # fmt: skip
+            "work": card["decode_work"],
+            "small_files": np.equal(card["layout"], "small files").astype(float)}  # fmt: skip
+
+
+def _named(names: Any, chosen: Any) -> str:
+    """Names of the tiers that are meant."""
+    every, meant = np.broadcast_arrays(np.atleast_1d(np.asarray(names, dtype=object)), np.atleast_1d(chosen))
+    return ", ".join(dict.fromkeys(every[meant].tolist()))
 
 
 def _tier(tier: Mapping[str, Any], network: Any, known: Mapping[str, float], remarks: list[str]) -> dict[str, Any]:
@@ -255,7 +266,8 @@ def _tier(tier: Mapping[str, Any], network: Any, known: Mapping[str, float], rem
     if network is None and not np.any(tier["local"]):
         remarks.append("network is not given: it does not limit")
     if np.any(np.isnan(tier["latency"])):
-        remarks.append(f"latency of {tier['name']} is not known: waiting for single reads is not counted")
+        which = _named(tier["name"], np.isnan(tier["latency"]))
+        remarks.append(f"latency of {which} is not known: waiting for single reads is not counted")
     unlimited = {"bandwidth": "read_bandwidth", "write_bandwidth": "write_bandwidth"}
     found = {name: np.where(np.isnan(tier[key]), np.inf, tier[key]) for name, key in unlimited.items()}
     rate = np.inf if network is None else words.setting("network", network, 1, "B/s")
@@ -290,7 +302,8 @@ def _checkpoints(
         if np.any(np.isnan(size)):
             raise ValueError("checkpoint_bytes = None: the workload has no parameters to go by; give the bytes")
     if np.any(np.isnan(tier["write_bandwidth"])):
-        remarks.append(f"write bandwidth of {tier['name']} is not known: checkpoints cost no time here")
+        which = _named(tier["name"], np.isnan(tier["write_bandwidth"]))
+        remarks.append(f"write bandwidth of {which} is not known: checkpoints cost no time here")
     return {"checkpoint_bytes": words.setting("checkpoint_bytes", size, 0, "B"),
             "checkpoint_interval": words.setting("checkpoint_interval", interval, 1e-9, "s"),
             "asynchronous": words.setting("asynchronous", behind, 0)}  # fmt: skip
@@ -303,10 +316,12 @@ def _impossible(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], know
     small = (figures["small_files"] > 0) & (figures["stored"] / figures["samples"] < known["readahead"])
     lacking = small & np.isnan(figures["iops"])
     why = np.full(full.shape, "", dtype=object)
-    why[lacking] = (
-        f"storage = {tier['name']!r} has no figure of read operations a second, which small files need; "
-        f"give one above zero, {{'storage': {tier['name']!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')"
-    )
+    named = np.broadcast_to(np.asarray(tier["name"], dtype=object), full.shape)
+    for at in zip(*np.nonzero(lacking), strict=True):
+        why[at] = (
+            f"storage = {named[at]!r} has no figure of read operations a second, which small files need; give one "
+            f"above zero, {{'storage': {named[at]!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')"
+        )
     for at in zip(*np.nonzero(full), strict=True):
         why[at] = (f"data = {figures['stored'][at]:.4g} B is larger than storage, {room[at]:.4g} B; "
                    "allowed is up to that: take more drives, or a larger 'capacity'")  # fmt: skip
@@ -358,6 +373,7 @@ def _record(
         checkpoint_bytes=size, checkpoint_stall=found["stall"], idle_share=idle, usd_per_hour=hour,
         idle_usd_per_hour=hour * idle, price_basis=basis, endurance_needed=needed, endurance_bought=bought,
         drive_years=storage_rates.drive_life_years(needed, bought, known["rated_years"]),
+        usd_per_read_rate=tier["price_usd_per_tb"] * figures["capacity"] / 1e12 / figures["bandwidth"],
     )  # fmt: skip
 
 

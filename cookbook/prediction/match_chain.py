@@ -64,8 +64,8 @@ def chain(figures: Figures, known: Mapping[str, float]) -> dict[str, Any]:
     latency = (wait, sample / f["network"], sample / known["page_cache_rate"], 1 / single, 1 / copy, step)
     return {
         "stages": dict(zip(STAGES, stages, strict=True)), "latency": dict(zip(STAGES, latency, strict=True)),
-        "hit_rate": hit, "first": first, "later": later, "utilisation": rates[1] * busy,
-        "first_utilisation": rates[0] * busy, "stall": stall, "warm_up": warm, **seconds, "total_seconds": total,
+        "hit_rate": hit, "first": first, "later": later, "utilisation": np.minimum(rates[1] * busy, 1),
+        "first_utilisation": np.minimum(rates[0] * busy, 1), "stall": stall, "warm_up": warm, **seconds, "total_seconds": total,
     }  # fmt: skip
 
 

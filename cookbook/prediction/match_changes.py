@@ -71,11 +71,10 @@ def changes_of(
 
 def _candidates(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], known: Mapping[str, float]) -> list[Any]:
     hosts, double = figures["hosts"], 2.0
-    bought = str(tier.get("price_basis", "")) == "purchase"
-    price = np.asarray(tier["price_usd_per_tb"], dtype=float) if bought else np.nan
     drives = figures["drives"] * np.where(figures["local"] > 0, hosts, 1)
-    usd = price * figures["capacity"] / 1e12 * drives
-    dated = f"{tier.get('price_date', '')} price of a terabyte" if np.all(np.isfinite(usd)) else "no price is known"
+    usd = tier["price_usd_per_tb"] * figures["capacity"] / 1e12 * drives
+    dates = " and ".join(sorted({str(date) for date in np.ravel(tier["price_date"]).tolist() if date}))
+    dated = f"price of a terabyte, {dates}" if np.any(np.isfinite(usd)) else "no price is known"
     all_of_it = figures["stored"] / hosts / known["memory_for_cache"]
     free, none = "nothing to buy", "no price is known"
     return [
@@ -97,7 +96,7 @@ def _candidates(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], know
 
 
 def _rank(change: Change) -> tuple[int, float]:
-    gain, cost = float(np.nanmean(change.gain)), float(np.nanmean(np.atleast_1d(change.usd)))
+    gain, cost = float(np.nanmean(change.gain)), float(np.mean(change.usd))
     if np.isnan(cost):
         return 2, -gain
     return (0, -gain) if cost == 0 else (1, -gain / cost)

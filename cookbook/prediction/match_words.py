@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -69,6 +69,24 @@ def _benchmark(name: str, system: str) -> dict[str, Any]:
             "required": row["utilisation_required"]}  # fmt: skip
 
 
+def each_of(function: Callable[[Any], dict[str, Any]], names: Any) -> dict[str, Any]:
+    """Figures of one name, or arrays of those of several.
+
+    Parameters
+    ----------
+    function : callable
+        `tier` or `data_set`.
+    names : object
+        What it takes, or a list of such.
+    """
+    if not isinstance(names, (list, tuple)):
+        return function(names)
+    found = [function(name) for name in names]
+    if not found:
+        raise ValueError("storage and data: an empty list names nothing; give at least one")
+    return {key: np.array([one[key] for one in found]) for key in found[0]}
+
+
 def data_set(data: Any) -> dict[str, Any]:
     """Figures of a data set: a card by name, one with other figures, or the bytes of one sample.
 
@@ -118,16 +136,20 @@ def tier(storage: Any) -> dict[str, Any]:
     """
     given = {"storage": storage} if isinstance(storage, str) else dict(storage)
     found: dict[str, Any] = dict.fromkeys(TIER_FIELDS, np.nan)
-    found |= {"drives": 1.0, "local": 0.0, "name": "own", "object_store": 0.0}
+    found |= {"drives": 1.0, "local": 0.0, "name": "own", "object_store": 0.0, "price_date": ""}
     if "storage" in given:
         rows = catalog.table("storage").set_index("key")
         key = catalog.lookup("storage", given.pop("storage"))
         row = rows.loc[key]
         found |= {name: row[name] for name in TIER_FIELDS if name in row}
         size = CAPACITY.search(row["name"])
-        found |= {"name": key, "local": float(row["category"] in LOCAL), "price_basis": row["price_basis"],
-                  "price_date": row["price_date"], "object_store": float(row["category"] == "object store"),
+        found |= {"name": key, "local": float(row["category"] in LOCAL),
+                  "object_store": float(row["category"] == "object store"),
                   "capacity": float(size[1]) * 1e12 if size else np.nan}  # fmt: skip
+        if row["price_basis"] == "purchase":
+            found["price_date"] = row["price_date"]
+        else:
+            found["price_usd_per_tb"] = np.nan
     found |= _checked("storage", given, TIER_FIELDS)
     if np.any(np.isnan(found["read_bandwidth"])) and not found["object_store"]:
         raise ValueError(

@@ -164,6 +164,7 @@ def downloads(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, 
     word = word * rows.processors ** known["network_size"]
     network = np.where(np.isnan(rows.network), word, known["network_share"] * rows.network)
     software = np.where(np.isnan(rows.processors), np.inf, known["processor_rate"] * rows.processors)
+    network = np.where(np.isnan(network), known["usual_download"], network)
     found = np.minimum(np.minimum(network, software), known["client_rate"])
     return np.where(rows.kind == OBJECT_STORE, found, np.nan), (rows.kind == OBJECT_STORE) & np.isfinite(rows.network)
 

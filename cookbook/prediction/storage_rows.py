@@ -36,6 +36,9 @@ ACCELERATOR = re.compile(r"[a-z]+\d+\w*", re.I)
 WORKERS = re.compile(r"(\d+) workers?")
 INSTANCE = re.compile(r"\b([a-z]\d\w*)\.(\w+)\b")
 LINE_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:Gb/s|Gbit/s|Gbps|GbE)\b")
+# The number of a drive, and its size, as words of a name.
+MODEL = re.compile(r"[a-z]{0,3}\d{3,4}[a-z0-9]?|[a-z]{2}\d[a-z]?")
+CAPACITY = re.compile(r"\d+tb|gen\d")
 SIZE = re.compile(r"(\d*)x?(large|medium|small|micro|nano|metal)")
 BLOCK = re.compile(r"bs=(\d+)([km]?)", re.I)
 FACTORS = {"": 1, "k": 1024, "m": 1024**2}
@@ -119,7 +122,8 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
         speed=speed, threads=threads, decoder=_each(_decoder, cells["framework"]),
         network=network.astype(float), network_class=network_class, processors=processors.astype(float),
         latency=_each(_latency, cells["workload"], cells["system"]).astype(float),
-        estimated=(guessed > 0) | (decoding & np.isnan(speed)),
+        estimated=(guessed > 0) | (decoding & np.isnan(speed)) | (
+            (kind == OBJECT_STORE) & (network_class == "") & np.isnan(network.astype(float))),
         why=_each(_why, kind, cells["workload"], cells["accelerator"], cells["accelerators"], cells["note"]),
     )  # fmt: skip
 
@@ -220,12 +224,12 @@ def _memory_bandwidth(name: str) -> float:
 @lru_cache(maxsize=4096)
 def _drive(system: str) -> tuple[float, float]:
     """Bandwidth and operations a second of the drive of the catalogue that the words name, by maker and number."""
-    words = re.sub(r"[\W_]+", " ", system.casefold())
+    words = set(re.split(r"[\W_]+", system.casefold()))
     rows = catalog.table("storage")
     for row in rows[rows["category"].isin(DRIVES)].itertuples(index=False):
-        name = re.sub(r"[\W_]+", " ", row.name.casefold()).split()
-        named = f"{name[0]} {next((word for word in name[1:] if word.isdigit() and len(word) >= 3), name[1])}"
-        if re.search(rf"\b{named}\b", re.sub(r"\bssd ", "", words)) and "measured" not in row.name:
+        name = [word for word in re.split(r"[\W_]+", row.name.casefold()) if not CAPACITY.fullmatch(word)]
+        model = next((word for word in name[1:] if MODEL.fullmatch(word)), "")
+        if model and {name[0], model} <= words and "measured" not in name:
             return row.read_bandwidth, row.read_iops
     return np.nan, np.nan
 
@@ -278,7 +282,7 @@ def _workers(workload: str, workers: str, cpu: str) -> float:
     if "thread" in workload:
         return 0.0
     words = WORKERS.search(cpu)
-    return _number(workers) if workers else float(words[1]) if words else np.nan
+    return _number(workers) if workers else float(words[1]) if words else 0.0
 
 
 @lru_cache(maxsize=4096)
