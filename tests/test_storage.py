@@ -15,7 +15,7 @@ from cookbook.prediction.answer import answer
 from cookbook.prediction.match_chain import STAGES
 from cookbook.prediction.match_words import checkpoint_bytes
 from cookbook.prediction.measurements import measured_table
-from cookbook.prediction.storage_rows import storage_rows
+from cookbook.prediction.storage_rows import processor_of, storage_rows
 
 NUMBERS = ["low90", "low80", "predicted", "high80", "high90"]
 DRIVE = "micron-9400-7-68tb-gen4"
@@ -97,6 +97,19 @@ def test_rows_that_say_too_little_say_why(change, says):
            "hosts": "1", "batch": "7"}  # fmt: skip
     found = answer(pd.DataFrame([row | change]), "storage").iloc[0]
     assert np.isnan(found["predicted"]) and says in found["why"]
+
+
+@pytest.mark.parametrize(("words", "key"), [
+    ("AMD EPYC 9B14 (Zen 4) 16 vCPU GCP", "epyc-9b14"), ("host CPU AMD EPYC 7502P 32-Core Processor", "epyc-zen2"),
+    ("AMD EPYC 74F3", "epyc-74f3"), ("AMD EPYC 7763", "epyc-zen3"), ("ARM Neoverse N1 16 vCPU GCP", "neoverse-n1"),
+    ("Intel(R) Xeon(R) Gold 6138 CPU @ 2.00GHz", "xeon-skylake"), ("Intel Xeon Platinum 8375C", "xeon-ice-lake"),
+    ("Intel Xeon E5-2698 v4", "xeon-broadwell"), ("Apple M4 Max", "apple-m4"), ("Intel Core i7-8550U", None),
+    ("AMD Ryzen 9 9950X (Zen 5)", "ryzen-9000"), ("AMD EPYC 9B45 (Zen 5)", "epyc-9b45"),
+])  # fmt: skip
+def test_processors_are_known_by_their_words(words, key):
+    table = catalog.table("processors").set_index("key")
+    speed, _ = processor_of("", words)
+    np.testing.assert_equal(speed, np.nan if key is None else table.loc[key, "single_thread"])
 
 
 def test_a_device_without_a_step_gets_one_scaled_and_says_so():

@@ -57,10 +57,13 @@ NOTES = {
     "client_rate": "Most that one client has downloaded",
     "network_size": "Growth of networks that are stated as a word with virtual processors, an exponent",
     "interval/undescribed": "Exponent of the interval where drive, processor or network are not known; a guess",
+    "interval/stand-in/80": "Least interval where a usual processor, network or scaled step stands in; a guess",
+    "interval/stand-in/90": "Least interval where a usual processor, network or scaled step stands in; a guess",
     "interval/other/80": "Kinds with too few measurements for an interval; a guess",
     "interval/other/90": "Kinds with too few measurements for an interval; a guess",
 }  # fmt: skip
-RECALLED = {"interval/undescribed": 1.5, "interval/other/80": 3.0, "interval/other/90": 5.0}
+RECALLED = {"interval/undescribed": 1.5, "interval/stand-in/80": 1.5, "interval/stand-in/90": 2.0,
+            "interval/other/80": 3.0, "interval/other/90": 5.0}
 
 
 class Measured:

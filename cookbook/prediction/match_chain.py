@@ -65,7 +65,8 @@ def chain(figures: Figures, known: Mapping[str, float]) -> dict[str, Any]:
     return {
         "stages": dict(zip(STAGES, stages, strict=True)), "latency": dict(zip(STAGES, latency, strict=True)),
         "hit_rate": hit, "first": first, "later": later, "utilisation": np.minimum(rates[1] * busy, 1),
-        "first_utilisation": np.minimum(rates[0] * busy, 1), "stall": stall, "warm_up": warm, **seconds, "total_seconds": total,
+        "first_utilisation": np.minimum(rates[0] * busy, 1), "stall": stall, "warm_up": warm, **seconds,
+        "total_seconds": total,
     }  # fmt: skip
 
 
@@ -103,6 +104,8 @@ def _decoded(f: Figures, known: Mapping[str, float], each: Any) -> tuple[Any, An
 def most_accelerators(figures: Figures, known: Mapping[str, float], utilisation: float) -> np.ndarray:
     """Largest number of accelerators on the same hosts and storage that keeps a utilisation; 0 where one does not.
 
+    Infinite beyond a million.
+
     Parameters
     ----------
     figures, known
@@ -116,4 +119,4 @@ def most_accelerators(figures: Figures, known: Mapping[str, float], utilisation:
         middle = np.floor((low + high) / 2)
         kept = chain({**figures, "accelerators": np.maximum(middle, 1)}, known)["utilisation"] >= utilisation
         low, high = np.where(kept, middle, low), np.where(kept, high, middle)
-    return low
+    return np.where(low >= MOST - 1, np.inf, low)

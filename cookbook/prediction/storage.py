@@ -200,11 +200,12 @@ def _intervals(
     """Intervals by kind, wider where the system is not described; never above accelerators that do not wait."""
     found: dict[str, np.ndarray] = {}
     most = np.where(rows.kind == MLPERF, rows.accelerators * rows.batch / rows.step, np.inf)
-    usual = (tier == DESCRIBED) | ((rows.kind == MLPERF) & ~rows.estimated)
+    usual = (tier == DESCRIBED) | np.isin(rows.kind, (MLPERF, FIO, METADATA))
     for level in LEVELS:
         other = known[f"interval/other/{level}"]
         reach = np.array([known.get(f"interval/{kind}/{level}", other) for kind in rows.kind], dtype=float)
         reach = np.where(usual, reach, reach ** known["interval/undescribed"])
+        reach = np.where(rows.estimated, np.maximum(reach, known[f"interval/stand-in/{level}"]), reach)
         found |= {f"low{level}": point / reach, f"high{level}": np.minimum(point * reach, np.fmax(most, point))}
     return found
 
