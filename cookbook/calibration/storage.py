@@ -56,14 +56,12 @@ NOTES = {
     "processor_rate": "Downloads that one virtual processor handles",
     "client_rate": "Most that one client has downloaded",
     "network_size": "Growth of networks that are stated as a word with virtual processors, an exponent",
-    "interval/undescribed": "Exponent of the interval where drive, processor or network are not known; a guess",
-    "interval/stand-in/80": "Least interval where a usual processor, network or scaled step stands in; a guess",
-    "interval/stand-in/90": "Least interval where a usual processor, network or scaled step stands in; a guess",
-    "interval/other/80": "Kinds with too few measurements for an interval; a guess",
-    "interval/other/90": "Kinds with too few measurements for an interval; a guess",
 }  # fmt: skip
-RECALLED = {"interval/undescribed": 1.5, "interval/stand-in/80": 1.5, "interval/stand-in/90": 2.0,
-            "interval/other/80": 3.0, "interval/other/90": 5.0}
+
+
+def start() -> dict[str, float]:
+    """Where fits start, with the constants that are not fitted."""
+    return {**START, **{row["name"]: storage.committed()[row["name"]] for row in _recalled()}}
 
 
 class Measured:
@@ -165,7 +163,7 @@ def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
     train : numpy.ndarray of bool
         Which of them may be used.
     """
-    known = dict(START)
+    known = start()
     described = storage.predict_rows(data.rows, known).described
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
@@ -180,7 +178,7 @@ def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
 
 def fit_decode(data: Measured, train: np.ndarray) -> dict[str, float]:
     """Constants of decoding from chosen rows; see `fit_mlperf`."""
-    known, rows = dict(START), data.rows
+    known, rows = start(), data.rows
     one = np.array([workload == "jpeg_loader" for workload in data.frame["workload"]]) & (rows.workers == 0)
     both = sorted(set(rows.decoder[one].tolist()))
     core = {name: _mean(data.outcome[one & (data.group == name)]) for name in set(data.group[train].tolist())}
@@ -215,7 +213,7 @@ def _mean(values: np.ndarray) -> float:
 
 def fit_network(data: Measured, train: np.ndarray) -> dict[str, float]:
     """Constants of object stores from chosen rows; see `fit_mlperf`."""
-    known = dict(START) | {"usual_download": float(np.median(data.outcome[train]))}
+    known = start() | {"usual_download": float(np.median(data.outcome[train]))}
     known_rows = train & (~data.rows.estimated)
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
@@ -321,10 +319,7 @@ def constants() -> list[dict[str, Any]]:
             found.append({"name": f"interval/{kind}/{level}", "value": f"{reach:.6g}", "fitted": "yes",
                           "note": f"The {level} % interval reaches from the point over this to the point times this: "
                           "errors of groups that were left out", **same})  # fmt: skip
-    return [*found, _host_work()] + [
-        {"name": name, "value": value, "fitted": "no", "how": "recalled", "note": NOTES[name],
-         "source": "recalled-typical"} for name, value in RECALLED.items()
-    ] + _recalled()  # fmt: skip
+    return [*found, _host_work(), *_recalled()]
 
 
 def _host_work() -> dict[str, Any]:
@@ -340,9 +335,9 @@ def _host_work() -> dict[str, Any]:
 
 
 def _recalled() -> list[dict[str, Any]]:
-    """Rows of the table that are not fitted and stand in it already."""
+    """Rows of the table that are not fitted: they stay as they are."""
     rows = tables.raw("pipeline_constants", catalog.data_directory()).records()
-    return [row for row in rows if row["fitted"] == "no" and row["name"] not in RECALLED]
+    return [row for row in rows if row["fitted"] == "no"]
 
 
 def _names(kind: str, known: Mapping[str, float]) -> list[str]:

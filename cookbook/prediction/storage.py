@@ -96,7 +96,8 @@ def _utilisation(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarra
 
     A run is published if it reaches the required utilisation, and submitters add accelerators until it does not. So a
     described drive gives the utilisation of the chain, but not below the bar; where nothing is said about the storage
-    the rest above the bar shrinks with accelerators a host and with hosts that wait for each other.
+    the rest above the bar shrinks with accelerators a host and with hosts that wait for each other; it is not below
+    what the least of all storage would give, which counts where the demand is tiny.
     """
     bar = np.where(np.isnan(rows.required), STORAGE_BOUND, rows.required)
     each = rows.accelerators / rows.hosts
@@ -104,12 +105,13 @@ def _utilisation(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarra
     usual = bar + (1 - bar) * np.where(bar < STORAGE_BOUND, known["room_host_bound"], room)
     usable = (rows.kind == MLPERF) & (rows.why == "")
     described = usable & (rows.drive > 0) & (rows.hosts == 1) & (bar >= STORAGE_BOUND)
-    supply = np.where(described, rows.drive / (rows.accelerators * rows.sample_bytes), 1.0)
+    rate = np.where(described, rows.drive, known["least_host_rate"] * rows.hosts)
+    supply = np.where(usable, rate / (rows.accelerators * rows.sample_bytes), 1.0)
     chain = input_pipeline.accelerator_utilisation(
         np.where(usable, rows.step, 1.0), np.where(usable, rows.batch, 1.0), supply, known["step_overhead"],
         known["buffer"], 1.0,
     )  # fmt: skip
-    return np.where(usable, np.where(described, np.clip(chain, bar, 1), usual), np.nan), described
+    return np.where(usable, np.where(described, np.clip(chain, bar, 1), np.fmax(usual, chain)), np.nan), described
 
 
 def decoding(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -31,7 +31,7 @@ NAMES = {
     "accelerator": ("accelerator", "accelerator_as_printed"),
 }  # fmt: skip
 DRIVES = ("NVMe SSD", "SATA SSD", "SCM SSD", "HDD")
-WORKLOADS = ((re.compile(r"unet", re.I), "unet3d"), (re.compile(r"resnet", re.I), "resnet50"))
+WORKLOADS = ((re.compile(r"u-?net", re.I), "unet3d"), (re.compile(r"resnet", re.I), "resnet50"))
 ACCELERATOR = re.compile(r"[a-z]+\d+\w*", re.I)
 WORKERS = re.compile(r"(\d+) workers?")
 INSTANCE = re.compile(r"\b([a-z]\d\w*)\.(\w+)\b")
