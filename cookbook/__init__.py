@@ -21,6 +21,7 @@ _HOMES = {
     "human": "units",
     "layers": "workloads.zoo",
     "lookup": "catalog",
+    "match_storage": "prediction.match",
     "model": "workloads.zoo",
     "models": "workloads.zoo",
     "predict_first": "lesson",

@@ -29,8 +29,9 @@ def _parser() -> argparse.ArgumentParser:
         ("binder-links", _binder_links, "write launch links pinned to a tag into README.md"),
         ("data-readme", _data_readme, "count the rows of every table, write data/README.md from the schemas"),
         ("check-data", _check_data, "validate every table in data/"),
-        ("calibrate", _calibrate, "fit the constants and intervals of training anew and write them to data/"),
+        ("calibrate", _calibrate, "fit the constants and intervals of predictions anew and write them to data/"),
         ("validate", _validate, "judge predictions by measurements that were left out"),
+        ("judge-storage", _judge_storage, "judge predictions of storage by measurements that were left out"),
         ("predict", _predict, "predict every row of a CSV file"),
     ):
         command = commands.add_parser(name, help=words, description=words)
@@ -129,9 +130,16 @@ def _check_data(options: argparse.Namespace) -> None:
 
 
 def _calibrate(options: argparse.Namespace) -> None:
-    from cookbook.calibration.write import write_calibration
+    from cookbook.calibration import storage
+    from cookbook.calibration.write import write_calibration, write_table
 
-    print(*write_calibration(), sep="\n")
+    print(*write_calibration(), write_table("pipeline_constants", storage.constants()), sep="\n")
+
+
+def _judge_storage(options: argparse.Namespace) -> None:
+    from cookbook.calibration.storage_judgement import judgement
+
+    print(judgement())
 
 
 def _validate(options: argparse.Namespace) -> None:

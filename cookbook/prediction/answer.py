@@ -11,6 +11,8 @@ from cookbook.prediction.intake import Intake, read_scenarios
 from cookbook.prediction.measurements import KINDS, NOT_MODELLED_YET, as_scenarios, module_of, without_outcomes
 from cookbook.prediction.record import Prediction
 from cookbook.prediction.step import predict_scenarios
+from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
+from cookbook.prediction.storage import storage_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tier", "why")
 MEMORY_COLUMNS = ("memory_bytes", "fits")
+# Beyond `COLUMNS`, by kind.
+MORE = {"training_transformer": MEMORY_COLUMNS, "storage": STORAGE_COLUMNS}
+ASKED = (*KINDS, "storage", *NOT_MODELLED_YET)
 BLOCK = 4096
 # Kinds whose rows say what the rate counts.
 COUNTED = ("training_classic",)
@@ -57,12 +62,12 @@ def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, taken: Intak
     Returns
     -------
     pandas.DataFrame
-        Columns `COLUMNS`, and `MEMORY_COLUMNS` for transformers; numbers are NaN where there is no prediction.
+        Columns `COLUMNS`, and those of `MORE`; numbers are NaN where there is no prediction.
     """
     import pandas as pd
 
-    if kind not in (*KINDS, *NOT_MODELLED_YET):
-        raise ValueError(f"kind = {kind!r} is not known; take one of {', '.join((*KINDS, *NOT_MODELLED_YET))}")
+    if kind not in ASKED:
+        raise ValueError(f"kind = {kind!r} is not known; take one of {', '.join(ASKED)}")
     ids = frame["id"].astype(str).tolist() if "id" in frame else [""] * len(frame)
     if kind in NOT_MODELLED_YET:
         return _columns(kind, len(frame)).assign(id=ids, why="not modelled yet")
@@ -105,7 +110,7 @@ def _numbers(found: pd.DataFrame) -> list[str]:
 def _columns(kind: str, rows: int) -> pd.DataFrame:
     import pandas as pd
 
-    names = COLUMNS + (MEMORY_COLUMNS if kind == "training_transformer" else ())
+    names = COLUMNS + MORE.get(kind, ())
     empty = pd.DataFrame("", index=range(rows), columns=list(names))
     return empty.astype({name: float for name in _numbers(empty)} if not rows else {}).replace(
         {name: {"": np.nan} for name in _numbers(empty)}
@@ -118,6 +123,8 @@ def _block(frame: pd.DataFrame, kind: str, neighbours: bool) -> pd.DataFrame:
 
     try:
         with np.errstate(all="ignore"):
+            if kind == "storage":
+                return storage_table(frame).assign(id="")[list(_columns(kind, 0))]
             scenarios = module_of(kind).scenarios(frame.reset_index(drop=True))
             found = _table(kind, predict_scenarios(kind, scenarios, neighbours))
         return found.assign(unit=frame["unit"].to_numpy()) if kind in COUNTED and "unit" in frame else found

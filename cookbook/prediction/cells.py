@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 # Whole numbers of one or more.
 COUNTS = ("devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "global_batch", "grad_accum_steps", "seq_len",
-          "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "moe_ffn_hidden")  # fmt: skip
+          "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "moe_ffn_hidden", "accelerators",
+          "accelerator_count", "hosts")  # fmt: skip
 # Whole numbers that may be none.
-COUNTS_OR_NONE = ("experts", "experts_per_token", "shared_experts", "dense_layers", "decoder_layers")
+COUNTS_OR_NONE = ("experts", "experts_per_token", "shared_experts", "dense_layers", "decoder_layers", "workers")
 # Sizes above zero.
-SIZES = ("batch_per_device", "micro_batch", "params_b", "params_active_b")
+SIZES = ("batch_per_device", "micro_batch", "params_b", "params_active_b", "sample_bytes")
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
 NUMBER = re.compile(r"([+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])")

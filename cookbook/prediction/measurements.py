@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KINDS = {"training_classic": "classic", "training_transformer": "transformer"}
-NOT_MODELLED_YET = ("inference", "storage")
+NOT_MODELLED_YET = ("inference",)
 # What came out of a run: never an input.
 OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_s_per_device", "mfu", "hfu",
-            "tflops_per_device_reported", "reported_flops", "memory_per_device_gb", "memory_bytes")  # fmt: skip
+            "tflops_per_device_reported", "reported_flops", "memory_per_device_gb", "memory_bytes",
+            "samples_per_s", "deviation", "accelerator_utilisation", "utilisation", "read_GBps", "read_bandwidth",
+            "write_GBps", "write_bandwidth", "latency_us", "latency", "iops")  # fmt: skip
 # Words of the tables for rows of which it is clear what was run.
 CLEAR = {"use": ("core",), "task": ("pretrain",)}
 # Columns whose name or unit in the tables differs from that of a scenario: name, and divisor.

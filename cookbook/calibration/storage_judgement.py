@@ -1,0 +1,181 @@
+"""What predictions of storage and input are worth: each row from constants fitted without its group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cookbook.calibration.intervals import half_width
+from cookbook.calibration.storage import (
+    Measured,
+    fit_decode,
+    fit_real,
+    folds,
+    in_samples,
+    left_out,
+    real_pairs,
+    reported,
+    single_rates,
+)
+from cookbook.performance import input_pipeline
+from cookbook.prediction import storage
+from cookbook.prediction.storage_rows import DECODE, MLPERF, OBJECT_STORE
+
+
+def utilisation() -> dict[str, Any]:
+    """Absolute errors of the utilisation in MLPerf Storage with submitters left out, beside rules to beat."""
+    data = Measured(MLPERF)
+    found, _ = left_out(data, MLPERF, data.group)
+    described = storage.predict_rows(data.rows).described
+    constant = np.empty(len(found))
+    for name in set(data.group.tolist()):
+        rest = data.outcome[data.group != name]
+        tried = np.linspace(0.6, 1, 401)
+        constant[data.group == name] = tried[np.argmin([np.median(np.abs(rest - value)) for value in tried])]
+    rules = {"left out": found, "best constant, left out": constant, "at the required bar": data.rows.required}
+    by_workload = {name: data.frame["workload"].to_numpy() == name for name in ("unet3d", "resnet50", "cosmoflow")}
+    strata = {"all": described | True, "described drive": described, "not described": ~described, **by_workload}
+    return {
+        stratum: {"rows": int(at.sum())} | {
+            name: (round(float(np.median(np.abs(rule - data.outcome)[at])), 4),
+                   round(float(np.mean(np.abs(rule - data.outcome)[at])), 4)) for name, rule in rules.items()
+        } for stratum, at in strata.items()
+    }  # fmt: skip
+
+
+def single_drives() -> list[dict[str, Any]]:
+    """Largest sustained accelerators of single drives from the datasheet's bandwidth alone, beside those submitted.
+
+    Nothing is fitted: bandwidth over bar x demand. Rows of host-bound workloads are named as such.
+    """
+    data = Measured(MLPERF)
+    rows, found = data.rows, []
+    demand = rows.batch / rows.step * rows.sample_bytes
+    for at in np.flatnonzero(np.isfinite(rows.drive) & (rows.hosts == 1)):
+        most = int(input_pipeline.largest_accelerators(rows.drive[at], demand[at], rows.required[at]))
+        found.append({
+            "system": data.frame["system"][at].split(": ")[1].split("/")[0], "workload": data.frame["workload"][at],
+            "accelerator": data.frame["accelerator"][at], "submitted": int(rows.accelerators[at]), "predicted": most,
+            "host_bound": bool(rows.required[at] < storage.STORAGE_BOUND),
+        })  # fmt: skip
+    return found
+
+
+def decoding() -> dict[str, Any]:
+    """Mean absolute error of decoding with processors left out.
+
+    "shape" takes what the processor decodes alone as known, and judges how that grows with workers; "from the name"
+    takes nothing but the processor's name.
+    """
+    data = Measured(DECODE)
+    whole, _ = left_out(data, DECODE, data.group)
+    one = (data.frame["workload"] == "jpeg_loader").to_numpy() & (data.rows.workers == 0)
+    first, shape = single_rates(data, one), np.full(len(whole), np.nan)
+    for name in sorted(set(data.group.tolist())):
+        known, own = fit_decode(data, data.group != name), data.group == name
+        core = np.full(len(whole), np.exp(np.mean(np.log(data.outcome[one & own]))))
+        shape[own] = storage.loader_rate(data.rows.workers, first, core, data.rows.threads, known)[own]
+    many, loader = data.rows.workers > 0, (data.frame["workload"] == "jpeg_loader").to_numpy()
+    errors = {"shape, 2 to 8 workers": (shape, many), "from the name, 0 to 8 workers": (whole, loader),
+              "from the name, one thread": (whole, ~loader)}  # fmt: skip
+    return {
+        name: {"all": _percent(value[at], data.outcome[at])} | {
+            group: _percent(value[at & (data.group == group)], data.outcome[at & (data.group == group)])
+            for group in sorted(set(data.group.tolist()))
+        } for name, (value, at) in errors.items()
+    }  # fmt: skip
+
+
+def downloads() -> dict[str, Any]:
+    """Errors of parallel downloads with single instances, and with whole families of instances, left out."""
+    data = Measured(OBJECT_STORE)
+    found = {}
+    for name, group in (("instance", data.group), ("family", folds(data, OBJECT_STORE))):
+        predicted, _ = left_out(data, OBJECT_STORE, group)
+        good = np.isfinite(predicted)
+        error = np.abs(predicted[good] / data.outcome[good] - 1)
+        found[f"{name} left out"] = {
+            "rows": int(good.sum()), "median %": round(100 * float(np.median(error)), 1),
+            "mean %": round(100 * float(np.mean(error)), 1), "not answered": int((~good).sum()),
+        }  # fmt: skip
+    middle = np.median(data.outcome)
+    found["the median of all"] = {"median %": round(100 * float(np.median(np.abs(middle / data.outcome - 1))), 1)}
+    return found
+
+
+def coverage() -> dict[str, Any]:
+    """Share of rows inside intervals, by kind, and the committed factor.
+
+    Of each row both the point and the width come from constants and errors of the other groups.
+    """
+    known = storage.committed()
+    found: dict[str, Any] = {}
+    for kind in (MLPERF, DECODE, OBJECT_STORE):
+        data = Measured(kind)
+        group = folds(data, kind)
+        predicted, _ = left_out(data, kind, group)
+        error = np.abs(np.log(in_samples(data, kind, predicted) / reported(data, kind)))
+        good = np.isfinite(error)
+        found[kind] = {}
+        for level in storage.LEVELS:
+            inside = np.zeros(len(group), dtype=bool)
+            for name in set(group.tolist()):
+                rest = good & (group != name)
+                inside |= (group == name) & (np.log(half_factor(error[rest], group[rest], level)) >= error)
+            found[kind][level] = (round(float(np.mean(inside[good])), 3), round(known[f"interval/{kind}/{level}"], 3))
+    return found
+
+
+def real_training() -> dict[str, Any]:
+    """Mean absolute error % of training on real data from that on synthetic data, networks left out.
+
+    Beside it: no loss at all, and the slower of the step and one capacity of the host.
+    """
+    pairs = real_pairs()
+    models = pairs["model"].to_numpy()
+    real, synthetic = (pairs[name].to_numpy(dtype=float) for name in ("r", "s"))
+    serial, slower = np.empty(len(pairs)), np.empty(len(pairs))
+    for name in sorted(set(models.tolist())):
+        rest = models != name
+        serial[~rest] = input_pipeline.partly_serial_rate(synthetic, fit_real(pairs, rest))[~rest]
+        tried = np.sort(real[rest])
+        loss = [np.mean(np.abs(np.log(np.minimum(synthetic, most) / real))[rest]) for most in tried]
+        slower[~rest] = np.minimum(synthetic, tried[int(np.argmin(loss))])[~rest]
+    rules = {"partly serial": serial, "the slower of step and host": slower, "no loss": synthetic}
+    return {"rows": len(pairs)} | {name: _percent(found, real) for name, found in rules.items()}
+
+
+def half_factor(error: np.ndarray, group: np.ndarray, level: int) -> float:
+    """Factor by which an interval reaches, from errors of other groups.
+
+    Parameters
+    ----------
+    error : numpy.ndarray
+        Absolute logarithmic errors.
+    group : numpy.ndarray of str
+        Group of each.
+    level : int
+        Nominal coverage in per cent.
+    """
+    return float(np.exp(half_width(error, group, level / 100)))
+
+
+def _percent(found: np.ndarray, outcome: np.ndarray) -> float:
+    good = np.isfinite(found)
+    return round(100 * float(np.mean(np.abs(found[good] / outcome[good] - 1))), 1)
+
+
+def judgement() -> str:
+    """All judgements as text."""
+    lines = ["Utilisation, MLPerf Storage (median, mean absolute error), submitters left out"]
+    lines += [f"  {name}: {row}" for name, row in utilisation().items()]
+    lines += ["Single drives: accelerators submitted and from the datasheet's bandwidth"]
+    lines += [f"  {row}" for row in single_drives()]
+    lines += ["JPEG decoding, mean absolute error %, processors left out"]
+    lines += [f"  {name}: {row}" for name, row in decoding().items()]
+    lines += ["Parallel downloads"] + [f"  {name}: {row}" for name, row in downloads().items()]
+    lines += [f"Real beside synthetic data, mean absolute error %: {real_training()}"]
+    lines += ["Coverage of intervals from the other groups, and factor committed"]
+    lines += [f"  {name}: {row}" for name, row in coverage().items()]
+    return "\n".join(lines)

@@ -1,0 +1,396 @@
+"""The front door for storage: will the accelerators starve, of what, and what should change first?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+
+from cookbook import units
+from cookbook.performance import storage_rates
+from cookbook.prediction import match_words as words
+from cookbook.prediction.match_chain import STAGES, chain, most_accelerators
+from cookbook.prediction.match_changes import Change, changes_of
+from cookbook.prediction.storage import STORAGE_BOUND, committed
+from cookbook.prediction.storage_rows import processor_of
+
+DAY = 86400.0
+
+
+@dataclass(frozen=True, eq=False)
+class StorageMatch:
+    """How an input chain matches its accelerators; numbers where one scenario was asked for, else arrays.
+
+    Attributes
+    ----------
+    stages : mapping of str to numpy.ndarray
+        Samples a second that each stage could do for all accelerators: storage, network, reading (both with the page
+        cache, later epochs), decoding, copying, accelerators.
+    latency : mapping of str to numpy.ndarray
+        Seconds of one sample in a stage; of one step for the accelerators.
+    bottleneck : numpy.ndarray of str
+        Slowest stage in later epochs: storage, network, decoding, copying or accelerators.
+    samples_per_s, first_samples_per_s : numpy.ndarray
+        Trained samples a second in later epochs and in the first one, checkpoints included.
+    utilisation, first_utilisation : numpy.ndarray
+        Part of the time that accelerators compute, checkpoints apart, later epochs and first.
+    largest_accelerators : numpy.ndarray
+        Most accelerators on the same hosts and storage that keep `bar`, later epochs.
+    bar : float
+        Utilisation to keep.
+    hit_rate : numpy.ndarray
+        Reads of later epochs that the page cache serves.
+    warm_up_seconds, first_epoch_seconds, later_epoch_seconds, total_seconds : numpy.ndarray
+        Time to the first batch, of the first and of a later epoch, and of all.
+    checkpoint_bytes, checkpoint_stall : numpy.ndarray
+        Size of a checkpoint [B], and part of the time that training stands still for it.
+    idle_share : numpy.ndarray
+        Part of the time that accelerators wait, for input or checkpoints.
+    usd_per_hour, idle_usd_per_hour, price_basis
+        An hour of all accelerators and of their waiting, NaN where no price is known; what the price rests on.
+    endurance_needed, endurance_bought, drive_years : numpy.ndarray
+        Drive writes a day by checkpoints and one fill a run, at most one fill a day; those of the datasheet; years
+        until they are used up.
+    usd_per_read_rate : numpy.ndarray
+        Price of a drive over its read bandwidth [USD s/B]; NaN where price or capacity are not known.
+    changes : tuple of Change
+        What to change first, best first.
+    remarks : tuple of str
+        What is assumed or missing.
+    why : numpy.ndarray of str
+        Why a scenario has no numbers; "" where it has.
+    """
+
+    stages: Mapping[str, Any] = field(repr=False)
+    latency: Mapping[str, Any] = field(repr=False)
+    bottleneck: Any
+    samples_per_s: Any
+    first_samples_per_s: Any
+    utilisation: Any
+    first_utilisation: Any
+    largest_accelerators: Any
+    bar: float
+    hit_rate: Any
+    warm_up_seconds: Any
+    first_epoch_seconds: Any
+    later_epoch_seconds: Any
+    total_seconds: Any
+    checkpoint_bytes: Any
+    checkpoint_stall: Any
+    idle_share: Any
+    usd_per_hour: Any
+    idle_usd_per_hour: Any
+    price_basis: str
+    endurance_needed: Any
+    endurance_bought: Any
+    drive_years: Any
+    usd_per_read_rate: Any
+    changes: tuple[Change, ...] = ()
+    remarks: tuple[str, ...] = ()
+    why: Any = ""
+
+    def __repr__(self) -> str:
+        if np.ndim(self.samples_per_s):
+            return f"<{np.size(self.samples_per_s):,} matches of storage>"
+        rate = units.human(self.samples_per_s, "1/s").split(" ")[0] if self.samples_per_s < 1000 else (
+            f"{self.samples_per_s:,.0f}")  # fmt: skip
+        return (f"<{rate} samples a second, {self.utilisation:.0%} utilisation, bottleneck: {self.bottleneck}; "
+                f"up to {self.largest_accelerators:,.0f} accelerators at {self.bar:.0%}>")  # fmt: skip
+
+
+def match_storage(
+    workload: str | float,
+    system: str,
+    storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
+    data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
+    *,
+    batch: Any = None,
+    accelerators: Any = 1,
+    hosts: Any = 1,
+    workers: Any = 8,
+    cores: Any = None,
+    memory: Any = None,
+    processor: str = "",
+    network: Any = None,
+    link: str = "",
+    sharers: Any = 1,
+    pinned: Any = True,
+    prefetch: Any = 2,
+    variation: Any = None,
+    serial: Any = 0,
+    shuffled: Any = 1,
+    epochs: Any = 10,
+    checkpoint_interval: Any = None,
+    checkpoint_bytes: Any = None,
+    asynchronous: Any = 0,
+    bar: float = STORAGE_BOUND,
+    number_format: str = "",
+    software: str = "",
+) -> StorageMatch:
+    """Match storage, host and accelerators: stages, bottleneck, utilisation, idle money, and what to change first.
+
+    Numbers may be lists or arrays, which broadcast and give arrays; text with a unit is understood ("25 Gb/s").
+
+    Parameters
+    ----------
+    workload : str or float
+        A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, or the seconds of one step.
+    system : str
+        An accelerator or server of the catalogue.
+    storage : str or mapping
+        A tier of the table ``storage``, or a mapping of its columns ("storage" to start from a row, "drives",
+        "capacity" of one drive, "local" 1 for drives in every host); or a list of these.
+    data : str, float or mapping, optional
+        A card of the table ``data_sets``, a mapping of its columns ("card" to start from one), or the bytes of one
+        sample, of which there are a million then; or a list of cards and mappings; needed unless the workload is a
+        storage benchmark.
+    batch : int, optional
+        Samples of one step of one accelerator; that of a benchmark by default, else 1.
+    accelerators, hosts : int
+        In all.
+    workers, cores, memory : float, optional
+        Loader processes of one accelerator; physical cores and memory of one host [B]: those of a server of the
+        catalogue, else cores do not limit and no page cache is counted.
+    processor : str
+        Words that name the processor, such as "AMD EPYC 9654"; that of a server, else the mean of those measured.
+    network : float, optional
+        Network of one host [B/s] on the way to shared storage; unlimited by default.
+    link, sharers, pinned
+        Host link, a key of ``interconnects`` (by default that of the device), accelerators that share it, and whether
+        copies come from pinned memory.
+    prefetch, variation : float, optional
+        Batches that may wait, and standard deviation of their times over the mean (by default as fitted to benchmarks).
+    serial : float
+        Work of a host for one sample that stands beside the step [s]: 0 where the step was taken from training on real
+        data, as most rows behind predicted steps were; ``host_seconds`` in the table ``pipeline_constants`` is what
+        images cost beside synthetic data.
+    shuffled : float
+        1 for a new order in each epoch, 0 for always the same.
+    epochs : int
+        Epochs.
+    checkpoint_interval : float, optional
+        Seconds of training between checkpoints; without it none are written.
+    checkpoint_bytes : float, optional
+        One checkpoint; by default weights and optimiser states of the network.
+    asynchronous : float
+        1 where checkpoints are written behind the training.
+    bar : float
+        Utilisation to keep.
+    number_format, software
+        As for `cookbook.train_step`.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A name that the catalogue does not have.
+    ValueError
+        A figure that cannot be: the argument, its value, the range and the remedy.
+
+    Examples
+    --------
+    One drive feeds two H100 in U-Net 3D, as its makers found:
+
+    >>> found = match_storage("mlperf/unet3d", "h100-sxm", "micron-9400-7-68tb-gen4", accelerators=2, prefetch=8)
+    >>> found.largest_accelerators, found.bottleneck
+    (2.0, 'accelerators')
+    """
+    server = words.server(system)
+    device, remarks = server["accelerator"], list[str]()
+    need = words.demand(workload, device, 1 if batch is None else batch, number_format, software)
+    size = need["batch"] if batch is None else batch
+    card = need.get("card") if data is None else words.each_of(words.data_set, data)
+    if card is None:
+        raise ValueError("data = None: name a card such as 'imagenet-1k', or give the bytes of one sample")
+    tier, known = words.each_of(words.tier, storage), committed()
+    figures = {
+        **_work(need, size, workload, known), **_host(server, workers, cores, memory, processor, known, remarks),
+        **_data(card), **_tier(tier, network, known, remarks), **_link(device, link, sharers, pinned, known, remarks),
+        "accelerators": words.setting("accelerators", accelerators, 1), "hosts": words.setting("hosts", hosts, 1),
+        "prefetch": words.setting("prefetch", prefetch, 0), "shuffled": words.setting("shuffled", shuffled, 0),
+        "variation": (2 / known["buffer"]) ** 0.5 if variation is None else words.setting("variation", variation, 1e-6),
+        "epochs": words.setting("epochs", epochs, 1), "serial": words.setting("serial", serial, 0, "s"),
+        **_checkpoints(need, checkpoint_interval, checkpoint_bytes, asynchronous, number_format, tier, remarks),
+    }  # fmt: skip
+    return _matched(figures, tier, device, bar, known, tuple(remarks))
+
+
+def _work(need: Mapping[str, Any], batch: Any, workload: Any, known: Mapping[str, float]) -> dict[str, Any]:
+    benchmark = isinstance(workload, str) and workload.startswith(words.BENCHMARK)
+    step = words.setting("workload", need["step"], 0, "s")
+    if not np.all(np.asarray(step) > 0):
+        raise ValueError(f"workload = {workload!r} gives a step of {step!r} s; give more than zero seconds")
+    scale = np.asarray(words.setting("batch", batch, 1)) / (need["batch"] if benchmark else batch)
+    return {"step": step * scale, "batch": batch, "overhead": known["step_overhead"] if benchmark else 0.0}
+
+
+def _host(
+    server: Mapping[str, Any], workers: Any, cores: Any, memory: Any, processor: str, known: Mapping[str, float],
+    remarks: list[str],
+) -> dict[str, Any]:
+    """Cores, memory and speed of one host; what is not known does not limit, which a remark says."""
+    have = {"cores": server.get("cores", np.nan), "memory": server.get("memory", np.nan)}
+    given = {"cores": cores, "memory": memory}
+    if cores is not None:
+        have["cores"] = words.setting("cores", cores, 1)
+    if memory is not None:
+        have["memory"] = words.setting("memory", memory, 0, "B")
+    if given["cores"] is None and np.isnan(have["cores"]):
+        have["cores"] = np.inf
+        remarks.append("cores are not given: each worker has one of its own")
+    if given["memory"] is None and np.isnan(have["memory"]):
+        have["memory"] = 0.0
+        remarks.append("memory is not given: no page cache is counted")
+    speed, threads = processor_of("", processor or str(server.get("cpu", "")))
+    if np.isnan(speed):
+        speed, threads = known["usual_speed"], 2.0
+        remarks.append("processor is not known: the mean speed of those measured stands in")
+    return {**have, "workers": words.setting("workers", workers, 0), "speed": speed, "threads": threads}
+
+
+def _data(card: Mapping[str, Any]) -> dict[str, Any]:
+    return {"samples": card["samples"], "stored": card["stored_bytes"], "decoded": card["decoded_bytes"],
+            "work": card["decode_work"],
+            "small_files": np.equal(card["layout"], "small files").astype(float)}  # fmt: skip
+
+
+def _named(names: Any, chosen: Any) -> str:
+    """Names of the tiers that are meant."""
+    every, meant = np.broadcast_arrays(np.atleast_1d(np.asarray(names, dtype=object)), np.atleast_1d(chosen))
+    return ", ".join(dict.fromkeys(every[meant].tolist()))
+
+
+def _tier(tier: Mapping[str, Any], network: Any, known: Mapping[str, float], remarks: list[str]) -> dict[str, Any]:
+    """The tier in figures; what the catalogue does not have is unlimited, except operations, which small files need."""
+    if network is None and not np.any(tier["local"]):
+        remarks.append("network is not given: it does not limit")
+    if np.any(np.isnan(tier["latency"])):
+        which = _named(tier["name"], np.isnan(tier["latency"]))
+        remarks.append(f"latency of {which} is not known: waiting for single reads is not counted")
+    unlimited = {"bandwidth": "read_bandwidth", "write_bandwidth": "write_bandwidth"}
+    found = {name: np.where(np.isnan(tier[key]), np.inf, tier[key]) for name, key in unlimited.items()}
+    rate = np.inf if network is None else words.setting("network", network, 1, "B/s")
+    return found | {
+        "iops": tier["read_iops"], "latency": np.nan_to_num(tier["latency"], nan=0.0), "drives": tier["drives"],
+        "local": tier["local"], "capacity": tier["capacity"], "tier": 0.0,
+        "network": np.where(np.asarray(tier["local"]) > 0, np.inf, rate),
+        "connection": np.where(np.asarray(tier["object_store"]) > 0, known["connection_rate"], np.inf),
+    }  # fmt: skip
+
+
+def _link(
+    device: str, link: str, sharers: Any, pinned: Any, known: Mapping[str, float], remarks: list[str]
+) -> dict[str, Any]:
+    rate, share = words.host_link(device, link)
+    if np.isinf(rate):
+        remarks.append(f"the host link of {device} is not known: copies do not limit")
+    share = known["copy_share"] if np.isnan(share) else share
+    lock = np.asarray(pinned, dtype=float)
+    return {"link": rate, "sharers": words.setting("sharers", sharers, 1), "pinned": lock,
+            "copy_efficiency": share * np.where(lock > 0, 1, known["pageable_share"])}  # fmt: skip
+
+
+def _checkpoints(
+    need: Mapping[str, Any], interval: Any, size: Any, behind: Any, number_format: str, tier: Mapping[str, Any],
+    remarks: list[str],
+) -> dict[str, Any]:
+    if interval is None:
+        return {"checkpoint_bytes": 0.0, "checkpoint_interval": np.inf, "asynchronous": 0.0}
+    if size is None:
+        size = words.checkpoint_bytes(need["parameters"], number_format)
+        if np.any(np.isnan(size)):
+            raise ValueError("checkpoint_bytes = None: the workload has no parameters to go by; give the bytes")
+    if np.any(np.isnan(tier["write_bandwidth"])):
+        which = _named(tier["name"], np.isnan(tier["write_bandwidth"]))
+        remarks.append(f"write bandwidth of {which} is not known: checkpoints cost no time here")
+    return {"checkpoint_bytes": words.setting("checkpoint_bytes", size, 0, "B"),
+            "checkpoint_interval": words.setting("checkpoint_interval", interval, 1e-9, "s"),
+            "asynchronous": words.setting("asynchronous", behind, 0)}  # fmt: skip
+
+
+def _impossible(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], known: Mapping[str, float]) -> np.ndarray:
+    """For each scenario, why it cannot be; "" where it can."""
+    room = figures["capacity"] * figures["drives"] * np.where(figures["local"] > 0, figures["hosts"], 1)
+    full = figures["stored"] > room
+    small = (figures["small_files"] > 0) & (figures["stored"] / figures["samples"] < known["readahead"])
+    lacking = small & np.isnan(figures["iops"])
+    why = np.full(full.shape, "", dtype=object)
+    named = np.broadcast_to(np.asarray(tier["name"], dtype=object), full.shape)
+    for at in zip(*np.nonzero(lacking), strict=True):
+        why[at] = (
+            f"storage = {named[at]!r} has no figure of read operations a second, which small files need; give one "
+            f"above zero, {{'storage': {named[at]!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')"
+        )
+    for at in zip(*np.nonzero(full), strict=True):
+        why[at] = (f"data = {figures['stored'][at]:.4g} B is larger than storage, {room[at]:.4g} B; "
+                   "allowed is up to that: take more drives, or a larger 'capacity'")  # fmt: skip
+    return why
+
+
+def _matched(
+    given: Mapping[str, Any], tier: Mapping[str, Any], device: str, bar: float, known: Mapping[str, float],
+    remarks: tuple[str, ...],
+) -> StorageMatch:
+    alone = not any(np.ndim(value) for value in given.values())
+    names = list(given)
+    arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(given[name], dtype=float)) for name in names))
+    figures = dict(zip(names, arrays, strict=True))
+    why = _impossible(figures, tier, known)
+    if alone and why[0]:
+        raise ValueError(str(why[0]))
+    figures["iops"] = np.where(np.isnan(figures["iops"]), np.inf, figures["iops"])
+    with np.errstate(all="ignore"):
+        found = chain(figures, known)
+        most = most_accelerators(figures, known, bar)
+        money = words.hour_price(device)
+        record = _record(figures, found, tier, most, bar, money, known)
+        changes = changes_of(figures, found, tier, known)
+    record = _each(record, lambda value: np.where(why == "", value, "" if value.dtype == object else np.nan))
+    record = replace(record, changes=changes, remarks=remarks, why=why)
+    return _each(record, lambda value: value.tolist()[0]) if alone else record
+
+
+def _record(
+    figures: Mapping[str, np.ndarray], found: Mapping[str, Any], tier: Mapping[str, Any], most: np.ndarray, bar: float,
+    money: tuple[float, float, float, str], known: Mapping[str, float],
+) -> StorageMatch:
+    idle = 1 - found["utilisation"] * (1 - found["stall"])
+    hour = figures["accelerators"] * money[0]
+    size, every = figures["checkpoint_bytes"], figures["checkpoint_interval"]
+    drives = figures["drives"] * np.where(figures["local"] > 0, figures["hosts"], 1)
+    fill = np.where(figures["local"] > 0, figures["stored"], 0) / np.maximum(found["total_seconds"] / DAY, 1)
+    needed = storage_rates.drive_writes_per_day(fill + size * DAY / every, 1, figures["capacity"] * drives)
+    bought = np.broadcast_to(np.asarray(tier["endurance_dwpd"], dtype=float), needed.shape)
+    basis = money[3] if np.isnan(money[0]) else (
+        f"{money[0]:.2f} USD an hour, {money[1]:.2f} to {money[2]:.2f}: {money[3]}")  # fmt: skip
+    return StorageMatch(
+        stages=found["stages"], latency=found["latency"], bottleneck=_bottleneck(found["stages"]),
+        samples_per_s=found["later"], first_samples_per_s=found["first"], utilisation=found["utilisation"],
+        first_utilisation=found["first_utilisation"], largest_accelerators=most, bar=bar, hit_rate=found["hit_rate"],
+        warm_up_seconds=found["warm_up"], first_epoch_seconds=found["first_seconds"],
+        later_epoch_seconds=found["later_seconds"], total_seconds=found["total_seconds"],
+        checkpoint_bytes=size, checkpoint_stall=found["stall"], idle_share=idle, usd_per_hour=hour,
+        idle_usd_per_hour=hour * idle, price_basis=basis, endurance_needed=needed, endurance_bought=bought,
+        drive_years=storage_rates.drive_life_years(needed, bought, known["rated_years"]),
+        usd_per_read_rate=tier["price_usd_per_tb"] * figures["capacity"] / 1e12 / figures["bandwidth"],
+    )  # fmt: skip
+
+
+def _bottleneck(stages: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The slowest stage; reading is the tier or the network, whichever is slower."""
+    below = {name: stages[name] for name in ("reading", "decoding", "copying", "accelerators")}
+    first = np.argmin(np.array(np.broadcast_arrays(*below.values())), axis=0)
+    reader = np.where(stages["network"] < stages["storage"], STAGES[1], STAGES[0])
+    return np.where(first == 0, reader, np.array(list(below))[first]).astype(object)
+
+
+def _each(record: StorageMatch, change: Callable[[np.ndarray], Any]) -> StorageMatch:
+    """A record with every array in it changed."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: changed(each) for key, each in value.items()}
+        return change(value) if isinstance(value, np.ndarray) else value
+
+    return replace(record, **{item.name: changed(getattr(record, item.name)) for item in fields(record)})

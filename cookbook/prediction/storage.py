@@ -1,0 +1,226 @@
+"""Predictions for rows of storage benchmarks: utilisation, samples a second, rates of object stores and drives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog, units
+from cookbook.performance import input_pipeline, storage_rates
+from cookbook.prediction.storage_rows import (
+    DECODE,
+    FIO,
+    METADATA,
+    MLPERF,
+    OBJECT_STORE,
+    StorageRows,
+    storage_rows,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("samples_per_s", "accelerator_utilisation", "read_GBps", "iops", "latency_us")
+DESCRIBED, WORKLOAD, DATASHEET = "system described", "workload measured", "datasheet only"
+# Below this bar the benchmark itself says that hosts, not storage, decide.
+STORAGE_BOUND = 0.9
+LEVELS = (80, 90)
+UNITS = {MLPERF: "samples/s", DECODE: "samples/s", OBJECT_STORE: "GB/s", FIO: "GB/s", METADATA: "us"}
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What is predicted for rows of storage benchmarks; NaN where the kind has no such figure.
+
+    Attributes
+    ----------
+    samples_per_s, utilisation, read_rate, iops, latency : numpy.ndarray
+        Rate of all accelerators or workers [1/s], utilisation, read rate [B/s], operations a second, latency [s].
+    described : numpy.ndarray of bool
+        Whether a drive, processor or network of the catalogue carries the prediction.
+    """
+
+    samples_per_s: np.ndarray
+    utilisation: np.ndarray
+    read_rate: np.ndarray
+    iops: np.ndarray
+    latency: np.ndarray
+    described: np.ndarray
+
+
+@lru_cache(maxsize=1)
+def committed() -> Mapping[str, float]:
+    """The constants of the table ``pipeline_constants``, in SI."""
+    rows = catalog.table("pipeline_constants")
+    cells = zip(rows["name"], rows["value"], rows["unit"], strict=True)
+    return {name: units.si(f"{value!r} {unit}") if unit else float(value) for name, value, unit in cells}
+
+
+def predict_rows(rows: StorageRows, constants: Mapping[str, Any] | None = None) -> Found:
+    """Predict rows of storage benchmarks.
+
+    Parameters
+    ----------
+    rows : StorageRows
+        From `storage_rows`.
+    constants : mapping of str to float, optional
+        Other constants than the committed ones.
+    """
+    known = committed() if constants is None else constants
+    with np.errstate(all="ignore"):
+        utilisation, described = _utilisation(rows, known)
+        trained = rows.accelerators * rows.batch / rows.step * utilisation * known["counted_share"]
+        decoded, processor = decoding(rows, known)
+        samples = np.where(rows.kind == DECODE, decoded, trained)
+        network, instance = downloads(rows, known)
+        drive = storage_rates.tier_rate(_or_one(rows.request), _or_one(rows.drive), _or_one(rows.drive_iops), 1, 0)
+        drive = np.where(np.isnan(rows.drive + rows.drive_iops + rows.request), np.nan, drive)
+        read = np.select([rows.kind == MLPERF, rows.kind == OBJECT_STORE, rows.kind == FIO],
+                         [trained * rows.sample_bytes, network, drive], np.nan)  # fmt: skip
+        basis = np.select([rows.kind == MLPERF, rows.kind == DECODE, rows.kind == OBJECT_STORE],
+                          [described, processor, instance], False)  # fmt: skip
+        return Found(samples, utilisation, read, np.where(rows.kind == FIO, drive / rows.request, np.nan),
+                     np.where(rows.kind == METADATA, rows.latency, np.nan), basis)  # fmt: skip
+
+
+def _or_one(values: np.ndarray) -> np.ndarray:
+    return np.where(values > 0, values, 1.0)
+
+
+def _utilisation(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Utilisation of a valid run of MLPerf Storage, and whether the bandwidth of the drive decides it.
+
+    A run is published if it reaches the required utilisation, and submitters add accelerators until it does not. So a
+    described drive gives the utilisation of the chain, but not below the bar; where nothing is said about the storage
+    the rest above the bar shrinks with accelerators a host and with hosts that wait for each other; it is not below
+    what the least of all storage would give, which counts where the demand is tiny.
+    """
+    bar = np.where(np.isnan(rows.required), STORAGE_BOUND, rows.required)
+    each = rows.accelerators / rows.hosts
+    room = np.clip(known["room"] * rows.hosts ** -known["room_hosts"] * each ** -known["room_devices"], 0, 1)
+    usual = bar + (1 - bar) * np.where(bar < STORAGE_BOUND, known["room_host_bound"], room)
+    usable = (rows.kind == MLPERF) & (rows.why == "")
+    described = usable & (rows.drive > 0) & (rows.hosts == 1) & (bar >= STORAGE_BOUND)
+    rate = np.where(described, rows.drive, known["least_host_rate"] * rows.hosts)
+    supply = np.where(usable, rate / (rows.accelerators * rows.sample_bytes), 1.0)
+    chain = input_pipeline.accelerator_utilisation(
+        np.where(usable, rows.step, 1.0), np.where(usable, rows.batch, 1.0), supply, known["step_overhead"],
+        known["buffer"], 1.0,
+    )  # fmt: skip
+    return np.where(usable, np.where(described, np.clip(chain, bar, 1), np.fmax(usual, chain)), np.nan), described
+
+
+def decoding(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Decoded samples a second, and whether processor and decoder are known.
+
+    Parameters
+    ----------
+    rows : StorageRows
+        Rows of which those of decoding count.
+    known : mapping of str to float
+        Constants.
+    """
+    decoders = {name.partition("/")[2]: value for name, value in known.items() if name.startswith("decoder/")}
+    middle = float(np.exp(np.mean(np.log(list(decoders.values()) or [1.0]))))
+    factor = np.array([decoders.get(name, middle) for name in rows.decoder])
+    speed = np.where(np.isnan(rows.speed), known["usual_speed"], rows.speed)
+    reference = known["core_rate"] * speed
+    found = loader_rate(rows.workers, reference * factor, reference, rows.threads, known)
+    usable = (rows.kind == DECODE) & np.isfinite(rows.workers)
+    return np.where(usable, found, np.nan), usable & np.isin(rows.decoder, list(decoders)) & np.isfinite(rows.speed)
+
+
+def loader_rate(
+    workers: np.ndarray, single: np.ndarray, reference: np.ndarray, threads: np.ndarray, known: Mapping[str, Any]
+) -> np.ndarray:
+    """Samples a second of loader processes, with less collation where threads share cores.
+
+    Parameters
+    ----------
+    workers, single, reference, threads : numpy.ndarray
+        Processes, decodings of one core by this and by the reference decoder [1/s], threads of a core.
+    known : mapping of str to float
+        Constants.
+    """
+    collation = known["collation"] * np.where(threads > 1, known["collation_two_threads"], 1.0)
+    count = np.where(np.isnan(workers), 0, workers)
+    return input_pipeline.decode_rate(count, single, reference, known["handover"], collation, known["sharpness"])
+
+
+def downloads(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Rate of parallel downloads to an instance [B/s], and whether its network is stated as a figure.
+
+    Parameters
+    ----------
+    rows : StorageRows
+        Rows of which those of object stores count.
+    known : mapping of str to float
+        Constants.
+    """
+    words = {name.partition("/")[2]: value for name, value in known.items() if name.startswith("network/")}
+    word = np.array([words.get(name.replace(" ", "-"), np.nan) for name in rows.network_class])
+    word = word * rows.processors ** known["network_size"]
+    network = np.where(np.isnan(rows.network), word, known["network_share"] * rows.network)
+    software = np.where(np.isnan(rows.processors), np.inf, known["processor_rate"] * rows.processors)
+    network = np.where(np.isnan(network), known["usual_download"], network)
+    found = np.minimum(np.minimum(network, software), known["client_rate"])
+    return np.where(rows.kind == OBJECT_STORE, found, np.nan), (rows.kind == OBJECT_STORE) & np.isfinite(rows.network)
+
+
+def storage_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Predictions with intervals for a table of scenarios, in the form of `python -m cookbook predict`.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Rows under our column names or the usual others; outcomes left out.
+    """
+    import pandas as pd
+
+    rows = storage_rows(frame)
+    found, known = predict_rows(rows), committed()
+    values = np.array([found.samples_per_s, found.utilisation, found.read_rate / 1e9, found.iops, found.latency * 1e6])
+    main = np.select([np.isin(rows.kind, (MLPERF, DECODE)), np.isin(rows.kind, (OBJECT_STORE, FIO)),
+                      rows.kind == METADATA], [values[0], values[2], values[4]], np.nan)  # fmt: skip
+    good = (rows.why == "") & np.isfinite(main) & (main > 0)
+    table = {"predicted": np.where(good, main, np.nan), "unit": np.array([UNITS.get(kind, "") for kind in rows.kind])}
+    tier = tiers(rows, found)
+    table |= _intervals(rows, table["predicted"], tier, known)
+    unknown = np.where(good, "", "the words do not say on what it ran: no network, drive or workers that is known")
+    table |= {"tier": np.where(good, tier, ""), "why": np.where(rows.why != "", rows.why, unknown)}
+    table |= dict(zip(COLUMNS, np.where(good, values, np.nan), strict=True))
+    return pd.DataFrame(table)
+
+
+def _intervals(
+    rows: StorageRows, point: np.ndarray, tier: np.ndarray, known: Mapping[str, float]
+) -> dict[str, np.ndarray]:
+    """Intervals by kind, wider where the system is not described; never above accelerators that do not wait."""
+    found: dict[str, np.ndarray] = {}
+    most = np.where(rows.kind == MLPERF, rows.accelerators * rows.batch / rows.step, np.inf)
+    usual = (tier == DESCRIBED) | np.isin(rows.kind, (MLPERF, FIO, METADATA))
+    for level in LEVELS:
+        other = known[f"interval/other/{level}"]
+        reach = np.array([known.get(f"interval/{kind}/{level}", other) for kind in rows.kind], dtype=float)
+        reach = np.where(usual, reach, reach ** known["interval/undescribed"])
+        reach = np.where(rows.estimated, np.maximum(reach, known[f"interval/stand-in/{level}"]), reach)
+        found |= {f"low{level}": point / reach, f"high{level}": np.minimum(point * reach, np.fmax(most, point))}
+    return found
+
+
+def tiers(rows: StorageRows, found: Found) -> np.ndarray:
+    """How well each row is described: by drive, processor or network; by its kind alone; by a stand-in.
+
+    Parameters
+    ----------
+    rows : StorageRows
+        The rows.
+    found : Found
+        What was predicted for them.
+    """
+    stands_in = rows.estimated | np.isin(rows.kind, (FIO, METADATA))
+    return np.select([found.described & ~rows.estimated, stands_in], [DESCRIBED, DATASHEET], WORKLOAD)
