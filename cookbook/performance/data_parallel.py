@@ -80,7 +80,8 @@ def hpe_2017_best_workers(
 
     References
     ----------
-    The derivative of `hpe_2017_data_parallel_seconds` by the number of workers, set to zero.
+    Keuper & Pfreundt, Distributed training of deep neural networks, 2016 (limits of scaling); here the derivative of
+    `hpe_2017_data_parallel_seconds` by the number of workers, set to zero.
 
     Examples
     --------

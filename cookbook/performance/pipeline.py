@@ -53,7 +53,7 @@ def bubble_share(
     Parameters
     ----------
     kind : str
-        One of `SCHEDULES`.
+        One of `SCHEDULES` [-].
     stages : array_like
         Stages, p >= 1 [-].
     micro_batches : array_like
@@ -93,20 +93,22 @@ def schedule(
     interleave: int = 1,
     weights_share: float = 0.5,
 ) -> dict[str, Array]:
-    """Every pass of one flush: on which device, of which micro-batch, from when to when.
+    r"""Every pass of one flush: on which device, of which micro-batch, from when to when.
+
+    .. math:: t_{start} = \max(t_{device\ free},\; t_{input\ there}), \qquad t_{end} = t_{start} + t_{pass}
 
     Parameters
     ----------
     kind : str
-        One of `SCHEDULES`.
+        One of `SCHEDULES` [-].
     forward_seconds, backward_seconds : sequence of float, (p,)
         Time of one micro-batch on each device [s].
     micro_batches : int
-        Micro-batches of the flush; a multiple of the devices where the schedule is interleaved.
+        Micro-batches of the flush [-]; a multiple of the devices where the schedule is interleaved.
     interleave : int
-        Chunks of layers on each device; more than 1 only where the schedule is interleaved.
+        Chunks of layers on each device [-]; more than 1 only where the schedule is interleaved.
     weights_share : float
-        Share of the backward pass that computes weight gradients, which nobody waits for; for zero-bubble alone.
+        Share of the backward pass that computes weight gradients, which nobody waits for [-]; for zero-bubble alone.
 
     Returns
     -------
