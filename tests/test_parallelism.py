@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cookbook.performance import collectives, data_parallel, matmul, pipeline, scaling
+from cookbook.performance import collectives, data_parallel, matmul, pipeline, reliability, scaling
 
 POSITIVE = st.floats(1e-3, 1e3)
 
@@ -157,3 +157,11 @@ def test_uneven_stages_take_at_least_their_slowest(stages, micro_batches):
 def test_bad_arguments_are_named(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+@given(st.floats(1, 100), st.floats(1e4, 1e7))
+def test_dalys_interval_keeps_the_most_work(write, mtbf):
+    best = float(reliability.daly_2006_interval_seconds(write, mtbf))
+    useful = [float(reliability.useful_share(best * factor, write, 60.0, mtbf)) for factor in (0.7, 1, 1.4)]
+    assert useful[1] >= max(useful) - 1e-9 and 0 < useful[1] < 1
+    assert best == pytest.approx(float(reliability.young_1974_interval_seconds(write, mtbf)), rel=0.1)
