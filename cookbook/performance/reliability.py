@@ -91,7 +91,7 @@ def daly_2006_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: Arra
     Examples
     --------
     >>> round(float(daly_2006_interval_seconds(50.0, 10_000.0)), 1)
-    967.0
+    966.9
     """
     write, mtbf = non_negative("checkpoint_seconds", checkpoint_seconds), positive("mtbf_seconds", mtbf_seconds)
     share = np.minimum(write / (2 * mtbf), 1)
@@ -129,7 +129,7 @@ def useful_share(
     Examples
     --------
     >>> round(float(useful_share(967.0, 50.0, 300.0, 10_000.0)), 4)
-    0.8764
+    0.8766
     """
     work, mtbf = positive("interval_seconds", interval_seconds), positive("mtbf_seconds", mtbf_seconds)
     cycle = work + non_negative("checkpoint_seconds", checkpoint_seconds)
