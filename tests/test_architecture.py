@@ -77,7 +77,7 @@ def test_performance_imports_numpy_only():
     for path in (PACKAGE / "performance").glob("*.py"):
         foreign = {
             name for name in imports(path)
-            if name.split(".")[0] not in {"numpy", "__future__", "typing", "collections"}
+            if name.split(".")[0] not in {"numpy", "__future__", "typing", "collections", "statistics"}
             and not name.startswith("cookbook.performance")
         }  # fmt: skip
         assert not foreign, f"{path.name} imports {foreign}"

@@ -120,7 +120,7 @@ def train_step(
     chosen = kind or ("training_transformer" if language else "training_classic")
     if chosen == "training_transformer" and not language:
         raise ValueError(f"kind = {kind!r}: {network.title} is not a language model of the zoo; leave kind out")
-    row = _machine(system, layout, number_format) | {"model": network.name, "software": software}
+    row = machine_row(system, layout, number_format) | {"model": network.name, "software": software}
     row |= _transformer(network, layout, seq) if chosen == "training_transformer" else _classic(network, layout, seq)
     frame = _frame(row)
     scenarios = module_of(chosen).scenarios(frame, own=None if _is_of_zoo(network) else network)
@@ -163,7 +163,7 @@ def _is_language_model(network: Workload) -> bool:
     return len(builder) > 0 and builder.iloc[0] in LANGUAGE_MODELS
 
 
-def _machine(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
+def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
     """Device, node and links of a server or accelerator by name."""
     row: dict[str, Any] = {"accelerator": "", "per_node": plan.per_node}
     try:

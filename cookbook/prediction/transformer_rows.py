@@ -116,7 +116,7 @@ def _network(frame: pd.DataFrame, own: Workload | None) -> dict[str, np.ndarray]
     found = {name: words.numbers(frame, name) for name in NETWORK}
     names = words.texts(frame, "model")
     if own is None:
-        known = words.distinct(names, _of_model)
+        known = words.distinct(names, of_model)
     else:
         known = [_dimensions({**_zoo()[own.name], **own.arguments})] * len(frame)
     for name in (*NETWORK, "window", "windowed", "gated", "latent", "decoder", *LATENT):
@@ -151,7 +151,7 @@ def _zoo() -> dict[str, dict[str, Any]]:
 
 
 @lru_cache(maxsize=4096)
-def _of_model(name: str) -> dict[str, float]:
+def of_model(name: str) -> dict[str, float]:
     """Dimensions of a model of the zoo by any of its names; empty if it has none of that name."""
     # Most unknown names here are meant for nobody: no nearest names are looked for.
     given = _zoo().get(index("models", catalog.data_directory()).get(normalise(name), ""))

@@ -1,0 +1,314 @@
+"""Data parallelism: what workers exchange, by which way, how much of it shows, and how many workers pay."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cookbook.performance._arguments import Array, at_least_one, fraction, non_negative, positive
+
+
+def hpe_2017_data_parallel_seconds(
+    model_flop: ArrayLike, weight_bytes: ArrayLike, workers: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike
+) -> dict[str, Array]:
+    r"""Computation and exchange of data-parallel training as the Deep Learning Cookbook of 2017 put it.
+
+    .. math:: t_c = \frac{c}{p \gamma}, \qquad t_x = \frac{2 w \log_2 p}{\beta}
+
+    The batch stays the same, so each worker gets a p-th of it (strong scaling). The second formula cannot be read in
+    the document any more; it is reconstructed after Keuper and Pfreundt, who analyse the same exchange.
+
+    Parameters
+    ----------
+    model_flop : array_like
+        Arithmetic of one step of the whole batch, c [FLOP].
+    weight_bytes : array_like
+        Size of all weights, w [B].
+    workers : array_like
+        Workers, p >= 1 [-].
+    flops : array_like
+        Arithmetic rate of one worker, gamma [FLOP/s].
+    bandwidth : array_like
+        Rate of a worker's link, beta [B/s].
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        ``compute`` and ``exchange`` [s].
+
+    References
+    ----------
+    Serebryakov & Vassilieva, Deep Learning Cookbook, Hewlett Packard Enterprise, 2017; Keuper & Pfreundt,
+    Distributed training of deep neural networks: theoretical and practical limits of parallel scalability, 2016.
+
+    Examples
+    --------
+    >>> found = hpe_2017_data_parallel_seconds(1e12, 2.4e8, 8, 4e12, 16e9)
+    >>> {name: round(float(seconds), 5) for name, seconds in found.items()}
+    {'compute': 0.03125, 'exchange': 0.09}
+    """
+    count = at_least_one("workers", workers)
+    return {
+        "compute": non_negative("model_flop", model_flop) / (count * positive("flops", flops)),
+        "exchange": 2
+        * non_negative("weight_bytes", weight_bytes)
+        * np.log2(count)
+        / positive("bandwidth", bandwidth),
+    }
+
+
+def hpe_2017_best_workers(
+    model_flop: ArrayLike, weight_bytes: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike
+) -> Array:
+    r"""Workers at which the step of `hpe_2017_data_parallel_seconds` is shortest: more make it longer.
+
+    .. math:: p^* = \max\left( 1, \frac{c\, \beta \ln 2}{2\, w\, \gamma} \right)
+
+    Parameters
+    ----------
+    model_flop : array_like
+        Arithmetic of one step of the whole batch, c [FLOP].
+    weight_bytes : array_like
+        Size of all weights, w [B].
+    flops : array_like
+        Arithmetic rate of one worker, gamma [FLOP/s].
+    bandwidth : array_like
+        Rate of a worker's link, beta [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Workers, not rounded [-].
+
+    References
+    ----------
+    Keuper & Pfreundt, Distributed training of deep neural networks, 2016 (limits of scaling); here the derivative of
+    `hpe_2017_data_parallel_seconds` by the number of workers, set to zero.
+
+    Examples
+    --------
+    >>> round(float(hpe_2017_best_workers(1e13, 1e8, 4e12, 16e9)), 1)
+    138.6
+    """
+    work = non_negative("model_flop", model_flop) / positive("flops", flops)
+    exchange = 2 * positive("weight_bytes", weight_bytes) / positive("bandwidth", bandwidth)
+    return np.maximum(work * np.log(2) / exchange, 1.0)
+
+
+def parameter_server_seconds(
+    payload_bytes: ArrayLike,
+    workers: ArrayLike,
+    servers: ArrayLike,
+    worker_bandwidth: ArrayLike,
+    server_bandwidth: ArrayLike,
+) -> Array:
+    r"""Time in which all workers send gradients to servers and fetch weights, each direction of a link by itself.
+
+    .. math:: t = M \max\left( \frac{1}{\beta_w}, \frac{p}{s \beta_s} \right) \cdot 2
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Size of the gradients, and of the weights, M [B].
+    workers, servers : array_like
+        Workers p and servers s that share the weights evenly, >= 1 [-].
+    worker_bandwidth, server_bandwidth : array_like
+        Rate of one link of a worker and of a server, one direction [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Li et al., Scaling distributed machine learning with the parameter server, OSDI 2014.
+
+    Examples
+    --------
+    One server is a bottleneck for eight workers, eight servers are not:
+
+    >>> parameter_server_seconds(1e8, 8, [1, 8], 1e10, 1e10).tolist()
+    [0.16, 0.02]
+    """
+    load = at_least_one("workers", workers) / at_least_one("servers", servers)
+    slowest = np.maximum(
+        1 / positive("worker_bandwidth", worker_bandwidth), load / positive("server_bandwidth", server_bandwidth)
+    )
+    return 2 * non_negative("payload_bytes", payload_bytes) * slowest
+
+
+def halving_doubling_seconds(
+    payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
+) -> Array:
+    r"""Time of an all-reduce by recursive halving and doubling: the traffic of a ring, few starts.
+
+    .. math:: t = 2 \lceil \log_2 p \rceil \alpha + \frac{2 (p - 1)}{p} \frac{M}{\beta}
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Size of the vector, M [B].
+    ranks : array_like
+        Ranks, p >= 1; the formula is exact for powers of two [-].
+    bandwidth : array_like
+        Rate of a rank's link, one direction, beta [B/s].
+    latency : array_like
+        Start of one message, alpha [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s], 0 for one rank.
+
+    References
+    ----------
+    Thakur, Rabenseifner & Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), 2005.
+
+    Examples
+    --------
+    >>> round(float(halving_doubling_seconds(1e6, 8, 1e9, 1e-5)), 6)
+    0.00181
+    """
+    count = at_least_one("ranks", ranks)
+    starts = 2 * np.ceil(np.log2(count)) * non_negative("latency", latency)
+    moved = 2 * (count - 1) / count * non_negative("payload_bytes", payload_bytes)
+    return starts + moved / positive("bandwidth", bandwidth)
+
+
+def in_network_seconds(payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike) -> Array:
+    r"""Time of an all-reduce that switches sum: every rank sends its vector once and receives the sum once.
+
+    .. math:: t = 2 \alpha + \frac{M}{\beta} \quad (p > 1)
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Size of the vector, M [B].
+    ranks : array_like
+        Ranks, p >= 1 [-].
+    bandwidth : array_like
+        Rate of a rank's link, one direction, beta [B/s].
+    latency : array_like
+        Time from a rank to the top of the switches, alpha [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s], 0 for one rank.
+
+    References
+    ----------
+    Graham et al., Scalable hierarchical aggregation protocol (SHArP), COMHPC 2016.
+
+    Examples
+    --------
+    >>> in_network_seconds(1e9, [1, 8], 1e11, 0).tolist()
+    [0.0, 0.01]
+    """
+    moved = non_negative("payload_bytes", payload_bytes) / positive("bandwidth", bandwidth)
+    return (at_least_one("ranks", ranks) > 1) * (2 * non_negative("latency", latency) + moved)
+
+
+def compressed_bytes(
+    payload_bytes: ArrayLike, kept_share: ArrayLike, element_bytes: ArrayLike, index_bytes: ArrayLike
+) -> Array:
+    r"""Gradients of which only the largest are sent, each with its position.
+
+    .. math:: M' = \min\left( M,\; r M \frac{w + i}{w} \right)
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Size of all gradients, M [B].
+    kept_share : array_like
+        Share of the elements that is sent, r, 0 to 1 [-].
+    element_bytes : array_like
+        Size of one element, w [B].
+    index_bytes : array_like
+        Size of one position, i [B].
+
+    Returns
+    -------
+    numpy.ndarray
+        Size of what is sent [B].
+
+    References
+    ----------
+    Lin, Han, Mao, Wang & Dally, Deep gradient compression, ICLR 2018.
+
+    Examples
+    --------
+    >>> compressed_bytes(1e9, [0.001, 0.9], 4, 4).tolist()
+    [2000000.0, 1000000000.0]
+    """
+    whole, size = non_negative("payload_bytes", payload_bytes), positive("element_bytes", element_bytes)
+    longer = (size + non_negative("index_bytes", index_bytes)) / size
+    return np.minimum(whole, whole * fraction("kept_share", kept_share) * longer)
+
+
+def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: ArrayLike, buckets: ArrayLike) -> Array:
+    r"""Time by which an exchange of gradients in buckets outlasts the backward pass that it runs beside.
+
+    .. math:: t = \frac{x}{k} + \max\left( 0,\; \left(1 - \frac{1}{k}\right) (x - b) \right)
+
+    A bucket starts when the backward pass has filled it; the last one can never be hidden.
+
+    Parameters
+    ----------
+    exchange_seconds : array_like
+        Time of the whole exchange, x [s].
+    backward_seconds : array_like
+        Time of the backward pass, b [s].
+    buckets : array_like
+        Buckets of equal size, k >= 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s]: all of the exchange with one bucket.
+
+    References
+    ----------
+    Li et al., PyTorch distributed: experiences on accelerating data parallel training, VLDB 2020.
+
+    Examples
+    --------
+    >>> bucketed_exposed_seconds(0.04, 0.1, [1, 4, 40]).round(4).tolist()
+    [0.04, 0.01, 0.001]
+    """
+    exchange, parts = non_negative("exchange_seconds", exchange_seconds), at_least_one("buckets", buckets)
+    left = np.maximum(exchange - non_negative("backward_seconds", backward_seconds), 0)
+    return exchange / parts + (1 - 1 / parts) * left
+
+
+def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, period: ArrayLike) -> Array:
+    r"""Mean time of a step where parameters are averaged only now and then.
+
+    .. math:: t = t_s + \frac{x}{H}
+
+    Fewer averages can cost more steps to the same accuracy: this is time, not time to accuracy.
+
+    Parameters
+    ----------
+    step_seconds : array_like
+        Time of a step without exchange, t_s [s].
+    exchange_seconds : array_like
+        Exposed time of one average of all parameters, x [s].
+    period : array_like
+        Steps from one average to the next, H >= 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Stich, Local SGD converges fast and communicates little, ICLR 2019.
+
+    Examples
+    --------
+    >>> local_sgd_seconds(0.1, 0.05, [1, 10]).round(4).tolist()
+    [0.15, 0.105]
+    """
+    exchange = non_negative("exchange_seconds", exchange_seconds) / at_least_one("period", period)
+    return non_negative("step_seconds", step_seconds) + exchange

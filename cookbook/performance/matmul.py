@@ -1,0 +1,150 @@
+"""Matrix products spread over a grid of devices: what each computes, and what it has to receive for that."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cookbook.performance._arguments import Array, at_least_one, positive
+
+
+def summa_seconds(
+    size: ArrayLike, grid: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike, element_bytes: ArrayLike = 4.0
+) -> dict[str, Array]:
+    r"""Time of one square product on a square grid of devices, by computation and by data received.
+
+    .. math:: t_c = \frac{2 n^3}{p^2 \gamma}, \qquad t_d = \frac{2 w n^2}{p \beta}
+
+    The grid has p rows and p columns: p squared devices, not p.
+
+    Parameters
+    ----------
+    size : array_like
+        Rows and columns of each matrix: inputs, outputs and batch, n [-].
+    grid : array_like
+        Rows of the grid, p >= 1 [-].
+    flops : array_like
+        Arithmetic rate of one device, gamma [FLOP/s].
+    bandwidth : array_like
+        Rate at which one device receives, from memory or from others, beta [B/s].
+    element_bytes : array_like
+        Size of one element, w [B].
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        ``compute`` and ``data`` [s].
+
+    References
+    ----------
+    van de Geijn & Watts, SUMMA: scalable universal matrix multiplication algorithm, Concurrency 9(4), 1997.
+
+    Examples
+    --------
+    On one device of 15 TFLOP/s, matrices of 2000 take as long to compute as to receive at 30 GB/s:
+
+    >>> {name: round(float(t), 7) for name, t in summa_seconds(2000, 1, 15e12, 30e9).items()}
+    {'compute': 0.0010667, 'data': 0.0010667}
+    """
+    n, p = at_least_one("size", size), at_least_one("grid", grid)
+    return {
+        "compute": 2 * n**3 / (p**2 * positive("flops", flops)),
+        "data": 2 * positive("element_bytes", element_bytes) * n**2 / (p * positive("bandwidth", bandwidth)),
+    }
+
+
+def summa_required_bandwidth(
+    size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
+) -> Array:
+    r"""Rate at which each device of a grid has to receive so that data does not take longer than computation.
+
+    .. math:: \beta \ge \frac{w\, p\, \gamma}{n}
+
+    Parameters
+    ----------
+    size : array_like
+        Rows and columns of each matrix, n [-].
+    grid : array_like
+        Rows of the grid, p >= 1, for p squared devices [-].
+    flops : array_like
+        Arithmetic rate of one device, gamma [FLOP/s].
+    element_bytes : array_like
+        Size of one element, w [B].
+
+    Returns
+    -------
+    numpy.ndarray
+        Bandwidth [B/s].
+
+    References
+    ----------
+    van de Geijn & Watts, SUMMA: scalable universal matrix multiplication algorithm, Concurrency 9(4), 1997.
+
+    Examples
+    --------
+    1, 10 and 100 devices of 15 TFLOP/s at n = 2000: 30, 95 and 300 GB/s. The easy misreading takes p for devices:
+
+    >>> (summa_required_bandwidth(2000, np.sqrt([1, 10, 100]), 15e12) / 1e9).round().tolist()
+    [30.0, 95.0, 300.0]
+    """
+    n, p = at_least_one("size", size), at_least_one("grid", grid)
+    return positive("element_bytes", element_bytes) * p * positive("flops", flops) / n
+
+
+def replicated_seconds(
+    size: ArrayLike,
+    devices: ArrayLike,
+    copies: ArrayLike,
+    flops: ArrayLike,
+    bandwidth: ArrayLike,
+    element_bytes: ArrayLike = 4.0,
+) -> dict[str, Array]:
+    r"""Time of one square product where the grid is stacked: copies of the inputs save traffic and cost memory.
+
+    .. math:: t_c = \frac{2 n^3}{P \gamma}, \qquad
+        t_d = \frac{w n^2}{\beta} \left( \frac{2}{\sqrt{c P}} + \frac{3 (c - 1)}{P} \right)
+
+    The second part of the data is copying both inputs to the layers, and summing the results of the layers.
+
+    Parameters
+    ----------
+    size : array_like
+        Rows and columns of each matrix, n [-].
+    devices : array_like
+        Devices in all, P >= 1 [-].
+    copies : array_like
+        Layers of the grid, each with a copy of the inputs, c, 1 to the cube root of P [-].
+    flops : array_like
+        Arithmetic rate of one device, gamma [FLOP/s].
+    bandwidth : array_like
+        Rate at which one device receives, beta [B/s].
+    element_bytes : array_like
+        Size of one element, w [B].
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        ``compute`` and ``data`` [s]; with one copy those of `summa_seconds`.
+
+    Raises
+    ------
+    ValueError
+        More copies than the cube root of the devices: no traffic is left to save.
+
+    References
+    ----------
+    Solomonik & Demmel, Communication-optimal parallel 2.5D matrix multiplication and LU, Euro-Par 2011.
+
+    Examples
+    --------
+    >>> one, four = (replicated_seconds(20000, 64, c, 15e12, 30e9)["data"] for c in (1, 4))
+    >>> round(float(one), 4), round(float(four), 4)
+    (0.0133, 0.0142)
+    """
+    n, count = at_least_one("size", size), at_least_one("devices", devices)
+    layers = at_least_one("copies", copies)
+    if np.any(layers > np.cbrt(count) * (1 + 1e-9)):
+        raise ValueError(
+            f"copies = {np.max(layers):g} is more than the cube root of devices = {np.min(count):g}: take fewer copies"
+        )
+    moved = 2 / np.sqrt(layers * count) + 3 * (layers - 1) / count
+    seconds = positive("element_bytes", element_bytes) * n**2 / positive("bandwidth", bandwidth)
+    return {"compute": 2 * n**3 / (count * positive("flops", flops)), "data": seconds * moved}
