@@ -126,3 +126,44 @@ def test_networks_of_the_readers_own_are_predicted():
 def test_what_a_network_cannot_do_is_never_left_out_silently(network, change, named):
     with pytest.raises(ValueError, match=named):
         train_step(network, "a100-sxm-80gb", **change)
+
+
+@pytest.mark.parametrize("call, named", [
+    (lambda: train_step(5, "h100-sxm"), "workload = 5"),
+    (lambda: train_step("resnet50", "h100-sxm", plan=[1, 2]), "plan = "),
+    (lambda: train_step("resnet50", "h100-sxm", devices=[1, 2], batch=[1, 2, 3]), "one length"),
+    (lambda: train_step("resnet50", "h100-sxm", devices=[8, "x"]), "devices"),
+    (lambda: train_step("llama2_7b", "h100-sxm", seq="long"), "seq = 'long'"),
+    (lambda: train_step("llama2_7b", "h100-sxm", seq=0), "seq = 0"),
+    (lambda: train_step("llama2_7b", "h100-sxm", tp=0), "tp = 0"),
+    (lambda: train_step("llama2_7b", "h100-sxm", devices=64, tp=5), "multiple of tp"),
+    (lambda: train_step("llama2_7b", "h100-sxm", devices=64, tp=64), "heads"),
+    (lambda: train_step("llama2_7b", "h100-sxm", devices=64, pp=64), "layers"),
+    (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, recompute="bananas"), "bananas"),
+    (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, attention="bananas"), "bananas"),
+    (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, zero=7), "'7'"),
+    (lambda: train_step("llama2_7b", "a100-sxm-80gb", devices=8, tp=8, number_format="fp8"), "fp8"),
+    (lambda: train_step("resnet50", "v100", number_format="bf16"), "bf16"),
+    (lambda: train_step("resnet50", "h100-sxm", number_format="fp8"), "8 or 4 bits"),
+])  # fmt: skip
+def test_errors_name_the_argument_and_the_value(call, named):
+    with pytest.raises(ValueError, match=named):
+        call()
+
+
+@pytest.mark.parametrize("name, batch", [("gnmt", 128), ("transformer_xl_base", 32), ("unet3d", 2), ("resnet50", 256)])
+def test_more_devices_never_shorten_a_step_of_the_same_batch_each(name, batch):
+    steps = train_step(name, "a100-sxm-40gb", batch=batch, devices=[1, 8, 16, 64, 512])
+    assert steps.neighbours.max() > 0 and np.all(np.diff(steps.point) > -1e-12)
+
+
+def test_intervals_widen_where_less_is_known_and_say_so():
+    known, foreign = (train_step("llama2_7b", name, devices=64, tp=8) for name in ("h100-sxm", "mi300x"))
+    reach = [np.log(step.high80 / step.point) for step in (known, foreign)]
+    assert reach[1] > 1.4 * reach[0]
+    assert foreign.remark and foreign.remark in repr(foreign)
+
+
+def test_a_model_by_name_has_its_own_length():
+    assert train_step("llama3_8b", "h100-sxm", devices=8, tp=8).point == pytest.approx(
+        train_step("llama3_8b", "h100-sxm", devices=8, tp=8, seq=zoo.model("llama3_8b").seq).point)  # fmt: skip

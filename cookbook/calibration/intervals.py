@@ -22,6 +22,8 @@ from cookbook.prediction.widths import LEVELS, SCALES
 ENOUGH = 5
 # Beyond what was seen anywhere, by this much in the logarithm, where a tier has no measurement at all.
 UNKNOWN = 2.0
+# A device that only its datasheet describes: wider than a known generation by this much, until enough publishers speak.
+FOREIGN = 1.5
 CHAIN = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
 
 
@@ -147,7 +149,9 @@ def _chain(
     for at, (name, scale) in enumerate(zip(CHAIN, scales, strict=True)):
         later = [own[other] for other in CHAIN[at:] if other in own]
         default = np.array(known[name].half) if known else later[0] if later else reached * UNKNOWN
-        reached = np.maximum.accumulate(np.maximum(reached, own.get(name, default)))
+        few = len(np.unique(group[tier == name])) < ENOUGH
+        floor = found[-1].half * np.array(FOREIGN) if name == DATASHEET and few else reached
+        reached = np.maximum.accumulate(np.maximum(floor, own.get(name, default)))
         found.append(_width(name, scale, reached, group[tier == name]))
     return found
 

@@ -171,7 +171,7 @@ def search(
 
 
 def _counts(devices: int | Sequence[int]) -> list[int]:
-    counts = [devices] if np.ndim(devices) == 0 else list(devices)  # type: ignore[arg-type]
+    counts: list[Any] = [devices] if np.ndim(devices) == 0 else list(devices)  # type: ignore[arg-type]
     for count in counts:
         if int(count) != count or count < 1:
             raise ValueError(f"devices = {count!r} must be a whole number, 1 or more")

@@ -23,7 +23,10 @@ SIZES = ("batch_per_device", "micro_batch", "params_b", "params_active_b", "samp
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
 NUMBER = re.compile(r"([+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])")
 SUM = re.compile(r"\d+(\+\d+)+")
-FORMATS = re.compile(r"b?f(p|loat)?(4|8|16|32|64)(?!\d)|amp|half|single|mixed", re.I)
+FORMATS = re.compile(
+    r"(?:^|[^a-z0-9]|nv|mx|m\d)(?:b?f(?:p|loat)?|tf)(4|8|16|32|64)(?![\dx])|amp|half|single|mixed", re.I
+)
+DOUBTFUL = re.compile(r"\d|\b(?:k|m|b|nodes?|hosts?|servers?|per|or|to)\b|^\s*[-/x*]", re.I)
 LARGEST = 1e15
 
 
@@ -81,7 +84,8 @@ def _holds(cell: str, good: Callable[[float], bool]) -> bool:
     if SUM.fullmatch(cell):
         return True
     number = NUMBER.match(cell)
-    if not number or _grouped_badly(number[1]):
+    # Words may say what is counted, or stand in brackets; a second figure, a multiple or a node may not.
+    if not number or _grouped_badly(number[1]) or DOUBTFUL.search(re.sub(r"\(.*\)", "", cell[number.end():])):
         return False
     value = float(number[1].replace(",", ""))
     return math.isfinite(value) and abs(value) <= LARGEST and good(value)

@@ -73,7 +73,7 @@ def runs(scenarios: Scenarios) -> Runs:
     labels = {name: scenarios.tier_keys[name] for name in ("engine", "vendor", "family", "accelerator")}
     labels["network"], labels["workload"] = names[scenarios.network], kinds[scenarios.network]
     labels["format"] = np.nan_to_num(scenarios.unit_kind, nan=-1.0).astype(int)
-    return Runs(labels, {"batch": scenarios.batch, "devices": scenarios.devices})
+    return Runs(labels, {"batch": scenarios.batch})
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -242,6 +242,11 @@ def device(name: str, precision: str) -> dict[str, Any]:
     except (KeyError, ValueError) as unknown:
         return {**known, "why": str(unknown)}
     known |= {"accelerator": found.key, "vendor": found.vendor, "family": machines.family(found.key)}
+    if number_format in ("fp8", "fp4"):
+        return {**known, "why": f"precision {precision!r}: networks of this kind are not predicted in 8 or 4 bits"}
+    lacks = number_format == "bf16" and not math.isfinite(hardware.peak_flops(found, "bf16"))
+    if lacks and math.isfinite(hardware.peak_flops(found, "fp16")):
+        return {**known, "why": f"precision {precision!r}: {found.name} has {', '.join(hardware.formats(found))}"}
     half = number_format not in ("fp32", "tf32")
     plain = found.peaks["peak_fp32"]
     matrix = [hardware.peak_flops(found, each) for each in FORMATS.get(number_format, ("bf16", "fp16"))]
@@ -281,6 +286,7 @@ def _counts(frame: pd.DataFrame, inputs: list[Input]) -> dict[str, np.ndarray]:
     per_node = np.where(per_node >= 1, per_node, np.minimum(devices, LARGEST_NODE / 2))
     per_node = np.minimum(per_node, devices)
     with np.errstate(divide="ignore", invalid="ignore"):
+        short = total < 0.99 * batch * devices
         passes = np.maximum(np.round(total / (batch * devices)), 1)
         accumulation = np.where(accumulation >= 1, accumulation, np.where(np.isfinite(passes), passes, 1.0))
         batch = np.where(np.isnan(batch), total / (devices * accumulation), batch)
@@ -289,7 +295,7 @@ def _counts(frame: pd.DataFrame, inputs: list[Input]) -> dict[str, np.ndarray]:
     in_items = np.array([each.batch_in_items for each in inputs], dtype=bool)
     samples = np.where(in_items, batch / np.array([each.seq or 1.0 for each in inputs]), batch)
     return {"batch": samples, "accumulation": accumulation, "devices": devices, "per_node": per_node, "nodes": nodes,
-            "items": items}  # fmt: skip
+            "items": items, "short": short}  # fmt: skip
 
 
 def _blank(frame: pd.DataFrame, column: str) -> np.ndarray:
@@ -372,6 +378,7 @@ def _refusals(inputs: list[Input], devices: list[Any], values: dict[str, np.ndar
     checks = (
         (~whole, "devices must be a whole number, 1 or more"),
         (~((batch > 0) & np.isfinite(batch)), "batch_per_device is blank or not above 0, and global_batch gives none"),
+        (values["short"], "global_batch is less than batch_per_device x devices"),
         (~np.isfinite(values["accumulation"]), "grad_accum_steps must be a number, 1 or more"),
     )
     for bad, reason in checks:

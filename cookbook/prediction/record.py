@@ -76,7 +76,8 @@ class Prediction:
             return f"<no prediction: {one.why}>"
         low, high = units.human(one.low80, "s"), units.human(one.high80, "s")
         corrected = f", {one.corrected}" if one.neighbours else ""
-        return f"<{units.human(one.point, 's')} a step, 80 % within {low} to {high} ({one.tier}{corrected})>"
+        remark = f"; interval: {one.remark}" if one.remark else ""
+        return f"<{units.human(one.point, 's')} a step, 80 % within {low} to {high} ({one.tier}{corrected}{remark})>"
 
     @property
     def corrected(self) -> str:
@@ -125,11 +126,11 @@ class Prediction:
         return replace(self, **{item.name: cut(getattr(self, item.name)) for item in fields(self)})
 
     def frame(self) -> pd.DataFrame:
-        """All scenarios as a table: the point, intervals, bounds, rate, parts, tier and why."""
+        """All scenarios as a table: the point, intervals, bounds, rate, parts, tier, remark and why."""
         import pandas as pd
 
         columns = ("point", "low80", "high80", "low90", "high90", "bound_low", "bound_high", "rate", "unit",
-                   "bottleneck", "tier", "neighbours", "why")  # fmt: skip
+                   "bottleneck", "tier", "remark", "neighbours", "why")  # fmt: skip
         named = {name: np.atleast_1d(getattr(self, name)) for name in columns}
         parts = {f"{name}_seconds": np.atleast_1d(part) for name, part in self.parts.items()}
         return pd.DataFrame({**named, **parts})

@@ -34,6 +34,8 @@ class Prepared:
         Evidence tier of each row.
     factors : dict of int to numpy.ndarray
         Interval of each row as a factor, by level in per cent.
+    remark : numpy.ndarray of str
+        What to mind about the interval of each row.
     """
 
     kind: str
@@ -41,6 +43,7 @@ class Prepared:
     constants: Mapping[str, Any]
     tier: np.ndarray
     factors: Mapping[int, np.ndarray]
+    remark: np.ndarray
 
 
 def prepare(kind: str, scenarios: Any, fitted: Fitted | None = None) -> Prepared:
@@ -64,7 +67,8 @@ def prepare(kind: str, scenarios: Any, fitted: Fitted | None = None) -> Prepared
     factors = {level: each[codes] for level, each in widths.factors(kind, tier, keys["scale"]).items()}
     constants = of_rows(known, module_of(kind).CONSTANTS, keys)
     each_row = {name: value[codes] if np.ndim(value) else value for name, value in constants.items()}
-    return Prepared(kind, scenarios, each_row, tier[codes], factors)
+    remarks = [widths.remark(kind, *pair) for pair in zip(tier.tolist(), keys["scale"].tolist(), strict=True)]
+    return Prepared(kind, scenarios, each_row, tier[codes], factors, np.array(remarks, dtype=object)[codes])
 
 
 def predict_prepared(
@@ -99,7 +103,8 @@ def predict_prepared(
         kind=prepared.kind, point=point, rate=np.where(good, rate, np.nan),
         unit=np.full(len(point), UNITS[prepared.kind], dtype=object),
         low80=point / half80, high80=point * half80, low90=point / half90, high90=point * half90,
-        parts=parts, tier=prepared.tier, why=_why(scenarios, good), neighbours=used, similar=named,
+        parts=parts, tier=prepared.tier, remark=prepared.remark, why=_why(scenarios, good),
+        neighbours=used, similar=named,
         **(_memory(prepared) if memory else {}),
     )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ LANGUAGE_MODELS = ("transformers.decoder", "encoders.encoder_decoder")
 # Number formats from the one that a reader most likely means, and how rows of measurements spell them.
 PRECISIONS = {"bf16": "bf16", "fp16": "amp_fp16", "tf32": "tf32", "fp32": "fp32"}
 NODE = 8
+NUMBERS = ("devices", "per_node", "batch", "global_batch", "tp", "pp", "vp", "cp", "ep", "zero")
 # What only language models may change.
 ONE_SHARD = ("tp", "pp", "vp", "cp", "ep", "zero", "sequence_parallel", "recompute")
 
@@ -116,6 +118,9 @@ def train_step(
     """
     layout = _plan(plan, changes)
     network = zoo.model(workload) if isinstance(workload, str) else workload
+    if not isinstance(network, Workload):
+        raise ValueError(f"workload = {workload!r} is no network; give a name such as 'resnet50', or cb.layers([...])")
+    _check(layout, seq)
     language = _is_language_model(network)
     chosen = kind or ("training_transformer" if language else "training_classic")
     if chosen == "training_transformer" and not language:
@@ -150,11 +155,30 @@ def _blank(found: Prediction, bad: np.ndarray) -> Prediction:
 
 def _plan(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> Plan:
     known = asdict(Plan())
+    if plan is not None and not isinstance(plan, (Plan, Mapping)):
+        raise ValueError(f"plan = {plan!r} is no plan; give a dict such as {{'devices': 8, 'batch': 64}}")
     given = {**(asdict(plan) if isinstance(plan, Plan) else dict(plan or {})), **changes}
     unknown = [name for name in given if name not in known]
     if unknown:
         raise ValueError(f"the plan has no field {unknown[0]!r}; it has {', '.join(known)}")
     return Plan(**given)
+
+
+def _check(plan: Plan, seq: float | None) -> None:
+    """Lists that belong together are of one length, numbers are numbers."""
+    lengths = {name: np.shape(value) for name, value in asdict(plan).items() if np.ndim(value)}
+    if len(set(lengths.values())) > 1 or any(len(shape) > 1 for shape in lengths.values()):
+        shown = ", ".join(f"{name} has {' x '.join(map(str, shape))}" for name, shape in lengths.items())
+        raise ValueError(f"lists of the plan are taken together entry by entry, but {shown}: give lists of one length")
+    for name in NUMBERS:
+        value = getattr(plan, name)
+        if value is not None and not np.issubdtype(np.asarray(value).dtype, np.number):
+            raise ValueError(f"{name} = {value!r} is not a number")
+    for name in ("tp", "pp", "cp"):
+        if np.any(np.asarray(getattr(plan, name)) < 1):
+            raise ValueError(f"{name} = {getattr(plan, name)!r} must be 1 or more")
+    if seq is not None and not (isinstance(seq, (int, float, np.number)) and math.isfinite(seq) and seq >= 1):
+        raise ValueError(f"seq = {seq!r} must be a number, 1 or more")
 
 
 def _is_language_model(network: Workload) -> bool:
@@ -180,6 +204,8 @@ def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
     wanted = catalog.lookup("number_formats", number_format) if number_format else ""
     offered = hardware.formats(device)
     formats = [name for name in PRECISIONS if name in offered]
+    if wanted and wanted not in offered:
+        raise ValueError(f"number_format = {number_format!r}: {device.name} has {', '.join(offered)}")
     chosen = wanted or (formats[0] if formats else "")
     if not chosen:
         raise ValueError(f"number_format: no peak of {device.name} is known in {', '.join(PRECISIONS)}")
@@ -208,6 +234,10 @@ def _classic(network: Workload, plan: Plan, seq: float | None) -> dict[str, Any]
 def _transformer(network: Workload, plan: Plan, seq: float | None) -> dict[str, Any]:
     model = np.prod([np.asarray(size, dtype=float) for size in np.broadcast_arrays(plan.tp, plan.pp, plan.cp)], axis=0)
     replicas = np.maximum(np.asarray(plan.devices, dtype=float) / model, 1)
+    if np.ndim(replicas) == 0 and replicas != np.round(replicas):
+        raise ValueError(
+            f"devices = {plan.devices!r} is not a multiple of tp x pp x cp = {float(model):g}: change one of them"
+        )
     whole = np.asarray(plan.batch, dtype=float) * replicas if plan.global_batch is None else plan.global_batch
     shared = np.where(np.asarray(plan.sequence_parallel), "yes", "no")
     return {

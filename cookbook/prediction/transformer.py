@@ -40,7 +40,7 @@ CONSTANTS = (
 # stack or generation of devices, or with experts for a network without, says nothing: beyond `neighbours.REACH`.
 LIKENESS = {
     "stack": 10.0, "experts": 10.0, "format": 2.0, "accelerator": 1.0, "recompute": 1.0, "size": 2.0, "seq_len": 2.0,
-    "devices": 1.5, "tp": 1.5, "pp": 1.5, "micro_batch": 1.5,
+    "tp": 1.5, "pp": 1.5, "micro_batch": 1.5,
 }  # fmt: skip
 # Rows at a time: their arrays stay in the processor's cache.
 BLOCK = 16384
@@ -69,7 +69,7 @@ def runs(scenarios: Scenarios) -> Runs:
         "format": scenarios.element - scenarios.narrow,
         "recompute": (scenarios.again_all > 0).astype(int),
     }
-    amounts = {name: getattr(scenarios, name) for name in ("seq_len", "devices", "tp", "pp", "micro_batch")}
+    amounts = {name: getattr(scenarios, name) for name in ("seq_len", "tp", "pp", "micro_batch")}
     amounts["size"] = scenarios.layers * scenarios.hidden**2
     return Runs(labels, amounts, LIKENESS)
 

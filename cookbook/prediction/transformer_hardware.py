@@ -35,6 +35,9 @@ class Device:
         Nominal rate to the devices of its node, one direction [B/s].
     domain : float
         Devices that the fast link joins [-].
+    offered : bool
+        Whether the device computes in the number format; False for 8 and 4 bits, and bfloat16 beside half precision,
+        where the catalogue has no peak.
     matmul : float
         Best measured product in the number format as a share of the peak, of this device or the nearest measured [-].
     """
@@ -49,6 +52,7 @@ class Device:
     link: float
     domain: float
     matmul: float
+    offered: bool = True
 
 
 UNKNOWN = Device("", "", "", *(math.nan,) * 7)
@@ -78,8 +82,16 @@ def device(name: str, number_format: str) -> Device:
         memory=found.memory_bytes,
         link=host / 2,
         domain=float(domain.group()) if domain else math.nan,
+        offered=_offered(found, number_format),
         matmul=matmul_share(found.key, "fp8" if number_format in ("fp8", "fp4") else "bf16"),
     )
+
+
+def _offered(found: hardware.Accelerator, number_format: str) -> bool:
+    if number_format not in ("fp8", "fp4", "bf16"):
+        return True
+    rival = math.isfinite(hardware.peak_flops(found, "fp16")) or number_format != "bf16"
+    return math.isfinite(hardware.peak_flops(found, number_format)) or not rival
 
 
 def _wide(found: hardware.Accelerator) -> float:

@@ -19,6 +19,7 @@ from cookbook.catalog.names import index, normalise
 from cookbook.prediction import transformer_hardware as machines
 from cookbook.prediction import transformer_memory as memory
 from cookbook.prediction import transformer_text as words
+from cookbook.prediction.transformer_checks import refusals, unreadable
 from cookbook.workloads.zoo import Workload
 
 # Multi-head latent attention where only its name is given: DeepSeek-AI, DeepSeek-V2, arXiv:2405.04434, section 3.1.2.
@@ -37,8 +38,6 @@ NETWORK = (
     "shared_experts", "moe_ffn_hidden", "dense_layers",
 )  # fmt: skip
 LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "seq_len")
-COUNTS = (*LAYOUT, "per_node", "shard_group", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab")
-PARTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
 # Where rows name the schedule of their pipeline.
 SCHEDULE = ("pipeline_schedule", "note", "notes")
 WORDS = ("zero_fsdp_stage", "attention_kernel", "accelerator", "precision")
@@ -93,7 +92,7 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
         machine, keys = _machine(frame)
         found |= machine
         _complete(found, keys)
-        why = _refusals(found, keys, words.unreadable(frame, (*LAYOUT, *NETWORK)))
+        why = refusals(found, keys, unreadable(frame, (*LAYOUT, *NETWORK)))
     return _with_usual_recompute(Scenarios(found, why, keys))
 
 
@@ -119,7 +118,7 @@ def _network(frame: pd.DataFrame, own: Workload | None) -> dict[str, np.ndarray]
         known = words.distinct(names, of_model)
     else:
         known = [_dimensions({**_zoo()[own.name], **own.arguments})] * len(frame)
-    for name in (*NETWORK, "window", "windowed", "gated", "latent", "decoder", *LATENT):
+    for name in (*NETWORK, "usual_seq", "window", "windowed", "gated", "latent", "decoder", *LATENT):
         of_name = np.array([model.get(name, np.nan) for model in known], dtype=float)
         found[name] = np.where(np.isnan(found[name]), of_name, found[name]) if name in found else of_name
     gated = np.array(words.distinct(words.texts(frame, "gated_mlp"), words.truth), dtype=float)
@@ -144,9 +143,10 @@ def _network(frame: pd.DataFrame, own: Workload | None) -> dict[str, np.ndarray]
 def _zoo() -> dict[str, dict[str, Any]]:
     rows = catalog.table("models")
     rows = rows[rows["builder"].isin(["transformers.decoder", "encoders.encoder_decoder"])]
+    columns = (rows[name] for name in ("name", "arguments", "builder", "seq"))
     return {
-        str(name): {**json.loads(arguments or "{}"), "decoder": builder != "transformers.decoder"}
-        for name, arguments, builder in zip(rows["name"], rows["arguments"], rows["builder"], strict=True)
+        str(name): {**json.loads(arguments or "{}"), "decoder": builder != "transformers.decoder", "usual_seq": seq}
+        for name, arguments, builder, seq in zip(*columns, strict=True)
     }
 
 
@@ -166,6 +166,7 @@ def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
         "layers": depth * (2 if given["decoder"] else 1), "hidden": given["width"], "heads": heads,
         "kv_heads": given.get("kv_heads") or heads, "head_dim": given.get("head_dim") or given["width"] / heads,
         "ffn_hidden": given["hidden"], "vocab": given["vocab"], "gated": float(given.get("gated", True)),
+        "usual_seq": given.get("usual_seq"),
         "window": given.get("window"), "latent": float(bool(latent)), "decoder": float(given["decoder"]),
         "windowed": 1 - 1 / given["full_every"] if given.get("full_every") else 1.0 if given.get("window") else 0.0,
     }  # fmt: skip
@@ -191,7 +192,9 @@ def _usual_dimensions(found: dict[str, np.ndarray]) -> None:
     fill("layers", np.maximum(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
     fill("hidden", np.sqrt(body / (12 * found["layers"])))
     _usual_experts(found)
-    fill("gated", 0.0)
+    # Four times the width is what feed-forward layers without a gate have; mixtures are gated throughout.
+    plain = ~(found["experts"] > 1) & ~(np.abs(found["ffn_hidden"] / found["hidden"] - 4) > 0.01)
+    fill("gated", np.where(plain, 0.0, 1.0))
     fill("heads", np.maximum(np.rint(found["hidden"] / 128), 1))
     fill("kv_heads", found["heads"])
     fill("head_dim", np.where(found["latent"] == 1, np.nan, found["hidden"] / found["heads"]))
@@ -256,7 +259,7 @@ def _machine(frame: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, np.n
     devices = [machines.device(name, words.number_format(cell)) for name, cell in zip(names, formats, strict=True)]
     found = {
         name: np.array([getattr(device, name) for device in devices], dtype=float)
-        for name in ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul")
+        for name in ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "offered")
     }
     rates = words.distinct(words.texts(frame, "inter_node_link"), words.network_bytes)
     found["network"], found["network_of_node"] = np.array(rates, dtype=float).reshape(len(frame), 2).T
@@ -283,6 +286,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, np.ndarray]) -> None:
 
     fill("vp", 1.0)
     fill("cp", 1.0)
+    stated = ~np.isnan(v["dp"])
     _usual_split(v)
     model = v["tp"] * v["pp"] * v["cp"]
     # Trainium's layouts count cores, two to a device; everything else counts devices.
@@ -291,10 +295,11 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, np.ndarray]) -> None:
     fill("dp", v["devices"] * v["cores"] / model)
     fill("per_node", np.minimum(v["devices"], 8))
     fill("ep", 1.0)
-    fill("seq_len", 2048.0)
+    fill("seq_len", np.where(np.isnan(v["usual_seq"]), 2048.0, v["usual_seq"]))
     fill("micro_batch", 1.0)
     # A pipeline is fed with many micro-batches; where the batch is not stated, four for each stage.
     fill("global_batch", v["micro_batch"] * v["dp"] * np.where(v["pp"] > 1, 4 * v["pp"], 1))
+    v["stated_dp"] = stated
     v["micro_batches"] = np.maximum(v["global_batch"] / (v["dp"] * v["micro_batch"]), 1.0)
     v["flushes"] = np.maximum(np.nan_to_num(v["micro_batches"] / v["micro_batches_per_flush"], nan=1.0), 1.0)
     fill("zero", np.where(v["dp"] > 1, 1.0, 0.0))
@@ -341,34 +346,3 @@ def _usual_split(v: dict[str, np.ndarray]) -> None:
     tensor = np.minimum(shards, 8.0)
     v["tp"] = np.where(blank, tensor, np.where(np.isnan(v["tp"]), 1.0, v["tp"]))
     v["pp"] = np.where(blank, shards / tensor, np.where(np.isnan(v["pp"]), 1.0, v["pp"]))
-
-
-def _refusals(v: dict[str, np.ndarray], keys: dict[str, np.ndarray], unreadable: np.ndarray) -> np.ndarray:
-    """Why a row cannot be predicted; empty where it can."""
-    bad = np.any([~(v[name] >= 1) | ~np.isfinite(v[name]) for name in COUNTS], axis=0)
-    odd = np.any([~(v[name] >= 0) | ~np.isfinite(v[name]) for name in PARTS], axis=0)
-    odd |= (v["latent"] == 0) & (~(v["head_dim"] >= 1) | ~np.isfinite(v["head_dim"]))
-    odd |= (v["experts_per_token"] > v["experts"]) | (v["dense_layers"] > v["layers"]) | (v["tp"] > v["heads"] * 8)
-    layout = v["tp"] * v["pp"] * v["cp"] * v["dp"]
-    off = np.abs(layout - v["devices"] * v["cores"]) > 0.01 * layout
-    return np.select(
-        [
-            keys["accelerator"] == "",
-            unreadable != "",
-            np.isnan(v["layers"] * v["hidden"]),
-            bad,
-            odd,
-            np.isnan(v["peak"] * v["mem_bandwidth"]),
-            off,
-        ],
-        [
-            "the accelerator is not in the catalogue",
-            np.char.add(unreadable, " is not a number"),
-            "neither dimensions nor parameters of the model are known",
-            "a count of devices, layers, shards, batch or tokens is missing or below 1",
-            "a width or a number of experts is negative, infinite, or larger than what it is a part of",
-            "the catalogue has no peak or no memory bandwidth for this device and number format",
-            "tp x pp x cp x dp is not the number of devices",
-        ],
-        "",
-    ).astype(str)

@@ -62,17 +62,6 @@ def numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
     return np.array(distinct(texts(frame, column), number), dtype=float).reshape(len(frame))
 
 
-def unreadable(frame: pd.DataFrame, columns: Iterable[str]) -> np.ndarray:
-    """The first of the columns in which a row has text where a number belongs; empty where all can be read."""
-    found = np.full(len(frame), "", dtype="U32")
-    for column in columns:
-        cells = distinct(
-            texts(frame, column), lambda cell: bool(NOT_STATED.fullmatch(cell)) or number(cell) == number(cell)
-        )
-        found = np.where((found == "") & ~np.array(cells, dtype=bool), column, found)
-    return found
-
-
 def recompute_share(cell: str) -> float:
     """The share of layers that a text names: 40 %, 0.4 or 16 of 40 layers; 1 where it names none."""
     share, count = SHARE.search(cell), COUNT.search(cell)

@@ -49,9 +49,12 @@ def remark(kind: str, tier: str, scale: str = "") -> str:
     """
     if tier not in TIERS:
         raise ValueError(f"tier = {tier!r} is not one of {', '.join(TIERS)}")
+    known = _remarks(kind)
+    return known.get((tier, scale), known.get((tier, ""), "no interval"))
+
+
+@lru_cache(maxsize=8)
+def _remarks(kind: str) -> dict[tuple[str, str], str]:
     rows = catalog.table("interval_quantiles")
-    for wanted in (scale, ""):
-        found = rows[(rows["kind"] == kind) & (rows["tier"] == tier) & (rows["scale"] == wanted)]
-        if len(found):
-            return str(found["remark"].iloc[0])
-    return "no interval"
+    rows = rows[rows["kind"] == kind]
+    return {(row.tier, row.scale): row.remark for row in rows.itertuples(index=False)}
