@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.performance import sharded_memory as formulas
-from cookbook.prediction.constants import Constant
+from cookbook.prediction.constants import Constant, figure
 
 CONSTANTS = (
     Constant("activation_margin", 1.15, 0.9, 1.5),
@@ -16,6 +16,7 @@ CONSTANTS = (
 )
 # A weight and an activation in 16 bits; master weight, momentum and variance of Adam in 32.
 WEIGHT, OPTIMISER = 2.0, 12.0
+TRAINED = figure("low-rank-trained-share")
 
 
 def usual() -> dict[str, float]:
@@ -68,7 +69,7 @@ def _stage(s: Any, c: Mapping[str, Any], first: bool) -> dict[str, np.ndarray]:
     states["optimiser"] = states["optimiser"] * (1 - s.offload_optimiser)
     states["gradients"] = states["gradients"] * (1 - s.offload_optimiser)
     states["weights"] = states["weights"] * (1 - s.offload_weights)
-    trained = np.where(s.lora == 1, 0.02, 1.0)
+    trained = np.where(s.lora == 1, TRAINED, 1.0)
     states["gradients"], states["optimiser"] = states["gradients"] * trained, states["optimiser"] * trained
     states["gathered"] = np.where(s.zero >= 3, 2 * WEIGHT * (stored - edge) / layers, 0.0)
     held = held_micro_batches(s) if first else 1.0

@@ -19,6 +19,7 @@ from cookbook.catalog.names import index, normalise
 from cookbook.prediction import transformer_hardware as machines
 from cookbook.prediction import transformer_memory as memory
 from cookbook.prediction import transformer_text as words
+from cookbook.prediction.constants import figure
 from cookbook.prediction.transformer_checks import refusals, unreadable
 from cookbook.workloads.zoo import Workload
 
@@ -199,7 +200,7 @@ def _usual_dimensions(found: dict[str, np.ndarray]) -> None:
     fill("kv_heads", found["heads"])
     fill("head_dim", np.where(found["latent"] == 1, np.nan, found["hidden"] / found["heads"]))
     fill("ffn_hidden", np.where(found["gated"] == 1, 8 / 3, 4) * found["hidden"])
-    fill("vocab", 50257.0)
+    fill("vocab", figure("usual-vocabulary"))
     for name in ("experts", "experts_per_token", "shared_experts", "dense_layers", "windowed", "decoder"):
         fill(name, 0.0)
     fill("window", np.inf)
@@ -324,7 +325,8 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, np.ndarray]) -> None:
     # A kernel that is only called flash, or not stated, is the usual one of its software.
     usual = np.isnan(v["kernel"])
     v["kernel"] = np.where(usual, v["flash_kernel"], v["kernel"])
-    v["score_bytes"] = np.where(v["kernel"] > 0, 0.0, np.where(np.isnan(v["score_bytes"]), 11.0, v["score_bytes"]))
+    scores = np.where(np.isnan(v["score_bytes"]), words.FUSED, v["score_bytes"])
+    v["score_bytes"] = np.where(v["kernel"] > 0, 0.0, scores)
     kernels = zip(v["kernel"].tolist(), keys["vendor"].tolist(), keys["family"].tolist(), strict=True)
     v["attention_share"] = np.array([machines.attention_share(*kernel) for kernel in kernels], dtype=float)
     v["nodes"] = np.maximum(np.ceil(v["devices"] / v["per_node"]), 1.0)

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from cookbook import catalog
+from cookbook.prediction.constants import figure
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0\.\d+)(?![\d.])")
@@ -26,6 +30,13 @@ MODULES = {
     "layernorm": ("elementwise",),
     "moe": ("mlp", "elementwise"),
 }
+# Bytes moved for each attention score: softmax in one kernel, and operation by operation.
+FUSED, UNFUSED = figure("score-bytes-fused"), figure("score-bytes-unfused")
+# Networks that rows name without a rate.
+NETWORKS = {
+    "xdr": "infiniband-xdr-4x-800-gb-s", "ndr": "infiniband-ndr-4x-400-gb-s", "hdr": "infiniband-hdr-4x-200-gb-s",
+    "edr": "infiniband-edr-4x-100-gb-s", "fdr": "infiniband-fdr-4x-56-gb-s", "omni-path": "omni-path-100",
+}  # fmt: skip
 RECOMPUTED = ("projection", "core", "mlp", "elementwise", "all")
 
 
@@ -159,9 +170,9 @@ def attention(cell: str) -> tuple[float, float, float]:
     text = re.sub(r"[^a-z0-9]+", " ", cell.casefold())
     norm = float("rms" in text or "norm kernel" in text)
     if text.strip() in ("torch", "eager", "naive", "math", "unfused"):
-        return 0.0, 24.0, norm
+        return 0.0, UNFUSED, norm
     if re.search(r"no flash|not flash|fused softmax|^fused$", text):
-        return 0.0, 11.0, norm
+        return 0.0, FUSED, norm
     if re.search(r"\bte\b|cudnn|attention 3|flash ?3|attention3|fa3", text):
         return 3.0, 0.0, norm
     if re.search(r"attention ?2|flash ?2|fa2|pallas|splash|sdpa|attention v2", text):
@@ -185,10 +196,16 @@ def network_bytes(cell: str) -> tuple[float, bool]:
     rate = re.search(r"(\d+)(?:/\d+)?\s*g(?:b|bps|bit|be)?(?:/s)?\b", text)
     if rate:
         return float(rate.group(1)) / 8 * 1e9, "node" in text or float(rate.group(1)) > 400
-    for word, gigabits in (("xdr", 800), ("ndr", 400), ("hdr", 200), ("edr", 100), ("fdr", 56), ("omni-path", 100)):
+    for word, key in NETWORKS.items():
         if word in text:
-            return gigabits / 8 * 1e9, word in ("edr", "fdr", "omni-path")
+            return _network(key), word in ("edr", "fdr", "omni-path")
     return float("nan"), False
+
+
+@lru_cache(maxsize=16)
+def _network(key: str) -> float:
+    rows = catalog.table("interconnects").set_index("key")
+    return float(rows.loc[key, "bandwidth"])
 
 
 def domain_size(cell: str) -> float:
