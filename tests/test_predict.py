@@ -142,7 +142,10 @@ def test_any_cell_may_hold_anything(tmp_path, kind, cell):
 
 
 @each_kind
-@pytest.mark.parametrize("cell", ["0", "-8", "eight", "inf", "2.5", "0x8", "8,5", "1e99"])
+@pytest.mark.parametrize("cell", [
+    "0", "-8", "eight", "inf", "2.5", "0x8", "8,5", "1e99", "64-128", "64/128", "8 or 16", "8 k", "8 nodes",
+    "2 per node of 8",
+])  # fmt: skip
 def test_an_impossible_number_of_devices_is_refused(kind, cell):
     found = answer(pd.DataFrame([ROWS[kind] | {"devices": cell}]), kind).iloc[0]
     assert np.isnan(found["predicted"]) and found["why"]
@@ -152,6 +155,28 @@ def test_an_impossible_number_of_devices_is_refused(kind, cell):
 def test_a_layout_that_does_not_make_up_the_devices_is_refused(change):
     found = answer(pd.DataFrame([TRANSFORMER | change]), "training_transformer").iloc[0]
     assert np.isnan(found["predicted"]) and found["why"]
+
+
+@pytest.mark.parametrize("change, named", [
+    ({"activation_recompute": "bananas"}, "bananas"), ({"attention_kernel": "bananas"}, "bananas"),
+    ({"zero_fsdp_stage": "7"}, "'7'"), ({"accelerator": "a100-sxm-80gb", "precision": "fp8"}, "number format"),
+    ({"layers": "4", "pp": "8", "tp": "1", "dp": "1", "devices": "8"}, "layers"), ({"precision": "nvfp16x"}, "nvfp16x"),
+    ({"heads": "4", "kv_heads": "8", "tp": "1", "pp": "1", "dp": "8"}, "kv_heads"),
+    ({"dp": "8", "tp": "1", "pp": "1", "global_batch": "3"}, "global_batch"),
+])  # fmt: skip
+def test_what_cannot_be_run_is_refused_by_name(change, named):
+    found = answer(pd.DataFrame([TRANSFORMER | {"devices": "8"} | change]), "training_transformer").iloc[0]
+    assert np.isnan(found["predicted"]) and named in found["why"]
+
+
+def test_dimensions_and_name_of_a_mixture_give_the_same():
+    layout = {"accelerator": "h100-sxm", "precision": "bf16", "devices": "64", "ep": "8", "seq_len": "4096",
+              "micro_batch": "1", "global_batch": "256", "software": "NeMo"}  # fmt: skip
+    shape = {"layers": "32", "hidden": "4096", "heads": "32", "kv_heads": "8", "head_dim": "128", "ffn_hidden": "14336",
+             "vocab": "32000", "experts": "8", "experts_per_token": "2", "moe_ffn_hidden": "14336"}  # fmt: skip
+    rows = [layout | {"model": "mixtral_8x7b"}, layout | {"model": "mine"} | shape]
+    found = answer(pd.DataFrame(rows).fillna(""), "training_transformer")
+    assert found["predicted"][1] == pytest.approx(found["predicted"][0], rel=0.01)
 
 
 @each_kind
