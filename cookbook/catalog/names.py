@@ -15,6 +15,8 @@ from .tables import raw, table_names
 SPELLINGS = ("name", "title", "aliases")
 IGNORED = re.compile(r"[\s\-_.,()/]+")
 # Between digits a separator tells 1.6 from 16, whichever character it is.
+# Makers and their brands, which people write before a name or leave out.
+MAKERS = re.compile(r"^(nvidia|amd|intel|google|aws|tesla|geforce|quadro|instinct|cloud)+")
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
 
 
@@ -132,6 +134,8 @@ def lookup(kind: str, name: str, directory: Path | None = None) -> str:
     if not isinstance(name, str):
         raise ValueError(f"name is {name!r}; it must be text, such as {next(iter(index(kind, folder).values()))!r}")
     known = index(kind, folder)
-    if normalise(name) in known:
-        return known[normalise(name)]
+    wanted = normalise(name)
+    for spelling in (wanted, MAKERS.sub("", wanted)):
+        if spelling in known:
+            return known[spelling]
     raise UnknownName(kind, name, nearest_keys(name, known))
