@@ -23,7 +23,7 @@ COVERED = {
 LISTS = ("publishers", "urls", "models", "devices")
 _REST = "#767676"
 # Pixels for the longest label, "device and engine measured": which groups are shown changes in place.
-_ROOM = 172
+_ROOM = 184
 _MEASURED = "Measured: time of a step [s] or rate of all devices [samples/s], logarithmic"
 _POINTS_KEY = "Bands: 10 and 20 %. Rings: furthest off, numbered where there is room. A click opens the source."
 _RATIOS_KEY = "Bands: 10 and 20 %. Rings: furthest off, numbered where there is room. On an edge: further still."
@@ -133,10 +133,11 @@ def _runs(x: Any, y: Any) -> Any:
 
 
 def _furthest(x: Any, y: Any) -> list[Any]:
-    """Rings of the runs that the table lists, with their numbers above where these can be read."""
+    """Rings of the runs that the table lists, and where there is room their numbers, away from the line."""
     chosen = alt.Chart().transform_filter("isValid(datum.rank)")
     ring = chosen.mark_point(size=110, strokeWidth=2, color=INK, filled=False, shape="circle")
-    number = chosen.transform_filter("datum.rank > 0").mark_text(dy=-14, fontSize=12, color=INK)
+    away = alt.ExprRef(f"inrange(datum.ratio, [{RATIOS[0]}, 1]) ? 16 : -14")
+    number = chosen.transform_filter("datum.rank > 0").mark_text(dy=away, fontSize=12, color=INK)
     return [ring.encode(x=x, y=y), number.encode(x=x, y=y, text="rank:Q")]
 
 
@@ -256,7 +257,7 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> import pandas as pd
     >>> rows = [["a", 90.0, 70.0, 88.0, "more often", ""], ["b", 50.0, 70.0, 88.0, "too seldom", ""]]
     >>> coverage(pd.DataFrame(rows, columns=["row", "share", "low", "high", "verdict", "text"])).title.text
-    '1 of 2 groups lie inside their interval more seldom than chance allows'
+    '1 of 2 groups lies inside its interval more seldom than chance allows'
     """
     scale = alt.Scale(domain=[0, 100], nice=False)
     x = alt.X("share:Q", title="Runs inside their 80 % interval [%]", scale=scale, axis=alt.Axis(tickCount=6))
@@ -284,9 +285,8 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
 def coverage_title(frame: pd.DataFrame) -> str:
     """Takeaway of `coverage`."""
     few = int((frame["verdict"] == "too seldom").sum())
-    if not few:
-        return f"None of {len(frame)} groups lies inside its interval more seldom than chance allows"
-    return f"{few} of {len(frame)} groups lie inside their interval more seldom than chance allows"
+    count, lie = few or "None", "lies inside its" if few < 2 else "lie inside their"
+    return f"{count} of {len(frame)} groups {lie} interval more seldom than chance allows"
 
 
 def coverage_description(frame: pd.DataFrame) -> str:

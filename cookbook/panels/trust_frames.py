@@ -86,8 +86,9 @@ class Chosen:
         first = known.iloc[np.unique(source[0], return_index=True)[1]]
         frame = pd.DataFrame({
             "measured": known["measured"].to_numpy(), "predicted": known["predicted"].to_numpy(),
-            "ratio": known["ratio"].round(3).to_numpy(), "group": group, "rank": _ranks(self, "predicted"), "source": source[0],
-            "count": known["devices"].astype(int).to_numpy(), "model": models[0], "device": devices[0],
+            "ratio": known["ratio"].round(3).to_numpy(), "group": group, "rank": _ranks(self, "predicted"),
+            "source": source[0], "count": known["devices"].astype(int).to_numpy(), "model": models[0],
+            "device": devices[0],
         })  # fmt: skip
         low, high = charts.outcome_domain(frame)
         return frame, {
