@@ -115,13 +115,16 @@ def furthest(view: Chosen) -> np.ndarray:
 
 
 def _ranks(view: Chosen, column: str) -> list[float | None]:
-    """Numbers of the runs furthest off, drawn at `column`; 0 where a number would cover that of a worse one."""
+    """Numbers of the runs furthest off, drawn at `column`; 0 where a number would cover a ring or a worse one's."""
     ranks: list[float | None] = [None] * len(view.known)
     known = view.known.assign(ratio=view.known["ratio"].clip(*charts.RATIOS))
     spots = np.log10(known[["measured", column]].to_numpy())
+    apart, rings = np.array(_APART[column]), furthest(view)
     taken: list[int] = []
-    for number, at in enumerate(furthest(view), start=1):
-        near = any((np.abs(spots[at] - spots[other]) < _APART[column]).all() for other in taken)
+    for number, at in enumerate(rings, start=1):
+        place = spots[at] + np.array([0, np.sign(np.log(known["ratio"].iloc[at]))]) * apart / 2
+        near = any((np.abs(spots[at] - spots[other]) < apart).all() for other in taken)
+        near |= any((np.abs(place - spots[other]) < apart / 2).all() for other in rings if other != at)
         ranks[at] = 0 if near else number
         taken += [] if near else [at]
     return ranks
