@@ -124,7 +124,7 @@ def _ranks(view: Chosen, column: str) -> list[float | None]:
     for number, at in enumerate(rings, start=1):
         place = spots[at] + np.array([0, np.sign(np.log(known["ratio"].iloc[at]))]) * apart / 2
         near = any((np.abs(spots[at] - spots[other]) < apart).all() for other in taken)
-        near |= any((np.abs(place - spots[other]) < apart / 2).all() for other in rings if other != at)
+        near |= any((np.abs(place - spots[other]) < 0.4 * apart).all() for other in rings if other != at)
         ranks[at] = 0 if near else number
         taken += [] if near else [at]
     return ranks
