@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import math
 from typing import Any
 
 import pandas as pd
@@ -114,6 +115,25 @@ def test_coverage_marks_are_those_of_the_call(panel: Any) -> None:
         line = own.loc[row]
         assert share == pytest.approx(100 * line["coverage_80"], rel=1e-4)
         assert (word == "too seldom") == (line["coverage_80"] < line["band_low_80"])
+
+
+def test_coverage_is_told_as_the_picture_shows_it(panel: Any) -> None:
+    for by, words in (("publisher", "runs of one publisher"), ("generation", "ask which group")):
+        panel.update(by=by, picture="coverage")
+        share, verdicts = panel.columns["share"], panel.columns["verdict"]
+        assert f"{min(share):.0f} to {max(share):.0f} % by" in panel.answer and words in panel.answer
+        outside = sum(verdict != "within chance" for verdict in verdicts)
+        assert f"{outside} of {len(share)} groups" in panel.answer
+        assert f"{verdicts.count('too seldom') or 'none'} below it" in panel.answer
+
+
+def test_a_ratio_has_its_own_numbers_of_the_same_runs(panel: Any) -> None:
+    ringed = [at for at, rank in enumerate(panel.columns["rank"]) if rank is not None]
+    panel.update(picture="ratios")
+    assert ringed == [at for at, rank in enumerate(panel.columns["rank"]) if rank is not None]
+    ratios = {rank: ratio for rank, ratio in zip(panel.columns["rank"], panel.columns["ratio"], strict=True) if rank}
+    numbered = [abs(math.log(ratios[rank])) for rank in sorted(ratios)]
+    assert len(numbered) >= 3 and numbered == sorted(numbered, reverse=True)
 
 
 def test_parts_are_shares_of_the_runs(panel: Any) -> None:

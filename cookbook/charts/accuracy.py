@@ -13,7 +13,7 @@ from cookbook.charts.rows import decades, narrow_param, row_text, rows_axis, row
 BANDS = (0.2, 0.1)
 OTHERS = "others"
 # Ends of the axes of ratios and of errors [%]; what lies beyond is drawn at the edge.
-RATIOS = (0.25, 4.0)
+RATIOS = (0.15, 8.0)
 ERRORS = (1.0, 300.0)
 COVERED = {
     "within chance": (PALETTE[2], "circle"),
@@ -23,10 +23,11 @@ COVERED = {
 LISTS = ("publishers", "urls", "models", "devices")
 _REST = "#767676"
 # Pixels for the longest label, "device and engine measured": which groups are shown changes in place.
-_ROOM = 172
+_ROOM = 184
 _MEASURED = "Measured: time of a step [s] or rate of all devices [samples/s], logarithmic"
-_POINTS_KEY = "Bands: 10 and 20 %. Numbers: furthest off, as in the table. A click on a point opens its source."
-_GROUPS_KEY = "Filled: median. Bar: the middle half of the runs. Hollow: the model to compare with."
+_POINTS_KEY = "Bands: 10 and 20 %. Rings: furthest off, numbered where there is room. A click opens the source."
+_RATIOS_KEY = "Bands: 10 and 20 %. Rings: furthest off, numbered where there is room. On an edge: further still."
+_GROUPS_KEY = "Filled: median. Bar: middle half. Hollow (a term is off, or a rule): what it is compared with."
 _COVERAGE_KEY = "Grey: what chance allows around 80 % in 95 of 100 cases, were runs independent."
 
 
@@ -57,7 +58,7 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     '100 % of 1 runs are predicted within 20 %'
     """
     y = alt.Y("predicted:Q", title="Predicted, likewise", scale=_outcomes(), axis=_decades())
-    return _scatter(frame, y, "predicted", "datum.measured", title)
+    return _scatter(frame, y, "predicted", "datum.measured", title, _POINTS_KEY)
 
 
 def ratios(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -68,10 +69,10 @@ def ratios(frame: pd.DataFrame, title: str | None = None) -> Any:
     frame, title
         As for `points`.
     """
-    ticks = alt.Axis(values=[0.25, 0.5, 0.8, 1, 1.25, 2, 4], format="~g")
+    ticks = alt.Axis(values=[0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format="~g")
     ends = alt.Scale(type="log", domain=list(RATIOS), clamp=True, nice=False)
     y = alt.Y("ratio:Q", title="Predicted / measured, logarithmic", scale=ends, axis=ticks)
-    return _scatter(frame, y, "ratio", "1", title)
+    return _scatter(frame, y, "ratio", "1", title, _RATIOS_KEY)
 
 
 def _outcomes() -> Any:
@@ -84,17 +85,17 @@ def _decades() -> Any:
     return alt.Axis(labelExpr=label, values=[10.0**power for power in range(-3, 10)])
 
 
-def _scatter(frame: pd.DataFrame, y: Any, column: str, right: str, title: str | None) -> Any:
+def _scatter(frame: pd.DataFrame, y: Any, column: str, right: str, title: str | None, key: str) -> Any:
     x = alt.X("measured:Q", title=_MEASURED, scale=_outcomes(), axis=_decades())
     low, high = outcome_domain(frame)
     bands = [_band(x, y, column, share, right) for share in BANDS]
     exact = _ends(**{column: right}).mark_line(color=INK, strokeWidth=1, clip=True).encode(x=x, y=y)
-    chart = alt.layer(*bands, _runs(x, y), exact, *_furthest(x, y, column), data=frame).add_params(
+    chart = alt.layer(*bands, _runs(x, y), exact, *_furthest(x, y), data=frame).add_params(
         alt.param(name="low", value=low), alt.param(name="high", value=high),
         alt.param(name="groups", value=list(dict.fromkeys(frame["group"]))), narrow_param(),
         *(alt.param(name=name, value=[]) for name in LISTS),
     )  # fmt: skip
-    return titled(chart, title or points_title(frame), _POINTS_KEY, points_description(frame))
+    return titled(chart, title or points_title(frame), key, points_description(frame))
 
 
 def _ends(**columns: str) -> Any:
@@ -123,7 +124,7 @@ def _runs(x: Any, y: Any) -> Any:
         alt.Tooltip("ratio:Q", title="predicted / measured", format=".3~g"),
         alt.Tooltip("publisher:N", title="published by"),
     ]
-    marks = named.mark_point(filled=True, size=26, opacity=0.6, clip=True, cursor="pointer")
+    marks = named.mark_point(filled=True, size=26, opacity=0.6, cursor="pointer")
     return marks.encode(
         x=x, y=y, tooltip=tip, href="url:N",
         color=alt.Color("group:N", scale=alt.Scale(range=[*PALETTE[:4], _REST], **looks), legend=legend),
@@ -131,13 +132,12 @@ def _runs(x: Any, y: Any) -> Any:
     )  # fmt: skip
 
 
-def _furthest(x: Any, y: Any, column: str) -> list[Any]:
-    """Rings and numbers of the runs that the table lists; a ring alone where it is drawn at the edge."""
+def _furthest(x: Any, y: Any) -> list[Any]:
+    """Rings of the runs that the table lists, and where there is room their numbers, away from the line."""
     chosen = alt.Chart().transform_filter("isValid(datum.rank)")
-    ring = chosen.mark_point(size=110, strokeWidth=2, color=INK, filled=False, shape="circle", clip=True)
-    inside = f"inrange(datum.ratio, {list(RATIOS)})" if column == "ratio" else "true"
-    words: dict[str, Any] = {"align": "left", "dx": 8, "dy": -6, "fontSize": 12, "color": INK}
-    number = chosen.transform_filter(f"datum.rank > 0 && {inside}").mark_text(**words)
+    ring = chosen.mark_point(size=110, strokeWidth=2, color=INK, filled=False, shape="circle")
+    away = alt.ExprRef(f"inrange(datum.ratio, [{RATIOS[0]}, 1]) ? 16 : -14")
+    number = chosen.transform_filter("datum.rank > 0").mark_text(dy=away, fontSize=12, color=INK)
     return [ring.encode(x=x, y=y), number.encode(x=x, y=y, text="rank:Q")]
 
 
@@ -156,8 +156,8 @@ def points_description(frame: pd.DataFrame) -> str:
     """Words for those who do not see the picture."""
     return (
         f"Scatter of {len(frame)} measured training runs, predicted against measured outcome, logarithmic. The line is "
-        "equality; two grey bands around it are 10 and 20 %. The runs furthest off are ringed and numbered as in the "
-        "table below."
+        "equality; two grey bands around it are 10 and 20 %. The runs furthest off are ringed, and numbered as in the "
+        "table below where there is room."
     )
 
 
@@ -170,7 +170,7 @@ def errors(frame: pd.DataFrame, title: str | None = None) -> Any:
         Tidy rows: `row` (label, in order from the top), `median`, `lower`, `upper` (quartiles), all in per cent,
         `before` (median of the model to compare with, else missing), `text` (words at the right).
     title : str, optional
-        The takeaway; best and worst group by default.
+        The takeaway; the span and the worst group by default.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def errors(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> import pandas as pd
     >>> rows = [["a", 8.0, 4.0, 15.0, None, ""], ["b", 20.0, 10.0, 30.0, None, ""]]
     >>> errors(pd.DataFrame(rows, columns=["row", "median", "lower", "upper", "before", "text"])).title.text
-    'Median errors reach from 8.0 % (a) to 20 % (b)'
+    'Median errors from 8.0 % to 20 % (b)'
     """
     scale = alt.Scale(type="log", domain=list(ERRORS), clamp=True, nice=False)
     ticks = alt.Axis(values=[1, 2, 5, 10, 20, 50, 100, 200], format="~g")
@@ -213,8 +213,7 @@ def errors_title(frame: pd.DataFrame) -> str:
     low, high = frame.loc[frame["median"].idxmin()], frame.loc[frame["median"].idxmax()]
     if len(frame) == 1:
         return f"Half of the runs are off by less than {percent(low['median'])}"
-    ends = [f"{percent(end['median'])} ({end['row']})" for end in (low, high)]
-    return f"Median errors reach from {' to '.join(ends)}"
+    return f"Median errors from {percent(low['median'])} to {percent(high['median'])} ({high['row']})"
 
 
 def percent(value: float) -> str:
@@ -258,7 +257,7 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> import pandas as pd
     >>> rows = [["a", 90.0, 70.0, 88.0, "more often", ""], ["b", 50.0, 70.0, 88.0, "too seldom", ""]]
     >>> coverage(pd.DataFrame(rows, columns=["row", "share", "low", "high", "verdict", "text"])).title.text
-    '1 of 2 groups lie inside their interval more seldom than chance allows'
+    '1 of 2 groups lies inside its interval more seldom than chance allows'
     """
     scale = alt.Scale(domain=[0, 100], nice=False)
     x = alt.X("share:Q", title="Runs inside their 80 % interval [%]", scale=scale, axis=alt.Axis(tickCount=6))
@@ -286,9 +285,8 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
 def coverage_title(frame: pd.DataFrame) -> str:
     """Takeaway of `coverage`."""
     few = int((frame["verdict"] == "too seldom").sum())
-    if not few:
-        return f"None of {len(frame)} groups lies inside its interval more seldom than chance allows"
-    return f"{few} of {len(frame)} groups lie inside their interval more seldom than chance allows"
+    count, lie = few or "None", "lies inside its" if few < 2 else "lie inside their"
+    return f"{count} of {len(frame)} groups {lie} interval more seldom than chance allows"
 
 
 def coverage_description(frame: pd.DataFrame) -> str:

@@ -16,8 +16,8 @@ from cookbook.charts.rows import row_order
 from cookbook.panels.shell import MOST_ROWS, Part, Picture
 
 COLOURS, MOST_GROUPS = 4, 16
-# Decades between two numbers in the picture, so that both can be read.
-_APART = 0.45
+# Decades, across and up, between two numbers in a picture, so that both can be read.
+_APART = {"predicted": (0.45, 0.9), "ratio": (0.45, 0.13)}
 EDGES = ((0.1, "within 10 %", PALETTE[2]), (0.2, "10 to 20 %", PALETTE[0]), (0.5, "20 to 50 %", PALETTE[3]),
          (np.inf, "further off", PALETTE[1]))  # fmt: skip
 
@@ -72,6 +72,11 @@ class Chosen:
         return names.where(names.isin(kept), charts.OTHERS).to_numpy()
 
     @cached_property
+    def ratios(self) -> pd.DataFrame:
+        """What `charts.ratios` draws: the same points, numbered where there is room on that axis."""
+        return self.points[0].assign(rank=_ranks(self, "ratio"))
+
+    @cached_property
     def points(self) -> tuple[pd.DataFrame, dict[str, Any]]:
         """What `charts.points` draws, and its signals; names travel as places in lists."""
         known = self.known
@@ -81,8 +86,9 @@ class Chosen:
         first = known.iloc[np.unique(source[0], return_index=True)[1]]
         frame = pd.DataFrame({
             "measured": known["measured"].to_numpy(), "predicted": known["predicted"].to_numpy(),
-            "ratio": known["ratio"].round(3).to_numpy(), "group": group, "rank": _ranks(self), "source": source[0],
-            "count": known["devices"].astype(int).to_numpy(), "model": models[0], "device": devices[0],
+            "ratio": known["ratio"].round(3).to_numpy(), "group": group, "rank": _ranks(self, "predicted"),
+            "source": source[0], "count": known["devices"].astype(int).to_numpy(), "model": models[0],
+            "device": devices[0],
         })  # fmt: skip
         low, high = charts.outcome_domain(frame)
         return frame, {
@@ -100,7 +106,7 @@ def scatter(view: Chosen, name: str, band: float) -> Picture:
     """Every run as a point; those furthest off are numbered."""
     frame, signals = view.points
     title = f"{100 * view.within(band):.0f} % of {len(frame):,} runs are predicted within {100 * band:.0f} %"
-    return Picture(name, frame, title, signals)
+    return Picture(name, view.ratios if name == "ratios" else frame, title, signals)
 
 
 def furthest(view: Chosen) -> np.ndarray:
@@ -108,13 +114,17 @@ def furthest(view: Chosen) -> np.ndarray:
     return np.argsort(-np.abs(np.log(view.known["ratio"].to_numpy())), kind="stable")[:MOST_ROWS]
 
 
-def _ranks(view: Chosen) -> list[float | None]:
-    """Numbers of the runs furthest off; 0 where a number would cover that of a worse one."""
+def _ranks(view: Chosen, column: str) -> list[float | None]:
+    """Numbers of the runs furthest off, drawn at `column`; 0 where a number would cover a ring or a worse one's."""
     ranks: list[float | None] = [None] * len(view.known)
-    spots = np.log10(view.known[["measured", "predicted"]].to_numpy())
+    known = view.known.assign(ratio=view.known["ratio"].clip(*charts.RATIOS))
+    spots = np.log10(known[["measured", column]].to_numpy())
+    apart, rings = np.array(_APART[column]), furthest(view)
     taken: list[int] = []
-    for number, at in enumerate(furthest(view), start=1):
-        near = any(np.abs(spots[at] - spots[other]).max() < _APART for other in taken)
+    for number, at in enumerate(rings, start=1):
+        place = spots[at] + np.array([0, np.sign(np.log(known["ratio"].iloc[at]))]) * apart / 2
+        near = any((np.abs(spots[at] - spots[other]) < apart).all() for other in taken)
+        near |= any((np.abs(place - spots[other]) < 0.4 * apart).all() for other in rings if other != at)
         ranks[at] = 0 if near else number
         taken += [] if near else [at]
     return ranks

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from cookbook.panels.trust_frames import Chosen
 
 _ENOUGH = 20
+# What groups the runs, in a sentence.
+BY = {"generation": "device", "tier": "evidence", "software_level": "level of software"}
 # Changes of a median error that count as one: a tenth of it, and a fiftieth for "no matter".
 _MUCH, _LITTLE = 1.1, 1.02
 
@@ -79,14 +81,27 @@ def _groups(view: Chosen) -> str:
 def _coverage(view: Chosen) -> str:
     """Whether intervals keep their promise, group by group."""
     table = view.groups
-    low = [r.group for r in table.itertuples() if verdict(r.coverage_80, r.band_low_80, r.band_high_80) == "too seldom"]
+    found = [verdict(r.coverage_80, r.band_low_80, r.band_high_80) for r in table.itertuples()]
+    low, outside = found.count("too seldom"), len(found) - found.count("within chance")
     held = f"80 % intervals held {100 * view.whole['coverage_80']:.0f} % of all runs"
-    if not low:
-        return f"{held}, and in none of {len(table)} groups less than chance allows: the promise is kept here."
-    return (
-        f"{held}, but less than chance allows in {len(low)} of {len(table)} groups: runs of one publisher are off "
-        "together, so a newcomer is inside or outside as a whole."
-    )
+    if len(table) == 1:
+        chance = f"{'less' if low else 'more'} than chance allows, were runs independent" if outside else "as promised"
+        return f"{held}, {chance}."
+    span = f"{100 * table['coverage_80'].min():.0f} to {100 * table['coverage_80'].max():.0f} %"
+    held = f"{held}, {span} by {BY.get(view.by, view.by)}"
+    if not outside:
+        return f"{held}, all as chance allows: the promise is kept here."
+    advice = (
+        "runs of one publisher are off together, so expect to lie anywhere in that span" if view.by == "publisher"
+        else "ask which group your own case resembles"
+    )  # fmt: skip
+    return f"{held}; {outside} of {_count(view)} lie outside what chance allows, {low or 'none'} below it: {advice}."
+
+
+def _count(view: Chosen) -> str:
+    """Number of groups, and what the last of them holds."""
+    table, together = view.groups, view.rows[view.by].nunique() - len(view.groups) + 1
+    return f"{len(table)} groups" + (f" ({together} small ones taken together)" if together > 1 else "")
 
 
 def _beside_full(view: Chosen) -> str:
