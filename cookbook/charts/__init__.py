@@ -7,6 +7,7 @@ from typing import Any
 
 _HOMES = {
     "LiveChart": "live",
+    "assembly_line": "scaling",
     "coverage": "accuracy",
     "errors": "accuracy",
     "memory_bars": "models",
@@ -14,10 +15,12 @@ _HOMES = {
     "points": "accuracy",
     "rate_needed": "models",
     "ratios": "accuracy",
+    "speedups": "scaling",
+    "step_parts": "scaling",
     "palette": "look",
     "theme": "look",
 }
-_MODULES = ("accuracy", "live", "look", "models")
+_MODULES = ("accuracy", "live", "look", "models", "scaling")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

@@ -1,0 +1,207 @@
+"""Panel of recipe 03: where does scaling stop, and why?"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any
+
+from cookbook import catalog
+from cookbook.charts import scaling as charts
+from cookbook.panels import code
+from cookbook.panels import parallel_frames as frames
+from cookbook.panels import parallel_words as words
+from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
+from cookbook.panels.shell import Panel, View
+from cookbook.planning.assembly import assembly_line
+from cookbook.prediction.scaling import EXCHANGES
+from cookbook.prediction.train import LANGUAGE_MODELS
+
+OWN, MEASURED = "own", "measured"
+DEFAULTS: dict[str, Any] = {
+    "model": "alexnet", "compare": ["resnet50", "vgg16", "eng_acoustic_model"], "batch": 64,
+    "system": "hpe-apollo-6500-gen9-xl270d", "link": OWN, "devices": 1024, "mode": "weak", "exchange": "hierarchical",
+    "buckets": MEASURED, "number_format": "fp32", "schedule": "1f1b", "stages": 4, "micro_batches": 8,
+    "picture": "speedups",
+}  # fmt: skip
+PICTURES = {"speedups": charts.speedups, "parts": charts.step_parts, "line": charts.assembly_line}
+# What the calls of the code take, by picture.
+OF_SCALING = ("mode", "exchange", "buckets", "link", "number_format")
+EXPLAINED = {
+    "hierarchical": "A ring in the node, trees between nodes: what measured stacks do",
+    "flat ring": "One ring through all devices",
+    "halving-doubling": "A ring in the node, recursive halving and doubling between nodes",
+    "in-network": "Switches between nodes do the sums",
+    "parameter server": "All nodes send to one of them",
+    "HPE 2017": "The founding formula, 2 w log2(p) / beta, between nodes",
+}
+
+
+def scaling(
+    model: str = DEFAULTS["model"],
+    compare: Any = tuple(DEFAULTS["compare"]),
+    batch: Any = DEFAULTS["batch"],
+    system: str = DEFAULTS["system"],
+    link: str = DEFAULTS["link"],
+    devices: Any = DEFAULTS["devices"],
+    mode: str = DEFAULTS["mode"],
+    exchange: str = DEFAULTS["exchange"],
+    buckets: str = DEFAULTS["buckets"],
+    number_format: str = DEFAULTS["number_format"],
+    schedule: str = DEFAULTS["schedule"],
+    stages: Any = DEFAULTS["stages"],
+    micro_batches: Any = DEFAULTS["micro_batches"],
+    picture: str = DEFAULTS["picture"],
+) -> Panel:
+    """The panel "Where does scaling stop, and why?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model : str
+        A network of the zoo, but no language model.
+    compare : str or sequence of str
+        Further networks to draw beside the first, three at most.
+    batch, system, devices, mode, exchange, number_format
+        As for `cb.scaling`.
+    link, buckets : str
+        As for `cb.scaling`; "own" is the machine's own network, "measured" what measured stacks hide.
+    schedule, stages, micro_batches
+        Of the assembly line: "gpipe", "1f1b", "interleaved" or "zero-bubble", devices in line, micro-batches.
+    picture : {"speedups", "parts", "line"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = scaling("resnet50", system="dgx-1-v100")
+    >>> panel.update(mode="strong")
+    >>> panel.answer.split(":")[0]
+    'Batch = 64 cannot be split over devices = 1,024'
+    """
+    given = {
+        "model": model, "compare": compare, "batch": batch, "system": system, "link": link, "devices": devices,
+        "mode": mode, "exchange": exchange, "buckets": buckets, "number_format": number_format, "schedule": schedule,
+        "stages": stages, "micro_batches": micro_batches, "picture": picture,
+    }  # fmt: skip
+    return Panel("scaling", "Where does scaling stop, and why?", _controls(), PICTURES, _draw, DEFAULTS, given)
+
+
+@lru_cache(maxsize=1)
+def _controls() -> tuple[Control, ...]:
+    return (
+        Combo("model", "Network", "Workload", _networks(), tooltip="The network to train"),
+        Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
+               tooltip="Samples: of each device in weak scaling, of all together in strong scaling"),
+        Choice("mode", "Scaling", "Workload", (
+            ("weak", "weak", "Each further device brings a batch of its own"),
+            ("strong", "strong", "One batch is split over ever more devices")), tooltip="What grows with the devices"),
+        Combo("system", "Machine", "Hardware", _machines(), tooltip="A server, or a device in nodes of eight"),
+        Combo("link", "Between nodes", "Hardware", _links(),
+              tooltip="The machine's own network, or one port of another link for each device"),
+        Combo("exchange", "Exchange", "Hardware", tuple((name, name, EXPLAINED[name], "") for name in EXCHANGES),
+              tooltip="How the gradients of all devices are summed"),
+        Combo("compare", "Compare with", "Workload", _networks(), many=True, limit=3, more=True,
+              tooltip="Further networks in the same picture, three at most"),
+        Slider("devices", "Devices up to", "Hardware", powers_of_two(1, 10), more=True, tooltip="End of the axis"),
+        Choice("buckets", "Buckets", "Hardware", (
+            (MEASURED, "measured", "As much of the exchange is hidden as measured stacks hide"),
+            ("1", "1", "Nothing is hidden: the exchange starts after the backward pass"),
+            ("4", "4", "Four parts, each sent while the backward pass goes on"),
+            ("25", "25", "Twenty-five parts")), more=True, tooltip="Parts in which gradients are sent"),
+        Choice("number_format", "Number format", "Hardware", (
+            (OWN, "best", "The first of bf16, fp16, tf32 and fp32 that the device has"),
+            *((name, name, f"Products in {name}") for name in ("bf16", "fp16", "tf32", "fp32"))), more=True,
+               tooltip="What matrix products are computed in"),
+        Choice("schedule", "Schedule", "Assembly line", (
+            ("gpipe", "GPipe", "All forward passes, then all backward passes"),
+            ("1f1b", "1F1B", "One forward, one backward, in turn"),
+            ("interleaved", "interleaved", "Two chunks of layers on each device"),
+            ("zero-bubble", "zero-bubble", "Weight gradients fill the gaps")), more=True,
+               tooltip="Who works on which micro-batch when"),
+        Slider("stages", "Stages", "Assembly line", tuple(range(2, 17)), more=True, tooltip="Devices in line"),
+        Slider("micro_batches", "Micro-batches", "Assembly line", tuple(range(1, 65)), more=True,
+               tooltip="What passes the line between two updates"),
+        Choice("picture", "Picture", "", (
+            ("speedups", "Speed-up", "Over devices, beside the ideal and what was measured"),
+            ("parts", "Parts", "What a step is made of, over devices"),
+            ("line", "Assembly line", "The network cut into stages: who works when")), place="picture"),
+    )  # fmt: skip
+
+
+def _networks() -> tuple[Option, ...]:
+    rows = catalog.table("models")
+    rows = rows[~rows["builder"].isin(LANGUAGE_MODELS)]
+    return tuple((key, title, "", family) for key, title, family in zip(
+        rows["name"], rows["title"], rows["family"], strict=True))  # fmt: skip
+
+
+def _machines() -> tuple[Option, ...]:
+    servers, devices = catalog.table("systems"), catalog.table("accelerators")
+    servers = servers[servers["accelerator_key"].fillna("") != ""]
+    return (
+        *((key, name, "", "servers") for key, name in zip(servers["key"], servers["name"], strict=True)),
+        *((key, name, "", vendor) for key, name, vendor in zip(
+            devices["key"], devices["name"], devices["vendor"], strict=True)),
+    )  # fmt: skip
+
+
+def _links() -> tuple[Option, ...]:
+    rows = catalog.table("interconnects")
+    rows = rows[rows["kind"].isin(["network", "host", "device"])].sort_values("kind", ascending=False, kind="stable")
+    return ((OWN, "the machine's own", "", ""), *zip(
+        rows["key"], rows["name"], [""] * len(rows), rows["kind"], strict=True))  # fmt: skip
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    view = frames.Scaled.of(values["model"], values["compare"], _arguments(values))
+    if values["picture"] == "line":
+        line = assembly_line(values["schedule"], values["stages"], values["micro_batches"],
+                             view.forward_seconds / values["stages"])  # fmt: skip
+        return _line_view(values, view, line)
+    own = view.own.iloc[-1]
+    picture = frames.speedups if values["picture"] == "speedups" else frames.step_parts
+    return View(
+        answer=words.answer(view, values),
+        headline={"speed-up": float(own["speed_up"]), "samples/s": float(own["samples_per_second"])},
+        chips=words.chips(view),
+        picture=picture(view),
+        parts=frames.parts(view),
+        parts_title=f"A step of {view.title} on {own['devices']:,} devices",
+        table=partial(frames.table, view),
+        data=lambda: view.whole,
+        sources=partial(frames.sources, view),
+        code=_code(values),
+    )
+
+
+def _line_view(values: dict[str, Any], view: frames.Scaled, line: Any) -> View:
+    return View(
+        answer=words.line_answer(view, values, line),
+        headline={"waiting share": line.waiting, "micro-batches kept": line.kept},
+        chips=words.line_chips(),
+        picture=frames.line_picture(line, words.SCHEDULES[values["schedule"]]),
+        parts=frames.line_parts(line),
+        parts_title=f"Time of {values['stages']} devices between two updates",
+        table=partial(frames.line_table, line),
+        data=lambda: line.passes,
+        sources=partial(frames.sources, view),
+        code=_code(values),
+    )
+
+
+def _arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `cb.scaling` beyond the network."""
+    given = {name: values[name] for name in ("system", "devices", "batch", "mode", "exchange")}
+    given["buckets"] = None if values["buckets"] == MEASURED else int(values["buckets"])
+    given |= {name: "" if values[name] == OWN else values[name] for name in ("link", "number_format")}
+    return given
+
+
+def _code(values: dict[str, Any]) -> str:
+    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
+    usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "number_format": ""}
+    given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
+    return f"cb.panels.scaling({code.arguments(changed)})\ncb.scaling({code.arguments({'workload': values['model'], **given})})"
