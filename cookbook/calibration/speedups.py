@@ -101,8 +101,8 @@ def scaling(
 def pairs() -> pd.DataFrame:
     """Measured runs on several devices that have a twin on one, and the speed-up predicted with the publisher unseen.
 
-    Columns as of `cookbook.accuracy` by row, and measured_speed_up, predicted_speed_up, ratio (predicted over measured),
-    network (of the zoo), nodes, low_80 and high_80: from what the other publishers' speed-ups were off by.
+    Columns as of `cookbook.accuracy` by row, and measured_speed_up, predicted_speed_up, ratio (predicted over
+    measured), network (of the zoo), nodes, low_80 and high_80: from what the other publishers' speed-ups were off by.
     """
     from cookbook.calibration import judged
 
@@ -111,8 +111,8 @@ def pairs() -> pd.DataFrame:
     wanted = [*(name for name in SAME if name not in rows), "per_node"]
     rows = rows[rows["unit"].str.endswith("/s")].join(more[wanted], on="id")
     keys = list(SAME)
-    one = rows[rows["devices"] == 1].groupby(keys, dropna=False)[["measured", "predicted"]].median()
-    many = rows[rows["devices"] > 1].join(one, on=keys, how="inner", rsuffix="_one")
+    one = rows[rows["devices"] == 1].groupby(keys, dropna=False)[["measured", "predicted"]].median().add_suffix("_one")
+    many = rows[rows["devices"] > 1].join(one, on=keys, how="inner")
     found = many.assign(
         measured_speed_up=many["measured"] / many["measured_one"],
         predicted_speed_up=many["predicted"] / many["predicted_one"],
@@ -174,4 +174,4 @@ def _quantile(error: np.ndarray, publisher: np.ndarray) -> float:
     names, codes, counts = np.unique(publisher, return_inverse=True, return_counts=True)
     order = np.argsort(error)
     below = np.cumsum(1 / counts[codes][order]) / len(names)
-    return float(error[order][min(np.searchsorted(below, HELD), len(error) - 1)])
+    return float(error[order][min(int(np.searchsorted(below, HELD)), len(error) - 1)])

@@ -42,7 +42,7 @@ def speedups(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> speedups(pd.DataFrame([row])).title.text
     '8 devices work as fast as 6.0 of a'
     """
-    ends = {"type": "log", "base": 2, "nice": False, "domainMin": 1, "domainMax": alt.ExprRef("most")}
+    ends: dict[str, Any] = {"type": "log", "base": 2, "nice": False, "domainMin": 1, "domainMax": alt.ExprRef("most")}
     scale, ticks = alt.Scale(**ends), [2**power for power in range(17)]
     axis = alt.Axis(values=ticks, format=",d")
     x = alt.X("devices:Q", title="Devices, logarithmic", scale=scale, axis=axis)
@@ -57,8 +57,8 @@ def speedups(frame: pd.DataFrame, title: str | None = None) -> Any:
     dash = alt.StrokeDash("network:N", scale=alt.Scale(range=list(_DASHES), **looks), legend=legend)
     shape = alt.Shape("network:N", scale=alt.Scale(range=list(SHAPES[:4]), **looks), legend=legend)
     band = predicted.transform_filter("isValid(datum.low)").mark_area(color=MUTED, opacity=0.25, clip=True)
-    points = alt.Chart().transform_filter("datum.measured").mark_point(
-        shape="cross", angle=45, size=50, filled=True, color=INK, opacity=0.55, clip=True, cursor="pointer")  # fmt: skip
+    crossed: dict[str, Any] = {"shape": "cross", "angle": 45, "size": 50, "filled": True, "color": INK, "opacity": 0.55}
+    points = alt.Chart().transform_filter("datum.measured").mark_point(**crossed, clip=True, cursor="pointer")
     layers = [
         band.encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         ideal.mark_line(color=MUTED, strokeDash=[2, 4], clip=True).encode(x=x, y=y),
@@ -88,9 +88,9 @@ def _figure(value: float) -> str:
 def speedups_description(frame: pd.DataFrame) -> str:
     """Words for those who do not see the picture."""
     return (
-        f"Lines of the speed-up over one device against devices, up to {frame['devices'].max():,}, both logarithmic, of "
-        f"{frame['network'].nunique()} networks; a dotted line is the ideal, a grey band the 80 % interval of the first. "
-        "Crosses are measured speed-ups."
+        f"Lines of the speed-up over one device against devices, up to {frame['devices'].max():,}, both logarithmic, "
+        f"of {frame['network'].nunique()} networks; a dotted line is the ideal, a grey band the 80 % interval of the "
+        "first. Crosses are measured speed-ups."
     )
 
 
@@ -180,7 +180,7 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
     looks = alt.Scale(domain=list(PHASES), range=list(PHASES.values()))
     legend = alt.Legend(orient="top", title=None, symbolType="square")
     tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("micro_batch:Q", title="micro-batch"),
-           alt.Tooltip("phase:N"), alt.Tooltip("start:Q", format=",.4~g"), alt.Tooltip("end:Q", format=",.4~g")]  # fmt: skip
+           alt.Tooltip("phase:N"), *(alt.Tooltip(f"{end}:Q", format=",.4~g") for end in ("start", "end"))]  # fmt: skip
     base, y = alt.Chart(), rows_axis(70)
     bars = base.mark_bar(stroke="#ffffff", strokeWidth=0.5).encode(
         x=x, x2="end:Q", y=y, color=alt.Color("phase:N", scale=looks, legend=legend), tooltip=tip)  # fmt: skip

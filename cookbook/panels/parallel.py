@@ -12,20 +12,16 @@ from cookbook.panels import parallel_frames as frames
 from cookbook.panels import parallel_words as words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.shell import Panel, View
-from cookbook.planning.assembly import assembly_line
-from cookbook.prediction.scaling import EXCHANGES
-from cookbook.prediction.train import LANGUAGE_MODELS
+from cookbook.prediction.scaling import EXCHANGES, formats_of
+from cookbook.prediction.train import LANGUAGE_MODELS, PRECISIONS
 
 OWN, MEASURED = "own", "measured"
 DEFAULTS: dict[str, Any] = {
     "model": "alexnet", "compare": ["resnet50", "vgg16", "eng_acoustic_model"], "batch": 64,
     "system": "hpe-apollo-6500-gen9-xl270d", "link": OWN, "devices": 1024, "mode": "weak", "exchange": "hierarchical",
-    "buckets": MEASURED, "number_format": "fp32", "schedule": "1f1b", "stages": 4, "micro_batches": 8,
-    "picture": "speedups",
+    "buckets": MEASURED, "number_format": "fp32", "picture": "speedups",
 }  # fmt: skip
-PICTURES = {"speedups": charts.speedups, "parts": charts.step_parts, "line": charts.assembly_line}
-# What the calls of the code take, by picture.
-OF_SCALING = ("mode", "exchange", "buckets", "link", "number_format")
+PICTURES = {"speedups": charts.speedups, "parts": charts.step_parts}
 EXPLAINED = {
     "hierarchical": "A ring in the node, trees between nodes: what measured stacks do",
     "flat ring": "One ring through all devices",
@@ -47,9 +43,6 @@ def scaling(
     exchange: str = DEFAULTS["exchange"],
     buckets: str = DEFAULTS["buckets"],
     number_format: str = DEFAULTS["number_format"],
-    schedule: str = DEFAULTS["schedule"],
-    stages: Any = DEFAULTS["stages"],
-    micro_batches: Any = DEFAULTS["micro_batches"],
     picture: str = DEFAULTS["picture"],
 ) -> Panel:
     """The panel "Where does scaling stop, and why?", in the state that the arguments say.
@@ -64,9 +57,7 @@ def scaling(
         As for `cb.scaling`.
     link, buckets : str
         As for `cb.scaling`; "own" is the machine's own network, "measured" what measured stacks hide.
-    schedule, stages, micro_batches
-        Of the assembly line: "gpipe", "1f1b", "interleaved" or "zero-bubble", devices in line, micro-batches.
-    picture : {"speedups", "parts", "line"}
+    picture : {"speedups", "parts"}
         The chart to start with.
 
     Returns
@@ -83,10 +74,10 @@ def scaling(
     """
     given = {
         "model": model, "compare": compare, "batch": batch, "system": system, "link": link, "devices": devices,
-        "mode": mode, "exchange": exchange, "buckets": buckets, "number_format": number_format, "schedule": schedule,
-        "stages": stages, "micro_batches": micro_batches, "picture": picture,
+        "mode": mode, "exchange": exchange, "buckets": buckets, "number_format": number_format, "picture": picture,
     }  # fmt: skip
-    return Panel("scaling", "Where does scaling stop, and why?", _controls(), PICTURES, _draw, DEFAULTS, given)
+    return Panel("scaling", "Where does scaling stop, and why?", _controls(), PICTURES, _draw, DEFAULTS, given,
+                 {"number_format": _formats})  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -115,19 +106,9 @@ def _controls() -> tuple[Control, ...]:
             (OWN, "best", "The first of bf16, fp16, tf32 and fp32 that the device has"),
             *((name, name, f"Products in {name}") for name in ("bf16", "fp16", "tf32", "fp32"))), more=True,
                tooltip="What matrix products are computed in"),
-        Choice("schedule", "Schedule", "Assembly line", (
-            ("gpipe", "GPipe", "All forward passes, then all backward passes"),
-            ("1f1b", "1F1B", "One forward, one backward, in turn"),
-            ("interleaved", "interleaved", "Two chunks of layers on each device"),
-            ("zero-bubble", "zero-bubble", "Weight gradients fill the gaps")), more=True,
-               tooltip="Who works on which micro-batch when"),
-        Slider("stages", "Stages", "Assembly line", tuple(range(2, 17)), more=True, tooltip="Devices in line"),
-        Slider("micro_batches", "Micro-batches", "Assembly line", tuple(range(1, 65)), more=True,
-               tooltip="What passes the line between two updates"),
         Choice("picture", "Picture", "", (
             ("speedups", "Speed-up", "Over devices, beside the ideal and what was measured"),
-            ("parts", "Parts", "What a step is made of, over devices"),
-            ("line", "Assembly line", "The network cut into stages: who works when")), place="picture"),
+            ("parts", "Parts", "What a step is made of, over devices")), place="picture"),
     )  # fmt: skip
 
 
@@ -155,16 +136,18 @@ def _links() -> tuple[Option, ...]:
         rows["key"], rows["name"], [""] * len(rows), rows["kind"], strict=True))  # fmt: skip
 
 
+def _formats(values: dict[str, Any]) -> dict[str, str]:
+    """Why a number format cannot be chosen."""
+    offered = formats_of(values["system"])
+    return {name: f"the machine has {', '.join(offered)}" for name in PRECISIONS if name not in offered}
+
+
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     view = frames.Scaled.of(values["model"], values["compare"], _arguments(values))
-    if values["picture"] == "line":
-        line = assembly_line(values["schedule"], values["stages"], values["micro_batches"],
-                             view.forward_seconds / values["stages"])  # fmt: skip
-        return _line_view(values, view, line)
     own = view.own.iloc[-1]
     picture = frames.speedups if values["picture"] == "speedups" else frames.step_parts
     return View(
-        answer=words.answer(view, values),
+        answer=words.answer(view),
         headline={"speed-up": float(own["speed_up"]), "samples/s": float(own["samples_per_second"])},
         chips=words.chips(view),
         picture=picture(view),
@@ -172,21 +155,6 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         parts_title=f"A step of {view.title} on {own['devices']:,} devices",
         table=partial(frames.table, view),
         data=lambda: view.whole,
-        sources=partial(frames.sources, view),
-        code=_code(values),
-    )
-
-
-def _line_view(values: dict[str, Any], view: frames.Scaled, line: Any) -> View:
-    return View(
-        answer=words.line_answer(view, values, line),
-        headline={"waiting share": line.waiting, "micro-batches kept": line.kept},
-        chips=words.line_chips(),
-        picture=frames.line_picture(line, words.SCHEDULES[values["schedule"]]),
-        parts=frames.line_parts(line),
-        parts_title=f"Time of {values['stages']} devices between two updates",
-        table=partial(frames.line_table, line),
-        data=lambda: line.passes,
         sources=partial(frames.sources, view),
         code=_code(values),
     )
@@ -204,4 +172,5 @@ def _code(values: dict[str, Any]) -> str:
     changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
     usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "number_format": ""}
     given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
-    return f"cb.panels.scaling({code.arguments(changed)})\ncb.scaling({code.arguments({'workload': values['model'], **given})})"
+    call = f"cb.scaling({code.arguments({'workload': values['model'], **given})})"
+    return f"cb.panels.scaling({code.arguments(changed)})\n{call}"

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from cookbook import catalog
 from cookbook.calibration import speedups as speed
 from cookbook.charts import scaling as charts
-from cookbook.charts.look import MUTED, TIME_PARTS
+from cookbook.charts.look import TIME_PARTS
 from cookbook.charts.rows import row_order
 from cookbook.panels.shell import Part, Picture
 from cookbook.prediction.scaling import device_of
 from cookbook.units import human
 from cookbook.workloads import zoo
-
-if TYPE_CHECKING:
-    from cookbook.planning.assembly import AssemblyLine
 
 MILLI = 1e-3
 FORMULAS = {
@@ -69,25 +66,21 @@ class Scaled:
         known = speed.pairs()
         measured = known[(known["network"] == networks[0].name) & (known["accelerator"] == device)]
         measured = measured[measured["devices"] <= tables[0]["devices"].max()]
-        return cls(networks[0].name, networks[0].title, whole, measured if arguments["mode"] == "weak" else measured[:0],
-                   per_sample * float(tables[0]["batch"].iloc[-1]), device, arguments)  # fmt: skip
+        measured = measured if arguments["mode"] == "weak" else measured[:0]
+        work = per_sample * float(tables[0]["batch"].iloc[-1])
+        return cls(networks[0].name, networks[0].title, whole, measured, work, device, arguments)
 
     @property
     def own(self) -> pd.DataFrame:
         """Rows of the first network."""
         return self.whole[self.whole["network"] == self.title]
 
-    @property
-    def forward_seconds(self) -> float:
-        """Forward pass of the batch on one device: a third of the passes [s]."""
-        first = self.own.iloc[0]
-        return float(sum(first[f"{name} [s]"] for name in ("compute", "memory traffic", "launch"))) / 3
-
     def shares(self) -> pd.DataFrame:
         """Device time of one sample by part [s], one row a number of devices."""
         samples = self.own["samples_per_second"] / self.own["devices"]
         parts = self.own[[f"{name} [s]" for name in TIME_PARTS if f"{name} [s]" in self.own]]
-        return parts.rename(columns=lambda name: name.removesuffix(" [s]")).div(samples * self.own["step_seconds"], axis=0)
+        parts = parts.rename(columns=lambda name: name.removesuffix(" [s]"))
+        return parts.div(samples * self.own["step_seconds"], axis=0)
 
 
 @lru_cache(maxsize=256)
@@ -183,41 +176,3 @@ def sources(view: Scaled) -> tuple[tuple[str, str, str], ...]:
 
 def _text(cell: Any) -> str:
     return cell if isinstance(cell, str) else ""
-
-
-def line_picture(line: AssemblyLine, schedule: str) -> Picture:
-    """Every pass on its device."""
-    passes = line.passes
-    frame = pd.DataFrame({
-        "row": [f"device {device + 1}" for device in passes["device"]], "start": (passes["start"] / MILLI).round(4),
-        "end": (passes["end"] / MILLI).round(4), "phase": passes["phase"], "micro_batch": passes["micro_batch"] + 1,
-    })  # fmt: skip
-    rows = sorted(set(frame["row"]), key=lambda row: int(row.split()[1]))
-    title = f"{schedule}: devices wait {100 * line.waiting:.0f} % of the time and keep up to {line.kept:g} micro-batches"
-    return Picture("line", frame, title, {"rows": rows, "most": float(frame["end"].max())})
-
-
-def line_parts(line: AssemblyLine) -> tuple[Part, ...]:
-    """Place 4: shares of the devices' time."""
-    passes = line.passes
-    spent = (passes["end"] - passes["start"]).groupby(passes["phase"]).sum()
-    spent = spent / spent.sum() * (1 - line.waiting)
-    found = [
-        Part(name, float(spent[name]), f"{100 * spent[name]:.0f} %", colour, f"All {name} passes of all micro-batches.")
-        for name, colour in charts.PHASES.items() if name in spent
-    ]  # fmt: skip
-    waits = "What is left: at the start until work arrives, at the end when it has gone on."
-    return (*found, Part("waiting", line.waiting, f"{100 * line.waiting:.0f} %", MUTED, waits))
-
-
-def line_table(line: AssemblyLine) -> pd.DataFrame:
-    """Each device: when it starts and ends, and how long it waits."""
-    rows = []
-    for device, passes in line.passes.groupby("device"):
-        busy = float((passes["end"] - passes["start"]).sum())
-        rows.append({
-            "Device": f"{int(device) + 1}", "First pass at": human(float(passes["start"].min()), "s"),
-            "Last pass ends at": human(float(passes["end"].max()), "s"), "Passes": f"{len(passes):,}",
-            "Waits": f"{100 * (1 - busy / line.seconds):.0f} %",
-        })  # fmt: skip
-    return pd.DataFrame(rows)

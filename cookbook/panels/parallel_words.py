@@ -8,9 +8,7 @@ from cookbook.panels.parallel_frames import growth
 
 if TYPE_CHECKING:
     from cookbook.panels.parallel_frames import Scaled
-    from cookbook.planning.assembly import AssemblyLine
 
-SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "Interleaved 1F1B", "zero-bubble": "Zero-bubble"}
 # Efficiency from which on a further device counts as worth its place.
 WORTH = 0.8
 REASONS = {
@@ -23,7 +21,7 @@ REASONS = {
 }
 
 
-def answer(view: Scaled, values: dict[str, Any]) -> str:
+def answer(view: Scaled) -> str:
     """The sentence in place 1, and where and why scaling stops."""
     own, last = view.own, view.own.iloc[-1]
     known = last["low80"] == last["low80"]
@@ -32,14 +30,14 @@ def answer(view: Scaled, values: dict[str, Any]) -> str:
         f"{last['devices']:,} devices train {view.title} **{_times(last['speed_up'])}x** as fast as one{interval}, "
         f"**{100 * last['efficiency']:.0f} %** of the ideal."
     )
-    return f"{first} {_stop(own, values)} {_why(view)}"
+    return f"{first} {_stop(own)} {_why(view)}"
 
 
 def _times(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _stop(own: Any, values: dict[str, Any]) -> str:
+def _stop(own: Any) -> str:
     """Where scaling stops."""
     peak = own.loc[own["speed_up"].idxmax()]
     if peak["devices"] < own["devices"].iloc[-1]:
@@ -68,38 +66,7 @@ def chips(view: Scaled) -> tuple[tuple[str, str], ...]:
     return (
         ("interval from measured speed-ups", "What speed-ups predicted with their publisher unseen were off by: "
          "wider beyond one node, where few were measured.") if known
-        else ("a formula, no interval", "No measured run says which exchange it used, so none tells how far this is off."),
+        else ("a formula, no interval", "No measured run says that it used this: none tells how far it is off."),
         (f"{runs} measured" if runs else "none measured", "Measured speed-ups of this network on this device."),
         (str(view.own["tier"].iloc[-1]), "How well measurements cover the time of a step here."),
     )  # fmt: skip
-
-
-def line_answer(view: Scaled, values: dict[str, Any], line: AssemblyLine) -> str:
-    """What the assembly line costs and keeps."""
-    stages, batches = values["stages"], values["micro_batches"]
-    name = SCHEDULES[values["schedule"]]
-    return (
-        f"{name}, {stages} stages, {batches} micro-batches: devices wait **{100 * line.waiting:.0f} %** of the time, and "
-        f"one keeps the activations of up to **{line.kept:g}** micro-batches. {_lesson(values, line)} "
-        f"{view.title} is taken as cut into equal stages; messages between them take no time here."
-    )
-
-
-def _lesson(values: dict[str, Any], line: AssemblyLine) -> str:
-    stages, batches = values["stages"], values["micro_batches"]
-    if batches < stages:
-        return "There are fewer micro-batches than stages: at no time is every device at work."
-    return {
-        "gpipe": "GPipe keeps all of them until the first backward pass: 1F1B waits no longer and keeps fewer.",
-        "1f1b": "It keeps no more than there are stages: more micro-batches shorten the wait and cost no memory.",
-        "interleaved": "Two chunks a device halve the wait; each micro-batch crosses twice as many cuts.",
-        "zero-bubble": "Nobody waits for gradients of weights, so they fill the gaps.",
-    }[values["schedule"]]
-
-
-def line_chips() -> tuple[tuple[str, str], ...]:
-    """How the figures are known."""
-    return (
-        ("a schedule, no interval", "Every pass starts when its device is free and its input is there."),
-        ("backward = 2 x forward", "Gradients of inputs and of weights, each as much work as the forward pass."),
-    )

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import catalog, hardware
 from cookbook.performance import collectives, data_parallel
 from cookbook.prediction.classic import LINK_LATENCY, NETWORK_LATENCY
 from cookbook.prediction.classic_rows import network_share
 from cookbook.prediction.step import predict_scenarios
-from cookbook.prediction.train import Plan, classic_scenarios, machine_row
+from cookbook.prediction.train import PRECISIONS, Plan, classic_scenarios, machine_row
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -69,6 +69,8 @@ def scaled(
 
     counts = _counts(devices)
     network = zoo.model(workload) if isinstance(workload, str) else workload
+    if number_format and number_format not in (offered := formats_of(system)):
+        raise ValueError(f"number_format = {number_format!r}: {system} has {', '.join(offered)}; take one of them")
     each = _batches(mode, batch, counts)
     plan = Plan(devices=counts, per_node=per_node, batch=each.tolist())
     scenarios = classic_scenarios(network, system, plan, software, number_format, seq)
@@ -91,6 +93,11 @@ def scaled(
     return table[np.isin(table["devices"], _asked(devices))].reset_index(drop=True)
 
 
+def formats_of(system: str) -> list[str]:
+    """Number formats of `cookbook.scaling` that the accelerator of a machine has."""
+    return [name for name in PRECISIONS if name in hardware.formats(device_of(system))]
+
+
 def device_of(system: str) -> str:
     """Key of the accelerator of a machine."""
     return str(machine_row(system, Plan(), "")["accelerator"])
@@ -98,7 +105,7 @@ def device_of(system: str) -> str:
 
 def _asked(devices: int | Sequence[int]) -> list[int]:
     """The numbers of devices to tell: those given, or the powers of two up to one number."""
-    given = [devices] if np.ndim(devices) == 0 else list(devices)  # type: ignore[arg-type]
+    given: list[Any] = [devices] if np.ndim(devices) == 0 else list(devices)  # type: ignore[arg-type]
     for count in given:
         if isinstance(count, bool | str) or not (1 <= count <= MOST and int(count) == count):
             raise ValueError(f"devices = {count!r} must be whole numbers from 1 to {MOST:,}")
