@@ -50,6 +50,16 @@ def test_lines_are_those_of_the_call(panel: Any) -> None:
     assert panel.shown["signals"]["most"] == 1024
 
 
+def test_efficiency_is_the_speed_up_over_the_devices(panel: Any) -> None:
+    panel.update(picture="efficiency")
+    columns = pd.DataFrame(panel.columns)
+    table = cb.scaling("vgg16", "hpe-apollo-6500-gen9-xl270d", 1024, 64, **FP32)
+    own = columns[columns["network"] == cb.model("vgg16").title]
+    assert own["share"].tolist() == pytest.approx((100 * table["efficiency"]).tolist(), rel=1e-4)
+    first = columns[columns["network"] == cb.model("alexnet").title]
+    assert (first["low"] <= first["share"]).all() and (first["share"] <= first["high"]).all()
+
+
 def test_measured_speed_ups_are_drawn_with_their_sources(panel: Any) -> None:
     panel.update(model="resnet50_v1.5", system="dgx-1-v100", number_format="fp16")
     columns, known = pd.DataFrame(panel.columns), speedups.pairs()
@@ -95,7 +105,7 @@ def test_an_exchange_that_nobody_measured_has_no_interval(panel: Any) -> None:
     assert "[a formula, no interval]" in repr(panel)
 
 
-@pytest.mark.parametrize("picture", ["speedups", "parts"])
+@pytest.mark.parametrize("picture", ["speedups", "efficiency", "parts"])
 @pytest.mark.parametrize("mode", ["weak", "strong"])
 def test_every_state_can_be_sent(panel: Any, picture: str, mode: str) -> None:
     panel.update(picture=picture, mode=mode, batch=1024, link="infiniband-fdr-4x-56-gb-s")

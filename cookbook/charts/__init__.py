@@ -9,6 +9,7 @@ _HOMES = {
     "LiveChart": "live",
     "assembly_line": "scaling",
     "coverage": "accuracy",
+    "efficiencies": "scaling",
     "errors": "accuracy",
     "memory_bars": "models",
     "parameters_vs_flop": "models",

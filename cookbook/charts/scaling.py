@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -13,10 +14,11 @@ from cookbook.charts.rows import nice_ceiling, row_order, row_text, rows_axis, r
 PHASES = {"forward": PALETTE[0], "backward": PALETTE[1], "weight gradients": PALETTE[2]}
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 _SPEEDUPS_KEY = "Dotted: ideal. Band: 80 % interval of the first network. Crosses: measured, a click opens the source."
-_PARTS_KEY = "Bars as long as the first mean that nothing is lost. Right: what is left of the ideal."
-_LINE_KEY = "One row a device; the number is the micro-batch. White: the device waits."
+PARTS_KEY = "Bars as long as the first mean that nothing is lost. Right: what is left of the ideal."
+_LINE_KEY = "One row a device; the number is the micro-batch. Gap: the device waits."
 # Pixels for the longest label of a row, and most bars that still hold a number.
-_ROOM, _NUMBERED = 120, 160
+_ROOM, _NUMBERED = 140, 160
+_POWERS = [2**power for power in range(17)]
 
 
 def speedups(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -42,36 +44,70 @@ def speedups(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> speedups(pd.DataFrame([row])).title.text
     '8 devices work as fast as 6.0 of a'
     """
-    ends: dict[str, Any] = {"type": "log", "base": 2, "nice": False, "domainMin": 1, "domainMax": alt.ExprRef("most")}
-    scale, ticks = alt.Scale(**ends), [2**power for power in range(17)]
-    axis = alt.Axis(values=ticks, format=",d")
-    x = alt.X("devices:Q", title="Devices, logarithmic", scale=scale, axis=axis)
-    y = alt.Y("speed_up:Q", title="Speed-up over one device, logarithmic", scale=scale, axis=axis)
+    axis = alt.Axis(values=_POWERS, format=",d")
+    y = partial(alt.Y, title="Speed-up over one device, logarithmic", scale=_devices(), axis=axis)
+    return _over_devices(frame, y, "speed_up", "datum.devices", title or speedups_title(frame))
+
+
+def efficiencies(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """The same as a share of the ideal, where small losses can be seen.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As for `speedups`, with the share of the ideal as `share`, `low` and `high` [%].
+    title : str, optional
+        The takeaway; the smallest share by default.
+    """
+    ends = alt.Scale(domain=[0, 120], nice=False)
+    ticks = alt.Axis(values=[0, 20, 40, 60, 80, 100, 120])
+    y = partial(alt.Y, title="Of the ideal speed-up [%]", scale=ends, axis=ticks)
+    return _over_devices(frame, y, "share", "100", title or efficiencies_title(frame))
+
+
+def _devices() -> Any:
+    """Scale of counts of devices, by twos up to the signal `most`."""
+    return alt.Scale(type="log", base=2, nice=False, domainMin=1, domainMax=alt.ExprRef("most"))
+
+
+def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: str) -> Any:
+    x = alt.X("devices:Q", title="Devices, logarithmic", scale=_devices(), axis=alt.Axis(values=_POWERS, format=",d"))
     looks, legend = {"domain": alt.ExprRef("networks")}, alt.Legend(orient="top", title=None)
     colour = alt.Color("network:N", scale=alt.Scale(range=list(PALETTE[:4]), **looks), legend=legend)
-    tip = [alt.Tooltip("network:N"), alt.Tooltip("devices:Q", format=",d"),
-           alt.Tooltip("speed_up:Q", title="speed-up", format=",.3~g")]  # fmt: skip
-    predicted = alt.Chart().transform_filter("!datum.measured")
-    ideal = alt.Chart().transform_aggregate(n="count()").transform_calculate(both="[1, most]")
-    ideal = ideal.transform_flatten(["both"], ["devices"]).transform_calculate(speed_up="datum.devices")
     dash = alt.StrokeDash("network:N", scale=alt.Scale(range=list(_DASHES), **looks), legend=legend)
     shape = alt.Shape("network:N", scale=alt.Scale(range=list(SHAPES[:4]), **looks), legend=legend)
+    tip = [alt.Tooltip("network:N"), alt.Tooltip("devices:Q", format=",d"),
+           alt.Tooltip(f"{column}:Q", title=column.replace("_", "-"), format=",.3~g")]  # fmt: skip
+    predicted, where = alt.Chart().transform_filter("!datum.measured"), {"x": x, "y": y(f"{column}:Q")}
+    both = alt.Chart().transform_aggregate(n="count()").transform_calculate(both="[1, most]")
+    both = both.transform_flatten(["both"], ["devices"]).transform_calculate(**{column: ideal})
     band = predicted.transform_filter("isValid(datum.low)").mark_area(color=MUTED, opacity=0.25, clip=True)
     crossed: dict[str, Any] = {"shape": "cross", "angle": 45, "size": 50, "filled": True, "color": INK, "opacity": 0.55}
     points = alt.Chart().transform_filter("datum.measured").mark_point(**crossed, clip=True, cursor="pointer")
     layers = [
-        band.encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q"),
-        ideal.mark_line(color=MUTED, strokeDash=[2, 4], clip=True).encode(x=x, y=y),
-        predicted.mark_line(clip=True).encode(x=x, y=y, color=colour, strokeDash=dash),
+        band.encode(x=x, y=y("low:Q"), y2="high:Q"),
+        both.mark_line(color=MUTED, strokeDash=[2, 4], clip=True).encode(**where),
+        predicted.mark_line(clip=True).encode(**where, color=colour, strokeDash=dash),
         predicted.mark_point(filled=True, size=45, opacity=1, clip=True).encode(
-            x=x, y=y, color=colour, shape=shape, tooltip=tip),
-        points.encode(x=x, y=y, tooltip=tip, href="url:N"),
+            **where, color=colour, shape=shape, tooltip=tip),
+        points.encode(**where, tooltip=tip, href="url:N"),
     ]  # fmt: skip
     chart = alt.layer(*layers, data=frame).add_params(
         alt.param(name="most", value=int(frame["devices"].max())),
         alt.param(name="networks", value=list(dict.fromkeys(frame["network"]))),
     )
-    return titled(chart, title or speedups_title(frame), _SPEEDUPS_KEY, speedups_description(frame))
+    return titled(chart, title, _SPEEDUPS_KEY, speedups_description(frame))
+
+
+def efficiencies_title(frame: pd.DataFrame) -> str:
+    """Takeaway of `efficiencies`."""
+    own = frame[~frame["measured"].astype(bool)]
+    last = own[own["devices"] == own["devices"].max()]
+    low, high = (last.loc[at] for at in (last["share"].idxmin(), last["share"].idxmax()))
+    where = f"of the ideal are left on {low['devices']:,} devices"
+    if len(last) == 1:
+        return f"{low['share']:.0f} % {where}"
+    return f"{low['share']:.0f} % ({low['network']}) to {high['share']:.0f} % ({high['network']}) {where}"
 
 
 def speedups_title(frame: pd.DataFrame) -> str:
@@ -94,18 +130,22 @@ def speedups_description(frame: pd.DataFrame) -> str:
     )
 
 
-def step_parts(frame: pd.DataFrame, title: str | None = None, axis: str = "Device time for one sample [ms]") -> Any:
+def step_parts(
+    frame: pd.DataFrame, title: str | None = None, axis: str = "Device time for one sample [ms]", key: str = PARTS_KEY
+) -> Any:
     """What a step is made of, one stacked bar a row.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Tidy rows: `row` (label, in order from the top), `part` (a key of `TIME_PARTS`), `value` (in the unit that the
-        axis says), `text` (words at the right of the row).
+        axis says), `text` (words at the right of the row, once a row).
     title : str, optional
         The takeaway; longest and shortest bar by default.
     axis : str
         What the bars measure, with its unit.
+    key : str
+        What the marks mean.
 
     Returns
     -------
@@ -119,20 +159,20 @@ def step_parts(frame: pd.DataFrame, title: str | None = None, axis: str = "Devic
     >>> step_parts(pd.DataFrame(rows, columns=["row", "part", "value", "text"])).title.text
     '1 takes least, 8 1.5 times as long'
     """
-    names = list(TIME_PARTS)
+    names = [name for name in TIME_PARTS if name in set(frame["part"])]
     scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("most"), nice=False)
-    colour = alt.Scale(domain=names, range=list(TIME_PARTS.values()))
+    colour = alt.Scale(domain=names, range=[TIME_PARTS[name] for name in names])
     legend = alt.Legend(orient="top", title=None, columns=3, symbolType="square")
     base = alt.Chart().transform_calculate(place=f"indexof({names}, datum.part)")
     tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("value:Q", title=axis, format=",.3~g")]
     bars = base.mark_bar(clip=True).encode(
-        x=alt.X("value:Q", title=axis, scale=scale, stack="zero"), y=rows_axis(_ROOM), tooltip=tip,
-        color=alt.Color("part:N", scale=colour, legend=legend), order=alt.Order("place:Q"),
+        x=alt.X("value:Q", title=axis, scale=scale, stack="zero", axis=alt.Axis(tickCount=6)), y=rows_axis(_ROOM),
+        tooltip=tip, color=alt.Color("part:N", scale=colour, legend=legend), order=alt.Order("place:Q"),
     )  # fmt: skip
     chart = alt.layer(*row_text(alt.Chart(), _ROOM), bars, data=frame).add_params(
         rows_param(frame), alt.param(name="most", value=longest(frame))
     )
-    return titled(chart, title or parts_title(frame), _PARTS_KEY, parts_description(frame))
+    return titled(chart, title or parts_title(frame), key, parts_description(frame))
 
 
 def longest(frame: pd.DataFrame) -> float:

@@ -21,7 +21,8 @@ DEFAULTS: dict[str, Any] = {
     "system": "hpe-apollo-6500-gen9-xl270d", "link": OWN, "devices": 1024, "mode": "weak", "exchange": "hierarchical",
     "buckets": MEASURED, "number_format": "fp32", "picture": "speedups",
 }  # fmt: skip
-PICTURES = {"speedups": charts.speedups, "parts": charts.step_parts}
+PICTURES = {"speedups": charts.speedups, "efficiency": charts.efficiencies, "parts": charts.step_parts}
+FRAMES = {"speedups": frames.speedups, "efficiency": frames.efficiencies, "parts": frames.step_parts}
 EXPLAINED = {
     "hierarchical": "A ring in the node, trees between nodes: what measured stacks do",
     "flat ring": "One ring through all devices",
@@ -57,7 +58,7 @@ def scaling(
         As for `cb.scaling`.
     link, buckets : str
         As for `cb.scaling`; "own" is the machine's own network, "measured" what measured stacks hide.
-    picture : {"speedups", "parts"}
+    picture : {"speedups", "efficiency", "parts"}
         The chart to start with.
 
     Returns
@@ -108,6 +109,7 @@ def _controls() -> tuple[Control, ...]:
                tooltip="What matrix products are computed in"),
         Choice("picture", "Picture", "", (
             ("speedups", "Speed-up", "Over devices, beside the ideal and what was measured"),
+            ("efficiency", "Efficiency", "The same as a share of the ideal, where small losses can be seen"),
             ("parts", "Parts", "What a step is made of, over devices")), place="picture"),
     )  # fmt: skip
 
@@ -145,12 +147,11 @@ def _formats(values: dict[str, Any]) -> dict[str, str]:
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     view = frames.Scaled.of(values["model"], values["compare"], _arguments(values))
     own = view.own.iloc[-1]
-    picture = frames.speedups if values["picture"] == "speedups" else frames.step_parts
     return View(
         answer=words.answer(view),
         headline={"speed-up": float(own["speed_up"]), "samples/s": float(own["samples_per_second"])},
         chips=words.chips(view),
-        picture=picture(view),
+        picture=FRAMES[values["picture"]](view),
         parts=frames.parts(view),
         parts_title=f"A step of {view.title} on {own['devices']:,} devices",
         table=partial(frames.table, view),

@@ -104,6 +104,17 @@ def speedups(view: Scaled) -> Picture:
     return Picture("speedups", _plain(frame), charts.speedups_title(frame), signals)
 
 
+def efficiencies(view: Scaled) -> Picture:
+    """The same as shares of the ideal."""
+    drawn = speedups(view)
+    devices = drawn.frame["devices"]
+    shares = {new: [None if value is None else float(f"{100 * value / count:.5g}") for value, count in zip(
+        drawn.frame[old], devices, strict=True)] for new, old in
+        {"share": "speed_up", "low": "low", "high": "high"}.items()}  # fmt: skip
+    frame = drawn.frame.drop(columns="speed_up").assign(**shares)
+    return Picture("efficiency", frame, charts.efficiencies_title(frame), drawn.signals)
+
+
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:
     """Missing numbers as None, numbers to six digits."""
     number = frame[["speed_up", "low", "high"]].astype(float)
@@ -117,7 +128,7 @@ def step_parts(view: Scaled) -> Picture:
     labels = [f"{count:,} device{'s' if count > 1 else ''}" for count in view.own["devices"]]
     left = [f"{100 * share:.0f} % of the ideal" for share in view.own["efficiency"]]
     frame = pd.DataFrame([
-        {"row": label, "part": part, "value": float(f"{row[part]:.5g}"), "text": text}
+        {"row": label, "part": part, "value": float(f"{row[part]:.5g}"), "text": text if part == "compute" else None}
         for label, text, (_, row) in zip(labels, left, shares.iterrows(), strict=True) for part in shares
     ])  # fmt: skip
     title = f"On {labels[-1]}, {left[-1]}: what grows is {growth(view)[0]}"
