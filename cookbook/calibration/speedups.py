@@ -90,10 +90,10 @@ def scaling(
         software=software, number_format=number_format, seq=seq,
     )  # fmt: skip
     as_measured = exchange == engine.MEASURED and buckets is None
-    half = reach(table["devices"], table["nodes"]) if as_measured else np.full(len(table), np.nan)
+    low, high = reach(table["devices"], table["nodes"]) if as_measured else np.full((2, len(table)), np.nan)
     at = table.columns.get_loc("speed_up") + 1
-    table.insert(at, "low80", table["speed_up"] * np.exp(-half))
-    table.insert(at + 1, "high80", table["speed_up"] * np.exp(half))
+    table.insert(at, "low80", table["speed_up"] * low)
+    table.insert(at + 1, "high80", table["speed_up"] * high)
     return table
 
 
@@ -120,13 +120,12 @@ def pairs() -> pd.DataFrame:
         nodes=np.ceil(many["devices"] / many["per_node"].fillna(many["devices"].clip(upper=8))),
     )
     found = found.assign(ratio=found["predicted_speed_up"] / found["measured_speed_up"]).reset_index(drop=True)
-    half = np.zeros(len(found))
+    ends = np.ones((2, len(found)))
     for publisher in found["publisher"].unique():
         own = (found["publisher"] == publisher).to_numpy()
-        half[own] = _reach(found[~own], found.loc[own, "devices"], found.loc[own, "nodes"])
-    return found.assign(
-        low_80=found["predicted_speed_up"] * np.exp(-half), high_80=found["predicted_speed_up"] * np.exp(half)
-    ).drop(columns=["measured_one", "predicted_one"])
+        ends[:, own] = _reach(found[~own], found.loc[own, "devices"], found.loc[own, "nodes"])
+    low, high = found["predicted_speed_up"].to_numpy() * ends
+    return found.assign(low_80=low, high_80=high).drop(columns=["measured_one", "predicted_one"])
 
 
 def judged_pairs(ids: Any) -> pd.DataFrame:
@@ -157,21 +156,24 @@ def judged_pairs(ids: Any) -> pd.DataFrame:
 
 
 def reach(devices: Any, nodes: Any) -> np.ndarray:
-    """How far a predicted speed-up may be off, as a logarithm, at 80 per cent: 0 for one device."""
+    """Ends of the 80 per cent interval of a speed-up over the predicted one, (2, ...): 1 for one device."""
     return _reach(pairs(), devices, nodes)
 
 
 def _reach(known: pd.DataFrame, devices: Any, nodes: Any) -> np.ndarray:
-    """Quantile of the errors of known speed-ups, publishers weighted alike; wider between nodes, never narrower."""
-    error = np.abs(np.log(known["ratio"].to_numpy()))
-    inside, across = known["nodes"].to_numpy() == 1, known["nodes"].to_numpy() > 1
-    near = _quantile(error[inside], known["publisher"].to_numpy()[inside])
-    far = max(near, _quantile(error[across], known["publisher"].to_numpy()[across])) if across.any() else near
-    return np.where(np.asarray(devices) <= 1, 0.0, np.where(np.asarray(nodes) > 1, far, near))
+    """Ends from the errors of known speed-ups; between nodes, which only cost more, low reaches further."""
+    error, publisher = np.abs(np.log(known["ratio"].to_numpy())), known["publisher"].to_numpy()
+    one = known["nodes"].to_numpy() == 1
+    near = _quantile(error[one], publisher[one])
+    far = max(near, _quantile(error[~one], publisher[~one])) if (~one).any() else near
+    alone, several = np.asarray(devices) <= 1, np.asarray(nodes) > 1
+    low, high = np.where(several, far, near), np.full(several.shape, near)
+    return np.where(alone, 1.0, np.exp([-low, high]))
 
 
 def _quantile(error: np.ndarray, publisher: np.ndarray) -> float:
-    names, codes, counts = np.unique(publisher, return_inverse=True, return_counts=True)
+    """Error that the share `HELD` of all stays below, publishers weighted alike."""
+    _, codes, counts = np.unique(publisher, return_inverse=True, return_counts=True)
     order = np.argsort(error)
-    below = np.cumsum(1 / counts[codes][order]) / len(names)
-    return float(error[order][min(int(np.searchsorted(below, HELD)), len(error) - 1)])
+    below = np.cumsum(1 / counts[codes][order])
+    return float(error[order][min(int(np.searchsorted(below / below[-1], HELD)), len(error) - 1)])

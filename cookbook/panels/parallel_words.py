@@ -65,7 +65,7 @@ def chips(view: Scaled) -> tuple[tuple[str, str], ...]:
     runs = len(view.measured)
     return (
         ("interval from measured speed-ups", "What speed-ups predicted with their publisher unseen were off by: "
-         "wider beyond one node, where few were measured.") if known
+         "further down beyond one node, where few were measured.") if known
         else ("a formula, no interval", "No measured run says that it used this: none tells how far it is off."),
         (f"{runs} measured" if runs else "none measured", "Measured speed-ups of this network on this device."),
         (str(view.own["tier"].iloc[-1]), "How well measurements cover the time of a step here."),
