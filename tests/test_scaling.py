@@ -91,6 +91,7 @@ def test_strong_scaling_splits_one_batch() -> None:
     one = cb.train_step("resnet50", batch=13, devices=8, neighbours=False, **APOLLO)
     assert table["step_seconds"].iloc[-1] == pytest.approx(one.point)
     assert table["samples_per_second"].iloc[-1] == pytest.approx(100 / one.point)
+    assert cb.scaling("resnet50", devices=64, batch=10, mode="strong", **APOLLO)["devices"].tolist() == [1, 2, 4, 8]
 
 
 def test_what_computes_more_for_each_parameter_scales_better() -> None:
@@ -109,7 +110,7 @@ def test_what_computes_more_for_each_parameter_scales_better() -> None:
         ({"batch": 0}, ["batch = 0", "1 or more"]),
         ({"batch": float("nan")}, ["batch = nan"]),
         ({"mode": "sideways"}, ["sideways", "weak", "strong"]),
-        ({"mode": "strong", "batch": 4}, ["batch = 4", "devices = 8", "4 devices"]),
+        ({"mode": "strong", "batch": 4, "devices": [8]}, ["batch = 4", "devices = 8", "4 devices"]),
         ({"exchange": "carrier pigeon"}, ["carrier pigeon", "flat ring"]),
         ({"buckets": 0}, ["buckets = 0"]),
         ({"workload": "llama2_7b"}, ["llama2_7b", "train_step"]),

@@ -122,7 +122,6 @@ def test_every_state_can_be_sent(panel: Any, picture: str, mode: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"mode": "strong"}, ["Batch = 64", "1,024", "at most 64"]),
         ({"model": "resnet5"}, ["resnet5", "resnet50"]),
         ({"model": "llama2_7b"}, ["llama2_7b", "language model"]),
         ({"system": "abacus"}, ["abacus"]),
@@ -162,6 +161,14 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
     ast.parse(panel.code)
     found = eval(second, {"cb": cb})
     assert f"{100 * found['efficiency'].iloc[-1]:.0f} % of the ideal" in panel.answer
+
+
+def test_one_batch_has_no_more_parts_than_samples(panel: Any) -> None:
+    panel.update(mode="strong")
+    assert panel.answer.startswith("64 devices train") and "cannot share a batch of 64" in panel.answer
+    assert panel.shown["signals"]["most"] == 64
+    panel.update(batch=4096)
+    assert panel.answer.startswith("1,024 devices train") and "cannot share" not in panel.answer
 
 
 def test_pin_compares(panel: Any) -> None:

@@ -46,7 +46,8 @@ def scaling(
     system : str
         An accelerator or a server of the catalogue.
     devices : int or sequence of int
-        Numbers of devices; one number means the powers of two up to it.
+        Numbers of devices; one number means the powers of two up to it, in strong scaling no more than there
+        are samples.
     batch : float
         Samples of each device (weak scaling), or of all together (strong), of which the fullest device decides.
     mode : str

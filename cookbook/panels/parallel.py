@@ -70,8 +70,8 @@ def scaling(
     --------
     >>> panel = scaling("resnet50", system="dgx-1-v100")
     >>> panel.update(mode="strong")
-    >>> panel.answer.split(":")[0]
-    'Batch = 64 cannot be split over devices = 1,024'
+    >>> panel.answer.split(" train ")[0], panel.answer.split(". ")[-1]
+    ('64 devices', 'More devices cannot share a batch of 64.')
     """
     given = {
         "model": model, "compare": compare, "batch": batch, "system": system, "link": link, "devices": devices,

@@ -30,7 +30,14 @@ def answer(view: Scaled) -> str:
         f"{last['devices']:,} devices train {view.title} **{_times(last['speed_up'])}x** as fast as one{interval}, "
         f"**{100 * last['efficiency']:.0f} %** of the ideal."
     )
-    return f"{first} {_stop(own)} {_why(view)}"
+    full = f" More devices cannot share a batch of {view.arguments['batch']:,}." if _full(view) else ""
+    return f"{first} {_stop(own)} {_why(view)}{full}"
+
+
+def _full(view: Scaled) -> bool:
+    """Whether one batch has no sample left for a further device."""
+    asked = view.arguments
+    return bool(asked["mode"] == "strong" and view.own["devices"].iloc[-1] < asked["devices"])
 
 
 def _times(value: float) -> str:

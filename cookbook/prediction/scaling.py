@@ -67,6 +67,9 @@ def scaled(
     """Step, speed-up and parts for each number of devices; see `cookbook.scaling`, which adds intervals."""
     import pandas as pd
 
+    _check(mode, batch)
+    if mode == "strong" and np.ndim(devices) == 0:
+        devices = [count for count in _asked(devices) if count <= batch]
     counts = _counts(devices)
     network = zoo.model(workload) if isinstance(workload, str) else workload
     if number_format and number_format not in (offered := formats_of(system)):
@@ -120,12 +123,15 @@ def _counts(devices: int | Sequence[int]) -> list[int]:
     return asked if asked[:1] == [1] else [1, *asked]
 
 
-def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:
-    """Samples of the fullest device."""
+def _check(mode: str, batch: float) -> None:
     if mode not in MODES:
         raise ValueError(f"mode = {mode!r} is not a choice; take weak (a batch a device) or strong (one batch for all)")
     if isinstance(batch, str) or not (batch >= 1 and np.isfinite(batch)):
         raise ValueError(f"batch = {batch!r} must be 1 or more samples")
+
+
+def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:
+    """Samples of the fullest device."""
     if mode == "strong" and batch < max(counts):
         raise ValueError(
             f"batch = {batch:,.0f} cannot be split over devices = {max(counts):,}: take {max(counts):,} samples or "
