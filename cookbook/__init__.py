@@ -28,6 +28,7 @@ _HOMES = {
     "provenance": "catalog",
     "requirements": "prediction.requirements",
     "roofline_table": "prediction.roofline",
+    "scaling": "calibration.speedups",
     "show_source": "lesson",
     "si": "units",
     "sweep": "planning.sweep",
@@ -41,6 +42,7 @@ _MODULES = {
     "cost": "planning.cost",
     "memory": "performance.memory",
     "panels": "panels",
+    "parallelism": "performance.parallelism",
     "roofline": "performance.roofline",
     "utilisation": "performance.utilisation",
 }

@@ -90,8 +90,12 @@ def accuracy(
         return per_prediction(rows)
     if by == "repeats":
         return repeats(rows)
+    if by == "speed-up":
+        from cookbook.calibration import speedups
+
+        return speedups.judged_pairs(rows["id"])
     if by not in (*GROUPS, "all"):
-        known = (*GROUPS, "prediction", "all", "row", "repeats")
+        known = (*GROUPS, "prediction", "all", "row", "repeats", "speed-up")
         raise ValueError(f"by = {by!r} is not a choice; take one of {', '.join(known)}")
     return grouped(rows, by, model)
 

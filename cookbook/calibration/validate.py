@@ -28,8 +28,8 @@ NO_ENGINES = "without software levels"
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES)
 ROOMS = ("performance", "prediction", "calibration", "workloads", "catalog")
 FILES = ("hardware.py", "units.py")
-# Reads results and gives none.
-READERS = ("judged.py",)
+# Read results, or stand on predictions, and give no row of either.
+READERS = ("judged.py", "parallelism.py", "scaling.py", "speedups.py")
 # Tables that hold results, or that no prediction of training reads.
 NOT_READ = frozenset({
     "training_constants", "training_evidence", "interval_quantiles", "validation", "validation_baseline",

@@ -7,17 +7,21 @@ from typing import Any
 
 _HOMES = {
     "LiveChart": "live",
+    "assembly_line": "scaling",
     "coverage": "accuracy",
+    "efficiencies": "scaling",
     "errors": "accuracy",
     "memory_bars": "models",
     "parameters_vs_flop": "models",
     "points": "accuracy",
     "rate_needed": "models",
     "ratios": "accuracy",
+    "speedups": "scaling",
+    "step_parts": "scaling",
     "palette": "look",
     "theme": "look",
 }
-_MODULES = ("accuracy", "live", "look", "models")
+_MODULES = ("accuracy", "live", "look", "models", "scaling")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

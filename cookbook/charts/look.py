@@ -23,6 +23,7 @@ TIME_PARTS = {
     "input": "#CC79A7",
     "optimiser": "#9467BD",
     "bubble": "#A67C00",
+    "waiting": "#8C564B",
 }
 MEMORY_PARTS = {
     "weights": "#0072B2",

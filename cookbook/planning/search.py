@@ -160,7 +160,7 @@ def search(
     machines = {count: machine_row(system, Plan(devices=count), number_format) for count in counts}
     per_node = {count: int(machine["per_node"]) for count, machine in machines.items()}
     grid = _grid(shape, counts, per_node, int(global_batch), length, list(recompute), list(micro_batches))
-    if not len(grid):
+    if not len(grid["devices"]):
         raise ValueError(
             f"global_batch = {global_batch}, devices = {devices!r}: no layout divides them; take a batch that is a "
             "multiple of a power of two, and devices likewise"

@@ -361,6 +361,11 @@ def network_link(key: str, text: str, per_node: float) -> float:
     return (nominal if math.isfinite(nominal) else machines.network_rate(key)) * _share("network")
 
 
+def network_share() -> float:
+    """Share of the rate of a network that sums of gradients reach."""
+    return _share("network")
+
+
 def _updates(frame: pd.DataFrame, inputs: list[Input]) -> np.ndarray:
     """Bytes that the optimiser moves for each parameter; 0 where the timed loop has no update."""
     table = catalog.table("optimisers").set_index("name")

@@ -13,6 +13,19 @@ from cookbook import units
 if TYPE_CHECKING:
     import pandas as pd
 
+# Parts of both kinds of training under the names that every chart of the cookbook uses.
+NAMES = {
+    "compute": ("products", "experts", "attention", "head"),
+    "memory traffic": ("elementwise",),
+    "launch": ("launch", "overhead", "recurrence"),
+    "tensor-parallel communication": ("tensor_exchange", "context_exchange", "expert_exchange"),
+    "pipeline-parallel communication": ("pipeline_exchange",),
+    "data-parallel communication": ("gradient_exchange", "weight_exchange", "exchange"),
+    "optimiser": ("optimiser",),
+    "bubble": ("bubble",),
+    "waiting": ("waiting", "stragglers"),
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
@@ -84,6 +97,14 @@ class Prediction:
         """What the neighbours did, in words."""
         count = int(np.max(self.neighbours, initial=0))
         return f"corrected by {count} similar measurement{'' if count == 1 else 's'}" if count else "not corrected"
+
+    @property
+    def by_part(self) -> dict[str, Any]:
+        """The parts, added up under the names that every chart uses [s]."""
+        return {
+            name: sum(self.parts[part] for part in parts if part in self.parts)
+            for name, parts in NAMES.items() if any(part in self.parts for part in parts)
+        }  # fmt: skip
 
     @property
     def bound_low(self) -> Any:

@@ -140,6 +140,26 @@ def train_step(
     return found.one()
 
 
+def classic_scenarios(
+    network: Workload, system: str, plan: Plan, software: str = "", number_format: str = "", seq: float | None = None
+) -> Any:
+    """Data-parallel training of a network as the rows that the engine reads.
+
+    Parameters
+    ----------
+    network, system, plan, software, number_format, seq
+        As for `train_step`; language models are refused, whose layouts are more than data parallel.
+    """
+    if _is_language_model(network):
+        raise ValueError(
+            f"workload = {network.name!r}: a language model is laid out in more ways than data parallel; use "
+            "cb.train_step with tp, pp and dp, or take another network"
+        )
+    row = machine_row(system, plan, number_format) | {"model": network.name, "software": software}
+    frame = _frame(row | _classic(network, plan, seq))
+    return module_of("training_classic").scenarios(frame, own=None if _is_of_zoo(network) else network)
+
+
 def _is_of_zoo(network: Workload) -> bool:
     """Whether a network is one of the zoo as it stands, neither changed nor the reader's own."""
     rows = catalog.table("models")

@@ -1,0 +1,168 @@
+"""Panel of recipe 03: a pipeline as an assembly line, who works on what when, and who waits."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any
+
+import pandas as pd
+
+from cookbook.charts import scaling as charts
+from cookbook.charts.look import MUTED
+from cookbook.panels import code
+from cookbook.panels.controls import Choice, Control, Slider
+from cookbook.panels.shell import Panel, Part, Picture, View
+from cookbook.planning.assembly import AssemblyLine
+from cookbook.planning.assembly import assembly_line as run
+from cookbook.units import human
+
+DEFAULTS: dict[str, Any] = {"schedule": "gpipe", "stages": 4, "micro_batches": 8}
+PICTURES = {"line": charts.assembly_line}
+SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "Interleaved 1F1B", "zero-bubble": "Zero-bubble"}
+MILLI = 1e-3
+
+
+def assembly_line(
+    schedule: str = DEFAULTS["schedule"],
+    stages: Any = DEFAULTS["stages"],
+    micro_batches: Any = DEFAULTS["micro_batches"],
+) -> Panel:
+    """The panel "Who waits in a pipeline?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    schedule : {"gpipe", "1f1b", "interleaved", "zero-bubble"}
+        Who works on which micro-batch when.
+    stages, micro_batches : int
+        Devices in line, and what passes them between two updates. A forward pass of a stage takes 1 ms.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = assembly_line("1f1b")
+    >>> panel.answer.split(":")[0]
+    '1F1B, 4 stages, 8 micro-batches'
+    """
+    given = {"schedule": schedule, "stages": stages, "micro_batches": micro_batches}
+    return Panel("assembly_line", "Who waits in a pipeline?", _controls(), PICTURES, _draw, DEFAULTS, given)
+
+
+@lru_cache(maxsize=1)
+def _controls() -> tuple[Control, ...]:
+    return (
+        Choice("schedule", "Schedule", "Order", (
+            ("gpipe", "GPipe", "All forward passes, then all backward passes"),
+            ("1f1b", "1F1B", "One forward, one backward, in turn"),
+            ("interleaved", "interleaved", "1F1B with two chunks of layers on each device"),
+            ("zero-bubble", "zero-bubble", "1F1B in which weight gradients fill the gaps")),
+               tooltip="Who works on which micro-batch when"),
+        Slider("stages", "Stages", "Line", tuple(range(2, 17)), tooltip="Devices in line, each with its layers"),
+        Slider("micro_batches", "Micro-batches", "Line", tuple(range(1, 65)),
+               tooltip="What passes the line between two updates"),
+    )  # fmt: skip
+
+
+def _draw(values: dict[str, Any], _pinned: View | None) -> View:
+    stages, batches, schedule = values["stages"], values["micro_batches"], values["schedule"]
+    if schedule == "interleaved" and batches % stages:
+        near = max(round(batches / stages), 1) * stages
+        raise ValueError(
+            f"micro_batches = {batches} is no multiple of {stages} stages, which interleaving needs; take {near}"
+        )
+    line = run(schedule, stages, batches, MILLI)
+    return View(
+        answer=_answer(values, line),
+        headline={"waiting share": line.waiting, "micro-batches kept": line.kept},
+        chips=_CHIPS,
+        picture=line_picture(line, SCHEDULES[schedule]),
+        parts=line_parts(line),
+        parts_title=f"Time of {stages} devices between two updates",
+        table=partial(line_table, line),
+        data=lambda: line.passes,
+        sources=lambda: _SOURCES,
+        code=_code(values),
+    )
+
+
+_CHIPS = (
+    ("a schedule, no interval", "Every pass starts when its device is free and its input is there."),
+    ("backward = 2 x forward", "Gradients of inputs and of weights, each as much work as the forward pass."),
+    ("equal stages", "Messages between stages take no time here."),
+)
+_SOURCES = (
+    ("Huang et al., GPipe, NeurIPS 2019", "https://arxiv.org/abs/1811.06965", "recalled"),
+    ("Narayanan et al., Efficient large-scale language model training on GPU clusters, SC21",
+     "https://arxiv.org/abs/2104.04473", "1F1B, interleaved; recalled"),
+    ("Qi, Wan, Huang & Lin, Zero bubble pipeline parallelism, ICLR 2024", "https://arxiv.org/abs/2401.10241",
+     "zero-bubble, the form that keeps the memory of 1F1B; recalled"),
+)  # fmt: skip
+
+
+def _answer(values: dict[str, Any], line: AssemblyLine) -> str:
+    """What the line costs and keeps, and what to take from it."""
+    return (
+        f"{SCHEDULES[values['schedule']]}, {values['stages']} stages, {values['micro_batches']} micro-batches: devices "
+        f"wait **{100 * line.waiting:.0f} %** of the time, and one keeps the activations of up to **{line.kept:g}** "
+        f"micro-batches. {_lesson(values)}"
+    )
+
+
+def _lesson(values: dict[str, Any]) -> str:
+    if values["micro_batches"] < values["stages"]:
+        return "There are fewer micro-batches than stages: at no time is every device at work."
+    return {
+        "gpipe": "GPipe keeps all of them until the first backward pass: 1F1B waits as long and keeps fewer.",
+        "1f1b": "It keeps no more than there are stages: more micro-batches shorten the wait and cost no memory.",
+        "interleaved": "Two chunks a device halve the time to fill the line; micro-batches cross twice as many cuts.",
+        "zero-bubble": "Nobody waits for gradients of weights, so they fill the gaps.",
+    }[values["schedule"]]
+
+
+def _code(values: dict[str, Any]) -> str:
+    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
+    chunks = 2 if values["schedule"] == "interleaved" else 1
+    passes = f"[1e-3] * {values['stages']}, [2e-3] * {values['stages']}, {values['micro_batches']}, {chunks}"
+    call = f"cb.parallelism.schedule({code.literal(values['schedule'])}, {passes})"
+    return f"cb.panels.assembly_line({code.arguments(changed)})\n{call}"
+
+
+def line_picture(line: AssemblyLine, schedule: str) -> Picture:
+    """Every pass on its device."""
+    passes = line.passes
+    frame = pd.DataFrame({
+        "row": [f"device {device + 1}" for device in passes["device"]], "start": (passes["start"] / MILLI).round(4),
+        "end": (passes["end"] / MILLI).round(4), "phase": passes["phase"], "micro_batch": passes["micro_batch"] + 1,
+    })  # fmt: skip
+    rows = sorted(set(frame["row"]), key=lambda row: int(row.split()[1]))
+    title = f"{schedule}: {100 * line.waiting:.0f} % of the time is waiting; up to {line.kept:g} micro-batches kept"
+    return Picture("line", frame, title, {"rows": rows, "most": float(frame["end"].max())})
+
+
+def line_parts(line: AssemblyLine) -> tuple[Part, ...]:
+    """Place 4: shares of the devices' time."""
+    passes = line.passes
+    spent = (passes["end"] - passes["start"]).groupby(passes["phase"]).sum()
+    spent = spent / spent.sum() * (1 - line.waiting)
+    found = [
+        Part(name, float(spent[name]), f"{100 * spent[name]:.0f} %", colour, f"All {name} passes of all micro-batches.")
+        for name, colour in charts.PHASES.items() if name in spent
+    ]  # fmt: skip
+    waits = "What is left: at the start until work arrives, at the end when it has gone on."
+    return (*found, Part("waiting", line.waiting, f"{100 * line.waiting:.0f} %", MUTED, waits))
+
+
+def line_table(line: AssemblyLine) -> pd.DataFrame:
+    """Each device: when it starts and ends, and how long it waits."""
+    rows = []
+    for device, passes in line.passes.groupby("device"):
+        busy = float((passes["end"] - passes["start"]).sum())
+        rows.append({
+            "Device": f"{int(device) + 1}", "First pass at": human(float(passes["start"].min()), "s"),
+            "Last pass ends at": human(float(passes["end"].max()), "s"), "Passes": f"{len(passes):,}",
+            "Waits": f"{100 * (1 - busy / line.seconds):.0f} %",
+        })  # fmt: skip
+    return pd.DataFrame(rows)

@@ -1,0 +1,187 @@
+"""Data-parallel training from one device to many: the same step, with the exchange that the reader chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog, hardware
+from cookbook.performance import collectives, data_parallel
+from cookbook.prediction.classic import LINK_LATENCY, NETWORK_LATENCY
+from cookbook.prediction.classic_rows import network_share
+from cookbook.prediction.step import predict_scenarios
+from cookbook.prediction.train import PRECISIONS, Plan, classic_scenarios, machine_row
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Exchange = Callable[..., Any]
+MODES = ("weak", "strong")
+MEASURED = "hierarchical"
+MOST = 65_536
+BACKWARD = 2 / 3
+
+
+def _log_2017(payload: Any, ranks: Any, bandwidth: Any, _latency: Any) -> Any:
+    """The founding exchange: 2 w log2(p) / beta."""
+    return data_parallel.hpe_2017_data_parallel_seconds(0, payload, ranks, 1, bandwidth)["exchange"]
+
+
+def _one_server(payload: Any, ranks: Any, bandwidth: Any, _latency: Any) -> Any:
+    """A parameter server with the link of one device; one rank needs none."""
+    return data_parallel.parameter_server_seconds(payload, ranks, 1, bandwidth, bandwidth) * (np.asarray(ranks) > 1)
+
+
+# (payload, ranks, bandwidth, latency) -> seconds, between nodes, or in the node where there is one.
+EXCHANGES: dict[str, Exchange | None] = {
+    MEASURED: None,
+    "flat ring": collectives.ring_all_reduce_seconds,
+    "halving-doubling": data_parallel.halving_doubling_seconds,
+    "in-network": data_parallel.in_network_seconds,
+    "parameter server": _one_server,
+    "HPE 2017": _log_2017,
+}
+
+
+def scaled(
+    workload: str | Workload,
+    system: str,
+    devices: int | Sequence[int] = 1024,
+    batch: float = 64,
+    *,
+    mode: str = "weak",
+    exchange: str | Exchange = MEASURED,
+    buckets: int | None = None,
+    link: str = "",
+    per_node: int | None = None,
+    software: str = "",
+    number_format: str = "",
+    seq: float | None = None,
+) -> pd.DataFrame:
+    """Step, speed-up and parts for each number of devices; see `cookbook.scaling`, which adds intervals."""
+    import pandas as pd
+
+    _check(mode, batch)
+    if mode == "strong" and np.ndim(devices) == 0:
+        devices = [count for count in _asked(devices) if count <= batch]
+    counts = _counts(devices)
+    network = zoo.model(workload) if isinstance(workload, str) else workload
+    if number_format and number_format not in (offered := formats_of(system)):
+        raise ValueError(f"number_format = {number_format!r}: {system} has {', '.join(offered)}; take one of them")
+    each = _batches(mode, batch, counts)
+    plan = Plan(devices=counts, per_node=per_node, batch=each.tolist())
+    scenarios = classic_scenarios(network, system, plan, software, number_format, seq)
+    if link:
+        _replace_link(scenarios, link)
+    found = predict_scenarios("training_classic", scenarios, neighbours=False)
+    if found.why[0]:
+        raise ValueError(str(found.why[0]))
+    parts = dict(found.parts)
+    if exchange != MEASURED or buckets is not None:
+        parts["exchange"] = _exposed(scenarios, parts, network.ops.parameter_count, _formula(exchange), buckets)
+        found = replace(found, parts=parts)
+    step = np.asarray(sum(parts.values()))
+    rate = np.asarray(counts) * each / step if mode == "weak" else batch / step
+    table = pd.DataFrame({
+        "devices": counts, "nodes": scenarios.nodes.astype(int), "batch": each, "step_seconds": step,
+        "samples_per_second": rate, "speed_up": rate / rate[0], "efficiency": rate / rate[0] / np.asarray(counts),
+        **{f"{name} [s]": part for name, part in found.by_part.items()}, "tier": found.tier,
+    })  # fmt: skip
+    return table[np.isin(table["devices"], _asked(devices))].reset_index(drop=True)
+
+
+def formats_of(system: str) -> list[str]:
+    """Number formats of `cookbook.scaling` that the accelerator of a machine has."""
+    return [name for name in PRECISIONS if name in hardware.formats(device_of(system))]
+
+
+def device_of(system: str) -> str:
+    """Key of the accelerator of a machine."""
+    return str(machine_row(system, Plan(), "")["accelerator"])
+
+
+def _asked(devices: int | Sequence[int]) -> list[int]:
+    """The numbers of devices to tell: those given, or the powers of two up to one number."""
+    given: list[Any] = [devices] if np.ndim(devices) == 0 else list(devices)  # type: ignore[arg-type]
+    for count in given:
+        if isinstance(count, bool | str) or not (1 <= count <= MOST and int(count) == count):
+            raise ValueError(f"devices = {count!r} must be whole numbers from 1 to {MOST:,}")
+    if np.ndim(devices) == 0:
+        return sorted({*(2**power for power in range(int(given[0]).bit_length())), int(given[0])})
+    return sorted({int(count) for count in given})
+
+
+def _counts(devices: int | Sequence[int]) -> list[int]:
+    """The same, and one device to compare with."""
+    asked = _asked(devices)
+    return asked if asked[:1] == [1] else [1, *asked]
+
+
+def _check(mode: str, batch: float) -> None:
+    if mode not in MODES:
+        raise ValueError(f"mode = {mode!r} is not a choice; take weak (a batch a device) or strong (one batch for all)")
+    if isinstance(batch, str) or not (batch >= 1 and np.isfinite(batch)):
+        raise ValueError(f"batch = {batch!r} must be 1 or more samples")
+
+
+def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:
+    """Samples of the fullest device."""
+    if mode == "strong" and batch < max(counts):
+        raise ValueError(
+            f"batch = {batch:,.0f} cannot be split over devices = {max(counts):,}: take {max(counts):,} samples or "
+            f"more, at most {2 ** int(np.log2(batch)):,} devices, or mode weak"
+        )
+    return np.ceil(batch / np.asarray(counts)) if mode == "strong" else np.full(len(counts), float(batch))
+
+
+def _replace_link(scenarios: Any, link: str) -> None:
+    """One port of this kind for each device between nodes."""
+    key = catalog.lookup("interconnects", link)
+    row = catalog.table("interconnects").set_index("key").loc[key]
+    scenarios.values["network"] = np.full(len(scenarios), float(row["bandwidth"]) * network_share())
+
+
+def _formula(exchange: str | Exchange) -> Exchange | None:
+    if callable(exchange):
+        return exchange
+    if exchange not in EXCHANGES:
+        raise ValueError(f"exchange = {exchange!r} is not a choice; take one of {', '.join(EXCHANGES)}, or a function")
+    return EXCHANGES[exchange]
+
+
+def _exposed(
+    scenarios: Any, parts: dict[str, Any], parameters: float, formula: Exchange | None, buckets: int | None
+) -> np.ndarray:
+    """What another exchange adds to a step."""
+    from cookbook.performance.network_training import exchange_exposed_seconds
+    from cookbook.prediction.constants import figure
+
+    if buckets is not None and not (buckets >= 1 and int(buckets) == buckets):
+        raise ValueError(f"buckets = {buckets!r} must be a whole number, 1 or more, or None: as measured stacks do")
+    passes = np.asarray(sum(parts[name] for name in ("products", "elementwise", "launch", "recurrence")))
+    whole = exchange_seconds(scenarios, parameters * scenarios.element_bytes, formula)
+    if buckets is None:
+        return exchange_exposed_seconds(whole, passes, figure("exchange-hidden"), figure("exchange-visible"))
+    return data_parallel.bucketed_exposed_seconds(whole, passes * BACKWARD, buckets)
+
+
+def exchange_seconds(scenarios: Any, payload: Any, formula: Exchange | None) -> np.ndarray:
+    """Time of one exchange by itself: a ring within nodes, the formula between them, or within the only node."""
+    s, network = scenarios, scenarios.values["network"]
+    if formula is None:
+        return collectives.hierarchical_all_reduce_seconds(
+            payload, s.per_node, s.nodes, s.link, network, LINK_LATENCY, NETWORK_LATENCY
+        )
+    alone = s.nodes == 1
+    if formula is collectives.ring_all_reduce_seconds:  # of all devices; one stream crosses between two nodes
+        rate = np.where(alone, s.link, np.minimum(s.link, network * s.per_node))
+        return formula(payload, s.devices, rate, np.where(alone, LINK_LATENCY, NETWORK_LATENCY))
+    inside = collectives.ring_all_reduce_seconds(payload, s.per_node, s.link, LINK_LATENCY)
+    between = partial(formula, payload / s.per_node, s.nodes, network, NETWORK_LATENCY)
+    return np.where(alone, formula(payload, s.per_node, s.link, LINK_LATENCY), inside + between())

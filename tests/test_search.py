@@ -1,0 +1,142 @@
+"""The search over layouts: all divide, the front is that of brute force, and reasons name parts that differ."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cookbook as cb
+from cookbook.catalog import UnknownName
+from cookbook.planning.search import AXES, Layouts, search
+
+COSTS = ("step_seconds", "memory_bytes", "device_seconds")
+
+
+@pytest.fixture(scope="module")
+def found() -> Layouts:
+    return search("llama2_7b", "h100-sxm", [16, 32], 64)
+
+
+def test_every_layout_divides_what_it_must(found: Layouts) -> None:
+    table = found.table
+    assert len(table) == found.fitting <= found.tried
+    assert (table["tp"] * table["pp"] * table["cp"] * table["dp"] == table["devices"]).all()
+    assert (32 % table["tp"] == 0).all() and (32 % (table["pp"] * table["vp"]) == 0).all()  # heads and layers
+    assert (64 % (table["dp"] * table["micro_batch"]) == 0).all()
+    assert (table["tp"] <= 8).all()  # within a node
+
+
+def test_experts_and_long_sequences_bring_their_own_axes() -> None:
+    experts = search("mixtral_8x7b", "h100-sxm", 64, 64, recompute=["full"]).table
+    assert set(experts["ep"]) > {1} and (8 % experts["ep"] == 0).all()
+    assert ((experts["dp"] * experts["cp"] * experts["tp"]) % experts["ep"] == 0).all()
+    long = search("llama2_7b", "h100-sxm", 64, 16, seq=65_536, recompute=["full"]).table
+    assert long["cp"].max() > 1
+
+
+def test_layouts_come_fastest_first(found: Layouts) -> None:
+    seconds = found.table["step_seconds"].to_numpy()
+    assert (np.diff(seconds) >= 0).all()
+    assert (found.table["low80"] <= seconds).all() and (seconds <= found.table["high80"]).all()
+
+
+def test_the_front_is_that_of_brute_force(found: Layouts) -> None:
+    costs = found.table[list(COSTS)].to_numpy()
+    for row, cost in enumerate(costs):
+        no_worse = (costs <= cost).all(axis=1)
+        better = no_worse & (costs < cost).any(axis=1)
+        if found.table["front"].iloc[row]:
+            assert not better.any()
+        else:
+            assert no_worse.sum() > 1
+
+
+@pytest.mark.parametrize(
+    ("model", "system", "devices", "batch"),
+    [("llama2_7b", "h100-sxm", 8, 8), ("gpt2", "v100-sxm2-32gb", 4, 8), ("llama2_13b", "a100-sxm-80gb", 16, 16)],
+)
+def test_the_search_equals_single_calls(model: str, system: str, devices: int, batch: int) -> None:
+    """Every layout of a small search, predicted one by one at the front door."""
+    found = search(model, system, devices, batch, recompute=["none", "full"], micro_batches=[1, 2])
+    table = found.table
+    for row in table.iloc[:: max(len(table) // 12, 1)].to_dict("records"):
+        step = cb.train_step(
+            model, system, devices=devices, batch=row["micro_batch"], global_batch=batch, tp=row["tp"], pp=row["pp"],
+            vp=row["vp"], cp=row["cp"], ep=row["ep"], zero=row["zero"], recompute=row["recompute"],
+            sequence_parallel=row["tp"] > 1, software="Megatron Core", neighbours=False,
+        )  # fmt: skip
+        assert step.point == pytest.approx(row["step_seconds"])
+        assert step.memory_bytes == pytest.approx(row["memory_bytes"]) and step.fits == "yes"
+
+
+def test_no_layout_is_forgotten() -> None:
+    """The number of layouts of a small case, counted with plain loops."""
+    count = 0
+    for tp, pp, vp, micro, zero in product((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4), (1, 2), (1, 2, 3)):
+        if 8 % (tp * pp):
+            continue
+        dp = 8 // (tp * pp)
+        chunked = vp == 1 or (pp > 1 and 32 % (pp * vp) == 0)
+        count += chunked and 8 % (dp * micro) == 0 and (zero < 3 or pp == 1) and (zero == 1 or dp > 1)
+    found = search("llama2_7b", "h100-sxm", 8, 8, recompute=["none"], micro_batches=[1, 2])
+    assert found.tried == count
+
+
+def test_no_layout_needs_more_memory_than_there_is(found: Layouts) -> None:
+    capacity = cb.accelerator("h100-sxm").memory_bytes
+    assert (found.table["memory_bytes"] <= capacity).all() and (found.table["headroom_bytes"] >= 0).all()
+    assert found.fitting < found.tried  # some do not fit, and are not proposed
+
+
+def test_why_names_a_part_that_differs(found: Layouts) -> None:
+    reasons = found.why(0, 12)
+    best = found.table.iloc[0]
+    assert len(reasons) == 12
+    for reason in reasons.to_dict("records"):
+        changes = dict(change.split(" ", 1) for change in reason["change"].split(", "))
+        assert changes and set(changes) <= set(AXES)
+        rows = found.table
+        for axis, values in changes.items():
+            before, _, after = values.partition(" -> ")
+            assert str(best[axis]) == before
+            rows = rows[rows[axis].astype(str) == after]
+        same = [axis for axis in AXES if axis not in changes]
+        other = rows[rows[same].eq(best[same]).all(axis=1)]
+        assert len(other) == 1 and other["step_seconds"].iloc[0] == pytest.approx(reason["step_seconds"])
+        parts = found.prediction.parts[reason["part"]][found.rows[[0, other.index[0]]]]
+        assert parts[1] - parts[0] == pytest.approx(reason["part_seconds"]) and reason["part_seconds"] != 0
+
+
+def test_where_nothing_fits_the_nearest_is_told() -> None:
+    found = search("llama2_70b", "v100-sxm2-16gb", 8, 8)
+    assert not len(found.table) and found.fitting == 0 and not len(found.front)
+    assert found.nearest["memory_bytes"] > found.nearest["capacity_bytes"]
+    assert found.nearest["tp"] * found.nearest["pp"] * found.nearest["cp"] * found.nearest["dp"] == 8
+    known = np.asarray(found.prediction.memory_bytes)
+    assert found.nearest["memory_bytes"] == np.nanmin(known)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"devices": 0}, ["devices = 0", "1 or more"]),
+        ({"devices": 2.5}, ["devices = 2.5"]),
+        ({"devices": [8, -1]}, ["devices = -1"]),
+        ({"global_batch": 7, "devices": 11}, ["global_batch = 7", "devices = 11"]),
+        ({"model": "resnet50"}, ["resnet50", "language model"]),
+        ({"micro_batches": [64, 128], "global_batch": 32}, ["global_batch = 32"]),
+    ],
+)
+def test_what_leaves_no_layout_is_told(change: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ValueError) as problem:
+        search(**{"model": "llama2_7b", "system": "h100-sxm", "devices": 16, "global_batch": 64, **change})
+    assert all(word in str(problem.value) for word in words), problem.value
+
+
+@pytest.mark.parametrize("change", [{"model": "llama2_7"}, {"system": "h1000"}, {"number_format": "fp7"}])
+def test_unknown_names_are_told(change: dict[str, Any]) -> None:
+    with pytest.raises(UnknownName):
+        search(**{"model": "llama2_7b", "system": "h100-sxm", "devices": 16, "global_batch": 64, **change})
