@@ -71,7 +71,7 @@ def machine(frame: pd.DataFrame, title: str | None = None) -> Any:
     nodes = _part("node").mark_point(shape="square", size=620, filled=True, color=PAPER, opacity=1, stroke=INK,
                                      strokeWidth=1.5).encode(x=x, y=y, tooltip=tip)  # fmt: skip
     layers = [
-        _links(x, y),
+        *_links(x, y),
         nodes,
         _part("node").mark_text(color=INK, **words).encode(x=x, y=y, text="text:N", tooltip=tip),
         _part("row").mark_text(align="left", color=MUTED, **words).encode(x=x, y=y, text="text:N"),
@@ -81,15 +81,16 @@ def machine(frame: pd.DataFrame, title: str | None = None) -> Any:
     return titled(alt.layer(*layers, data=frame), title or machine_title(frame), _GRAPH_KEY, machine_description(frame))
 
 
-def _links(x: Any, y: Any) -> Any:
-    names = list(LEVELS)
-    colours, widths = ([look[place] for look in LEVELS.values()] for place in (0, 1))
-    legend = alt.Legend(orient="top", title="Link, share of its rate [%]", titleOrient="left", columns=4)
-    return _part("path").mark_line(strokeCap="round").encode(
-        x=x, y=y, detail="id:N", order="order:Q", tooltip=[alt.Tooltip("tip:N", title="link")],
-        color=alt.Color("level:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
-        size=alt.Size("level:N", scale=alt.Scale(domain=names, range=widths), legend=legend),
-    )  # fmt: skip
+def _links(x: Any, y: Any) -> list[Any]:
+    """One layer for each level, the busiest on top."""
+    colours = alt.Scale(domain=list(LEVELS), range=[colour for colour, _ in LEVELS.values()])
+    legend = alt.Legend(orient="top", title="Share of the rate of a link [%]", titleOrient="left", columns=4,
+                        symbolType="stroke", symbolStrokeWidth=4, titleLimit=240)  # fmt: skip
+    tip = [alt.Tooltip("tip:N", title="link")]
+    line: dict[str, Any] = {"x": x, "y": y, "detail": "id:N", "order": "order:Q", "tooltip": tip}
+    line["color"] = alt.Color("level:N", scale=colours, legend=legend)
+    layers = ((_part("path").transform_filter(f"datum.level == '{name}'"), LEVELS[name][1]) for name in LEVELS)
+    return [layer.mark_line(strokeWidth=width, strokeCap="round").encode(**line) for layer, width in layers]
 
 
 def _part(name: str) -> Any:

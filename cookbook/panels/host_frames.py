@@ -28,7 +28,7 @@ ONE = {"memory": "memory", "storage": "drive", "socket": "processor", "pcie_swit
 PARTS = {"computing": "compute", "decoding": "input", "links": "data-parallel communication"}
 _LEFT, _BENDS = -0.19, np.linspace(0, 1, 13)
 # Two labels nearer than this would cover one another.
-_WIDE, _HIGH = 0.06, 0.06
+_WIDE, _HIGH = 0.075, 0.06
 _COLUMNS = ["what", "id", "x", "y", "text", "order", "level", "tip"]
 _HOW = {
     "computing": "Predicted step of one accelerator that never waits.",
@@ -120,7 +120,7 @@ def _leaves(size: HostSize, ends: list[tuple[str, str]]) -> list[str]:
 
 def _node_rows(size: HostSize, at: dict[str, Spot]) -> Iterable[tuple[Any, ...]]:
     for name, (x, y, _) in at.items():
-        yield "node", -1, x, y, _number(name), 0, "", spoken(size.machine, name)
+        yield "node", -1, x, y, _number(name) or "all", 0, "", spoken(size.machine, name)
 
 
 def _paths(size: HostSize, at: dict[str, Spot]) -> list[tuple[Any, ...]]:
