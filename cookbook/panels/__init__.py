@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOMES = {"Panel": "shell", "View": "shell", "accuracy": "trust", "host": "host", "model_zoo": "models"}
+_HOMES = {"Panel": "shell", "View": "shell", "accuracy": "trust", "host": "hosts", "model_zoo": "models"}
 
 __all__ = sorted(_HOMES)
 
