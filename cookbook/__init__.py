@@ -42,6 +42,7 @@ _MODULES = {
     "memory": "performance.memory",
     "panels": "panels",
     "roofline": "performance.roofline",
+    "sizing": "planning.sizing",
     "utilisation": "performance.utilisation",
 }
 
