@@ -1,4 +1,4 @@
-"""The panel of recipe 06 and what is behind it: figures are those of `Topology` and `match_storage`, errors are words."""
+"""The panel of recipe 06 and its tables: figures are those of `Topology` and `match_storage`, errors are words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def panel() -> Any:
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     found = cb.sizing.size_host("hgx-h100", "resnet50", "imagenet-1k")
-    assert f"at best {found.rate:,.0f} samples/s of ResNet-50" in panel.answer
+    assert f"at best {found.rate:,.0f} samples/s of ImageNet-1k for ResNet-50" in panel.answer
     assert f"of the {found.stages['computing']:,.0f} that it can take: decoding holds it back" in panel.answer
     assert f"{found.workers_needed:.0f} workers an accelerator instead of 2 would do" in panel.answer
 
@@ -153,7 +153,7 @@ def test_gets_and_needs_are_printed_as_they_are(panel: Any) -> None:
     box = cb.topology("workstation-single-root")
     rates = box.concurrent(box.input_flows() + box.ring_flows())[:4] / 1e9
     np.testing.assert_allclose(panel.columns["got"][:4], rates, rtol=1e-5)
-    panel.update(load="needed", machine="inspur-sr-ai", model="alexnet_owt", batch=16)
+    panel.update(load="needed", machine="supermicro-4029gp-trt3", model="alexnet_owt", batch=16)
     got, need = (np.array(panel.columns[name]) for name in ("got", "need"))
     short = got < 0.99 * need
     assert short.any() and all("% of its need" in word for word in np.array(panel.columns["text"])[short])
@@ -173,7 +173,7 @@ def test_advice_follows_the_limit(panel: Any) -> None:
     assert "Buy cores first" in panel.answer
     panel.update(cores=None, model="alexnet", batch=256)
     assert "No number of cores does it" in panel.answer
-    panel.update(machine="inspur-sr-ai", model="alexnet_owt", traffic="gradients", batch=16)
+    panel.update(machine="supermicro-4029gp-trt3", model="alexnet_owt", traffic="gradients", batch=16)
     assert "Buy wider links first" in panel.answer and "times its rate" in panel.answer
 
 
@@ -228,8 +228,9 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
     lines, names = panel.code.splitlines(), {"cb": cb}
     assert repr(eval(lines[0], names)) == repr(panel)
     exec(lines[1], names)
-    wanted = {name: value for name, value in panel.values.items() if name not in ("picture", "machine", "model", "data")}
-    found = cb.sizing.size_host(panel.values["machine"], panel.values["model"], panel.values["data"], **wanted)
+    state = panel.values
+    wanted = {name: state[name] for name in ("traffic", "load", "batch", "workers", "cores")}
+    found = cb.sizing.size_host(state["machine"], state["model"], state["data"], **wanted)
     use = eval(lines[2], names)
     np.testing.assert_allclose(use["used"], found.traffic.use["used"], rtol=1e-4)
     if len(lines) > 3:

@@ -9,15 +9,18 @@ _HOMES = {
     "LiveChart": "live",
     "coverage": "accuracy",
     "errors": "accuracy",
+    "gets": "host",
+    "machine": "host",
     "memory_bars": "models",
     "parameters_vs_flop": "models",
+    "over_cores": "host",
     "points": "accuracy",
     "rate_needed": "models",
     "ratios": "accuracy",
     "palette": "look",
     "theme": "look",
 }
-_MODULES = ("accuracy", "live", "look", "models")
+_MODULES = ("accuracy", "host", "live", "look", "models")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

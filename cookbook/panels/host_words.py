@@ -14,16 +14,20 @@ if TYPE_CHECKING:
 _TIGHT, _WORTH = 1.2, 1.01
 
 
-def answer(size: HostSize, network: str) -> str:
+def answer(size: HostSize, network: str, samples: str) -> str:
     """Place 1: what each accelerator gets, what limits, and what to buy first."""
-    return f"{_rate(size, network)} {advice(size)} {_links(size)}"
+    return f"{_rate(size, network, samples)} {advice(size)} {_links(size)}"
 
 
-def _rate(size: HostSize, network: str) -> str:
+def _rate(size: HostSize, network: str, samples: str) -> str:
     low, high = _interval(size)
     range_ = "" if math.isinf(high) else f" (80 % interval {low:,.0f}-{high:,.0f})"
     can = size.stages["computing"]
-    start = f"{size.machine.name} gives each accelerator at best **{figure(size.rate)}** samples/s of {network}{range_}"
+    short = samples.split(" (")[0].split(",")[0]
+    start = (
+        f"{size.machine.name} gives each accelerator at best **{figure(size.rate)}** samples/s of {short} for "
+        f"{network}{range_}"
+    )
     if size.limit == "computing":
         return f"{start}: all that it can take."
     stage = "decoding" if size.limit == "decoding" else "links"
@@ -71,7 +75,7 @@ def _more_cores(size: HostSize) -> str:
     if math.isfinite(size.workers_needed):
         then = "; then links hold it back" if size.stages["links"] < size.stages["computing"] else ""
         few = f"**{size.workers_needed:.0f} workers** an accelerator instead of {size.workers:g}"
-        return f"Buy nothing yet: {few} would do on the cores there{then}."
+        return f"Buy nothing yet: {few} would do on its {size.cores:g} cores{then}."
     if math.isfinite(size.cores_needed):
         gain = size.changes["twice the cores"]
         return (

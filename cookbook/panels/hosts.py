@@ -142,10 +142,11 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         "cores": (partial(frames.cores_picture, size, host_words.cores_title(size)), frames.cores_table,
                   lambda found: found.curve),
     }[picture]  # fmt: skip
-    names = dict(zip(*(catalog.table("models")[column] for column in ("name", "title")), strict=True))
-    key = catalog.lookup("models", values["model"])
     return View(
-        answer=host_words.answer(size, names.get(key, key)),
+        answer=host_words.answer(
+            size, _printed("models", "name", "title", values["model"]),
+            _printed("data_sets", "key", "name", values["data"]),
+        ),
         headline={"samples/s of an accelerator": size.rate},
         chips=host_words.chips(size),
         picture=drawn(),
@@ -156,6 +157,11 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(frames.source_rows, size),
         code=_code(values, size),
     )
+
+
+def _printed(table: str, key: str, column: str, name: str) -> str:
+    rows = catalog.table(table).set_index(key)
+    return str(rows.loc[catalog.lookup(table, name), column])
 
 
 def _code(values: dict[str, Any], size: HostSize) -> str:

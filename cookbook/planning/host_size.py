@@ -231,7 +231,7 @@ def _traffic(box: Topology, traffic: str, needed: Mapping[str, float], load: str
     inputs = box.input_flows(source) if source else []
     rings = box.rings() if traffic in ("gradients", "both") else []
     if not inputs and not rings:
-        raise ValueError(f"{box.name} has one accelerator, which exchanges no gradients; set Traffic to memory")
+        raise ValueError(f"{box.name} has one accelerator: no gradients cross; set traffic to 'memory', the input")
     flows = [*inputs, *(flow for ring in rings for flow in ring)]
     each = needed["exchange"] / max(len(rings), 1)
     asked = np.array([needed["input"]] * len(inputs) + [each] * (len(flows) - len(inputs)))
