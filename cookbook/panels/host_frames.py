@@ -71,10 +71,10 @@ def _number(name: str) -> str:
 
 def links(size: HostSize) -> pd.DataFrame:
     """Each link once: its ends, name and rate, and use in its busier direction."""
-    use = size.traffic.use.set_index(["from", "to"])
+    use = {(way["from"], way["to"]): way for way in size.traffic.use.to_dict("records")}
     frame = size.machine.frame()
     found = frame[frame["part"] == "link"].drop(columns=["part", "kind", "y", "y2"])
-    both = [(use.loc[(a, b)], use.loc[(b, a)]) for a, b in zip(found["start"], found["end"], strict=True)]
+    both = [(use[a, b], use[b, a]) for a, b in zip(found["start"], found["end"], strict=True)]
     busier = [max(pair, key=lambda way: way["share"]) for pair in both]
     return found.assign(
         share=[way["share"] for way in busier], used=[way["used"] for way in busier],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cookbook.prediction.record import Prediction
 
 TRAFFIC = ("memory", "storage", "gradients", "both")
 LOADS = ("needed", "all they can")
@@ -195,15 +198,16 @@ def size_host(
     """
     _check(traffic, load, workers, cores)
     box = topology(machine)
-    step = train_step(workload, box.accelerator, batch=batch, number_format=number_format)
+    step = _step(workload, box.accelerator, batch, number_format)
     card, known, count = data_set(data), committed(), len(box.named("accelerator"))
     carried = card["decoded_bytes"] if traffic != "storage" else card["stored_bytes"] / card["samples"]
     exchanged = _exchanged(workload, box.accelerator, number_format, count)
     asked = 1 / step.point / known["copy_share"]
     needed = {"input": carried * batch * asked * (traffic != "gradients"),
               "exchange": exchanged * asked * (traffic in ("gradients", "both"))}  # fmt: skip
-    flows = _traffic(box, traffic, needed, load)
-    link, busiest = _busiest(box, flows, needed, batch / step.point)
+    flows = _traffic(box, traffic, needed["input"], needed["exchange"], load)
+    busiest = _busiest(box, traffic, needed["input"], needed["exchange"])
+    link = batch / step.point / busiest[2]
     about = _inside(box, count, cores)
     decoding = _decoding(box, step.point, batch, data, workers, about, count) if traffic in ("memory", "both") else None
     return _size(box, step, batch, (carried, exchanged), needed, flows, (link, busiest), about, decoding, workers, card)
@@ -218,6 +222,11 @@ def _check(traffic: str, load: str, workers: float, cores: float | None) -> None
             raise ValueError(f"{name} = {figure!r} is outside (0, inf): give more than zero for one accelerator")
 
 
+@lru_cache(maxsize=64)
+def _step(workload: str, device: str, batch: float, number_format: str) -> Prediction:
+    return train_step(workload, device, batch=batch, number_format=number_format)
+
+
 def _exchanged(workload: str, device: str, number_format: str, count: int) -> float:
     """Bytes that each accelerator sends in one all-reduce of all gradients."""
     offered = hardware.formats(hardware.accelerator(device))
@@ -226,30 +235,28 @@ def _exchanged(workload: str, device: str, number_format: str, count: int) -> fl
     return float(ring_all_reduce_seconds(gradients, count, 1, 0))
 
 
-def _traffic(box: Topology, traffic: str, needed: Mapping[str, float], load: str) -> Traffic:
+@lru_cache(maxsize=64)
+def _traffic(box: Topology, traffic: str, sample: float, exchange: float, load: str) -> Traffic:
+    """Flows of a kind of traffic, the input first, each asking for its part of the rates needed, or for all."""
     source = {"memory": "memory", "both": "memory", "storage": "storage"}.get(traffic)
     inputs = box.input_flows(source) if source else []
     rings = box.rings() if traffic in ("gradients", "both") else []
     if not inputs and not rings:
         raise ValueError(f"{box.name} has one accelerator: no gradients cross; set traffic to 'memory', the input")
     flows = [*inputs, *(flow for ring in rings for flow in ring)]
-    each = needed["exchange"] / max(len(rings), 1)
-    asked = np.array([needed["input"]] * len(inputs) + [each] * (len(flows) - len(inputs)))
+    each = exchange / max(len(rings), 1)
+    asked = np.array([sample] * len(inputs) + [each] * (len(flows) - len(inputs)))
     asked = asked if load == LOADS[0] else np.full(len(flows), np.inf)
     lengths = [len(ring) for ring in rings]
     return Traffic(flows, asked, box.concurrent(flows, asked), len(inputs), lengths, box.traffic(flows, asked))
 
 
-def _busiest(
-    box: Topology, traffic: Traffic, needed: Mapping[str, float], demand: float
-) -> tuple[float, tuple[str, str, float]]:
-    """Samples a second at which the first link is full, and that link with its share at full demand."""
-    each = needed["exchange"] / max(len(traffic.rings), 1)
-    asked = np.array([needed["input"]] * traffic.inputs + [each] * (len(traffic.flows) - traffic.inputs))
-    use = box.traffic(traffic.flows, asked * _LITTLE)
+@lru_cache(maxsize=64)
+def _busiest(box: Topology, traffic: str, sample: float, exchange: float) -> tuple[str, str, float]:
+    """The link that fills first as all accelerators speed up, and its share at full demand."""
+    use = _traffic(box, traffic, _LITTLE * sample, _LITTLE * exchange, LOADS[0]).use
     worst = use.loc[use["share"].idxmax()]
-    share = float(worst["share"]) / _LITTLE
-    return demand / share, (worst["from"], worst["to"], share)
+    return worst["from"], worst["to"], float(worst["share"]) / _LITTLE
 
 
 def _inside(box: Topology, count: int, cores: float | None) -> dict[str, Any]:
