@@ -44,6 +44,7 @@ _MODULES = {
     "panels": "panels",
     "parallelism": "performance.parallelism",
     "roofline": "performance.roofline",
+    "sizing": "planning.sizing",
     "utilisation": "performance.utilisation",
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cookbook.charts import accuracy, live, look, models, rows
+from cookbook.charts import accuracy, host, live, look, models, rows
 
 RATES = pd.DataFrame(
     [
@@ -51,7 +51,24 @@ COVERAGE = pd.DataFrame(
     [["a", 90.0, 70.0, 88.0, "more often", "90 %"], ["b", 50.0, 70.0, 88.0, "too seldom", "50 %"]],
     columns=["row", "share", "low", "high", "verdict", "text"],
 )
+MACHINE = pd.DataFrame(
+    [
+        ["path", 0, 0.5, 1.0, "", 0, "full", "a to b"],
+        ["path", 0, 0.5, 0.0, "", 1, "full", "a to b"],
+        ["node", -1, 0.5, 1.0, "0", 0, "", "a"],
+        ["share", -1, 0.5, 0.5, "100 %", 0, "", ""],
+    ],
+    columns=["what", "id", "x", "y", "text", "order", "level", "tip"],
+)
+FLOWS = pd.DataFrame([["a", 2.0, 1.0, "x2"], ["b", 0.5, 1.0, "half"]], columns=["row", "got", "need", "text"])
+CORES = pd.DataFrame(
+    [["curve", 1, 500.0, 400.0, 600.0, 500.0, ""], ["demand", 1, 900.0, None, None, None, "takes 900"]],
+    columns=["what", "cores", "rate", "low", "high", "chosen", "text"],
+)
 CHARTS = {
+    "machine": (host.machine, MACHINE),
+    "gets": (host.gets, FLOWS),
+    "cores": (host.over_cores, CORES),
     "points": (accuracy.points, RUNS),
     "ratios": (accuracy.ratios, RUNS),
     "errors": (accuracy.errors, ERRORS),

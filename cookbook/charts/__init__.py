@@ -11,8 +11,11 @@ _HOMES = {
     "coverage": "accuracy",
     "efficiencies": "scaling",
     "errors": "accuracy",
+    "gets": "host",
+    "machine": "host",
     "memory_bars": "models",
     "parameters_vs_flop": "models",
+    "over_cores": "host",
     "points": "accuracy",
     "rate_needed": "models",
     "ratios": "accuracy",
@@ -21,7 +24,7 @@ _HOMES = {
     "palette": "look",
     "theme": "look",
 }
-_MODULES = ("accuracy", "live", "look", "models", "scaling")
+_MODULES = ("accuracy", "host", "live", "look", "models", "scaling")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

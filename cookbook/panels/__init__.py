@@ -10,6 +10,7 @@ _HOMES = {
     "View": "shell",
     "accuracy": "trust",
     "assembly_line": "assembly",
+    "host": "hosts",
     "model_zoo": "models",
     "scaling": "parallel",
 }

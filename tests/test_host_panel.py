@@ -1,0 +1,270 @@
+"""The panel of recipe 06 and its tables: figures are those of `Topology` and `match_storage`, errors are words."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook.charts.host import level
+from cookbook.panels.shell import MOST_ROWS
+
+MACHINES = list(cb.table("system_topologies")["key"])
+
+
+@pytest.fixture
+def panel() -> Any:
+    return cb.panels.host()
+
+
+def test_the_answer_is_that_of_the_call(panel: Any) -> None:
+    found = cb.sizing.size_host("hgx-h100", "resnet50", "imagenet-1k")
+    assert f"at best {found.rate:,.0f} samples/s of ImageNet-1k for ResNet-50" in panel.answer
+    assert f"of the {found.stages['computing']:,.0f} that it can take: decoding holds it back" in panel.answer
+    assert f"{found.workers_needed:.0f} workers an accelerator instead of 2 would do" in panel.answer
+
+
+def test_demand_and_decoding_are_those_of_the_engine() -> None:
+    found = cb.sizing.size_host("hgx-h100", "resnet50", "imagenet-1k", batch=128, workers=3)
+    step = cb.train_step("resnet50", "h100-sxm", batch=128)
+    assert found.stages["computing"] == pytest.approx(128 / step.point)
+    card = {"card": "imagenet-1k", "layout": "shards"}
+    fed = cb.match_storage(
+        step.point, "dgx-h100", {"read_bandwidth": 1e15, "local": 1}, card, batch=128, accelerators=8, workers=3
+    )
+    assert found.stages["decoding"] == pytest.approx(fed.stages["decoding"] / 8)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("traffic", ["memory", "both"])
+def test_the_use_of_links_is_that_of_the_graph(machine: str, traffic: str) -> None:
+    box, found = cb.topology(machine), cb.sizing.size_host(machine, "alexnet", "imagenet-1k", traffic)
+    flows = box.input_flows() + (box.ring_flows() if traffic == "both" else [])
+    pd.testing.assert_frame_equal(found.traffic.use, box.traffic(flows, found.traffic.asked))
+    most = cb.sizing.size_host(machine, "alexnet", "imagenet-1k", traffic, load="all they can")
+    np.testing.assert_allclose(most.traffic.got, box.concurrent(flows))
+    if traffic == "both" and len(box.named("accelerator")) > 1:
+        assert most.traffic.ring_got == pytest.approx(box.ring_bandwidth(beside=box.input_flows()))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_links_stage_is_where_the_first_link_fills(machine: str) -> None:
+    """Up to that rate every flow gets what it asks for, beyond it some flow does not."""
+    found = cb.sizing.size_host(machine, "alexnet", "imagenet-1k")
+    box, ratio = found.machine, found.stages["links"] / found.stages["computing"]
+    for factor, enough in ((0.999, True), (1.001, False)):
+        asked = found.traffic.asked * ratio * factor
+        assert np.allclose(box.concurrent(found.traffic.flows, asked), asked, rtol=1e-6) == enough
+    assert found.busiest[2] == pytest.approx(1 / ratio)
+
+
+def test_a_ring_sends_twice_all_but_one_part_of_the_gradients() -> None:
+    found = cb.sizing.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", number_format="fp32")
+    assert found.exchange_bytes == pytest.approx(2 * 7 / 8 * 4 * cb.model("resnet50").ops.parameter_count)
+    half = cb.sizing.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", number_format="fp16")
+    assert half.exchange_bytes == pytest.approx(found.exchange_bytes / 2)
+
+
+def test_the_slowest_stage_limits_and_twice_of_it_helps() -> None:
+    for machine, model, workers in (("hgx-h100", "resnet50", 2), ("inspur-sr-ai", "alexnet_owt", 2)):
+        found = cb.sizing.size_host(machine, model, "imagenet-1k", workers=workers, batch=16)
+        assert found.rate == np.nanmin(list(found.stages.values())) == found.stages[found.limit]
+        assert min(found.changes.values()) >= 1 and max(found.changes.values()) <= 2 + 1e-9
+        assert found.limit == "computing" or max(found.changes.values()) > 1
+
+
+@pytest.mark.parametrize("data", ["imagenet-1k", "librispeech-960h", "c4-en-tokens"])
+def test_the_cores_needed_meet_the_demand_and_a_quarter_less_does_not(data: str) -> None:
+    found = cb.sizing.size_host("hgx-a100", "resnet50", data)
+    curve = found.curve.set_index("cores")["rate"]
+    assert (np.diff(curve) >= -1e-9).all() or data == "c4-en-tokens"
+    assert curve[found.cores_needed] >= found.stages["computing"]
+    assert found.cores_needed <= 0.25 or curve[found.cores_needed - 0.25] < found.stages["computing"]
+    assert found.cores_needed == cb.sizing.cores_needed("resnet50", "dgx-a100-80gb", data)
+
+
+def test_the_rule_of_thumb_is_conditional() -> None:
+    """More samples a second, or more work for one, need more cores; text needs next to none."""
+    servers = ["dgx-1-p100", "dgx-1-v100", "dgx-a100-80gb", "dgx-h100"]
+    cores = [cb.sizing.cores_needed("resnet50", server, "imagenet-1k") for server in servers]
+    assert cores == sorted(cores) and cores[0] < 1 and cores[-1] > 2
+    heavy = cb.sizing.cores_needed("resnet50", "dgx-h100", "imagenet-1k", work=3)
+    assert 2.5 < heavy / cores[-1] < 3.5
+    assert cb.sizing.cores_needed("gpt2", "dgx-h100", "c4-en-tokens", 8) < 1
+
+
+def test_machines_are_those_of_the_graphs() -> None:
+    table, box = cb.sizing.machines(["dgx-1-v100", "gh200"]), cb.topology("dgx-1-v100")
+    assert table.loc[box.name, "input, all"] == box.concurrent(box.input_flows()).min()
+    assert table.loc[box.name, "gradients"] == box.ring_bandwidth()
+    assert math.isnan(table.loc["GH200 (one superchip)", "gradients"])
+
+
+def test_measured_all_reduces_stay_below_the_graphs() -> None:
+    found = cb.sizing.measured_links()
+    assert len(found) >= 3 and found["share"].between(0.6, 1).all()
+
+
+def test_rented_cores_are_half_the_virtual_processors() -> None:
+    found = cb.sizing.rented(["aws-p3-16xlarge"], "resnet50", "imagenet-1k")
+    assert found.loc["aws-p3-16xlarge", "cores"] == 64 / 2 / 8
+    with pytest.raises(ValueError, match="virtual processors"):
+        cb.sizing.rented(["dgx-h100"], "resnet50", "imagenet-1k")
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("picture", ["machine", "gets", "cores"])
+def test_every_machine_can_be_drawn(panel: Any, machine: str, picture: str) -> None:
+    for traffic in ("both", "storage") if picture != "cores" else ("both",):
+        panel.update(machine=machine, traffic=traffic, picture=picture)
+        assert panel.shown["error"] == "" and panel.columns, panel.answer
+        json.dumps([panel.shown, panel.columns], allow_nan=False)
+        panel.receive({"do": "open", "what": "table"})
+        assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
+        panel.receive({"do": "open", "what": ""})
+
+
+@pytest.mark.parametrize("load", ["needed", "all they can"])
+def test_links_are_drawn_as_full_as_they_are(panel: Any, load: str) -> None:
+    panel.update(machine="supermicro-4029gp-trt3", model="alexnet", load=load)
+    box, frame = cb.topology("supermicro-4029gp-trt3"), pd.DataFrame(panel.columns)
+    use = cb.sizing.size_host(box, "alexnet", "imagenet-1k", load=load).traffic.use
+    busier = {frozenset((r["from"], r["to"])): 0.0 for _, r in use.iterrows()}
+    for _, r in use.iterrows():
+        busier[frozenset((r["from"], r["to"]))] = max(busier[frozenset((r["from"], r["to"]))], r["share"])
+    hidden = set(box.named("storage") + box.named("nic") + box.named("network"))
+    expected = sorted(level(share) for ends, share in busier.items() if not ends & hidden)
+    drawn = frame[frame["what"] == "path"].drop_duplicates("id")
+    assert sorted(drawn["level"]) == expected and "full" in expected
+    nodes = frame[frame["what"] == "node"]
+    assert len(nodes) == len(box.nodes) - len(hidden)
+    assert not nodes.duplicated(["x", "y"]).any()
+
+
+def test_gets_and_needs_are_printed_as_they_are(panel: Any) -> None:
+    panel.update(machine="workstation-single-root", model="alexnet", load="all they can", picture="gets")
+    box = cb.topology("workstation-single-root")
+    rates = box.concurrent(box.input_flows() + box.ring_flows())[:4] / 1e9
+    np.testing.assert_allclose(panel.columns["got"][:4], rates, rtol=1e-5)
+    panel.update(load="needed", machine="supermicro-4029gp-trt3", model="alexnet_owt", batch=16)
+    got, need = (np.array(panel.columns[name]) for name in ("got", "need"))
+    short = got < 0.99 * need
+    assert short.any() and all("% of its need" in word for word in np.array(panel.columns["text"])[short])
+
+
+def test_unknown_cores_are_said_and_can_be_set(panel: Any) -> None:
+    panel.update(machine="inspur-sr-ai")
+    assert "set Cores under More" in panel.answer and "[cores not known]" in repr(panel)
+    panel.update(cores=2)
+    assert "set Cores" not in panel.answer and "2 cores an accelerator" in repr(panel)
+
+
+def test_advice_follows_the_limit(panel: Any) -> None:
+    panel.update(workers=8)
+    assert "Buy nothing for the host" in panel.answer
+    panel.update(cores=1)
+    assert "Buy cores first" in panel.answer
+    panel.update(cores=None, model="alexnet", batch=256)
+    assert "No number of cores does it" in panel.answer
+    panel.update(machine="supermicro-4029gp-trt3", model="alexnet_owt", traffic="gradients", batch=16)
+    assert "Buy wider links first" in panel.answer and "times its rate" in panel.answer
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"machine": "hgx-h1000"}, ["hgx-h1000", "hgx-h100"]),
+        ({"model": "resnet51"}, ["resnet51", "resnet50"]),
+        ({"data": "imagenet"}, ["imagenet", "imagenet-1k"]),
+        ({"workers": 0}, ["Workers", "1 to 64"]),
+        ({"workers": 2.5}, ["whole number"]),
+        ({"cores": -1}, ["Cores", "0.5 to 64"]),
+        ({"batch": 0}, ["Batch", "1 to 4,096"]),
+        ({"traffic": "post"}, ["post", "gradients"]),
+        ({"load": "some"}, ["some", "all they can"]),
+        ({"machine": "gh200", "traffic": "gradients"}, ["one accelerator", "input"]),
+        ({"traffic": "gradients", "picture": "cores"}, ["nothing that cores decode"]),
+    ],
+)
+def test_what_cannot_be_shown_is_told_in_one_sentence(panel: Any, change: dict[str, Any], words: list[str]) -> None:
+    before, columns = panel.code, panel.columns
+    panel.update(**change)
+    assert all(word.lower() in panel.answer.lower() for word in words), panel.answer
+    assert "\n" not in panel.answer and panel.answer.endswith(".") and panel.shown["error"]
+    assert panel.code == before and panel.columns is columns
+    panel.reset()
+    assert panel.shown["error"] == "" and panel.code == before
+
+
+@pytest.mark.parametrize("figures", [{"workers": 0}, {"workers": -2}, {"cores": 0}, {"cores": float("nan")}])
+def test_figures_that_cannot_be_are_refused(figures: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="give more than zero"):
+        cb.sizing.size_host("hgx-h100", "resnet50", "imagenet-1k", **figures)
+    with pytest.raises(ValueError, match="work = -1"):
+        cb.sizing.cores_needed("resnet50", "dgx-h100", "imagenet-1k", work=-1)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"machine": "dgx-1-v100", "model": "vgg16", "load": "all they can", "picture": "gets", "workers": 5},
+        {"machine": "hgx-a100", "traffic": "storage", "data": "coco-2017"},
+        {"machine": "apollo-6500-gen9-8to1", "traffic": "gradients", "batch": 8},
+        {"machine": "gh200", "traffic": "memory", "cores": 16, "picture": "cores"},
+    ],
+)
+def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
+    panel = cb.panels.host(**state)
+    assert panel.shown["error"] == ""
+    ast.parse(panel.code)
+    lines, names = panel.code.splitlines(), {"cb": cb}
+    assert repr(eval(lines[0], names)) == repr(panel)
+    exec(lines[1], names)
+    state = panel.values
+    wanted = {name: state[name] for name in ("traffic", "load", "batch", "workers", "cores")}
+    found = cb.sizing.size_host(state["machine"], state["model"], state["data"], **wanted)
+    use = eval(lines[2], names)
+    np.testing.assert_allclose(use["used"], found.traffic.use["used"], rtol=1e-4)
+    if len(lines) > 3:
+        count = len(found.machine.named("accelerator"))
+        fed = eval(lines[3], names)
+        assert fed.stages["decoding"] / count == pytest.approx(found.stages["decoding"], rel=1e-4)
+
+
+def test_pin_compares(panel: Any) -> None:
+    panel.pin()
+    panel.update(workers=4)
+    assert "samples/s of an accelerator x" in panel.answer and len(panel.shown["ghost"]) == 3
+
+
+def test_the_csv_is_what_is_shown(panel: Any) -> None:
+    read = pd.read_csv(io.StringIO(panel.csv()), comment="#")
+    assert {"start", "end", "bandwidth", "share", "used"} <= set(read.columns)
+    panel.update(picture="cores")
+    assert {"cores", "rate", "chosen"} <= set(pd.read_csv(io.StringIO(panel.csv()), comment="#").columns)
+
+
+def test_sources_are_those_of_the_machine(panel: Any) -> None:
+    panel.receive({"do": "open", "what": "sources"})
+    items = panel.shown["sources"]["items"]
+    assert items and all(title and ("nodes and links" in note or "as a whole" in note) for title, _, note in items)
+
+
+def test_parts_are_times_of_one_batch(panel: Any) -> None:
+    found = cb.sizing.size_host("hgx-h100", "resnet50", "imagenet-1k")
+    parts = {part["name"]: part["value"] for part in panel.shown["parts"]}
+    assert parts["computing"] == pytest.approx(found.step)
+    assert max(parts, key=parts.__getitem__) == found.limit
+
+
+def test_at_most_six_controls_each_explained(panel: Any) -> None:
+    controls = [c for c in panel.shape["controls"] if c["place"] == "controls" and not c["more"]]
+    assert len(controls) <= 6 and all(control["tooltip"] for control in controls)
