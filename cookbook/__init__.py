@@ -12,7 +12,6 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "accelerator": "hardware",
-    "accelerator_table": "hardware",
     "accuracy": "calibration.judged",
     "check": "lesson",
     "cite": "catalog",
@@ -20,7 +19,6 @@ _HOMES = {
     "hint": "lesson",
     "human": "units",
     "layers": "workloads.zoo",
-    "lookup": "catalog",
     "match_storage": "prediction.match",
     "model": "workloads.zoo",
     "models": "workloads.zoo",
@@ -43,7 +41,6 @@ _MODULES = {
     "memory": "performance.memory",
     "panels": "panels",
     "parallelism": "performance.parallelism",
-    "roofline": "performance.roofline",
     "sizing": "planning.sizing",
     "utilisation": "performance.utilisation",
 }

@@ -265,7 +265,7 @@ def show_source(
     >     return np.asarray(positive("peak_flops", peak_flops) / positive("mem_bandwidth", mem_bandwidth))
     """
     if not callable(function):
-        raise ValueError(f"function = {function!r} is not a function; give one, such as cb.roofline.ridge_point")
+        raise ValueError(f"function = {function!r} is not a function; give one, such as cb.memory.training_bytes")
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
     try:
         source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))

@@ -7,6 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import cookbook
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cookbook"
 FLOORS = {
@@ -108,3 +110,7 @@ def test_notebooks_import_the_package_by_one_name():
             if cell.cell_type == "code":
                 for line in re.findall(r"^\s*(?:import|from)\s+cookbook.*", cell.source, re.M):
                     assert line.strip() == "import cookbook as cb", f"{path.name}: {line}"
+
+
+def test_the_front_door_has_at_most_thirty_names():
+    assert len(cookbook.__all__) <= 30
