@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pandas as pd
@@ -70,11 +70,12 @@ class Scaled:
         work = per_sample * float(tables[0]["batch"].iloc[-1])
         return cls(networks[0].name, networks[0].title, whole, measured, work, device, arguments)
 
-    @property
+    @cached_property
     def own(self) -> pd.DataFrame:
         """Rows of the first network."""
         return self.whole[self.whole["network"] == self.title]
 
+    @cached_property
     def shares(self) -> pd.DataFrame:
         """Device time of one sample by part [s], one row a number of devices."""
         samples = self.own["samples_per_second"] / self.own["devices"]
@@ -124,7 +125,7 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 def step_parts(view: Scaled) -> Picture:
     """Device time of one sample by part, over devices."""
-    shares = view.shares() / MILLI
+    shares = view.shares / MILLI
     labels = [f"{count:,} device{'s' if count > 1 else ''}" for count in view.own["devices"]]
     left = [f"{100 * share:.0f} % of the ideal" for share in view.own["efficiency"]]
     frame = pd.DataFrame([
@@ -137,7 +138,7 @@ def step_parts(view: Scaled) -> Picture:
 
 def growth(view: Scaled) -> tuple[str, float]:
     """Part that a sample costs most more of on the last row than on one device, and its share of all that is added."""
-    shares = view.shares()
+    shares = view.shares
     more = shares.iloc[-1] - shares.iloc[0]
     added = float(more.clip(lower=0).sum())
     return str(more.idxmax()), float(more.max()) / added if added > 0 else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,11 +96,14 @@ def scaled(
     return table[np.isin(table["devices"], _asked(devices))].reset_index(drop=True)
 
 
-def formats_of(system: str) -> list[str]:
+@lru_cache(maxsize=256)
+def formats_of(system: str) -> tuple[str, ...]:
     """Number formats of `cookbook.scaling` that the accelerator of a machine has."""
-    return [name for name in PRECISIONS if name in hardware.formats(device_of(system))]
+    offered = hardware.formats(device_of(system))
+    return tuple(name for name in PRECISIONS if name in offered)
 
 
+@lru_cache(maxsize=256)
 def device_of(system: str) -> str:
     """Key of the accelerator of a machine."""
     return str(machine_row(system, Plan(), "")["accelerator"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -207,16 +208,26 @@ def _is_language_model(network: Workload) -> bool:
     return len(builder) > 0 and builder.iloc[0] in LANGUAGE_MODELS
 
 
+@lru_cache(maxsize=256)
+def _machine(system: str) -> tuple[str, bool]:
+    """Key of an accelerator or, where there is none of that name, of a server, and which of both."""
+    try:
+        return catalog.lookup("accelerators", system), False
+    except UnknownName:
+        return catalog.lookup("systems", system), True
+
+
 def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
     """Device, node and links of a server or accelerator by name."""
     row: dict[str, Any] = {"accelerator": "", "per_node": plan.per_node}
-    try:
-        row["accelerator"] = catalog.lookup("accelerators", system)
-    except UnknownName:
+    key, is_server = _machine(system)
+    if not is_server:
+        row["accelerator"] = key
+    else:
         servers = catalog.table("systems")
-        server = servers.loc[servers["key"] == catalog.lookup("systems", system)].iloc[0]
+        server = servers.loc[servers["key"] == key].iloc[0]
         if not server["accelerator_key"]:
-            raise ValueError(f"system = {system!r}: the catalogue does not say which accelerator it has") from None
+            raise ValueError(f"system = {system!r}: the catalogue does not say which accelerator it has")
         row |= {"accelerator": server["accelerator_key"], "intra_node_link": server["intra_link"]}
         row["inter_node_link"] = server["nic"]
         row["per_node"] = plan.per_node or np.minimum(plan.devices, server["devices"])
