@@ -28,12 +28,12 @@ NO_ENGINES = "without software levels"
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES)
 ROOMS = ("performance", "prediction", "calibration", "workloads", "catalog")
 FILES = ("hardware.py", "units.py")
-# Reads results and gives none.
-READERS = ("judged.py",)
+# Read results and give none.
+READERS = ("judged.py", "storage_judged.py", "storage_judgement.py")
 # Tables that hold results, or that no prediction of training reads.
 NOT_READ = frozenset({
     "training_constants", "training_evidence", "interval_quantiles", "validation", "validation_baseline",
-    "validation_classic_rows", "validation_transformer_rows",
+    "validation_classic_rows", "validation_transformer_rows", "validation_storage_rows",
     "inference", "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices", "cloud_price_history",
     "hardware_prices", "model_facts", "accelerator_provenance", "sources",
     "system_topologies", "system_nodes", "system_links", "data_sets", "processors", "cloud_networks",
