@@ -13,7 +13,14 @@ TABLE, SOURCE, HOW = "validation_storage_rows", "dl-cookbook-judge-storage", "de
 def judged_rows() -> list[dict[str, Any]]:
     """Rows of the table ``validation_storage_rows``; the group of each was left out of the fit that predicts it."""
     rows = [*_utilisation(), *_drives(), *_decoding(), *_real()]
-    return [row | {"how": HOW, "source": SOURCE} for row in rows]
+    return [row | _errors(row) | {"how": HOW, "source": SOURCE} for row in rows]
+
+
+def _errors(row: dict[str, Any]) -> dict[str, float]:
+    """Of shares absolute, of everything else relative."""
+    unit = 1.0 if row["kind"] == "utilisation" else row["measured"]
+    named = {"error": "predicted", "rule_error": "rule"}
+    return {name: abs(row[key] - row["measured"]) / unit for name, key in named.items() if key in row}
 
 
 def _utilisation() -> list[dict[str, Any]]:
@@ -31,7 +38,7 @@ def _utilisation() -> list[dict[str, Any]]:
 
 def _drives() -> list[dict[str, Any]]:
     return [
-        {"kind": "accelerators", "id": row["id"], "group": row["system"], "workload": row["workload"],
+        {"kind": "accelerators", "id": row["id"], "group": row["system"].replace("_", " "), "workload": row["workload"],
          "accelerator": row["accelerator"], "count": 1, "remark": "host-bound" if row["host_bound"] else "",
          "measured": row["submitted"], "predicted": row["predicted"]}
         for row in judgement.single_drives()

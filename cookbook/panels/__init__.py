@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOMES = {"Panel": "shell", "View": "shell", "accuracy": "trust", "model_zoo": "models"}
+_HOMES = {"Panel": "shell", "View": "shell", "accuracy": "trust", "model_zoo": "models", "storage": "match"}
 
 __all__ = sorted(_HOMES)
 
