@@ -11,7 +11,7 @@ from cookbook.charts.rows import row_text, rows_axis, rows_param, titled
 if TYPE_CHECKING:
     import pandas as pd
 
-STATES = {"slowest stage": PALETTE[1], "keeps up": PALETTE[0], "as it is": MUTED}
+STATES = {"slowest stage": PALETTE[1], "below the demand": PALETTE[3], "keeps up": PALETTE[0], "the demand": MUTED}
 PRICED = {"free": PALETTE[2], "has a price": PALETTE[0], "no price known": PALETTE[3], "as it is": MUTED}
 TIMES = {"computing": PALETTE[0], "waiting for input": PALETTE[1], "writing checkpoints": PALETTE[3]}
 LINES = {"later epochs": (PALETTE[0], [1, 0]), "first epoch": (PALETTE[1], [6, 4]), "pinned": (MUTED, [2, 3])}
@@ -21,10 +21,8 @@ _CHAIN_KEY = "Black rule: what the accelerators could take. A bar that reaches t
 _SCALE_KEY = "Same hosts, same storage, more accelerators. Dashed rule: the utilisation to keep. Point: as chosen."
 _EPOCH_KEY = "Time of one epoch, by what accelerators do in it."
 _CHANGE_KEY = "Samples a second in later epochs after one change. Black rule: what the accelerators could take."
-_CLOCK = (
-    "datum.value >= 7200 ? format(datum.value / 3600, '~r') + ' h' : datum.value >= 120 ? "
-    "format(datum.value / 60, '~r') + ' min' : format(datum.value, '~r') + ' s'"
-)
+_CLOCK = "format(datum.value / unit, '.3~g') + ' ' + clock"
+_TICKS = "[0, 0.2 * most, 0.4 * most, 0.6 * most, 0.8 * most, most]"
 
 
 def chain(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -184,7 +182,8 @@ def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
     Returns
     -------
     altair.LayerChart
-        Signals: `rows`, the order of the rows; `most`, the end of the axis [s].
+        Signals: `rows`, the order of the rows; `most`, the end of the axis [s]; `unit` and `clock`, the unit of its
+        labels [s] and what it is called.
 
     Examples
     --------
@@ -194,7 +193,7 @@ def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
     'The longest epoch takes 60 s'
     """
     scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("most"), nice=False)
-    x = alt.X("start:Q", title="Time of one epoch", scale=scale, axis=alt.Axis(tickCount=6, labelExpr=_CLOCK))
+    x = alt.X("start:Q", title="Time of one epoch", scale=scale, axis=_clock())
     looks = alt.Scale(domain=list(TIMES), range=list(TIMES.values()))
     tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("start:Q", format=",.3~r", title="from [s]"),
            alt.Tooltip("end:Q", format=",.3~r", title="to [s]")]  # fmt: skip
@@ -204,10 +203,16 @@ def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
         color=alt.Color("part:N", scale=looks, legend=alt.Legend(orient="top", title=None)),
     )  # fmt: skip
     chart = alt.layer(*row_text(base, _ROOM), bar, data=frame).add_params(
-        rows_param(frame), alt.param(name="most", value=float(frame["end"].max()))
-    )
+        rows_param(frame), alt.param(name="most", value=float(frame["end"].max())),
+        alt.param(name="unit", value=1.0), alt.param(name="clock", value="s"),
+    )  # fmt: skip
     about = (
         f"Stacked horizontal bars of time for {frame['row'].nunique()} kinds of epoch: computing, waiting for input, "
         "writing checkpoints. Words at the right give the totals."
     )
     return titled(chart, title or f"The longest epoch takes {frame['end'].max():.0f} s", _EPOCH_KEY, about)
+
+
+def _clock() -> Any:
+    """Five steps of an axis of time in a unit that the signals give."""
+    return alt.Axis(values=alt.ExprRef(_TICKS), labelExpr=_CLOCK)

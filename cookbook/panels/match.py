@@ -212,4 +212,5 @@ def _code(values: dict[str, Any], scene: frames.Scene) -> str:
     changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
     workload, system, storage, data = scene.names
     positional = ", ".join(code.literal(value) for value in (workload, system, storage, data))
-    return f"cb.panels.storage({code.arguments(changed)})\ncb.match_storage({positional}, {code.arguments(scene.given)})"
+    panel = f"cb.panels.storage({code.arguments(changed)})"
+    return f"{panel}\ncb.match_storage({positional}, {code.arguments(scene.given)})"

@@ -22,11 +22,12 @@ from cookbook.units import human
 SCENE = ("data", "model", "system", "accelerators", "storage", "memory", "batch", "layout", "workers", "cores", "hosts",
          "drives", "network", "price", "epochs", "checkpoints", "asynchronous")  # fmt: skip
 SHOWN = ("storage", "network", "reading", "decoding", "copying", "accelerators")
-LABELS = {"storage": "storage", "network": "network", "reading": "with the page cache", "decoding": "decoding",
+LABELS = {"storage": "storage", "network": "network", "reading": "storage and cache", "decoding": "decoding",
           "copying": "copying to devices", "accelerators": "accelerators"}  # fmt: skip
 # Rates beyond so many times the demand are cut: what is plenty need not be told apart.
 _BEYOND, _POINTS = 2.0, 33
 MINUTE = 60
+CLOCK = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +136,7 @@ def chain_picture(scene: Scene, ghost: Scene | None) -> Picture:
     rates = [found.stages[name] for name in SHOWN]
     frame = pd.DataFrame({
         "row": [LABELS[name] for name in SHOWN], "rate": [_finite(rate) for rate in rates],
-        "state": ["slowest stage" if name == words.shown_stage(scene) else "keeps up" for name in SHOWN],
+        "state": [words.state(scene, name) for name in SHOWN],
         "before": [_finite(before.get(name)) for name in SHOWN],
         "text": [words.stage_text(name, rate, demand) for name, rate in zip(SHOWN, rates, strict=True)],
     })  # fmt: skip
@@ -184,7 +185,8 @@ def epochs_picture(scene: Scene) -> Picture:
             at += share * seconds
         longest = max(longest, at)
     frame = pd.DataFrame(lines, columns=["row", "part", "start", "end", "text"])
-    signals = {"rows": row_order(frame), "most": nice_ceiling(longest)}
+    unit, clock = next(pair for pair in CLOCK if longest >= pair[0] or pair[0] == 1)
+    signals = {"rows": row_order(frame), "most": unit * nice_ceiling(longest / unit), "unit": unit, "clock": clock}
     return Picture("epochs", frame, words.epochs_title(scene), signals)
 
 
@@ -282,8 +284,8 @@ def source_rows(scene: Scene) -> tuple[tuple[str, str, str], ...]:
         for cell in _rows(table, column, value):
             for source in str(cell).split(";"):
                 uses[source] = [*uses.get(source, []), *([] if use in uses.get(source, []) else [use])]
-    known = catalog.table("sources").set_index("key")
-    return tuple((known.loc[s, "title"], str(known.loc[s, "url"] or ""), ", ".join(use)) for s, use in uses.items() if s)
+    known = catalog.table("sources").set_index("key").fillna("")
+    return tuple((known.loc[s, "title"], known.loc[s, "url"], ", ".join(use)) for s, use in uses.items() if s)
 
 
 def _rows(table: str, column: str, value: Any) -> list[Any]:

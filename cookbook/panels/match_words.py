@@ -100,6 +100,16 @@ def shown_stage(scene: Scene) -> str:
     return "reading" if name in ("storage", "network") and scene.found.hit_rate > 0 else str(name)
 
 
+def state(scene: Scene, stage: str) -> str:
+    """What the picture says of a stage."""
+    rates = scene.found.stages
+    if stage == shown_stage(scene):
+        return "slowest stage"
+    if stage == "accelerators":
+        return "the demand"
+    return "keeps up" if rates[stage] >= rates["accelerators"] else "below the demand"
+
+
 def _held(scene: Scene) -> str:
     name = scene.found.bottleneck
     return "not starved" if name == "accelerators" else f"starved by **{name}**"
@@ -137,7 +147,8 @@ def _stall(scene: Scene) -> str:
     how = "behind" if scene.given["asynchronous"] else "in front of"
     size = human(found.checkpoint_bytes, "B")
     gap = human(scene.given["checkpoint_interval"], "s")
-    return f"Checkpoints of {size} every {gap}, {how} the training, stop it for {share(found.checkpoint_stall)} of the time."
+    stall = share(found.checkpoint_stall)
+    return f"Checkpoints of {size} every {gap}, {how} the training, stop it for {stall} of the time."
 
 
 def _changes(scene: Scene) -> str:
@@ -181,10 +192,10 @@ def chain_title(scene: Scene) -> str:
     found = scene.found
     if found.bottleneck == "accelerators":
         return f"The input keeps up: accelerators compute {share(found.utilisation)} of the time"
-    reading = found.stages["reading" if found.bottleneck in ("storage", "network") else found.bottleneck]
-    short = reading / found.stages["accelerators"]
+    short = found.stages["reading" if found.bottleneck in ("storage", "network") else found.bottleneck]
     name = found.bottleneck[0].upper() + found.bottleneck[1:]
-    return f"{name} delivers {share(short)} of what the accelerators could take"
+    cache = ", page cache included," if shown_stage(scene) == "reading" else ""
+    return f"{name}{cache} delivers {share(short / found.stages['accelerators'])} of what the accelerators could take"
 
 
 def changes_title(scene: Scene) -> str:
