@@ -62,13 +62,8 @@ class Scene:
 
     def over(self, step: Any = None, **changed: Any) -> StorageMatch:
         """The same with arrays in place of some numbers, from the step that is known."""
-        given = {**self.given, **changed}
-        if not words.is_benchmark(self.names[0]):
-            sized = given.get("checkpoint_interval") is not None
-            size = self.found.checkpoint_bytes if sized else None
-            return match_storage(self.need["step"] if step is None else step, self.names[1], *self.names[2:],
-                                 **{**given, "checkpoint_bytes": size})  # fmt: skip
-        return match_storage(*self.names, **given)
+        need = self.need if step is None else {**self.need, "step": step}
+        return _matched(self.names, {**self.given, **changed}, need)
 
     @cached_property
     def scaled(self) -> tuple[np.ndarray, StorageMatch]:
@@ -107,8 +102,18 @@ def scene(*values: Any) -> Scene:
                          "of a checkpoint; set it to 0, or choose such a network")  # fmt: skip
     if v["checkpoints"]:
         given |= {"checkpoint_interval": v["checkpoints"] * MINUTE, "asynchronous": int(v["asynchronous"] == "yes")}
-    device = engine.server(v["system"])["accelerator"]
-    return Scene(names, given, match_storage(*names, **given), _need(v["model"], device, given.get("batch", 1)))
+    need = _need(v["model"], engine.server(v["system"])["accelerator"], given.get("batch", 1))
+    return Scene(names, given, _matched(names, given, need), need)
+
+
+def _matched(names: tuple[Any, ...], given: Mapping[str, Any], need: Mapping[str, Any]) -> StorageMatch:
+    """What `cb.match_storage` gives; a step that is known is not predicted again."""
+    if words.is_benchmark(names[0]):
+        return match_storage(*names, **given)
+    saved = {}
+    if "checkpoint_interval" in given:
+        saved = {"checkpoint_bytes": engine.checkpoint_bytes(need["parameters"], "")}
+    return match_storage(need["step"], *names[1:], **{**saved, **given})
 
 
 def _data(v: Mapping[str, Any]) -> Any:
