@@ -55,6 +55,8 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("--markdown", type=Path, help="write the report to this file, not to the screen")
         command.add_argument("--write", action="store_true", help="write data/validation*.csv and README.md")
         command.add_argument("--baseline", action="store_true", help="with --write: set the baseline of tests")
+    if name == "judge-storage":
+        command.add_argument("--write", action="store_true", help="write data/validation_storage_rows.csv instead")
     if name == "predict":
         command.add_argument("input", metavar="INPUT.csv", type=Path)
         command.add_argument("output", metavar="OUTPUT.csv", type=Path)
@@ -137,9 +139,11 @@ def _calibrate(options: argparse.Namespace) -> None:
 
 
 def _judge_storage(options: argparse.Namespace) -> None:
+    from cookbook.calibration import storage_judged
     from cookbook.calibration.storage_judgement import judgement
+    from cookbook.calibration.write import write_table
 
-    print(judgement())
+    print(write_table(storage_judged.TABLE, storage_judged.judged_rows()) if options.write else judgement())
 
 
 def _validate(options: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,17 +22,26 @@ from cookbook.performance import input_pipeline
 from cookbook.prediction import storage
 from cookbook.prediction.storage_rows import DECODE, MLPERF, OBJECT_STORE
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def utilisation() -> dict[str, Any]:
-    """Absolute errors of the utilisation in MLPerf Storage with submitters left out, beside rules to beat."""
+
+def utilised() -> tuple[Measured, np.ndarray, np.ndarray]:
+    """MLPerf Storage: rows, utilisation with submitters left out, and the constant that is best for the others."""
     data = Measured(MLPERF)
     found, _ = left_out(data, MLPERF, data.group)
-    described = storage.predict_rows(data.rows).described
     constant = np.empty(len(found))
     for name in set(data.group.tolist()):
         rest = data.outcome[data.group != name]
         tried = np.linspace(0.6, 1, 401)
         constant[data.group == name] = tried[np.argmin([np.median(np.abs(rest - value)) for value in tried])]
+    return data, found, constant
+
+
+def utilisation() -> dict[str, Any]:
+    """Absolute errors of the utilisation in MLPerf Storage with submitters left out, beside rules to beat."""
+    data, found, constant = utilised()
+    described = storage.predict_rows(data.rows).described
     rules = {"left out": found, "best constant, left out": constant, "at the required bar": data.rows.required}
     by_workload = {name: data.frame["workload"].to_numpy() == name for name in ("unet3d", "resnet50", "cosmoflow")}
     strata = {"all": described | True, "described drive": described, "not described": ~described, **by_workload}
@@ -57,17 +66,13 @@ def single_drives() -> list[dict[str, Any]]:
         found.append({
             "system": data.frame["system"][at].split(": ")[1].split("/")[0], "workload": data.frame["workload"][at],
             "accelerator": data.frame["accelerator"][at], "submitted": int(rows.accelerators[at]), "predicted": most,
-            "host_bound": bool(rows.required[at] < storage.STORAGE_BOUND),
+            "host_bound": bool(rows.required[at] < storage.STORAGE_BOUND), "id": data.frame["id"][at],
         })  # fmt: skip
     return found
 
 
-def decoding() -> dict[str, Any]:
-    """Mean absolute error of decoding with processors left out.
-
-    "shape" takes what the processor decodes alone as known, and judges how that grows with workers; "from the name"
-    takes nothing but the processor's name.
-    """
+def decoded() -> tuple[Measured, np.ndarray, np.ndarray, np.ndarray]:
+    """JPEG decoding: rows, rates from the name of a processor left out, those from its own single rate, and that."""
     data = Measured(DECODE)
     whole, _ = left_out(data, DECODE, data.group)
     one = (data.frame["workload"] == "jpeg_loader").to_numpy() & (data.rows.workers == 0)
@@ -76,6 +81,16 @@ def decoding() -> dict[str, Any]:
         known, own = fit_decode(data, data.group != name), data.group == name
         core = np.full(len(whole), np.exp(np.mean(np.log(data.outcome[one & own]))))
         shape[own] = storage.loader_rate(data.rows.workers, first, core, data.rows.threads, known)[own]
+    return data, whole, shape, first
+
+
+def decoding() -> dict[str, Any]:
+    """Mean absolute error of decoding with processors left out.
+
+    "shape" takes what the processor decodes alone as known, and judges how that grows with workers; "from the name"
+    takes nothing but the processor's name.
+    """
+    data, whole, shape, _ = decoded()
     many, loader = data.rows.workers > 0, (data.frame["workload"] == "jpeg_loader").to_numpy()
     errors = {"shape, 2 to 8 workers": (shape, many), "from the name, 0 to 8 workers": (whole, loader),
               "from the name, one thread": (whole, ~loader)}  # fmt: skip
@@ -127,11 +142,8 @@ def coverage() -> dict[str, Any]:
     return found
 
 
-def real_training() -> dict[str, Any]:
-    """Mean absolute error % of training on real data from that on synthetic data, networks left out.
-
-    Beside it: no loss at all, and the slower of the step and one capacity of the host.
-    """
+def real_beside_synthetic() -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Pairs of runs, the rate on real data with networks left out, and that of one capacity of the host."""
     pairs = real_pairs()
     models = pairs["model"].to_numpy()
     real, synthetic = (pairs[name].to_numpy(dtype=float) for name in ("r", "s"))
@@ -142,6 +154,16 @@ def real_training() -> dict[str, Any]:
         tried = np.sort(real[rest])
         loss = [np.mean(np.abs(np.log(np.minimum(synthetic, most) / real))[rest]) for most in tried]
         slower[~rest] = np.minimum(synthetic, tried[int(np.argmin(loss))])[~rest]
+    return pairs, serial, slower
+
+
+def real_training() -> dict[str, Any]:
+    """Mean absolute error % of training on real data from that on synthetic data, networks left out.
+
+    Beside it: no loss at all, and the slower of the step and one capacity of the host.
+    """
+    pairs, serial, slower = real_beside_synthetic()
+    real, synthetic = (pairs[name].to_numpy(dtype=float) for name in ("r", "s"))
     rules = {"partly serial": serial, "the slower of step and host": slower, "no loss": synthetic}
     return {"rows": len(pairs)} | {name: _percent(found, real) for name, found in rules.items()}
 

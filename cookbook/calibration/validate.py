@@ -28,12 +28,17 @@ NO_ENGINES = "without software levels"
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES)
 ROOMS = ("performance", "prediction", "calibration", "workloads", "catalog")
 FILES = ("hardware.py", "units.py")
-# Read results, or stand on predictions, and give no row of either.
-READERS = ("judged.py", "parallelism.py", "scaling.py", "speedups.py")
+# They read results, or have no part in predictions of training, and give no row of either.
+READERS = (
+    "judged.py", "parallelism.py", "scaling.py", "speedups.py", "data_parallel.py", "matmul.py", "pipeline.py",
+    "reliability.py", "topology.py", "utilisation.py", "input_pipeline.py", "storage_rates.py", "storage.py",
+    "storage_rows.py", "storage_judged.py", "storage_judgement.py", "match.py", "match_chain.py", "match_changes.py",
+    "match_words.py",
+)  # fmt: skip
 # Tables that hold results, or that no prediction of training reads.
 NOT_READ = frozenset({
     "training_constants", "training_evidence", "interval_quantiles", "validation", "validation_baseline",
-    "validation_classic_rows", "validation_transformer_rows",
+    "validation_classic_rows", "validation_transformer_rows", "validation_storage_rows",
     "inference", "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices", "cloud_price_history",
     "hardware_prices", "model_facts", "accelerator_provenance", "sources",
     "system_topologies", "system_nodes", "system_links", "data_sets", "processors", "cloud_networks",

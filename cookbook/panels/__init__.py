@@ -13,6 +13,7 @@ _HOMES = {
     "host": "hosts",
     "model_zoo": "models",
     "scaling": "parallel",
+    "storage": "match",
 }
 
 __all__ = sorted(_HOMES)

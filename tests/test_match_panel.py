@@ -1,0 +1,270 @@
+"""The panel of recipe 02 without a browser: what it says is what `cb.match_storage` says, and its errors."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook import catalog
+from cookbook.calibration import storage_judged
+from cookbook.charts import storage as charts
+from cookbook.panels import match as panels
+from cookbook.panels import match_words as words
+from cookbook.panels.shell import MOST_ROWS
+from cookbook.prediction import match_changes
+
+PICTURES = ("chain", "changes", "scaling", "epochs")
+BENCHMARK = {"model": "mlperf/unet3d", "data": "benchmark", "storage": "micron-9400-7-68tb-gen4"}
+
+
+@pytest.fixture
+def panel() -> Any:
+    return cb.panels.storage()
+
+
+def called(panel: Any) -> Any:
+    """What the second line of the code gives."""
+    return eval(panel.code.splitlines()[1], {"cb": cb})
+
+
+def test_the_answer_is_that_of_the_call(panel: Any) -> None:
+    found = called(panel)
+    rate, used = words.rate(found.samples_per_s), words.share(found.utilisation)
+    assert f"{rate} samples/s at {used} utilisation" in panel.answer
+    assert f"starved by {found.bottleneck}" in panel.answer
+    assert f"{words.money(found.idle_usd_per_hour)} pay for waiting" in panel.answer
+    assert f"at most {found.largest_accelerators:,.0f} stay at 90 %" in panel.answer
+    assert all(change.name in panel.answer for change in found.changes[:3])
+
+
+def test_the_chain_adds_up(panel: Any) -> None:
+    """No stage is slower than what comes out; the slowest is marked, and the parts of an hour are the hour."""
+    found, columns = called(panel), panel.columns
+    rates = dict(zip(columns["row"], columns["rate"], strict=True))
+    slowest = columns["row"][columns["state"].index("slowest stage")]
+    through = [rate for row, rate in rates.items() if row not in ("storage", "network") and rate is not None]
+    assert rates[slowest] == min(through) == pytest.approx(found.samples_per_s, rel=0.01)
+    assert sum(part["value"] for part in panel.shown["parts"]) == pytest.approx(1)
+    assert rates["network"] is None  # drives in the host: no limit is no figure, and not 0
+
+
+def test_checkpoints_take_their_part_of_the_hour(panel: Any) -> None:
+    panel.update(model="llama3_8b", data="c4-en-tokens", batch=1, checkpoints=1)
+    found = called(panel)
+    parts = {part["name"]: part["value"] for part in panel.shown["parts"]}
+    assert parts["writing checkpoints"] == pytest.approx(found.checkpoint_stall) and found.checkpoint_stall > 0.1
+    assert parts["computing"] + parts["waiting for input"] == pytest.approx(1 - found.checkpoint_stall)
+    assert 1 - parts["computing"] == pytest.approx(found.idle_share)
+    panel.update(asynchronous="yes")
+    assert "behind the training" in panel.answer and called(panel).checkpoint_stall < found.checkpoint_stall
+
+
+def test_every_picture_can_be_drawn_and_has_its_table(panel: Any) -> None:
+    titles = set()
+    for picture in PICTURES:
+        panel.update(picture=picture)
+        assert panel.shown["error"] == "" and panel.shown["picture"] == picture
+        panel.receive({"do": "open", "what": "table"})
+        assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
+        json.dumps([panel.shown, panel.columns], allow_nan=False)
+        titles.add(repr(panel).splitlines()[1])
+    assert len(titles) == len(PICTURES)
+
+
+def test_ranked_changes_are_those_of_the_call(panel: Any) -> None:
+    panel.update(picture="changes", price=79)
+    found = called(panel)
+    panel.receive({"do": "open", "what": "table"})
+    table = pd.DataFrame(panel.shown["table"]["rows"], columns=panel.shown["table"]["columns"])
+    assert table["Change"].tolist() == [change.name for change in found.changes]
+    assert table.loc[0, "Change"].startswith("twice the drives") and table.loc[0, "Cost [USD]"] == "79.00"
+    assert float(table.loc[0, "Gain for each USD [1/s]"]) == pytest.approx(found.changes[0].gain_per_usd, rel=0.01)
+    assert table.loc[1, "Cost [USD]"] == "not known"  # never 0
+
+
+def test_each_change_has_a_short_name_that_fits() -> None:
+    figures = {"hosts": np.ones(1), "drives": np.ones(1), "network": np.ones(1), "stored": np.ones(1)}
+    names = ("memory", "small_files", "workers", "cores", "work", "samples", "decoded", "prefetch", "pinned", "link",
+             "copy_efficiency", "capacity", "local")  # fmt: skip
+    figures |= {name: np.ones(1) for name in names}
+    tier = {"price_usd_per_tb": np.nan, "price_date": ""}
+    known = {"memory_for_cache": 0.7, "pageable_share": 0.5}
+    found = {name for name, *_ in match_changes._candidates(figures, tier, known)}
+    assert found == set(words.SHORT) and max(map(len, words.SHORT.values())) <= 20
+
+
+def test_the_curve_over_accelerators_is_that_of_single_calls(panel: Any) -> None:
+    panel.update(picture="scaling")
+    frame = pd.DataFrame(panel.columns)
+    later = frame[frame["line"] == "later epochs"].set_index("count")["utilisation"]
+    assert (later.diff().dropna() <= 1e-6).all() and panel.shown["signals"]["now"] == 8
+    for count in (1, 4, 32):
+        panel.update(accelerators=count)
+        assert later[count] == pytest.approx(100 * called(panel).utilisation, abs=0.02)
+    most = called(panel).largest_accelerators
+    assert f"From {most + 1:,.0f} accelerators on" in repr(panel)
+
+
+def test_the_page_cache_speeds_later_epochs_alone(panel: Any) -> None:
+    panel.update(picture="epochs", memory=256)
+    frame = pd.DataFrame(panel.columns)
+    ends = frame.groupby("row", sort=False)["end"].max()
+    found = called(panel)
+    assert ends["first epoch"] == pytest.approx(found.first_epoch_seconds, rel=1e-3)
+    assert ends["each later epoch"] == pytest.approx(found.later_epoch_seconds, rel=1e-3)
+    assert ends["each later epoch"] < ends["first epoch"] / 2
+    assert "serves 100 % of later reads" in repr(panel)
+
+
+def test_a_price_that_nobody_states_is_missing(panel: Any) -> None:
+    assert not (catalog.table("cloud_prices")["accelerator_key"] == "titan-v").any()
+    panel.update(system="titan-v")
+    assert "not known" in panel.answer and "no price" in repr(panel)
+    assert "USD" not in "".join(part["text"] for part in panel.shown["parts"])
+
+
+@pytest.mark.parametrize("key", [option[0] for option in panels._storage_options()])
+def test_every_storage_answers_or_says_why_not(key: str) -> None:
+    panel = cb.panels.storage(storage=key, layout="shards", model=0.1)
+    assert panel.shown["error"] == "" or "larger than storage" in panel.answer or "read bandwidth" in panel.answer
+
+
+@pytest.mark.parametrize("key", [option[0] for option in panels._data_options()])
+def test_every_card_answers_or_says_why_not(key: str) -> None:
+    panel = cb.panels.storage(data=key, storage="samsung-pm9a3-7-68tb", model="mlperf/resnet50")
+    assert panel.shown["error"] == "" and "mlperf" not in panel.answer
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"accelerators": 0}, ["Accelerators = 0", "1 to 1,024"]),
+        ({"cores": 0}, ["Cores of a host = 0", "1 to 512"]),
+        ({"hosts": 16}, ["Hosts = 16", "8 accelerators"]),
+        ({"storage": "floppy"}, ["no storage called 'floppy'", "nearest"]),
+        ({"storage": "sata-iii-link-limit"}, ["read operations a second", "shards"]),
+        ({"data": "kinetics-400", "storage": "mnist"}, ["no storage called"]),
+        ({"data": "c4-en-tokens", "storage": "intel-ssd-750-1-2tb-2015", "price": -1}, ["Price = -1", "0 to 1,000"]),
+        ({"data": "criteo-1tb", "storage": "samsung-990-pro-1tb-consumer", "drives": 1, "model": "no_net"}, ["no_net"]),
+        ({"data": "benchmark"}, ["Data set = benchmark", "MLPerf"]),
+        ({**BENCHMARK, "system": "b200-sxm"}, ["no step for it", "A100"]),
+        ({**BENCHMARK, "checkpoints": 10}, ["Checkpoint every = 10", "set it to 0"]),
+        ({"data": -5}, ["-5", "outside", "bytes of one sample"]),
+        ({"layout": "zip"}, ["zip", "shards"]),
+    ],
+)
+def test_what_cannot_be_shown_is_told_in_one_sentence(panel: Any, change: dict[str, Any], told: list[str]) -> None:
+    before, columns = panel.code, panel.columns
+    panel.update(**change)
+    assert all(word.lower() in panel.answer.lower() for word in told), panel.answer
+    assert "\n" not in panel.answer and panel.answer.endswith(".") and panel.shown["error"]
+    assert panel.code == before and panel.columns is columns
+    panel.reset()
+    assert panel.shown["error"] == "" and panel.code == before
+
+
+def test_data_larger_than_the_drives_is_told(panel: Any) -> None:
+    panel.update(data="c4-en-tokens", drives=1, storage="samsung-990-pro-1tb-consumer", model=0.1)
+    assert panel.shown["error"] == ""
+    big = cb.panels.storage(data=2e9, model=0.1)
+    assert "larger than storage" in big.answer and "more drives" in big.answer
+    big.update(storage="micron-6500-ion-30-72tb-gen4", drives=128)
+    assert big.shown["error"] == ""
+
+
+@pytest.mark.parametrize("typed", [("data", "250 kB"), ("model", "120 ms")])
+def test_figures_of_ones_own_can_be_typed(panel: Any, typed: tuple[str, str]) -> None:
+    name, text = typed
+    panel.update(**{name: {"custom": text}})
+    assert panel.shown["error"] == "" and text.replace("kB", "KB").split()[0] in panel.answer
+    panel.update(**{name: {"custom": "much"}})
+    assert panel.shown["error"]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        BENCHMARK,
+        {"storage": "fsx-for-lustre-persistent-2-ssd-1000-mb-s-tib", "data": "imagenet-1k-tfrecord", "drives": 16,
+         "network": 100, "hosts": 2, "picture": "scaling"},
+        {"model": "llama3_8b", "data": "c4-en-tokens", "batch": 1, "checkpoints": 30, "asynchronous": "yes"},
+        {"data": "imagenet-1k", "layout": "shards", "price": 50, "picture": "changes"},
+        {"model": 0.05, "data": 2e5, "picture": "epochs"},
+    ],
+)  # fmt: skip
+def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
+    panel = cb.panels.storage(**state)
+    assert panel.shown["error"] == ""
+    ast.parse(panel.code)
+    assert repr(eval(panel.code.splitlines()[0], {"cb": cb})) == repr(panel)
+    assert f"{words.rate(called(panel).samples_per_s)} samples/s" in panel.answer
+
+
+def test_controls_that_do_nothing_are_off(panel: Any) -> None:
+    assert set(panel.shown["off"]["network"]) == set(panel.shown["off"]["asynchronous"]) == {"*"}
+    panel.update(storage="netapp-aff-c190", checkpoints=10)
+    assert panel.shown["off"]["network"] == panel.shown["off"]["asynchronous"] == {}
+    panel.update(**{**BENCHMARK, "checkpoints": 0})
+    assert panel.shown["off"]["batch"] and panel.shown["off"]["layout"]
+
+
+def test_pin_compares(panel: Any) -> None:
+    panel.pin()
+    panel.update(storage="samsung-pm9a3-7-68tb")
+    assert "samples a second x" in panel.answer and any(panel.columns["before"])
+    panel.update(picture="scaling")
+    assert "pinned" in panel.columns["line"]
+
+
+def test_the_csv_is_in_si(panel: Any) -> None:
+    read = pd.read_csv(io.StringIO(panel.csv()), comment="#")
+    found = called(panel)
+    stage = read[read["kind"] == "stage"].set_index("name")["samples_per_s"]
+    assert stage["decoding"] == pytest.approx(found.stages["decoding"])
+    assert len(read[read["kind"] == "change"]) == len(found.changes)
+
+
+def test_sources_name_what_they_gave(panel: Any) -> None:
+    panel.receive({"do": "open", "what": "sources"})
+    notes = " ".join(note for _, _, note in panel.shown["sources"]["items"])
+    assert all(word in notes for word in ("storage", "data set", "accelerator", "price of an hour", "constants"))
+
+
+def test_at_most_six_controls_each_explained(panel: Any) -> None:
+    controls = [control for control in panel.shape["controls"] if control["place"] == "controls"]
+    assert sum(not control["more"] for control in controls) <= 6 and all(control["tooltip"] for control in controls)
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_charts_describe_themselves(panel: Any, picture: str) -> None:
+    panel.update(picture=picture)
+    frame = pd.DataFrame(panel.columns)
+    chart = getattr(charts, picture)(frame)
+    spec = chart.to_dict()
+    assert spec["title"]["text"] and len(spec["description"]) > 60
+
+
+def test_committed_rows_of_judgement_are_those_that_judging_gives() -> None:
+    kept = catalog.table(storage_judged.TABLE)
+    again = pd.DataFrame(storage_judged.judged_rows())
+    assert kept[["kind", "group", "workload"]].equals(again[["kind", "group", "workload"]])
+    for name in ("measured", "predicted", "rule", "error", "rule_error"):
+        np.testing.assert_allclose(kept[name], again[name].astype(float), rtol=2e-3, atol=2e-3, err_msg=name)
+    measured = catalog.table("storage_measured").set_index("id")
+    at = kept[kept["kind"] == "utilisation"]
+    np.testing.assert_allclose(at["measured"], measured.loc[at["id"], "utilisation"])
+
+
+def test_predictions_left_out_beat_their_rules() -> None:
+    kept = catalog.table(storage_judged.TABLE)
+    kept = kept[kept["kind"] != "accelerators"].groupby("kind")[["error", "rule_error"]]
+    assert (kept.median()["error"] < kept.median()["rule_error"]).all()
+    assert (kept.mean()["error"] < kept.mean()["rule_error"] / 2).all()
