@@ -32,6 +32,12 @@ def test_a_stack_of_one_layer_is_the_flat_grid(grid, bandwidth):
     assert stacked["data"] == pytest.approx(flat["data"]) and stacked["compute"] == pytest.approx(flat["compute"])
 
 
+def test_stacked_products_scale_with_rate_and_size_of_an_element():
+    once = matmul.replicated_seconds(1e4, 64, 4, 1e13, 1e10, 2)
+    fast = matmul.replicated_seconds(1e4, 64, 4, 2e13, 1e10, 4)
+    assert fast["compute"] == pytest.approx(once["compute"] / 2) and fast["data"] == pytest.approx(once["data"] * 2)
+
+
 def test_more_layers_pay_on_many_devices_and_are_refused_on_few():
     data = [matmul.replicated_seconds(1e5, 4096, c, 1e13, 1e10)["data"] for c in (1, 4, 16)]
     # 2 / 64, 2 / 128 + 9 / 4096 and 2 / 256 + 45 / 4096 of the matrix: copying costs what the last layers save.
@@ -124,6 +130,14 @@ def test_schedules_run_every_pass_once_in_an_order_that_can_be(kind, stages, mic
 def _keys(passes, stages):
     whole = passes["chunk"] * stages + passes["device"]
     return [tuple(map(int, key)) for key in zip(passes["phase"], passes["micro_batch"], whole, strict=True)]
+
+
+@pytest.mark.parametrize("kind", pipeline.SCHEDULES)
+def test_schedules_scale_with_the_time_of_a_pass(kind):
+    chunks = 2 if kind == "interleaved" else 1
+    once, thrice = (pipeline.schedule(kind, [t] * 4, [2 * t] * 4, 8, chunks) for t in (1.0, 3.0))
+    np.testing.assert_allclose(thrice["start"], 3 * once["start"])
+    np.testing.assert_allclose(thrice["end"], 3 * once["end"])
 
 
 def test_one_forward_one_backward_keeps_few_activations_and_gpipe_all():

@@ -108,10 +108,14 @@ def parameter_server_seconds(
     ----------
     payload_bytes : array_like
         Size of the gradients, and of the weights, M [B].
-    workers, servers : array_like
-        Workers p and servers s that share the weights evenly, >= 1 [-].
-    worker_bandwidth, server_bandwidth : array_like
-        Rate of one link of a worker and of a server, one direction [B/s].
+    workers : array_like
+        Workers, p >= 1 [-].
+    servers : array_like
+        Servers that share the weights evenly, s >= 1 [-].
+    worker_bandwidth : array_like
+        Rate of a worker's link, one direction [B/s].
+    server_bandwidth : array_like
+        Rate of a server's link, one direction [B/s].
 
     Returns
     -------

@@ -22,7 +22,7 @@ def summa_seconds(
     grid : array_like
         Rows of the grid, p >= 1 [-].
     flops : array_like
-        Arithmetic rate of one device, gamma [FLOP/s].
+        Arithmetic rate of one device, gamma: multiplications and additions [1/s].
     bandwidth : array_like
         Rate at which one device receives, from memory or from others, beta [B/s].
     element_bytes : array_like
@@ -65,7 +65,7 @@ def summa_required_bandwidth(
     grid : array_like
         Rows of the grid, p >= 1, for p squared devices [-].
     flops : array_like
-        Arithmetic rate of one device, gamma [FLOP/s].
+        Arithmetic rate of one device, gamma: multiplications and additions [1/s].
     element_bytes : array_like
         Size of one element, w [B].
 
@@ -113,7 +113,7 @@ def replicated_seconds(
     copies : array_like
         Layers of the grid, each with a copy of the inputs, c, 1 to the cube root of P [-].
     flops : array_like
-        Arithmetic rate of one device, gamma [FLOP/s].
+        Arithmetic rate of one device, gamma: multiplications and additions [1/s].
     bandwidth : array_like
         Rate at which one device receives, beta [B/s].
     element_bytes : array_like
