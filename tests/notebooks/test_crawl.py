@@ -74,6 +74,14 @@ def test_stored_form_is_normal(path, tmp_path):
 
 
 @each_notebook
+def test_stored_solutions_are_right(path):
+    for cell in nbformat.read(path, 4).cells:
+        if "solution" in cell.metadata.get("tags", []):
+            said = "".join(str(output.get("data", {}).get("text/plain", "")) for output in cell.get("outputs", []))
+            assert "Not yet" not in said, f"{path.name}: {cell.source} -> {said}"
+
+
+@each_notebook
 def test_student_copy_has_no_solution(path, tmp_path):
     solved = nbformat.read(path, as_version=4)
     copy = nbformat.read(student(path, tmp_path), as_version=4)
