@@ -29,7 +29,6 @@ _HOMES = {
     "scaling": "calibration.speedups",
     "show_source": "lesson",
     "si": "units",
-    "sweep": "planning.sweep",
     "table": "catalog",
     "topology": "host",
     "train_step": "prediction.train",
@@ -37,11 +36,10 @@ _HOMES = {
 _MODULES = {
     "arithmetic": "performance.arithmetic",
     "charts": "charts",
-    "cost": "planning.cost",
     "memory": "performance.memory",
     "panels": "panels",
     "parallelism": "performance.parallelism",
-    "sizing": "planning.sizing",
+    "planning": "planning",
     "utilisation": "performance.utilisation",
 }
 

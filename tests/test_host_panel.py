@@ -25,14 +25,14 @@ def panel() -> Any:
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
-    found = cb.sizing.size_host("hgx-h100", "resnet50", "imagenet-1k")
+    found = cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k")
     assert f"at best {found.rate:,.0f} samples/s of ImageNet-1k for ResNet-50" in panel.answer
     assert f"of the {found.stages['computing']:,.0f} that it can take: decoding holds it back" in panel.answer
     assert f"{found.workers_needed:.0f} workers an accelerator instead of 2 would do" in panel.answer
 
 
 def test_demand_and_decoding_are_those_of_the_engine() -> None:
-    found = cb.sizing.size_host("hgx-h100", "resnet50", "imagenet-1k", batch=128, workers=3)
+    found = cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k", batch=128, workers=3)
     step = cb.train_step("resnet50", "h100-sxm", batch=128)
     assert found.stages["computing"] == pytest.approx(128 / step.point)
     card = {"card": "imagenet-1k", "layout": "shards"}
@@ -45,10 +45,10 @@ def test_demand_and_decoding_are_those_of_the_engine() -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("traffic", ["memory", "both"])
 def test_the_use_of_links_is_that_of_the_graph(machine: str, traffic: str) -> None:
-    box, found = cb.topology(machine), cb.sizing.size_host(machine, "alexnet", "imagenet-1k", traffic)
+    box, found = cb.topology(machine), cb.planning.size_host(machine, "alexnet", "imagenet-1k", traffic)
     flows = box.input_flows() + (box.ring_flows() if traffic == "both" else [])
     pd.testing.assert_frame_equal(found.traffic.use, box.traffic(flows, found.traffic.asked))
-    most = cb.sizing.size_host(machine, "alexnet", "imagenet-1k", traffic, load="all they can")
+    most = cb.planning.size_host(machine, "alexnet", "imagenet-1k", traffic, load="all they can")
     np.testing.assert_allclose(most.traffic.got, box.concurrent(flows))
     if traffic == "both" and len(box.named("accelerator")) > 1:
         assert most.traffic.ring_got == pytest.approx(box.ring_bandwidth(beside=box.input_flows()))
@@ -57,7 +57,7 @@ def test_the_use_of_links_is_that_of_the_graph(machine: str, traffic: str) -> No
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_links_stage_is_where_the_first_link_fills(machine: str) -> None:
     """Up to that rate every flow gets what it asks for, beyond it some flow does not."""
-    found = cb.sizing.size_host(machine, "alexnet", "imagenet-1k")
+    found = cb.planning.size_host(machine, "alexnet", "imagenet-1k")
     box, ratio = found.machine, found.stages["links"] / found.stages["computing"]
     for factor, enough in ((0.999, True), (1.001, False)):
         asked = found.traffic.asked * ratio * factor
@@ -66,15 +66,15 @@ def test_the_links_stage_is_where_the_first_link_fills(machine: str) -> None:
 
 
 def test_a_ring_sends_twice_all_but_one_part_of_the_gradients() -> None:
-    found = cb.sizing.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", number_format="fp32")
+    found = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", number_format="fp32")
     assert found.exchange_bytes == pytest.approx(2 * 7 / 8 * 4 * cb.model("resnet50").ops.parameter_count)
-    half = cb.sizing.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", number_format="fp16")
+    half = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", number_format="fp16")
     assert half.exchange_bytes == pytest.approx(found.exchange_bytes / 2)
 
 
 def test_the_slowest_stage_limits_and_twice_of_it_helps() -> None:
     for machine, model, workers in (("hgx-h100", "resnet50", 2), ("inspur-sr-ai", "alexnet_owt", 2)):
-        found = cb.sizing.size_host(machine, model, "imagenet-1k", workers=workers, batch=16)
+        found = cb.planning.size_host(machine, model, "imagenet-1k", workers=workers, batch=16)
         assert found.rate == np.nanmin(list(found.stages.values())) == found.stages[found.limit]
         assert min(found.changes.values()) >= 1 and max(found.changes.values()) <= 2 + 1e-9
         assert found.limit == "computing" or max(found.changes.values()) > 1
@@ -82,41 +82,41 @@ def test_the_slowest_stage_limits_and_twice_of_it_helps() -> None:
 
 @pytest.mark.parametrize("data", ["imagenet-1k", "librispeech-960h", "c4-en-tokens"])
 def test_the_cores_needed_meet_the_demand_and_a_quarter_less_does_not(data: str) -> None:
-    found = cb.sizing.size_host("hgx-a100", "resnet50", data)
+    found = cb.planning.size_host("hgx-a100", "resnet50", data)
     curve = found.curve.set_index("cores")["rate"]
     assert (np.diff(curve) >= -1e-9).all() or data == "c4-en-tokens"
     assert curve[found.cores_needed] >= found.stages["computing"]
     assert found.cores_needed <= 0.25 or curve[found.cores_needed - 0.25] < found.stages["computing"]
-    assert found.cores_needed == cb.sizing.cores_needed("resnet50", "dgx-a100-80gb", data)
+    assert found.cores_needed == cb.planning.cores_needed("resnet50", "dgx-a100-80gb", data)
 
 
 def test_the_rule_of_thumb_is_conditional() -> None:
     """More samples a second, or more work for one, need more cores; text needs next to none."""
     servers = ["dgx-1-p100", "dgx-1-v100", "dgx-a100-80gb", "dgx-h100"]
-    cores = [cb.sizing.cores_needed("resnet50", server, "imagenet-1k") for server in servers]
+    cores = [cb.planning.cores_needed("resnet50", server, "imagenet-1k") for server in servers]
     assert cores == sorted(cores) and cores[0] < 1 and cores[-1] > 2
-    heavy = cb.sizing.cores_needed("resnet50", "dgx-h100", "imagenet-1k", work=3)
+    heavy = cb.planning.cores_needed("resnet50", "dgx-h100", "imagenet-1k", work=3)
     assert 2.5 < heavy / cores[-1] < 3.5
-    assert cb.sizing.cores_needed("gpt2", "dgx-h100", "c4-en-tokens", 8) < 1
+    assert cb.planning.cores_needed("gpt2", "dgx-h100", "c4-en-tokens", 8) < 1
 
 
 def test_machines_are_those_of_the_graphs() -> None:
-    table, box = cb.sizing.machines(["dgx-1-v100", "gh200"]), cb.topology("dgx-1-v100")
+    table, box = cb.planning.machines(["dgx-1-v100", "gh200"]), cb.topology("dgx-1-v100")
     assert table.loc[box.name, "input, all"] == box.concurrent(box.input_flows()).min()
     assert table.loc[box.name, "gradients"] == box.ring_bandwidth()
     assert math.isnan(table.loc["GH200 (one superchip)", "gradients"])
 
 
 def test_measured_all_reduces_stay_below_the_graphs() -> None:
-    found = cb.sizing.measured_links()
+    found = cb.planning.measured_links()
     assert len(found) >= 3 and found["share"].between(0.6, 1).all()
 
 
 def test_rented_cores_are_half_the_virtual_processors() -> None:
-    found = cb.sizing.rented(["aws-p3-16xlarge"], "resnet50", "imagenet-1k")
+    found = cb.planning.rented(["aws-p3-16xlarge"], "resnet50", "imagenet-1k")
     assert found.loc["aws-p3-16xlarge", "cores"] == 64 / 2 / 8
     with pytest.raises(ValueError, match="virtual processors"):
-        cb.sizing.rented(["dgx-h100"], "resnet50", "imagenet-1k")
+        cb.planning.rented(["dgx-h100"], "resnet50", "imagenet-1k")
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -135,7 +135,7 @@ def test_every_machine_can_be_drawn(panel: Any, machine: str, picture: str) -> N
 def test_links_are_drawn_as_full_as_they_are(panel: Any, load: str) -> None:
     panel.update(machine="supermicro-4029gp-trt3", model="alexnet", load=load)
     box, frame = cb.topology("supermicro-4029gp-trt3"), pd.DataFrame(panel.columns)
-    use = cb.sizing.size_host(box, "alexnet", "imagenet-1k", load=load).traffic.use
+    use = cb.planning.size_host(box, "alexnet", "imagenet-1k", load=load).traffic.use
     busier = {frozenset((r["from"], r["to"])): 0.0 for _, r in use.iterrows()}
     for _, r in use.iterrows():
         busier[frozenset((r["from"], r["to"]))] = max(busier[frozenset((r["from"], r["to"]))], r["share"])
@@ -206,9 +206,9 @@ def test_what_cannot_be_shown_is_told_in_one_sentence(panel: Any, change: dict[s
 @pytest.mark.parametrize("figures", [{"workers": 0}, {"workers": -2}, {"cores": 0}, {"cores": float("nan")}])
 def test_figures_that_cannot_be_are_refused(figures: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="give more than zero"):
-        cb.sizing.size_host("hgx-h100", "resnet50", "imagenet-1k", **figures)
+        cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k", **figures)
     with pytest.raises(ValueError, match="work = -1"):
-        cb.sizing.cores_needed("resnet50", "dgx-h100", "imagenet-1k", work=-1)
+        cb.planning.cores_needed("resnet50", "dgx-h100", "imagenet-1k", work=-1)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
     exec(lines[1], names)
     state = panel.values
     wanted = {name: state[name] for name in ("traffic", "load", "batch", "workers", "cores")}
-    found = cb.sizing.size_host(state["machine"], state["model"], state["data"], **wanted)
+    found = cb.planning.size_host(state["machine"], state["model"], state["data"], **wanted)
     use = eval(lines[2], names)
     np.testing.assert_allclose(use["used"], found.traffic.use["used"], rtol=1e-4)
     if len(lines) > 3:
@@ -259,7 +259,7 @@ def test_sources_are_those_of_the_machine(panel: Any) -> None:
 
 
 def test_parts_are_times_of_one_batch(panel: Any) -> None:
-    found = cb.sizing.size_host("hgx-h100", "resnet50", "imagenet-1k")
+    found = cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k")
     parts = {part["name"]: part["value"] for part in panel.shown["parts"]}
     assert parts["computing"] == pytest.approx(found.step)
     assert max(parts, key=parts.__getitem__) == found.limit

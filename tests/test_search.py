@@ -10,7 +10,7 @@ import pytest
 
 import cookbook as cb
 from cookbook.catalog import UnknownName
-from cookbook.planning.search import AXES, Layouts, search
+from cookbook.planning.layouts import AXES, Layouts, search
 
 COSTS = ("step_seconds", "memory_bytes", "device_seconds")
 

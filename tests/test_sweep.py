@@ -2,7 +2,7 @@
 
 import pytest
 
-from cookbook.planning.sweep import sweep
+from cookbook.planning.sweeps import sweep
 from cookbook.prediction.requirements import requirements
 
 DEVICES = ["k40", "v100-sxm2-16gb"]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cookbook.planning.search import search
+from cookbook.planning.layouts import search
 from cookbook.prediction.train import train_step
 
 COUNTS = [count * 8 for count in range(1, 129)]
