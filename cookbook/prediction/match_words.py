@@ -21,6 +21,8 @@ LOCAL = (*DRIVES, "DRAM / page cache / tmpfs", "interface")
 TIER_FIELDS = {
     "read_bandwidth": "B/s", "write_bandwidth": "B/s", "read_iops": "IOPS", "latency": "s", "capacity": "B",
     "endurance_dwpd": "", "price_usd_per_tb": "USD", "local": "", "drives": "",
+    "burst_bandwidth": "B/s", "burst_credit": "B", "burst_iops": "IOPS", "burst_operations": "",
+    "client_bandwidth": "B/s",
 }  # fmt: skip
 DATA_FIELDS = {"samples": "", "stored_bytes": "B", "decoded_bytes": "B", "decode_work": "", "layout": None}
 CAPACITY = re.compile(r"(\d+(?:\.\d+)?)\s?TB", re.I)
@@ -127,12 +129,12 @@ def tier(storage: Any) -> dict[str, Any]:
     ----------
     storage : str or mapping
         A key of the table ``storage``; or a mapping of its columns, with "storage" to start from a row, "drives" for
-        several, "capacity" of one and "local" for drives inside each host.
+        several, "capacity" of one and "local" for drives inside each host; columns of ``storage_limits`` likewise.
 
     Raises
     ------
     ValueError
-        A figure that cannot be, or no read bandwidth.
+        A figure that cannot be, no read bandwidth, or a burst below it.
     """
     given = {"storage": storage} if isinstance(storage, str) else dict(storage)
     found: dict[str, Any] = dict.fromkeys(TIER_FIELDS, np.nan)
@@ -150,13 +152,25 @@ def tier(storage: Any) -> dict[str, Any]:
             found["price_date"] = row["price_date"]
         else:
             found["price_usd_per_tb"] = np.nan
+        found |= _limits(key)
     found |= _checked("storage", given, TIER_FIELDS)
+    for burst, steady in (("burst_bandwidth", "read_bandwidth"), ("burst_iops", "read_iops")):
+        if np.any(np.asarray(found[burst]) < found[steady]):
+            raise ValueError(f"storage[{burst!r}] = {found[burst]!r} is below {steady!r}, {found[steady]!r}: "
+                             "a burst is faster; give more, or leave it out")  # fmt: skip
     if np.any(np.isnan(found["read_bandwidth"])) and not found["object_store"]:
         raise ValueError(
             f"storage = {found['name']!r} has no read bandwidth in the catalogue; give one above zero: "
             f"{{'storage': {found['name']!r}, 'read_bandwidth': '2 GB/s'}}"
         )
     return found
+
+
+def _limits(key: str) -> dict[str, float]:
+    """Bursts and the limit of one client of a row, where they are known."""
+    rows = catalog.table("storage_limits").set_index("storage")
+    names = [name for name in TIER_FIELDS if name in rows]
+    return {} if key not in rows.index else {name: float(rows.loc[key, name]) for name in names}
 
 
 def _checked(argument: str, given: Mapping[str, Any], fields: Mapping[str, str | None]) -> dict[str, Any]:
