@@ -37,7 +37,8 @@ def called(panel: Any) -> Any:
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     found = called(panel)
     rate, used = words.rate(found.samples_per_s), words.share(found.utilisation)
-    assert f"{rate} samples/s at {used} utilisation" in panel.answer
+    low, high = (words.rate(end) for end in found.samples_range)
+    assert f"{rate} samples/s (80 % interval {low}-{high}) at {used} utilisation" in panel.answer
     assert f"starved by {found.bottleneck}" in panel.answer
     assert f"{words.money(found.idle_usd_per_hour)} pay for waiting" in panel.answer
     assert f"at most {found.largest_accelerators:,.0f} stay at 90 %" in panel.answer

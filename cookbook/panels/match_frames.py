@@ -52,18 +52,9 @@ class Scene:
         """Accelerators."""
         return int(self.given["accelerators"])
 
-    @cached_property
-    def reach(self) -> tuple[float, float]:
-        """Utilisation at both ends of the 80 % interval of the step; NaN where the step has none."""
-        ends = self.need.get("step_low"), self.need.get("step_high")
-        if None in ends:
-            return np.nan, np.nan
-        return tuple(np.asarray(self.over(step=np.array(ends, dtype=float)).utilisation).tolist())
-
-    def over(self, step: Any = None, **changed: Any) -> StorageMatch:
+    def over(self, **changed: Any) -> StorageMatch:
         """The same with arrays in place of some numbers, from the step that is known."""
-        need = self.need if step is None else {**self.need, "step": step}
-        return _matched(self.names, {**self.given, **changed}, need)
+        return _matched(self.names, {**self.given, **changed}, self.need)
 
     @cached_property
     def scaled(self) -> tuple[np.ndarray, StorageMatch]:
@@ -113,7 +104,7 @@ def _matched(names: tuple[Any, ...], given: Mapping[str, Any], need: Mapping[str
     saved = {}
     if "checkpoint_interval" in given:
         saved = {"checkpoint_bytes": engine.checkpoint_bytes(need["parameters"], "")}
-    return match_storage(need["step"], *names[1:], **{**saved, **given})
+    return match_storage(need.get("predicted", need["step"]), *names[1:], **{**saved, **given})
 
 
 def _data(v: Mapping[str, Any]) -> Any:

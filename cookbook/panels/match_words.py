@@ -48,8 +48,8 @@ def answer(scene: Scene) -> str:
     """The sentence in place 1."""
     found = scene.found
     first = (f"{scene.count:,} × {_named('accelerators', scene.names[1])}, {_work(scene)}, {_files(scene)}: "
-             f"**{rate(found.samples_per_s)} samples/s** at **{share(found.utilisation)}** utilisation"
-             f"{_reach(scene)}, {_held(scene)}.")  # fmt: skip
+             f"**{rate(found.samples_per_s)} samples/s**{_range(scene)} at "
+             f"**{share(found.utilisation)}** utilisation{_reach(scene)}, {_held(scene)}.")  # fmt: skip
     return " ".join(filter(None, [first, _money(scene), _most(scene), _epochs(scene), _stall(scene), _changes(scene)]))
 
 
@@ -88,10 +88,15 @@ def _title(model: str) -> str:
 
 
 def _reach(scene: Scene) -> str:
-    low, high = sorted(scene.reach)
+    low, high = scene.found.utilisation_range
     if math.isnan(low) or high - low < _KEPT:
         return ""
     return f" ({100 * low:.0f}-{100 * high:.0f} %)"
+
+
+def _range(scene: Scene) -> str:
+    low, high = (rate(end) for end in scene.found.samples_range)
+    return "" if low == high else f" (80 % interval {low}-{high})"
 
 
 def shown_stage(scene: Scene) -> str:
@@ -173,7 +178,7 @@ def chips(scene: Scene) -> tuple[tuple[str, str], ...]:
     step = ("step of the benchmark", "The emulated step that MLPerf Storage states.") if is_benchmark(model) else (
         ("step given", "The time of a step is your own.") if not isinstance(model, str) else
         ("step predicted", "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
-         "utilisation over the 80 % interval of the step."))  # fmt: skip
+         "80 % intervals of step, decoding and storage together."))  # fmt: skip
     price = ("no price", found.price_basis) if math.isnan(found.usd_per_hour) else ("price dated", found.price_basis)
     count = len(found.remarks)
     assumed = (f"{count} assumption{'s' * (count != 1)}", "; ".join(found.remarks) or "Nothing had to stand in.")

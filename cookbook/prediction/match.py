@@ -14,6 +14,8 @@ from cookbook.prediction import match_words as words
 from cookbook.prediction.match_chain import STAGES, chain, most_accelerators
 from cookbook.prediction.match_changes import Change, changes_of
 from cookbook.prediction.match_figures import figures_of
+from cookbook.prediction.match_ranges import ranges
+from cookbook.prediction.record import Prediction
 from cookbook.prediction.storage import STORAGE_BOUND, committed
 
 DAY = 86400.0
@@ -39,6 +41,9 @@ class StorageMatch:
         Trained samples a second in later epochs and in the first one, checkpoints included.
     utilisation, first_utilisation : numpy.ndarray
         Part of the time that accelerators compute, checkpoints apart, later epochs and first.
+    samples_range, utilisation_range : tuple of numpy.ndarray
+        80 % intervals in later epochs, low and high: of the predicted step, of decoding and of storage together; a step
+        that was given has none.
     largest_accelerators : numpy.ndarray
         Most accelerators on the same hosts and storage that keep `bar`, later epochs.
     bar : float
@@ -74,6 +79,8 @@ class StorageMatch:
     first_samples_per_s: Any
     utilisation: Any
     first_utilisation: Any
+    samples_range: Any
+    utilisation_range: Any
     largest_accelerators: Any
     bar: float
     hit_rate: Any
@@ -105,7 +112,7 @@ class StorageMatch:
 
 
 def match_storage(
-    workload: str | float,
+    workload: str | float | Prediction,
     system: str,
     storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
     data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
@@ -140,8 +147,9 @@ def match_storage(
 
     Parameters
     ----------
-    workload : str or float
-        A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, or the seconds of one step.
+    workload : str, float or Prediction
+        A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, the seconds of one step, or
+        what `cookbook.train_step` gave.
     system : str
         An accelerator or server of the catalogue.
     storage : str or mapping
@@ -259,6 +267,8 @@ def _matched(
         most = most_accelerators(figures, known, bar)
         money = words.hour_price(device)
         record = _record(figures, found, tier, most, bar, money, known)
+        ends = ranges(figures, found, known)
+        record = replace(record, samples_range=ends["samples"], utilisation_range=ends["utilisation"])
         changes = changes_of(figures, found, tier, known)
     record = _each(record, lambda value: np.where(why == "", value, "" if value.dtype == object else np.nan))
     record = replace(record, changes=changes, remarks=remarks, why=why)
@@ -282,7 +292,8 @@ def _record(
         stages=found["stages"], latency=found["latency"], bottleneck=_bottleneck(found["stages"]),
         credit_seconds=found["credit_seconds"],
         samples_per_s=found["later"], first_samples_per_s=found["first"], utilisation=found["utilisation"],
-        first_utilisation=found["first_utilisation"], largest_accelerators=most, bar=bar, hit_rate=found["hit_rate"],
+        first_utilisation=found["first_utilisation"], samples_range=(),
+        utilisation_range=(), largest_accelerators=most, bar=bar, hit_rate=found["hit_rate"],
         warm_up_seconds=found["warm_up"], first_epoch_seconds=found["first_seconds"],
         later_epoch_seconds=found["later_seconds"], total_seconds=found["total_seconds"],
         checkpoint_bytes=size, checkpoint_stall=found["stall"], idle_share=idle, usd_per_hour=hour,
@@ -306,6 +317,8 @@ def _each(record: StorageMatch, change: Callable[[np.ndarray], Any]) -> StorageM
     def changed(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {key: changed(each) for key, each in value.items()}
+        if isinstance(value, tuple):
+            return tuple(changed(each) for each in value)
         return change(value) if isinstance(value, np.ndarray) else value
 
     return replace(record, **{item.name: changed(getattr(record, item.name)) for item in fields(record)})

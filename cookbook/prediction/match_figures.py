@@ -56,7 +56,8 @@ def _work(need: Mapping[str, Any], batch: Any, workload: Any, known: Mapping[str
     if not np.all(np.asarray(step) > 0):
         raise ValueError(f"workload = {workload!r} gives a step of {step!r} s; give more than zero seconds")
     scale = np.asarray(words.setting("batch", batch, 1)) / (need["batch"] if benchmark else batch)
-    return {"step": step * scale, "batch": batch, "overhead": known["step_overhead"] if benchmark else 0.0}
+    ends = {name: np.asarray(need.get(name, np.nan), dtype=float) * scale for name in ("step_low", "step_high")}
+    return {"step": step * scale, "batch": batch, "overhead": known["step_overhead"] if benchmark else 0.0, **ends}
 
 
 def _host(
@@ -117,6 +118,7 @@ def _tier(tier: Mapping[str, Any], network: Any, known: Mapping[str, float], rem
         "latency": np.nan_to_num(tier["latency"], nan=0.0), "drives": tier["drives"],
         "local": tier["local"], "capacity": tier["capacity"], "tier": 0.0,
         "network": np.where(np.asarray(tier["local"]) > 0, np.inf, rate),
+        "object_store": tier["object_store"],
         "connection": np.where(np.asarray(tier["object_store"]) > 0, known["connection_rate"], np.inf),
     }  # fmt: skip
 

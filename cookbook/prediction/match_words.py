@@ -11,6 +11,7 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.catalog import UnknownName
+from cookbook.prediction.record import Prediction
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage_rows import DRIVES
 from cookbook.prediction.train import train_step
@@ -34,18 +35,25 @@ def demand(workload: Any, system: str, batch: Any, number_format: str, software:
 
     Parameters
     ----------
-    workload : str or float
-        A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, or the seconds of one step.
+    workload : str, float or Prediction
+        A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, the seconds of one step, or
+        what `cookbook.train_step` gave.
     system, batch, number_format, software
         As for `cookbook.prediction.train.train_step`.
     """
+    if isinstance(workload, Prediction):
+        return _predicted(workload, batch, np.nan)
     if not isinstance(workload, str):
         return {"step": workload, "batch": batch, "parameters": np.nan, "required": np.nan}
     if workload.startswith(BENCHMARK):
         return _benchmark(workload.removeprefix(BENCHMARK), system)
     step = train_step(workload, system, batch=batch, number_format=number_format, software=software)
-    return {"step": step.point, "batch": batch, "parameters": zoo.model(workload).ops.parameter_count,
-            "required": np.nan, "step_low": step.low80, "step_high": step.high80}  # fmt: skip
+    return _predicted(step, batch, zoo.model(workload).ops.parameter_count)
+
+
+def _predicted(step: Prediction, batch: Any, parameters: float) -> dict[str, Any]:
+    return {"step": step.point, "batch": batch, "parameters": parameters, "required": np.nan,
+            "step_low": step.low80, "step_high": step.high80, "predicted": step}  # fmt: skip
 
 
 def _benchmark(name: str, system: str) -> dict[str, Any]:

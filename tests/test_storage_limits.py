@@ -1,4 +1,4 @@
-"""Matching storage that lends speed, one client's limit, workers on the wrong socket: replayed and bounded."""
+"""Matching storage that lends speed, one client's limit, workers on the wrong socket, intervals."""
 
 import numpy as np
 import pytest
@@ -106,3 +106,20 @@ def test_bursts_that_cannot_be_are_refused(storage, says):
 def test_a_share_of_workers_is_a_share():
     with pytest.raises(ValueError, match="share of workers"):
         matched(LENT, remote=1.5)
+
+
+@settings(max_examples=20, deadline=None)
+@given(cores=st.integers(1, 128), accelerators=st.sampled_from([1, 2, 8, 16]))
+def test_intervals_contain_the_prediction_and_are_those_of_what_decides(cores, accelerators):
+    step = cb.train_step("resnet50", "h100-sxm", batch=256)
+    run = {"batch": 256, "accelerators": accelerators, "cores": cores, "workers": cores}
+    found = cb.match_storage(step, "h100-sxm", "micron-7500-7-68tb", "imagenet-1k-tfrecord", **run)
+    ends = (found.samples_range, found.utilisation_range)
+    for point, (low, high) in zip((found.samples_per_s, found.utilisation), ends, strict=True):
+        assert low <= point <= high
+    assert found.utilisation_range[1] <= 1
+    bound = cb.match_storage(1e-9, "h100-sxm", {"read_bandwidth": "0.1 GB/s"}, 1e6, prefetch=1e6)
+    known = cb.table("pipeline_constants").set_index("name").value
+    assert bound.samples_range[1] / bound.samples_per_s == pytest.approx(known["interval/mlperf/80"], rel=1e-3)
+    free = cb.match_storage(step, "h100-sxm", {"read_bandwidth": "1 PB/s"}, 1.0, batch=256)
+    assert free.samples_range[0] == pytest.approx(256 / step.high80, rel=1e-3)
