@@ -286,6 +286,7 @@ def _record(
     fill = np.where(figures["local"] > 0, figures["stored"], 0) / np.maximum(found["total_seconds"] / DAY, 1)
     needed = storage_rates.drive_writes_per_day(fill + size * DAY / every, 1, figures["capacity"] * drives)
     bought = np.broadcast_to(np.asarray(tier["endurance_dwpd"], dtype=float), needed.shape)
+    paid = np.where(np.equal(tier["price_per"], "purchase"), tier["price_usd_per_tb"], np.nan)
     basis = money[3] if np.isnan(money[0]) else (
         f"{money[0]:.2f} USD an hour, {money[1]:.2f} to {money[2]:.2f}: {money[3]}")  # fmt: skip
     return StorageMatch(
@@ -299,7 +300,7 @@ def _record(
         checkpoint_bytes=size, checkpoint_stall=found["stall"], idle_share=idle, usd_per_hour=hour,
         idle_usd_per_hour=hour * idle, price_basis=basis, endurance_needed=needed, endurance_bought=bought,
         drive_years=storage_rates.drive_life_years(needed, bought, known["rated_years"]),
-        usd_per_read_rate=tier["price_usd_per_tb"] * figures["capacity"] / 1e12 / figures["bandwidth"],
+        usd_per_read_rate=paid * figures["capacity"] / 1e12 / figures["bandwidth"],
     )  # fmt: skip
 
 

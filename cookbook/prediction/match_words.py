@@ -27,6 +27,7 @@ TIER_FIELDS = {
 }  # fmt: skip
 DATA_FIELDS = {"samples": "", "stored_bytes": "B", "decoded_bytes": "B", "decode_work": "", "layout": None}
 CAPACITY = re.compile(r"(\d+(?:\.\d+)?)\s?TB", re.I)
+VOLUME = re.compile(r", (\d+ [GT]iB)$")
 HOST_LINK = re.compile(r"PCIe\s?(\d)\s?x(\d+)")
 
 
@@ -146,22 +147,25 @@ def tier(storage: Any) -> dict[str, Any]:
     """
     given = {"storage": storage} if isinstance(storage, str) else dict(storage)
     found: dict[str, Any] = dict.fromkeys(TIER_FIELDS, np.nan)
-    found |= {"drives": 1.0, "local": 0.0, "name": "own", "object_store": 0.0, "price_date": ""}
+    found |= {"drives": 1.0, "local": 0.0, "name": "own", "object_store": 0.0, "price_date": "",
+              "price_per": "purchase"}  # fmt: skip
     if "storage" in given:
         rows = catalog.table("storage").set_index("key")
         key = catalog.lookup("storage", given.pop("storage"))
         row = rows.loc[key]
         found |= {name: row[name] for name in TIER_FIELDS if name in row}
         size = CAPACITY.search(row["name"])
+        volume = VOLUME.search(row["name"])
         found |= {"name": key, "local": float(row["category"] in LOCAL),
                   "object_store": float(row["category"] == "object store"),
-                  "capacity": float(size[1]) * 1e12 if size else np.nan}  # fmt: skip
-        if row["price_basis"] == "purchase":
-            found["price_date"] = row["price_date"]
-        else:
-            found["price_usd_per_tb"] = np.nan
+                  "capacity": units.si(volume[1], "B") if volume else float(size[1]) * 1e12 if size else np.nan,
+                  }  # fmt: skip
+        found["price_date"] = row["price_date"]
+        found["price_per"] = "month" if row["price_basis"] not in ("", "purchase") else "purchase"
         found |= _limits(key)
     found |= _checked("storage", given, TIER_FIELDS)
+    if "price_usd_per_tb" in given:
+        found["price_date"] = "as given"
     for burst, steady in (("burst_bandwidth", "read_bandwidth"), ("burst_iops", "read_iops")):
         if np.any(np.asarray(found[burst]) < found[steady]):
             raise ValueError(f"storage[{burst!r}] = {found[burst]!r} is below {steady!r}, {found[steady]!r}: "
@@ -291,6 +295,16 @@ def hour_price(accelerator: str) -> tuple[float, float, float, str]:
     price, dates = rows["usd_per_device_hour"], sorted(rows["date"].astype(str))
     words = f"{len(rows)} prices of clouds, {dates[0]} to {dates[-1]}"
     return float(price.median()), float(price.min()), float(price.max()), words
+
+
+@lru_cache(maxsize=1)
+def memory_price() -> tuple[float, str]:
+    """Newest price of server memory in the table ``tco`` [USD/B] and what it rests on; NaN where there is none."""
+    rows = catalog.table("tco")
+    rows = rows[(rows["category"] == "part_price") & (rows["item"] == "server memory")].sort_values("year")
+    if rows.empty:
+        return np.nan, "no price is known"
+    return float(rows["value"].iloc[-1]) / 1e9, f"price of a GB of server memory, {rows['year'].iloc[-1]}"
 
 
 def checkpoint_bytes(parameters: Any, number_format: str) -> Any:
