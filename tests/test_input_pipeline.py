@@ -89,6 +89,8 @@ def test_storage_by_hand():
     # Without waiting the operations decide, with large requests the bandwidth times its efficiency.
     assert float(rates.tier_rate(4096, 7e9, 1e6, 32, 0)) == pytest.approx(4.096e9)
     assert float(rates.tier_rate(1 << 20, 7e9, 1e6, 32, 0, 0.9)) == pytest.approx(6.3e9)
+    # A disk seeks for 1/170 s and then reads 2 MB for 7.4 ms: 13.3 ms in all.
+    assert float(rates.tier_rate(2e6, 270e6, 170, 64, 0, 1, 1)) == pytest.approx(2e6 / (1 / 170 + 2e6 / 270e6))
 
 
 def test_bits_and_bytes_by_hand():

@@ -123,3 +123,24 @@ def test_intervals_contain_the_prediction_and_are_those_of_what_decides(cores, a
     assert bound.samples_range[1] / bound.samples_per_s == pytest.approx(known["interval/mlperf/80"], rel=1e-3)
     free = cb.match_storage(step, "h100-sxm", {"read_bandwidth": "1 PB/s"}, 1.0, batch=256)
     assert free.samples_range[0] == pytest.approx(256 / step.high80, rel=1e-3)
+
+
+def test_clips_are_so_many_images_of_a_network_and_other_pairs_are_refused():
+    run = {"accelerators": 8, "cores": 64, "workers": 16}
+    clips = cb.match_storage("resnet50", "h100-sxm", "micron-7500-7-68tb", "kinetics-400", batch=8, **run)
+    step = cb.train_step("resnet50", "h100-sxm", batch=8 * 32).point
+    assert clips.stages["accelerators"] == pytest.approx(8 * 8 / step)
+    for network, data in (("resnet50", "criteo-1tb"), ("gpt2", "imagenet-1k"), ("dlrm", {"card": "kits19"})):
+        with pytest.raises(ValueError, match="takes"):
+            cb.match_storage(network, "h100-sxm", "micron-7500-7-68tb", data)
+    cb.match_storage(step, "h100-sxm", "micron-7500-7-68tb", "criteo-1tb")
+
+
+@pytest.mark.parametrize(("more", "says"), [
+    ({"memory": float("nan")}, "memory"), ({"data": {"card": "imagenet-1k", "layout": "zip"}}, "small files, shards"),
+    ({"batch": 0}, "batch = 0"), ({"checkpoint_interval": 0, "checkpoint_bytes": 1}, "more than zero"),
+])  # fmt: skip
+def test_what_is_missing_or_unknown_is_never_taken_for_something(more, says):
+    run = {"data": "imagenet-1k", **more}
+    with pytest.raises(ValueError, match=says):
+        cb.match_storage("resnet50", "h100-sxm", "micron-7500-7-68tb", **run)

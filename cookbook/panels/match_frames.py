@@ -100,7 +100,9 @@ def scene(*values: Any) -> Scene:
                          "of a checkpoint; set it to 0, or choose such a network")  # fmt: skip
     if v["checkpoints"]:
         given |= {"checkpoint_interval": v["checkpoints"] * MINUTE, "asynchronous": int(v["asynchronous"] == "yes")}
-    need = _need(v["model"], engine.server(v["system"])["accelerator"], given.get("batch", 1))
+    engine.check_pair(v["model"], names[3])
+    images = 1 if names[3] is None else engine.data_set(names[3])["images"]
+    need = _need(v["model"], engine.server(v["system"])["accelerator"], given.get("batch", 1) * images)
     return Scene(names, given, _matched(names, given, need), need)
 
 

@@ -156,7 +156,8 @@ def match_storage(
         A tier of the table ``storage``, or a mapping of its columns ("storage" to start from a row, "drives",
         "capacity" of one drive, "local" 1 for drives in every host); or a list of these.
     data : str, float or mapping, optional
-        A card of the table ``data_sets``, a mapping of its columns ("card" to start from one), or the bytes of one
+        A card of the table ``data_sets`` of the kind of data that the network takes (frames of a clip are so many
+        images of a network), a mapping of its columns ("card" to start from one), or the bytes of one
         sample, of which there are a million then; or a list of cards and mappings; needed unless the workload is a
         storage benchmark.
     batch : int, optional
@@ -219,10 +220,15 @@ def match_storage(
         "shuffled": shuffled, "epochs": epochs, "checkpoint_interval": checkpoint_interval,
         "checkpoint_bytes": checkpoint_bytes, "asynchronous": asynchronous, "number_format": number_format,
     }  # fmt: skip
+    given["batch"] = batch = batch if batch is None else words.setting("batch", batch, 1)
     server = words.server(system)
     device, remarks = server["accelerator"], list[str]()
-    need = words.demand(workload, device, 1 if batch is None else batch, number_format, software)
-    card = need.get("card") if data is None else words.each_of(words.data_set, data)
+    card = None if data is None else words.each_of(words.data_set, data)
+    for one in data if isinstance(data, (list, tuple)) else [data]:
+        words.check_pair(workload, one)
+    images = np.multiply(1 if batch is None else batch, card["images"] if card else 1)
+    need = words.demand(workload, device, images.tolist(), number_format, software)
+    card = need.get("card") if card is None else card
     if card is None:
         raise ValueError("data = None: name a card such as 'imagenet-1k', or give the bytes of one sample")
     tier, known = words.each_of(words.tier, storage), committed()

@@ -98,7 +98,7 @@ def _stored(f: Figures, known: Mapping[str, float], parts: Mapping[str, Any], ba
     hosts = np.where(f["local"] > 0, f["hosts"], 1)
     depth = np.where(f["local"] > 0, readers, readers * f["hosts"])
     each = np.where(alone, iops, np.inf) * f["drives"]
-    tier = hosts * storage_rates.tier_rate(request, bandwidth * f["drives"], each, depth, f["latency"])
+    tier = hosts * storage_rates.tier_rate(request, bandwidth * f["drives"], each, depth, f["latency"], 1, f["seeks"])
     left = storage_rates.read_share_beside_writes(
         f["checkpoint_bytes"], f["write_bandwidth"] * f["drives"] * hosts, f["checkpoint_interval"], f["asynchronous"]
     )
@@ -106,7 +106,8 @@ def _stored(f: Figures, known: Mapping[str, float], parts: Mapping[str, Any], ba
 
 
 def _one_by_one(f: Figures, known: Mapping[str, float], sample: Any) -> Any:
-    return (f["small_files"] > 0) & (sample < known["readahead"])
+    """Whether each sample is a read of its own: small files, and any files where a head has to find them."""
+    return (f["small_files"] > 0) & ((sample < known["readahead"]) | (f["seeks"] > 0))
 
 
 def _credits(f: Figures, known: Mapping[str, float], sample: Any) -> list[tuple[Any, Any]]:

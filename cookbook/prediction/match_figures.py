@@ -114,7 +114,7 @@ def _tier(tier: Mapping[str, Any], network: Any, known: Mapping[str, float], rem
     found = {name: np.where(np.isnan(tier[key]), np.inf, tier[key]) for name, key in unlimited.items()}
     rate = np.inf if network is None else words.setting("network", network, 1, "B/s")
     return found | _bursts(tier) | {
-        "iops": tier["read_iops"], "client": _finite_or(tier["client_bandwidth"], np.inf),
+        "iops": tier["read_iops"], "seeks": tier["seeks"], "client": _finite_or(tier["client_bandwidth"], np.inf),
         "latency": np.nan_to_num(tier["latency"], nan=0.0), "drives": tier["drives"],
         "local": tier["local"], "capacity": tier["capacity"], "tier": 0.0,
         "network": np.where(np.asarray(tier["local"]) > 0, np.inf, rate),

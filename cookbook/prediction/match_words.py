@@ -19,13 +19,19 @@ from cookbook.workloads import zoo
 
 BENCHMARK = "mlperf/"
 LOCAL = (*DRIVES, "DRAM / page cache / tmpfs", "interface")
+DISKS = ("HDD", "HDFS")
 TIER_FIELDS = {
     "read_bandwidth": "B/s", "write_bandwidth": "B/s", "read_iops": "IOPS", "latency": "s", "capacity": "B",
     "endurance_dwpd": "", "price_usd_per_tb": "USD", "local": "", "drives": "",
     "burst_bandwidth": "B/s", "burst_credit": "B", "burst_iops": "IOPS", "burst_operations": "",
     "client_bandwidth": "B/s",
 }  # fmt: skip
-DATA_FIELDS = {"samples": "", "stored_bytes": "B", "decoded_bytes": "B", "decode_work": "", "layout": None}
+DATA_FIELDS = {
+    "samples": "", "stored_bytes": "B", "decoded_bytes": "B", "decode_work": "", "images": "", "layout": None,
+}  # fmt: skip
+LAYOUTS = ("small files", "shards", "columnar")
+# What networks of each kind of data of the zoo take.
+TAKEN = {"images": ("image", "video"), "volume": ("medical volume",), "video": ("video",)}
 CAPACITY = re.compile(r"(\d+(?:\.\d+)?)\s?TB", re.I)
 VOLUME = re.compile(r", (\d+ [GT]iB)$")
 HOST_LINK = re.compile(r"PCIe\s?(\d)\s?x(\d+)")
@@ -115,20 +121,49 @@ def data_set(data: Any) -> dict[str, Any]:
         return _card(data)
     if isinstance(data, Mapping):
         given = dict(data)
-        start = _card(given.pop("card")) if "card" in given else {"decode_work": 0.0, "layout": "shards"}
+        start = _card(given.pop("card")) if "card" in given else {"decode_work": 0.0, "images": 1.0, "layout": "shards"}
         found = start | _checked("data", given, DATA_FIELDS)
         missing = [name for name in ("samples", "stored_bytes") if name not in found]
         if missing:
             raise ValueError(f"data has no {missing[0]}; give it, or a card such as 'imagenet-1k' to start from")
         found.setdefault("decoded_bytes", np.asarray(found["stored_bytes"]) / found["samples"])
+        unknown = [word for word in np.ravel(found["layout"]).tolist() if word not in LAYOUTS]
+        if unknown:
+            raise ValueError(f"data['layout'] = {unknown[0]!r} is not a layout; take one of {', '.join(LAYOUTS)}")
         return found
     size = _positive("data", data, "B", "give the bytes of one sample, a card such as 'imagenet-1k', or a mapping")
-    return {"samples": 1e6, "stored_bytes": 1e6 * size, "decoded_bytes": size, "decode_work": 0.0, "layout": "shards"}
+    return {"samples": 1e6, "stored_bytes": 1e6 * size, "decoded_bytes": size, "decode_work": 0.0, "images": 1.0,
+            "layout": "shards"}  # fmt: skip
 
 
 def _card(name: str) -> dict[str, Any]:
     rows = catalog.table("data_sets").set_index("key")
-    return rows.loc[catalog.lookup("data_sets", name), list(DATA_FIELDS)].to_dict()
+    found = rows.loc[catalog.lookup("data_sets", name), list(DATA_FIELDS)].to_dict()
+    return found | {"images": found["images"] if found["images"] > 0 else 1.0}
+
+
+def check_pair(workload: Any, data: Any) -> None:
+    """Refuse a network of the zoo on a data set of another kind of data.
+
+    Parameters
+    ----------
+    workload, data : object
+        As for `cookbook.match_storage`; only a named network and a named card are looked at.
+
+    Raises
+    ------
+    ValueError
+        They do not go together; names data sets that do.
+    """
+    card = data.get("card") if isinstance(data, Mapping) else data
+    if not isinstance(workload, str) or workload.startswith(BENCHMARK) or not isinstance(card, str):
+        return
+    cards, kind = catalog.table("data_sets").set_index("key"), zoo.model(workload).data_kind
+    taken, key = TAKEN.get(kind, (kind,)), catalog.lookup("data_sets", card)
+    if cards.loc[key, "data_type"] not in taken:
+        fits = ", ".join(cards.index[cards["data_type"].isin(taken)])
+        raise ValueError(f"data = {key!r} is {cards.loc[key, 'data_type']}, and {workload} takes {kind}: choose "
+                         f"{fits}, another network, or give the seconds of a step as workload")  # fmt: skip
 
 
 def tier(storage: Any) -> dict[str, Any]:
@@ -147,7 +182,7 @@ def tier(storage: Any) -> dict[str, Any]:
     """
     given = {"storage": storage} if isinstance(storage, str) else dict(storage)
     found: dict[str, Any] = dict.fromkeys(TIER_FIELDS, np.nan)
-    found |= {"drives": 1.0, "local": 0.0, "name": "own", "object_store": 0.0, "price_date": "",
+    found |= {"drives": 1.0, "local": 0.0, "name": "own", "object_store": 0.0, "seeks": 0.0, "price_date": "",
               "price_per": "purchase"}  # fmt: skip
     if "storage" in given:
         rows = catalog.table("storage").set_index("key")
@@ -157,7 +192,7 @@ def tier(storage: Any) -> dict[str, Any]:
         size = CAPACITY.search(row["name"])
         volume = VOLUME.search(row["name"])
         found |= {"name": key, "local": float(row["category"] in LOCAL),
-                  "object_store": float(row["category"] == "object store"),
+                  "object_store": float(row["category"] == "object store"), "seeks": float(row["category"] in DISKS),
                   "capacity": units.si(volume[1], "B") if volume else float(size[1]) * 1e12 if size else np.nan,
                   }  # fmt: skip
         found["price_date"] = row["price_date"]
@@ -214,6 +249,8 @@ def _number(name: str, value: Any, unit: str, low: float, remedy: str) -> Any:
             found: Any = np.array([units.si(each, unit) for each in np.ravel(value).tolist()], dtype=float)
         else:
             found = float(units.si(value, unit))
+        if np.any(np.isnan(found)):
+            raise ValueError("NaN marks what is missing")
     except (TypeError, ValueError) as problem:
         raise ValueError(f"{name} = {value!r} is not a number: {problem}; {remedy}") from None
     if np.any(np.asarray(found) < low):
@@ -235,7 +272,7 @@ def setting(name: str, value: Any, low: float, unit: str = "") -> Any:
     unit : str
         Unit that text must have.
     """
-    return _number(name, value, unit, low, f"give {low:g} or more")
+    return _number(name, value, unit, low, f"give {low:g} or more" if low >= 1 or not low else "give more than zero")
 
 
 def host_link(accelerator: str, link: str) -> tuple[float, float]:
