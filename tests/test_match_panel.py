@@ -37,7 +37,8 @@ def called(panel: Any) -> Any:
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     found = called(panel)
     rate, used = words.rate(found.samples_per_s), words.share(found.utilisation)
-    assert f"{rate} samples/s at {used} utilisation" in panel.answer
+    low, high = (words.rate(end) for end in found.samples_range)
+    assert f"{rate} samples/s (80 % interval {low}-{high}) at {used} utilisation" in panel.answer
     assert f"starved by {found.bottleneck}" in panel.answer
     assert f"{words.money(found.idle_usd_per_hour)} pay for waiting" in panel.answer
     assert f"at most {found.largest_accelerators:,.0f} stay at 90 %" in panel.answer
@@ -83,10 +84,16 @@ def test_ranked_changes_are_those_of_the_call(panel: Any) -> None:
     found = called(panel)
     panel.receive({"do": "open", "what": "table"})
     table = pd.DataFrame(panel.shown["table"]["rows"], columns=panel.shown["table"]["columns"])
-    assert table["Change"].tolist() == [change.name for change in found.changes]
-    assert table.loc[0, "Change"].startswith("twice the drives") and table.loc[0, "Cost [USD]"] == "79.00"
-    assert float(table.loc[0, "Gain for each USD [1/s]"]) == pytest.approx(found.changes[0].gain_per_usd, rel=0.01)
-    assert table.loc[1, "Cost [USD]"] == "not known"  # never 0
+    ranked = cb.planning.rank_changes(found)
+    assert table["Change"].tolist() == ranked["change"].tolist()
+    drive = table[table["Change"].str.startswith("twice the drives")].iloc[0]
+    assert drive["Cost [USD]"] == "79.00"
+    worth = [float(text.replace(",", "")) for text in table["Gain for each USD/h [1/s]"]]
+    assert worth == pytest.approx(ranked["gain_per_usd"].tolist(), rel=0.01)
+    panel.update(price=0)
+    panel.receive({"do": "open", "what": "table"})
+    table = pd.DataFrame(panel.shown["table"]["rows"], columns=panel.shown["table"]["columns"])
+    assert table.iloc[-1]["Cost [USD]"] == "not known"  # never 0
 
 
 def test_each_change_has_a_short_name_that_fits() -> None:
@@ -94,7 +101,7 @@ def test_each_change_has_a_short_name_that_fits() -> None:
     names = ("memory", "small_files", "workers", "cores", "work", "samples", "decoded", "prefetch", "pinned", "link",
              "copy_efficiency", "capacity", "local")  # fmt: skip
     figures |= {name: np.ones(1) for name in names}
-    tier = {"price_usd_per_tb": np.nan, "price_date": ""}
+    tier = {"price_usd_per_tb": np.nan, "price_date": "", "price_per": "purchase"}
     known = {"memory_for_cache": 0.7, "pageable_share": 0.5}
     found = {name for name, *_ in match_changes._candidates(figures, tier, known)}
     assert found == set(words.SHORT) and max(map(len, words.SHORT.values())) <= 20

@@ -15,8 +15,10 @@ from cookbook.charts.rows import nice_ceiling, row_order
 from cookbook.charts.storage import TIMES
 from cookbook.panels import match_words as words
 from cookbook.panels.shell import Part, Picture
+from cookbook.planning.changes import rank_changes
 from cookbook.prediction import match_words as engine
 from cookbook.prediction.match import StorageMatch, match_storage
+from cookbook.prediction.match_changes import Change
 from cookbook.units import human
 
 SCENE = ("data", "model", "system", "accelerators", "storage", "memory", "batch", "layout", "workers", "cores", "hosts",
@@ -52,18 +54,14 @@ class Scene:
         """Accelerators."""
         return int(self.given["accelerators"])
 
-    @cached_property
-    def reach(self) -> tuple[float, float]:
-        """Utilisation at both ends of the 80 % interval of the step; NaN where the step has none."""
-        ends = self.need.get("step_low"), self.need.get("step_high")
-        if None in ends:
-            return np.nan, np.nan
-        return tuple(np.asarray(self.over(step=np.array(ends, dtype=float)).utilisation).tolist())
-
-    def over(self, step: Any = None, **changed: Any) -> StorageMatch:
+    def over(self, **changed: Any) -> StorageMatch:
         """The same with arrays in place of some numbers, from the step that is known."""
-        need = self.need if step is None else {**self.need, "step": step}
-        return _matched(self.names, {**self.given, **changed}, need)
+        return _matched(self.names, {**self.given, **changed}, self.need)
+
+    @cached_property
+    def ranked(self) -> list[tuple[Change, Any]]:
+        """Changes, best first, each with its row of `cb.planning.rank_changes`."""
+        return [(self.found.changes[row.Index], row) for row in rank_changes(self.found).itertuples()]
 
     @cached_property
     def scaled(self) -> tuple[np.ndarray, StorageMatch]:
@@ -102,7 +100,9 @@ def scene(*values: Any) -> Scene:
                          "of a checkpoint; set it to 0, or choose such a network")  # fmt: skip
     if v["checkpoints"]:
         given |= {"checkpoint_interval": v["checkpoints"] * MINUTE, "asynchronous": int(v["asynchronous"] == "yes")}
-    need = _need(v["model"], engine.server(v["system"])["accelerator"], given.get("batch", 1))
+    engine.check_pair(v["model"], names[3])
+    images = 1 if names[3] is None else engine.data_set(names[3])["images"]
+    need = _need(v["model"], engine.server(v["system"])["accelerator"], given.get("batch", 1) * images)
     return Scene(names, given, _matched(names, given, need), need)
 
 
@@ -113,7 +113,7 @@ def _matched(names: tuple[Any, ...], given: Mapping[str, Any], need: Mapping[str
     saved = {}
     if "checkpoint_interval" in given:
         saved = {"checkpoint_bytes": engine.checkpoint_bytes(need["parameters"], "")}
-    return match_storage(need["step"], *names[1:], **{**saved, **given})
+    return match_storage(need.get("predicted", need["step"]), *names[1:], **{**saved, **given})
 
 
 def _data(v: Mapping[str, Any]) -> Any:
@@ -160,7 +160,8 @@ def changes_picture(scene: Scene) -> Picture:
     """What each change alone would give."""
     found = scene.found
     lines = [("as it is", found.samples_per_s, "as it is", f"{words.rate(found.samples_per_s)}/s")]
-    lines += [(words.short(c.name), c.samples_per_s, words.priced(c), words.gain_text(scene, c)) for c in found.changes]
+    lines += [(words.short(c.name), c.samples_per_s, words.priced(c), words.gain_text(scene, c))
+              for c, _ in scene.ranked]  # fmt: skip
     frame = pd.DataFrame(lines, columns=["row", "rate", "state", "text"])
     return Picture("changes", frame, words.changes_title(scene), _rate_signals(frame, found.stages["accelerators"]))
 
@@ -230,13 +231,16 @@ def stage_table(scene: Scene) -> pd.DataFrame:
 
 def change_table(scene: Scene) -> pd.DataFrame:
     """What to change first, as printed text."""
-    every = scene.found.changes
+    every = [change for change, _ in scene.ranked]
+    rows = [row for _, row in scene.ranked]
     return pd.DataFrame({
         "No.": [str(i) for i in range(1, len(every) + 1)], "Change": [c.name for c in every],
         "Samples a second": [words.rate(c.samples_per_s) for c in every],
         "Gain": [f"+{words.rate(c.gain)}" for c in every], "Utilisation": [f"{c.utilisation:.0%}" for c in every],
-        "Cost [USD]": [words.cost(c) for c in every],
-        "Gain for each USD [1/s]": [words.worth(c) for c in every], "Price rests on": [c.basis for c in every],
+        "Cost [USD]": [words.cost(c) for c in every], "Cost [USD/h]": [words.hourly(row.usd_per_hour) for row in rows],
+        "Gain for each USD/h [1/s]": [words.worth(row.gain_per_usd) for row in rows],
+        "Saves [USD/h]": [words.money(row.saved_per_hour) for row in rows],
+        "Pays after": [words.after(row) for row in rows], "Price rests on": [c.basis for c in every],
     })  # fmt: skip
 
 
@@ -283,6 +287,7 @@ def source_rows(scene: Scene) -> tuple[tuple[str, str, str], ...]:
     if words.is_benchmark(model):
         wanted.append(("storage_workloads", "workload", model.removeprefix(engine.BENCHMARK), "benchmark"))
     wanted += [("cloud_prices", "accelerator_key", system, "price of an hour"),
+               ("tco", "category", "part_price", "price of memory"),
                ("pipeline_constants", "fitted", "yes", "constants of the input chain")]  # fmt: skip
     uses: dict[str, list[str]] = {}
     for table, column, value, use in wanted:

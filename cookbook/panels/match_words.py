@@ -48,8 +48,8 @@ def answer(scene: Scene) -> str:
     """The sentence in place 1."""
     found = scene.found
     first = (f"{scene.count:,} × {_named('accelerators', scene.names[1])}, {_work(scene)}, {_files(scene)}: "
-             f"**{rate(found.samples_per_s)} samples/s** at **{share(found.utilisation)}** utilisation"
-             f"{_reach(scene)}, {_held(scene)}.")  # fmt: skip
+             f"**{rate(found.samples_per_s)} samples/s**{_range(scene)} at "
+             f"**{share(found.utilisation)}** utilisation{_reach(scene)}, {_held(scene)}.")  # fmt: skip
     return " ".join(filter(None, [first, _money(scene), _most(scene), _epochs(scene), _stall(scene), _changes(scene)]))
 
 
@@ -88,10 +88,15 @@ def _title(model: str) -> str:
 
 
 def _reach(scene: Scene) -> str:
-    low, high = sorted(scene.reach)
+    low, high = scene.found.utilisation_range
     if math.isnan(low) or high - low < _KEPT:
         return ""
     return f" ({100 * low:.0f}-{100 * high:.0f} %)"
+
+
+def _range(scene: Scene) -> str:
+    low, high = (rate(end) for end in scene.found.samples_range)
+    return "" if low == high else f" (80 % interval {low}-{high})"
 
 
 def shown_stage(scene: Scene) -> str:
@@ -153,18 +158,22 @@ def _stall(scene: Scene) -> str:
 
 def _changes(scene: Scene) -> str:
     """The first few changes, with what they gain and cost."""
-    best = scene.found.changes[:_FIRST]
+    best = scene.ranked[:_FIRST]
     if not best:
         return "No change here brings half a per cent."
-    told = [f"({at}) {change.name} (to {share(change.utilisation)}, {_paid(change)})"
-            for at, change in enumerate(best, start=1)]  # fmt: skip
+    told = [f"({at}) {change.name} (to {share(change.utilisation)}, {_paid(change)}{_soon(row)})"
+            for at, (change, row) in enumerate(best, start=1)]  # fmt: skip
     return f"Change first: {'; '.join(told)}."
 
 
 def _paid(change: Change) -> str:
     if math.isnan(change.usd):
         return "no price known"
-    return "free" if change.usd == 0 else f"{money(change.usd)} USD"
+    return "free" if change.usd == 0 else f"{money(change.usd)} USD{' a month' * (change.per == 'month')}"
+
+
+def _soon(row: Any) -> str:
+    return f", paid after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
 
 
 def chips(scene: Scene) -> tuple[tuple[str, str], ...]:
@@ -173,7 +182,7 @@ def chips(scene: Scene) -> tuple[tuple[str, str], ...]:
     step = ("step of the benchmark", "The emulated step that MLPerf Storage states.") if is_benchmark(model) else (
         ("step given", "The time of a step is your own.") if not isinstance(model, str) else
         ("step predicted", "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
-         "utilisation over the 80 % interval of the step."))  # fmt: skip
+         "80 % intervals of step, decoding and storage together."))  # fmt: skip
     price = ("no price", found.price_basis) if math.isnan(found.usd_per_hour) else ("price dated", found.price_basis)
     count = len(found.remarks)
     assumed = (f"{count} assumption{'s' * (count != 1)}", "; ".join(found.remarks) or "Nothing had to stand in.")
@@ -200,8 +209,8 @@ def chain_title(scene: Scene) -> str:
 
 def changes_title(scene: Scene) -> str:
     """Takeaway of the changes."""
-    best = scene.found.changes
-    return f"First: {best[0].name}" if best else "No change here brings half a per cent"
+    best = scene.ranked
+    return f"First: {best[0][0].name}" if best else "No change here brings half a per cent"
 
 
 def scaling_title(scene: Scene) -> str:
@@ -242,14 +251,27 @@ def short(name: str) -> str:
 
 def cost(change: Change) -> str:
     """Cost as it is printed."""
-    return "not known" if math.isnan(change.usd) else "0" if change.usd == 0 else money(change.usd)
+    month = " a month" if change.per == "month" else ""
+    return "not known" if math.isnan(change.usd) else "0" if change.usd == 0 else f"{money(change.usd)}{month}"
 
 
-def worth(change: Change) -> str:
-    """Gain for a dollar."""
-    if math.isnan(change.gain_per_usd):
+def hourly(value: float) -> str:
+    """Cost of an hour as it is printed."""
+    return "not known" if math.isnan(value) else f"{value:.2g}"
+
+
+def worth(value: float) -> str:
+    """Gain for what an hour costs."""
+    if math.isnan(value):
         return "not known"
-    return "costs nothing" if math.isinf(change.gain_per_usd) else f"{change.gain_per_usd:.3g}"
+    return "costs nothing" if math.isinf(value) else f"{float(f'{value:.3g}'):,.6g}"
+
+
+def after(row: Any) -> str:
+    """When a purchase has paid for itself."""
+    if row.usd == 0:
+        return "at once"
+    return human(3600 * row.pays_after, "s") if row.pays_after > 0 else "" if row.usd > 0 else "not known"
 
 
 def rate(value: float) -> str:

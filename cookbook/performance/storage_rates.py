@@ -85,10 +85,12 @@ def tier_rate(
     queue_depth: ArrayLike,
     latency: ArrayLike,
     efficiency: ArrayLike = 1,
+    seeking: ArrayLike = 0,
 ) -> Array:
     r"""Rate of a storage tier: the least of its bandwidth, its operations and what the queue draws.
 
-    .. math:: \beta = \min(\kappa B,\; I b,\; Q b / \tau)
+    .. math:: \beta = \min(\kappa B,\; I b,\; Q b / \tau); \quad
+        1 / \beta = 1 / (\kappa B) + 1 / (I b) \; \text{where a head seeks, then reads}
 
     Parameters
     ----------
@@ -104,6 +106,8 @@ def tier_rate(
         Time of one request, tau [s].
     efficiency : array_like
         Part of the bandwidth that is reached, kappa [-].
+    seeking : array_like
+        1 for a disk, which moves its head and then reads; 0 where operations overlap; 0 to 1 [-].
 
     Returns
     -------
@@ -123,7 +127,11 @@ def tier_rate(
     """
     streaming = positive("efficiency", efficiency) * positive("bandwidth", bandwidth)
     operations = positive("iops", iops) * positive("request_bytes", request_bytes)
-    return np.minimum(np.minimum(streaming, operations), concurrency_rate(request_bytes, queue_depth, latency))
+    at_once = np.minimum(streaming, operations)
+    in_turn = 1 / (1 / streaming + 1 / operations)
+    disk = fraction("seeking", seeking)
+    served = np.where(disk > 0, disk * in_turn + (1 - disk) * at_once, at_once)
+    return np.minimum(served, concurrency_rate(request_bytes, queue_depth, latency))
 
 
 def clients_rate(

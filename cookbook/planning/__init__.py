@@ -16,6 +16,7 @@ _HOMES = {
     "machines": "sizing",
     "measured_links": "sizing",
     "rented": "sizing",
+    "rank_changes": "changes",
     "search": "layouts",
     "size_host": "sizing",
     "storage_usd": "cost",

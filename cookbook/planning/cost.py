@@ -25,6 +25,7 @@ RENT = {
 }
 BOUGHT = "bought"
 HOUR, YEAR = units.si("1 h"), units.si("1 year")
+MONTH = YEAR / 12
 
 
 @dataclass(frozen=True)
@@ -147,11 +148,20 @@ def _bought(kind: str, key: str, since: int | None) -> Price:
 
 def _spread(price: Price) -> Price:
     """A purchase price as USD an hour over the years of use that the sources state."""
+    low, median, high = (years * YEAR / HOUR for years in years_of_use())
+    source = tuple(dict.fromkeys([*price.source, *_sources(_lives())])) if price.rows else ()
+    return _times(price, 1 / high, 1 / median, 1 / low, unit="USD/h", source=source)
+
+
+def years_of_use() -> tuple[float, float, float]:
+    """Shortest, median and longest time over which hardware is written off [years], from the table ``tco``."""
+    years = _lives()["value"]
+    return float(years.min()), float(years.median()), float(years.max())
+
+
+def _lives() -> pd.DataFrame:
     table = catalog.table("tco")
-    rows = table[(table["category"] == "depreciation_years") & (table["unit"] == "years")]
-    hours = rows["value"] * YEAR / HOUR
-    source = tuple(dict.fromkeys([*price.source, *_sources(rows)])) if price.rows else ()
-    return _times(price, 1 / hours.max(), 1 / hours.median(), 1 / hours.min(), unit="USD/h", source=source)
+    return table[(table["category"] == "depreciation_years") & (table["unit"] == "years")]
 
 
 def electricity_usd(watts: float | str, region: str | None = None, since: int | None = None) -> Price:

@@ -15,7 +15,7 @@ from cookbook import catalog, hardware
 from cookbook.host import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
 from cookbook.prediction.match import match_storage
-from cookbook.prediction.match_words import data_set, server
+from cookbook.prediction.match_words import check_pair, data_set, server
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage import committed
 from cookbook.prediction.train import PRECISIONS, train_step
@@ -198,8 +198,9 @@ def size_host(
     """
     _check(traffic, load, workers, cores)
     box = topology(machine)
-    step = _step(workload, box.accelerator, batch, number_format)
+    check_pair(workload, data)
     card, known, count = data_set(data), committed(), len(box.named("accelerator"))
+    step = _step(workload, box.accelerator, batch * card["images"], number_format)
     carried = card["decoded_bytes"] if traffic != "storage" else card["stored_bytes"] / card["samples"]
     exchanged = _exchanged(workload, box.accelerator, number_format, count)
     asked = 1 / step.point / known["copy_share"]

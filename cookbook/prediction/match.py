@@ -13,8 +13,10 @@ from cookbook.performance import storage_rates
 from cookbook.prediction import match_words as words
 from cookbook.prediction.match_chain import STAGES, chain, most_accelerators
 from cookbook.prediction.match_changes import Change, changes_of
+from cookbook.prediction.match_figures import figures_of
+from cookbook.prediction.match_ranges import ranges
+from cookbook.prediction.record import Prediction
 from cookbook.prediction.storage import STORAGE_BOUND, committed
-from cookbook.prediction.storage_rows import processor_of
 
 DAY = 86400.0
 
@@ -32,10 +34,16 @@ class StorageMatch:
         Seconds of one sample in a stage; of one step for the accelerators.
     bottleneck : numpy.ndarray of str
         Slowest stage in later epochs: storage, network, decoding, copying or accelerators.
+    credit_seconds : numpy.ndarray
+        Time until burst credits of the storage are used up; infinite where they never are, or where there are none.
+        Later epochs are what holds after them; the first epoch, and the time of all, count what they lend.
     samples_per_s, first_samples_per_s : numpy.ndarray
         Trained samples a second in later epochs and in the first one, checkpoints included.
     utilisation, first_utilisation : numpy.ndarray
         Part of the time that accelerators compute, checkpoints apart, later epochs and first.
+    samples_range, utilisation_range : tuple of numpy.ndarray
+        80 % intervals in later epochs, low and high: of the predicted step, of decoding and of storage together; a step
+        that was given has none.
     largest_accelerators : numpy.ndarray
         Most accelerators on the same hosts and storage that keep `bar`, later epochs.
     bar : float
@@ -66,10 +74,13 @@ class StorageMatch:
     stages: Mapping[str, Any] = field(repr=False)
     latency: Mapping[str, Any] = field(repr=False)
     bottleneck: Any
+    credit_seconds: Any
     samples_per_s: Any
     first_samples_per_s: Any
     utilisation: Any
     first_utilisation: Any
+    samples_range: Any
+    utilisation_range: Any
     largest_accelerators: Any
     bar: float
     hit_rate: Any
@@ -101,7 +112,7 @@ class StorageMatch:
 
 
 def match_storage(
-    workload: str | float,
+    workload: str | float | Prediction,
     system: str,
     storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
     data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
@@ -117,6 +128,7 @@ def match_storage(
     link: str = "",
     sharers: Any = 1,
     pinned: Any = True,
+    remote: Any = 0,
     prefetch: Any = 2,
     variation: Any = None,
     serial: Any = 0,
@@ -135,15 +147,17 @@ def match_storage(
 
     Parameters
     ----------
-    workload : str or float
-        A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, or the seconds of one step.
+    workload : str, float or Prediction
+        A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, the seconds of one step, or
+        what `cookbook.train_step` gave.
     system : str
         An accelerator or server of the catalogue.
     storage : str or mapping
         A tier of the table ``storage``, or a mapping of its columns ("storage" to start from a row, "drives",
         "capacity" of one drive, "local" 1 for drives in every host); or a list of these.
     data : str, float or mapping, optional
-        A card of the table ``data_sets``, a mapping of its columns ("card" to start from one), or the bytes of one
+        A card of the table ``data_sets`` of the kind of data that the network takes (frames of a clip are so many
+        images of a network), a mapping of its columns ("card" to start from one), or the bytes of one
         sample, of which there are a million then; or a list of cards and mappings; needed unless the workload is a
         storage benchmark.
     batch : int, optional
@@ -160,6 +174,9 @@ def match_storage(
     link, sharers, pinned
         Host link, a key of ``interconnects`` (by default that of the device), accelerators that share it, and whether
         copies come from pinned memory.
+    remote : float
+        Share of the workers on the socket away from their data, 0 to 1: 0 where each is bound to its own, 0.5 where
+        nobody binds them in a host of two sockets. What that costs is ``remote_loss`` in ``pipeline_constants``.
     prefetch, variation : float, optional
         Batches that may wait, and standard deviation of their times over the mean (by default as fitted to benchmarks).
     serial : float
@@ -196,117 +213,27 @@ def match_storage(
     >>> found.largest_accelerators, found.bottleneck
     (2.0, 'accelerators')
     """
+    given = {
+        "workload": workload, "batch": batch, "accelerators": accelerators, "hosts": hosts, "workers": workers,
+        "cores": cores, "memory": memory, "processor": processor, "network": network, "link": link, "sharers": sharers,
+        "pinned": pinned, "remote": remote, "prefetch": prefetch, "variation": variation, "serial": serial,
+        "shuffled": shuffled, "epochs": epochs, "checkpoint_interval": checkpoint_interval,
+        "checkpoint_bytes": checkpoint_bytes, "asynchronous": asynchronous, "number_format": number_format,
+    }  # fmt: skip
+    given["batch"] = batch = batch if batch is None else words.setting("batch", batch, 1)
     server = words.server(system)
     device, remarks = server["accelerator"], list[str]()
-    need = words.demand(workload, device, 1 if batch is None else batch, number_format, software)
-    size = need["batch"] if batch is None else batch
-    card = need.get("card") if data is None else words.each_of(words.data_set, data)
+    card = None if data is None else words.each_of(words.data_set, data)
+    for one in data if isinstance(data, (list, tuple)) else [data]:
+        words.check_pair(workload, one)
+    images = np.multiply(1 if batch is None else batch, card["images"] if card else 1)
+    need = words.demand(workload, device, images.tolist(), number_format, software)
+    card = need.get("card") if card is None else card
     if card is None:
         raise ValueError("data = None: name a card such as 'imagenet-1k', or give the bytes of one sample")
     tier, known = words.each_of(words.tier, storage), committed()
-    figures = {
-        **_work(need, size, workload, known), **_host(server, workers, cores, memory, processor, known, remarks),
-        **_data(card), **_tier(tier, network, known, remarks), **_link(device, link, sharers, pinned, known, remarks),
-        "accelerators": words.setting("accelerators", accelerators, 1), "hosts": words.setting("hosts", hosts, 1),
-        "prefetch": words.setting("prefetch", prefetch, 0), "shuffled": words.setting("shuffled", shuffled, 0),
-        "variation": (2 / known["buffer"]) ** 0.5 if variation is None else words.setting("variation", variation, 1e-6),
-        "epochs": words.setting("epochs", epochs, 1), "serial": words.setting("serial", serial, 0, "s"),
-        **_checkpoints(need, checkpoint_interval, checkpoint_bytes, asynchronous, number_format, tier, remarks),
-    }  # fmt: skip
+    figures = figures_of(need, server, tier, card, given, known, remarks)
     return _matched(figures, tier, device, bar, known, tuple(remarks))
-
-
-def _work(need: Mapping[str, Any], batch: Any, workload: Any, known: Mapping[str, float]) -> dict[str, Any]:
-    benchmark = isinstance(workload, str) and workload.startswith(words.BENCHMARK)
-    step = words.setting("workload", need["step"], 0, "s")
-    if not np.all(np.asarray(step) > 0):
-        raise ValueError(f"workload = {workload!r} gives a step of {step!r} s; give more than zero seconds")
-    scale = np.asarray(words.setting("batch", batch, 1)) / (need["batch"] if benchmark else batch)
-    return {"step": step * scale, "batch": batch, "overhead": known["step_overhead"] if benchmark else 0.0}
-
-
-def _host(
-    server: Mapping[str, Any], workers: Any, cores: Any, memory: Any, processor: str, known: Mapping[str, float],
-    remarks: list[str],
-) -> dict[str, Any]:
-    """Cores, memory and speed of one host; what is not known does not limit, which a remark says."""
-    have = {"cores": server.get("cores", np.nan), "memory": server.get("memory", np.nan)}
-    given = {"cores": cores, "memory": memory}
-    if cores is not None:
-        have["cores"] = words.setting("cores", cores, 1)
-    if memory is not None:
-        have["memory"] = words.setting("memory", memory, 0, "B")
-    if given["cores"] is None and np.isnan(have["cores"]):
-        have["cores"] = np.inf
-        remarks.append("cores are not given: each worker has one of its own")
-    if given["memory"] is None and np.isnan(have["memory"]):
-        have["memory"] = 0.0
-        remarks.append("memory is not given: no page cache is counted")
-    speed, threads = processor_of("", processor or str(server.get("cpu", "")))
-    if np.isnan(speed):
-        speed, threads = known["usual_speed"], 2.0
-        remarks.append("processor is not known: the mean speed of those measured stands in")
-    return {**have, "workers": words.setting("workers", workers, 0), "speed": speed, "threads": threads}
-
-
-def _data(card: Mapping[str, Any]) -> dict[str, Any]:
-    return {"samples": card["samples"], "stored": card["stored_bytes"], "decoded": card["decoded_bytes"],
-            "work": card["decode_work"],
-            "small_files": np.equal(card["layout"], "small files").astype(float)}  # fmt: skip
-
-
-def _named(names: Any, chosen: Any) -> str:
-    """Names of the tiers that are meant."""
-    every, meant = np.broadcast_arrays(np.atleast_1d(np.asarray(names, dtype=object)), np.atleast_1d(chosen))
-    return ", ".join(dict.fromkeys(every[meant].tolist()))
-
-
-def _tier(tier: Mapping[str, Any], network: Any, known: Mapping[str, float], remarks: list[str]) -> dict[str, Any]:
-    """The tier in figures; what the catalogue does not have is unlimited, except operations, which small files need."""
-    if network is None and not np.any(tier["local"]):
-        remarks.append("network is not given: it does not limit")
-    if np.any(np.isnan(tier["latency"])):
-        which = _named(tier["name"], np.isnan(tier["latency"]))
-        remarks.append(f"latency of {which} is not known: waiting for single reads is not counted")
-    unlimited = {"bandwidth": "read_bandwidth", "write_bandwidth": "write_bandwidth"}
-    found = {name: np.where(np.isnan(tier[key]), np.inf, tier[key]) for name, key in unlimited.items()}
-    rate = np.inf if network is None else words.setting("network", network, 1, "B/s")
-    return found | {
-        "iops": tier["read_iops"], "latency": np.nan_to_num(tier["latency"], nan=0.0), "drives": tier["drives"],
-        "local": tier["local"], "capacity": tier["capacity"], "tier": 0.0,
-        "network": np.where(np.asarray(tier["local"]) > 0, np.inf, rate),
-        "connection": np.where(np.asarray(tier["object_store"]) > 0, known["connection_rate"], np.inf),
-    }  # fmt: skip
-
-
-def _link(
-    device: str, link: str, sharers: Any, pinned: Any, known: Mapping[str, float], remarks: list[str]
-) -> dict[str, Any]:
-    rate, share = words.host_link(device, link)
-    if np.isinf(rate):
-        remarks.append(f"the host link of {device} is not known: copies do not limit")
-    share = known["copy_share"] if np.isnan(share) else share
-    lock = np.asarray(pinned, dtype=float)
-    return {"link": rate, "sharers": words.setting("sharers", sharers, 1), "pinned": lock,
-            "copy_efficiency": share * np.where(lock > 0, 1, known["pageable_share"])}  # fmt: skip
-
-
-def _checkpoints(
-    need: Mapping[str, Any], interval: Any, size: Any, behind: Any, number_format: str, tier: Mapping[str, Any],
-    remarks: list[str],
-) -> dict[str, Any]:
-    if interval is None:
-        return {"checkpoint_bytes": 0.0, "checkpoint_interval": np.inf, "asynchronous": 0.0}
-    if size is None:
-        size = words.checkpoint_bytes(need["parameters"], number_format)
-        if np.any(np.isnan(size)):
-            raise ValueError("checkpoint_bytes = None: the workload has no parameters to go by; give the bytes")
-    if np.any(np.isnan(tier["write_bandwidth"])):
-        which = _named(tier["name"], np.isnan(tier["write_bandwidth"]))
-        remarks.append(f"write bandwidth of {which} is not known: checkpoints cost no time here")
-    return {"checkpoint_bytes": words.setting("checkpoint_bytes", size, 0, "B"),
-            "checkpoint_interval": words.setting("checkpoint_interval", interval, 1e-9, "s"),
-            "asynchronous": words.setting("asynchronous", behind, 0)}  # fmt: skip
 
 
 def _impossible(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], known: Mapping[str, float]) -> np.ndarray:
@@ -339,12 +266,15 @@ def _matched(
     why = _impossible(figures, tier, known)
     if alone and why[0]:
         raise ValueError(str(why[0]))
-    figures["iops"] = np.where(np.isnan(figures["iops"]), np.inf, figures["iops"])
+    for name in ("iops", "burst_iops"):
+        figures[name] = np.where(np.isnan(figures[name]), np.inf, figures[name])
     with np.errstate(all="ignore"):
         found = chain(figures, known)
         most = most_accelerators(figures, known, bar)
         money = words.hour_price(device)
         record = _record(figures, found, tier, most, bar, money, known)
+        ends = ranges(figures, found, known)
+        record = replace(record, samples_range=ends["samples"], utilisation_range=ends["utilisation"])
         changes = changes_of(figures, found, tier, known)
     record = _each(record, lambda value: np.where(why == "", value, "" if value.dtype == object else np.nan))
     record = replace(record, changes=changes, remarks=remarks, why=why)
@@ -362,18 +292,21 @@ def _record(
     fill = np.where(figures["local"] > 0, figures["stored"], 0) / np.maximum(found["total_seconds"] / DAY, 1)
     needed = storage_rates.drive_writes_per_day(fill + size * DAY / every, 1, figures["capacity"] * drives)
     bought = np.broadcast_to(np.asarray(tier["endurance_dwpd"], dtype=float), needed.shape)
+    paid = np.where(np.equal(tier["price_per"], "purchase"), tier["price_usd_per_tb"], np.nan)
     basis = money[3] if np.isnan(money[0]) else (
         f"{money[0]:.2f} USD an hour, {money[1]:.2f} to {money[2]:.2f}: {money[3]}")  # fmt: skip
     return StorageMatch(
         stages=found["stages"], latency=found["latency"], bottleneck=_bottleneck(found["stages"]),
+        credit_seconds=found["credit_seconds"],
         samples_per_s=found["later"], first_samples_per_s=found["first"], utilisation=found["utilisation"],
-        first_utilisation=found["first_utilisation"], largest_accelerators=most, bar=bar, hit_rate=found["hit_rate"],
+        first_utilisation=found["first_utilisation"], samples_range=(),
+        utilisation_range=(), largest_accelerators=most, bar=bar, hit_rate=found["hit_rate"],
         warm_up_seconds=found["warm_up"], first_epoch_seconds=found["first_seconds"],
         later_epoch_seconds=found["later_seconds"], total_seconds=found["total_seconds"],
         checkpoint_bytes=size, checkpoint_stall=found["stall"], idle_share=idle, usd_per_hour=hour,
         idle_usd_per_hour=hour * idle, price_basis=basis, endurance_needed=needed, endurance_bought=bought,
         drive_years=storage_rates.drive_life_years(needed, bought, known["rated_years"]),
-        usd_per_read_rate=tier["price_usd_per_tb"] * figures["capacity"] / 1e12 / figures["bandwidth"],
+        usd_per_read_rate=paid * figures["capacity"] / 1e12 / figures["bandwidth"],
     )  # fmt: skip
 
 
@@ -391,6 +324,8 @@ def _each(record: StorageMatch, change: Callable[[np.ndarray], Any]) -> StorageM
     def changed(value: Any) -> Any:
         if isinstance(value, Mapping):
             return {key: changed(each) for key, each in value.items()}
+        if isinstance(value, tuple):
+            return tuple(changed(each) for each in value)
         return change(value) if isinstance(value, np.ndarray) else value
 
     return replace(record, **{item.name: changed(getattr(record, item.name)) for item in fields(record)})

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.prediction.match_chain import chain
+from cookbook.prediction.match_words import memory_price
 
 LEAST_GAIN = 0.005
 
@@ -26,9 +27,11 @@ class Change:
     utilisation : float or numpy.ndarray
         Utilisation after it.
     usd : float or numpy.ndarray
-        What it costs to buy: 0 where nothing has to be bought, NaN where no price is known.
+        What it costs: 0 where nothing has to be bought, NaN where no price is known.
     gain_per_usd : float or numpy.ndarray
         Gain over cost [1/s/USD]: infinite for what is free, NaN where no price is known, which ranks by gain alone.
+    per : str
+        What `usd` pays for: a purchase or a month; blank where it is free or not known.
     basis : str
         What the price rests on.
     """
@@ -39,6 +42,7 @@ class Change:
     utilisation: Any
     usd: Any
     gain_per_usd: Any
+    per: str
     basis: str
 
 
@@ -55,15 +59,17 @@ def changes_of(
         What the chain gave.
     tier : mapping
         The storage tier with its price.
+
+    A purchase and a month cannot be compared here: `cookbook.planning.rank_changes` does.
     """
     changes = []
-    for name, other, usd, basis in _candidates(figures, tier, known):
+    for name, other, usd, per, basis in _candidates(figures, tier, known):
         after = chain({**figures, **other}, known)
         gain = after["later"] - found["later"]
         cost = np.broadcast_to(np.asarray(usd, dtype=float), gain.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
             worth = gain / cost
-        change = Change(name, after["later"], gain, after["utilisation"], cost, worth, basis)
+        change = Change(name, after["later"], gain, after["utilisation"], cost, worth, per, basis)
         if np.nanmax(gain / found["later"], initial=0) >= LEAST_GAIN:
             changes.append(_plain(change))
     return tuple(sorted(changes, key=_rank))
@@ -76,22 +82,26 @@ def _candidates(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], know
     dates = " and ".join(sorted({str(date) for date in np.ravel(tier["price_date"]).tolist() if date}))
     dated = f"price of a terabyte, {dates}" if np.any(np.isfinite(usd)) else "no price is known"
     all_of_it = figures["stored"] / hosts / known["memory_for_cache"]
-    free, none = "nothing to buy", "no price is known"
+    chips, chips_basis = memory_price()
+    more = np.maximum(all_of_it - figures["memory"], 0) * hosts
+    free, none = ("", "nothing to buy"), ("", "no price is known")
+    rent = (tier["price_per"] if np.any(np.isfinite(usd)) else "", dated)
     return [
-        ("twice the drives or nodes of the storage", {"drives": double * figures["drives"]}, usd, dated),
-        ("twice the network", {"network": double * figures["network"]}, np.nan, none),
-        ("memory that holds the data set", {"memory": np.maximum(all_of_it, figures["memory"])}, np.nan, none),
-        ("shards instead of small files", {"small_files": 0 * figures["small_files"]}, 0, free),
-        ("twice the workers", {"workers": double * np.maximum(figures["workers"], 1)}, 0, free),
+        ("twice the drives or nodes of the storage", {"drives": double * figures["drives"]}, usd, *rent),
+        ("twice the network", {"network": double * figures["network"]}, np.nan, *none),
+        ("memory that holds the data set", {"memory": np.maximum(all_of_it, figures["memory"])}, more * chips,
+         "purchase", chips_basis),
+        ("shards instead of small files", {"small_files": 0 * figures["small_files"]}, 0, *free),
+        ("twice the workers", {"workers": double * np.maximum(figures["workers"], 1)}, 0, *free),
         ("twice the cores and workers", {
-            "workers": double * np.maximum(figures["workers"], 1), "cores": double * figures["cores"]}, np.nan, none),
+            "workers": double * np.maximum(figures["workers"], 1), "cores": double * figures["cores"]}, np.nan, *none),
         ("decoded once and stored ready to use", {
-            "work": 0 * figures["work"], "stored": figures["samples"] * figures["decoded"]}, 0, free),
-        ("four times the prefetched batches", {"prefetch": 4 * np.maximum(figures["prefetch"], 1)}, 0, free),
+            "work": 0 * figures["work"], "stored": figures["samples"] * figures["decoded"]}, 0, *free),
+        ("four times the prefetched batches", {"prefetch": 4 * np.maximum(figures["prefetch"], 1)}, 0, *free),
         ("pinned memory", {"pinned": np.ones_like(hosts), "copy_efficiency": np.where(
-            figures["pinned"] > 0, 1, 1 / known["pageable_share"]) * figures["copy_efficiency"]}, 0, free),
-        ("twice the host link", {"link": double * figures["link"]}, np.nan, none),
-        ("checkpoints behind the training", {"asynchronous": np.ones_like(hosts)}, 0, free),
+            figures["pinned"] > 0, 1, 1 / known["pageable_share"]) * figures["copy_efficiency"]}, 0, *free),
+        ("twice the host link", {"link": double * figures["link"]}, np.nan, *none),
+        ("checkpoints behind the training", {"asynchronous": np.ones_like(hosts)}, 0, *free),
     ]  # fmt: skip
 
 
