@@ -44,6 +44,44 @@ def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_by
     return np.asarray(positive("bandwidth", bandwidth) / (1 + np.sqrt(ratio)))
 
 
+def switch_all_reduce_seconds(
+    payload_bytes: ArrayLike, devices: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
+) -> Array:
+    r"""Time of an all-reduce whose sums are made in the switch: a device sends its vector, and its part of the sum.
+
+    .. math:: t = 2 \alpha + \frac{n + 1}{n} \frac{M}{\beta} \quad (n > 1)
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Vector held by each device, M [B].
+    devices : array_like
+        Devices at the switch, n >= 1 [-].
+    bandwidth : array_like
+        Of one device, one direction, beta [B/s].
+    latency : array_like
+        Start of one message, alpha [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s], 0 for one device.
+
+    References
+    ----------
+    Klenk, Jiang, Thorson & Dennison, An in-network architecture for accelerating shared-memory multiprocessor
+    collectives, ISCA 2020, section IV.
+
+    Examples
+    --------
+    >>> round(float(switch_all_reduce_seconds(1e9, 8, 450e9, 0)), 6)
+    0.0025
+    """
+    n = at_least_one("devices", devices)
+    wire = (n + 1) / n * non_negative("payload_bytes", payload_bytes) / positive("bandwidth", bandwidth)
+    return np.asarray((n > 1) * (2 * non_negative("latency", latency) + wire))
+
+
 def nested_all_gather_seconds(
     payload_bytes: ArrayLike, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
 ) -> Array:

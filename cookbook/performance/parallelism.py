@@ -23,6 +23,7 @@ from cookbook.performance.fabric import (
     nested_bisection_bandwidth,
     rail_all_to_all_seconds,
     saturating_bandwidth,
+    switch_all_reduce_seconds,
 )
 from cookbook.performance.matmul import replicated_seconds, summa_required_bandwidth, summa_seconds
 from cookbook.performance.pipeline import SCHEDULES, bubble_share, flush_seconds, schedule
@@ -41,6 +42,6 @@ __all__ = [
     "local_sgd_seconds", "nested_all_gather_seconds", "nested_all_reduce_seconds", "nested_all_to_all_seconds",
     "nested_bisection_bandwidth", "parameter_server_seconds", "rail_all_to_all_seconds", "replicated_seconds",
     "ring_all_reduce_seconds", "samples_to_target", "saturating_bandwidth", "schedule", "slowest_seconds",
-    "summa_required_bandwidth", "summa_seconds", "torus_all_gather_seconds", "torus_all_reduce_seconds",
-    "torus_all_to_all_seconds", "torus_bisection_bandwidth", "tree_all_reduce_seconds",
+    "summa_required_bandwidth", "summa_seconds", "switch_all_reduce_seconds", "torus_all_gather_seconds",
+    "torus_all_reduce_seconds", "torus_all_to_all_seconds", "torus_bisection_bandwidth", "tree_all_reduce_seconds",
 ]  # fmt: skip
