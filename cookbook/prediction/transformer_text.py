@@ -69,7 +69,9 @@ def number(cell: str) -> float:
 
 def numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
     """A column as numbers, NaN where none is stated; text that merely contains words is NaN too."""
-    if column in frame.columns and pd.api.types.is_numeric_dtype(frame[column]):
+    if column not in frame.columns:
+        return np.full(len(frame), np.nan)
+    if pd.api.types.is_numeric_dtype(frame[column]):
         return frame[column].to_numpy(dtype=float, copy=True)
     return np.array(distinct(texts(frame, column), number), dtype=float).reshape(len(frame))
 
