@@ -32,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
         ("calibrate", _calibrate, "fit the constants and intervals of predictions anew and write them to data/"),
         ("validate", _validate, "judge predictions by measurements that were left out"),
         ("judge-storage", _judge_storage, "judge predictions of storage by measurements that were left out"),
+        ("judge-exchanges", _judge_exchanges, "judge times of collectives by measurements that were left out"),
         ("predict", _predict, "predict every row of a CSV file"),
     ):
         command = commands.add_parser(name, help=words, description=words)
@@ -144,6 +145,12 @@ def _judge_storage(options: argparse.Namespace) -> None:
     from cookbook.calibration.write import write_table
 
     print(write_table(storage_judged.TABLE, storage_judged.judged_rows()) if options.write else judgement())
+
+
+def _judge_exchanges(options: argparse.Namespace) -> None:
+    from cookbook.calibration.exchanges import judgement
+
+    print(judgement())
 
 
 def _validate(options: argparse.Namespace) -> None:

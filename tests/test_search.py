@@ -140,3 +140,88 @@ def test_what_leaves_no_layout_is_told(change: dict[str, Any], words: list[str])
 def test_unknown_names_are_told(change: dict[str, Any]) -> None:
     with pytest.raises(UnknownName):
         search(**{"model": "llama2_7b", "system": "h100-sxm", "devices": 16, "global_batch": 64, **change})
+
+
+WIDER: list[tuple[tuple[str, str, int, int], dict[str, Any]]] = [
+    (("llama2_7b", "h100-sxm", 16, 64), {"pipeline_schedule": ["1f1b", "interleaved", "zero-bubble", "zb-v", "gpipe"]}),
+    (
+        ("llama2_13b", "a100-sxm-80gb", 16, 16),
+        {"offload": ["", "optimiser", "optimiser to drives"], "shard": [None, 8]},
+    ),
+    (
+        ("mixtral_8x7b", "gb200", 72, 72),
+        {"fabric": "NVL72", "capacity_factor": 1.25, "oversubscription": 2, "pipeline_schedule": ["zero-bubble"]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("case", "more"), WIDER)
+def test_the_search_over_options_equals_single_calls(case: tuple[Any, ...], more: dict[str, Any]) -> None:
+    """Layouts with schedules, offload, groups and networks, each predicted once more at the front door."""
+    found = search(*case, recompute=["none", "full"], micro_batches=[1, 2], **more)
+    model, system, devices, batch = case
+    fixed = {name: value for name, value in more.items() if not isinstance(value, list)}
+    chosen = {name for name in more if name not in fixed}
+    assert chosen <= set(found.axes) and len(found.table) > 100
+    for name in chosen:
+        names = {"all" if each is None else each for each in more[name]}
+        assert set(found.table[name]) == names, name
+    for row in found.table.iloc[:: len(found.table) // 25].to_dict("records"):
+        options = {name: None if row[name] == "all" else row[name] for name in chosen}
+        step = cb.train_step(
+            model, system, devices=devices, batch=row["micro_batch"], global_batch=batch, tp=row["tp"], pp=row["pp"],
+            vp=row["vp"], cp=row["cp"], ep=row["ep"], zero=row["zero"], recompute=row["recompute"],
+            sequence_parallel=row["tp"] > 1, software="Megatron Core", neighbours=False, **fixed, **options,
+        )  # fmt: skip
+        assert step.point == pytest.approx(row["step_seconds"]) and step.fits == "yes"
+        assert step.memory_bytes == pytest.approx(row["memory_bytes"])
+
+
+def test_schedules_are_tried_where_they_can_be_and_once_without_a_pipeline() -> None:
+    names = ("1f1b", "interleaved", "zb-v", "gpipe")
+    count = 0
+    for tp, pp, vp, micro, zero, name in product((1, 2, 4, 8), (1, 2, 4, 8), (1, 2, 4), (1, 2), (1, 2, 3), names):
+        if 8 % (tp * pp):
+            continue
+        dp = 8 // (tp * pp)
+        chunked = vp == 1 or (pp > 1 and 32 % (pp * vp) == 0)
+        tried = chunked and 64 % (dp * micro) == 0 and (zero < 3 or pp == 1) and (zero == 1 or dp > 1)
+        fed = 64 // (dp * micro)
+        takes = {"interleaved": vp > 1 and fed % pp == 0, "zb-v": vp == 2}.get(name, vp == 1)
+        count += bool(tried and (takes if pp > 1 else name == names[0]))
+    found = search("llama2_7b", "h100-sxm", 8, 64, recompute=["none"], micro_batches=[1, 2], pipeline_schedule=names)
+    assert found.tried == count
+
+
+def test_why_names_the_term_that_an_option_changes() -> None:
+    found = search("llama2_70b", "h100-sxm", 64, 64, recompute=["full"], micro_batches=[1],
+                   pipeline_schedule=["1f1b", "zero-bubble"], offload=["", "optimiser"])  # fmt: skip
+    row = int(np.flatnonzero((found.table["pp"] > 1) & (found.table["offload"] == ""))[0])
+    reasons = found.why(row, 60).set_index("change")
+    schedule = reasons[reasons.index.str.startswith("pipeline_schedule")]
+    host = reasons[reasons.index.str.startswith("offload")]
+    assert set(schedule["part"]) == {"bubble"} and set(host["part"]) == {"optimiser"}
+    assert (host["memory_bytes"] < found.table["memory_bytes"].iloc[row]).all()
+
+
+def test_a_rack_as_one_node_allows_wider_tensor_parallelism() -> None:
+    nodes, rack = (search("llama2_70b", "gb200", 64, 64, recompute=["none"], **more).table
+                   for more in ({}, {"fabric": "NVL72"}))  # fmt: skip
+    assert nodes["tp"].max() == 8 and rack["tp"].max() == 64
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"pipeline_schedule": ["1f2b"]}, ["1f2b", "zb-v"]),
+        ({"pipeline_schedule": ["1f1b", "2f2b"]}, ["2f2b"]),
+        ({"capacity_factor": 1.25}, ["capacity_factor = 1.25", "no experts"]),
+        ({"oversubscription": 0}, ["oversubscription = 0"]),
+        ({"offload": ["disk"]}, ["disk"]),
+        ({"fabric": "tpu-v4-pod"}, ["torus"]),
+    ],
+)
+def test_options_that_cannot_be_are_told(change: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(ValueError) as problem:
+        search("llama2_7b", "h100-sxm", 16, 64, **change)
+    assert all(word in str(problem.value) for word in words), problem.value

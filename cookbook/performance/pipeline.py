@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.performance._arguments import Array, at_least_one, non_negative
+from cookbook.performance._arguments import Array, at_least_one, fraction, non_negative
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
+# How many weight gradients of a micro-batch a stage's part of the bubble takes; other schedules fill nothing.
+FILLED = {"zero-bubble": 2.0, "zb-v": 3.0}
 FORWARD, BACKWARD, WEIGHTS = range(3)
 
 
@@ -48,12 +50,12 @@ def bubble_share(
 ) -> Array:
     r"""Time that devices of a pipeline with equal stages wait, over the time that they compute.
 
-    .. math:: \frac{(p - 1)\, g}{m v}, \quad g = 1, \text{ or } 1 - 2 x \text{ where weight gradients fill the gaps}
+    .. math:: \frac{(p - 1)\, g}{m v}, \quad g = \max(0, 1 - k x): \text{ weight gradients fill k of the gaps}
 
     Parameters
     ----------
     kind : str
-        One of `SCHEDULES` [-].
+        One of `SCHEDULES`, or "zb-v", two chunks in the form of a V [-].
     stages : array_like
         Stages, p >= 1 [-].
     micro_batches : array_like
@@ -61,7 +63,7 @@ def bubble_share(
     interleave : array_like
         Chunks of layers on each device, v; 1 unless the schedule is interleaved [-].
     weights_share : array_like
-        Share of a micro-batch's time that goes into weight gradients, x; for zero-bubble alone [-].
+        Share of a micro-batch's time that goes into weight gradients, x; k = 2 for zero-bubble, 3 for zb-v [-].
 
     Returns
     -------
@@ -71,18 +73,48 @@ def bubble_share(
     References
     ----------
     Narayanan et al., Efficient large-scale language model training on GPU clusters, SC21, 2021; Qi, Wan, Huang & Lin,
-    Zero bubble pipeline parallelism, ICLR 2024 (its ZB-H1, which keeps the memory of 1F1B).
+    Zero bubble pipeline parallelism, ICLR 2024 (ZB-H1 and ZB-V, which keep the memory of 1F1B).
 
     Examples
     --------
     >>> [round(float(bubble_share(kind, 8, 32, 2)), 4) for kind in SCHEDULES]
     [0.2188, 0.2188, 0.1094, 0.0729]
     """
-    if kind not in SCHEDULES:
-        raise ValueError(f"kind = {kind!r} is not a schedule; take one of {', '.join(SCHEDULES)}")
+    known = dict.fromkeys([*SCHEDULES, *FILLED])
+    if kind not in known:
+        raise ValueError(f"kind = {kind!r} is not a schedule; take one of {', '.join(known)}")
     chunks = at_least_one("interleave", interleave) if kind == "interleaved" else 1.0
-    gap = 1 - 2 * non_negative("weights_share", weights_share) if kind == "zero-bubble" else 1.0
-    return (at_least_one("stages", stages) - 1) * gap / (at_least_one("micro_batches", micro_batches) * chunks)
+    waits = (at_least_one("stages", stages) - 1) * unfilled_share(FILLED.get(kind, 0.0), weights_share)
+    return waits / (at_least_one("micro_batches", micro_batches) * chunks)
+
+
+def unfilled_share(filled: ArrayLike, weights_share: ArrayLike) -> Array:
+    r"""Part of a pipeline's bubble that weight gradients, which nobody waits for, do not fill.
+
+    .. math:: g = \max(0, 1 - k x)
+
+    Parameters
+    ----------
+    filled : array_like
+        Weight gradients of a micro-batch that fit into the bubble of a stage, k; 0 where they stay in their place [-].
+    weights_share : array_like
+        Their share of a micro-batch's time, x, 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Part of the bubble [-].
+
+    References
+    ----------
+    Qi, Wan, Huang & Lin, Zero bubble pipeline parallelism, ICLR 2024, table 2: k = 2 for ZB-H1, 3 for ZB-H2 and ZB-V.
+
+    Examples
+    --------
+    >>> unfilled_share([0, 2, 3], 0.25).tolist()
+    [1.0, 0.5, 0.25]
+    """
+    return np.maximum(1 - non_negative("filled", filled) * fraction("weights_share", weights_share), 0)
 
 
 def schedule(

@@ -165,7 +165,8 @@ def micro_batches_held(
     micro_batches : array_like
         Micro-batches of one flush, m >= 1 [-].
     share : array_like
-        Of the stages, in a schedule in the form of a V: 1 (V-ZB), 1/2 (V-Half) or 1/3 (V-Min); NaN for others [-].
+        Of the stages, in a schedule in the form of a V: 1 (V-ZB), 1/2 (V-Half) or 1/3 (V-Min); infinite where all
+        forward passes come first (GPipe); NaN for others [-].
 
     Returns
     -------

@@ -12,6 +12,7 @@ _HOMES = {
     "assembly_line": "assembly",
     "cores_needed": "sizing",
     "electricity_usd": "cost",
+    "exchange_times": "exchanges",
     "hourly_usd": "cost",
     "machines": "sizing",
     "measured_links": "sizing",

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import hardware
+from cookbook.prediction.layout_checks import layout_refusals
 from cookbook.prediction.measurements import module_of
+from cookbook.prediction.plan_options import cells
 from cookbook.prediction.record import Prediction
 from cookbook.prediction.step import predict_scenarios
 from cookbook.prediction.train import Plan, machine_row
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
 
 KIND = "training_transformer"
 AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompute")
+# Axes that are searched where more than the usual is asked for.
+MORE = ("pipeline_schedule", "offload", "shard")
+USUAL = {"pipeline_schedule": "", "offload": "", "shard": None}
+# How the table calls the group of all replicas.
+ALL = "all"
+# Chunks of a stage that a schedule takes; any where it is the usual one.
+ONE_CHUNK = ("gpipe", "1f1b", "zero-bubble")
 RECOMPUTE = ("none", "selective", "full")
 MICRO_BATCHES = (1, 2, 4, 8)
 CHUNKS = (1, 2, 4)
@@ -56,6 +65,11 @@ class Layouts:
     rows: np.ndarray
 
     @property
+    def axes(self) -> list[str]:
+        """Columns of the table in which layouts differ."""
+        return [name for name in (*AXES, *MORE) if name in self.table]
+
+    @property
     def front(self) -> pd.DataFrame:
         """Layouts that no other beats in time, memory headroom and device time together."""
         return self.table[self.table["front"]]
@@ -78,7 +92,7 @@ class Layouts:
         """
         import pandas as pd
 
-        axes = self.table[list(AXES)]
+        axes = self.table[self.axes]
         own = axes.iloc[row]
         same = axes.eq(own, axis=1)
         differs = (~same).sum(axis=1)
@@ -112,6 +126,13 @@ def search(
     recompute: Sequence[str] = RECOMPUTE,
     micro_batches: Sequence[int] = MICRO_BATCHES,
     attention: str = "flash2",
+    pipeline_schedule: Sequence[str] = ("",),
+    offload: Sequence[str] = ("",),
+    shard: Sequence[int | None] = (None,),
+    per_node: int | None = None,
+    capacity_factor: float | None = None,
+    fabric: str = "",
+    oversubscription: float = 1,
 ) -> Layouts:
     """All layouts of a language model that divide its layers, heads, experts, the batch and the devices.
 
@@ -133,6 +154,12 @@ def search(
         Kinds of activation recomputation to try.
     micro_batches : sequence of int
         Micro-batches to try.
+    pipeline_schedule, offload : sequence of str
+        Schedules and places of optimiser states to try, as in a plan; "" is the usual one.
+    shard : sequence of int
+        Replicas that share one copy under ZeRO-3, to try beside or instead of all of them (None; "all" in the table).
+    per_node, capacity_factor, fabric, oversubscription
+        As in a plan, for all layouts. Tensor parallelism stays within a node.
 
     Returns
     -------
@@ -157,16 +184,26 @@ def search(
     length = float(seq or network.seq or 2048)
     whole = {"model": network.name, "software": software, "seq_len": length, "global_batch": global_batch,
              "attention_kernel": attention, "task": "pretrain"}  # fmt: skip
-    machines = {count: machine_row(system, Plan(devices=count), number_format) for count in counts}
-    per_node = {count: int(machine["per_node"]) for count, machine in machines.items()}
-    grid = _grid(shape, counts, per_node, int(global_batch), length, list(recompute), list(micro_batches))
+    same = {"per_node": per_node, "capacity_factor": capacity_factor, "fabric": fabric,
+            "oversubscription": oversubscription}  # fmt: skip
+    machines = {count: machine_row(system, Plan(devices=count, **same), number_format) for count in counts}
+    nodes = {count: int(machine["per_node"]) for count, machine in machines.items()}
+    grid = _grid(shape, counts, nodes, int(global_batch), length, list(recompute), list(micro_batches))
+    grid = _with_more(grid, shape, int(global_batch), {"pipeline_schedule": pipeline_schedule, "offload": offload,
+                                                       "shard": shard})  # fmt: skip
     if not len(grid["devices"]):
         raise ValueError(
             f"global_batch = {global_batch}, devices = {devices!r}: no layout divides them; take a batch that is a "
             "multiple of a power of two, and devices likewise"
         )
     frame = _frame(grid, machines, whole)
-    found = predict_scenarios(KIND, module_of(KIND).scenarios(frame), neighbours=False)
+    options = {name: [None if each == ALL else each for each in grid[name]] for name in MORE if name in grid}
+    plan = Plan(devices=grid["devices"], **{**same, **options})
+    frame = frame.drop(columns=list(MORE), errors="ignore").assign(**cells(plan, frame["accelerator"].iloc[0]))
+    scenarios = module_of(KIND).scenarios(frame)
+    if why := layout_refusals(scenarios.take([0]), frame.head(1))[0]:
+        raise ValueError(why)
+    found = predict_scenarios(KIND, scenarios, neighbours=False)
     return _layouts(grid, found, hardware.accelerator(frame["accelerator"].iloc[0]).memory_bytes, length, global_batch)
 
 
@@ -209,7 +246,7 @@ def _grid(
         model = tp * pp * cp
         fits = (count % model == 0) & ((vp == 1) | ((pp > 1) & (shape["layers"] % (pp * vp) == 0)))
         dp = np.where(fits, count // model, 1)
-        fits &= (batch % (dp * micro) == 0) & ((dp * cp * tp) % ep == 0)
+        fits &= (batch % (dp * micro) == 0) & ((dp * cp * tp) % ep == 0) & (seq % cp == 0)
         # Gathering weights for every micro-batch of a pipeline defeats both.
         fits &= (zero < 3) | (pp == 1)
         fits &= (zero == 1) | (dp * cp > 1)
@@ -217,6 +254,48 @@ def _grid(
                    "micro_batch": micro, "zero": zero, "recompute": np.array(recompute)[again], "dp": dp}  # fmt: skip
         found.append({name: column[fits] for name, column in columns.items()})
     return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+
+
+def _with_more(
+    grid: dict[str, np.ndarray], shape: dict[str, int], batch: int, lists: dict[str, Sequence[Any]]
+) -> dict[str, np.ndarray]:
+    """The grid with every choice of the further axes that it allows; those with the usual choice alone stay out."""
+    for name, choices in lists.items():
+        given = list(choices) or [USUAL[name]]
+        if given == [USUAL[name]]:
+            continue
+        size = len(grid["devices"])
+        row, choice = np.divmod(np.arange(size * len(given)), len(given))
+        wide = {axis: column[row] for axis, column in grid.items()}
+        wide[name] = np.array([ALL if each is None else each for each in given], dtype=object)[choice]
+        kept = _ALLOWED[name](wide, choice == 0, batch)
+        grid = {axis: column[kept] for axis, column in wide.items()}
+    return grid
+
+
+def _scheduled(grid: dict[str, np.ndarray], first: np.ndarray, batch: int) -> np.ndarray:
+    """One stage has no schedule: the first of the list stands for all."""
+    kind, fed = grid["pipeline_schedule"], batch // (grid["dp"] * grid["micro_batch"])
+    chunks = np.select(
+        [np.isin(kind, ONE_CHUNK), kind == "zb-v", kind == "interleaved"],
+        [grid["vp"] == 1, grid["vp"] == 2, (grid["vp"] > 1) & (fed % grid["pp"] == 0)],
+        True,
+    )
+    return np.where(grid["pp"] > 1, chunks, first)
+
+
+def _shared(grid: dict[str, np.ndarray], first: np.ndarray, batch: int) -> np.ndarray:
+    """Groups smaller than all replicas, where weights are shared out; the whole group is the usual."""
+    ranks, usual = grid["dp"] * grid["cp"], grid["shard"] == ALL
+    size = np.where(usual, 0, grid["shard"]).astype(int)
+    return usual | ((grid["zero"] == 3) & (size >= 1) & (size < ranks) & (ranks % np.maximum(size, 1) == 0))
+
+
+_ALLOWED = {
+    "pipeline_schedule": _scheduled,
+    "offload": lambda grid, first, batch: np.ones(len(first), dtype=bool),
+    "shard": _shared,
+}
 
 
 def _frame(grid: dict[str, np.ndarray], machines: dict[int, dict[str, Any]], whole: dict[str, Any]) -> pd.DataFrame:

@@ -12,7 +12,9 @@ import numpy as np
 
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName
+from cookbook.prediction import plan_options
 from cookbook.prediction.cells import impossible
+from cookbook.prediction.layout_checks import layout_refusals, nearest_multiples
 from cookbook.prediction.measurements import module_of
 from cookbook.prediction.record import Prediction
 from cookbook.prediction.step import predict_scenarios
@@ -26,9 +28,10 @@ LANGUAGE_MODELS = ("transformers.decoder", "encoders.encoder_decoder")
 # Number formats from the one that a reader most likely means, and how rows of measurements spell them.
 PRECISIONS = {"bf16": "bf16", "fp16": "amp_fp16", "tf32": "tf32", "fp32": "fp32"}
 NODE = 8
-NUMBERS = ("devices", "per_node", "batch", "global_batch", "tp", "pp", "vp", "cp", "ep", "zero")
+NUMBERS = ("devices", "per_node", "batch", "global_batch", "tp", "pp", "vp", "cp", "ep", "zero", "shard",
+           "capacity_factor", "oversubscription")  # fmt: skip
 # What only language models may change.
-ONE_SHARD = ("tp", "pp", "vp", "cp", "ep", "zero", "sequence_parallel", "recompute")
+ONE_SHARD = ("tp", "pp", "vp", "cp", "ep", "zero", "sequence_parallel", "recompute", *plan_options.FIELDS)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,18 @@ class Plan:
         Whether tensor-parallel ranks split norms along the sequence.
     recompute, attention : str
         Activation recomputation ("none", "selective", "full") and attention kernel ("flash2", "no flash" ...).
+    pipeline_schedule : str
+        "gpipe", "1f1b", "interleaved", "zero-bubble" or "zb-v"; by default one forward, one backward, in `vp` chunks.
+    shard : int
+        Replicas that share one copy of what `zero` shares out (HSDP, groups of FSDP); all of them by default.
+    offload : str
+        "optimiser": its states in host memory, updated there; "optimiser to drives": on drives of the host.
+    capacity_factor : float
+        Rows that each expert computes over its even share; by default as many as it is sent.
+    fabric : str
+        Network of the table ``fabrics``: its rate, domain (as `per_node`), pods and oversubscription.
+    oversubscription : float
+        How much less than the network of a pod's devices leaves the pod; of a node, where no fabric says otherwise.
     """
 
     devices: Any = 1
@@ -66,6 +81,12 @@ class Plan:
     sequence_parallel: Any = False
     recompute: Any = "none"
     attention: Any = "flash2"
+    pipeline_schedule: Any = ""
+    shard: Any = None
+    offload: Any = ""
+    capacity_factor: Any = None
+    fabric: Any = ""
+    oversubscription: Any = 1
 
 
 def train_step(
@@ -128,10 +149,15 @@ def train_step(
         raise ValueError(f"kind = {kind!r}: {network.title} is not a language model of the zoo; leave kind out")
     row = machine_row(system, layout, number_format) | {"model": network.name, "software": software}
     row |= _transformer(network, layout, seq) if chosen == "training_transformer" else _classic(network, layout, seq)
+    if chosen == "training_transformer":
+        row |= plan_options.cells(layout, row["accelerator"])
     frame = _frame(row)
     scenarios = module_of(chosen).scenarios(frame, own=None if _is_of_zoo(network) else network)
     found = predict_scenarios(chosen, scenarios, neighbours)
     bad = impossible(frame)
+    if chosen == "training_transformer":
+        refused = layout_refusals(scenarios, frame).tolist()
+        bad = [first or second for first, second in zip(bad, refused, strict=True)]
     why = np.array([first or second for first, second in zip(bad, found.why.tolist(), strict=True)], dtype=object)
     found = replace(_blank(found, why != ""), why=why, sources=_sources(network, row))
     if len(found) > 1 or any(np.ndim(value) for value in row.values()):
@@ -193,7 +219,8 @@ def _check(plan: Plan, seq: float | None) -> None:
         raise ValueError(f"lists of the plan are taken together entry by entry, but {shown}: give lists of one length")
     for name in NUMBERS:
         value = getattr(plan, name)
-        if value is not None and not np.issubdtype(np.asarray(value).dtype, np.number):
+        stated = [cell for cell in np.ravel(np.asarray(value, dtype=object)).tolist() if cell is not None]
+        if stated and not np.issubdtype(np.asarray(stated).dtype, np.number):
             raise ValueError(f"{name} = {value!r} is not a number")
     for name in ("tp", "pp", "cp"):
         if np.any(np.asarray(getattr(plan, name)) < 1):
@@ -219,7 +246,9 @@ def _machine(system: str) -> tuple[str, bool]:
 
 def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
     """Device, node and links of a server or accelerator by name."""
-    row: dict[str, Any] = {"accelerator": "", "per_node": plan.per_node}
+    devices = np.asarray(plan.devices, dtype=float)
+    node = plan_options.per_node(plan, devices) if plan.per_node is None else plan.per_node
+    row: dict[str, Any] = {"accelerator": "", "per_node": node}
     key, is_server = _machine(system)
     if not is_server:
         row["accelerator"] = key
@@ -230,7 +259,7 @@ def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
             raise ValueError(f"system = {system!r}: the catalogue does not say which accelerator it has")
         row |= {"accelerator": server["accelerator_key"], "intra_node_link": server["intra_link"]}
         row["inter_node_link"] = server["nic"]
-        row["per_node"] = plan.per_node or np.minimum(plan.devices, server["devices"])
+        row["per_node"] = np.minimum(plan.devices, server["devices"]) if node is None else node
     device = hardware.accelerator(row["accelerator"])
     wanted = catalog.lookup("number_formats", number_format) if number_format else ""
     offered = hardware.formats(device)
@@ -240,7 +269,6 @@ def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
     chosen = wanted or (formats[0] if formats else "")
     if not chosen:
         raise ValueError(f"number_format: no peak of {device.name} is known in {', '.join(PRECISIONS)}")
-    devices = np.asarray(plan.devices, dtype=float)
     per_node = np.minimum(devices, NODE) if row["per_node"] is None else row["per_node"]
     return row | {"precision": PRECISIONS.get(chosen, chosen), "devices": plan.devices, "per_node": per_node}
 
@@ -266,9 +294,12 @@ def _transformer(network: Workload, plan: Plan, seq: float | None) -> dict[str, 
     model = np.prod([np.asarray(size, dtype=float) for size in np.broadcast_arrays(plan.tp, plan.pp, plan.cp)], axis=0)
     replicas = np.maximum(np.asarray(plan.devices, dtype=float) / model, 1)
     if np.ndim(replicas) == 0 and replicas != np.round(replicas):
+        near = nearest_multiples(float(np.asarray(plan.devices)), float(model))
         raise ValueError(
-            f"devices = {plan.devices!r} is not a multiple of tp x pp x cp = {float(model):g}: change one of them"
+            f"devices = {plan.devices!r} is not a multiple of tp x pp x cp = {float(model):g}: take {near} devices, "
+            "or other shards"
         )
+    replicas = np.floor(replicas)
     whole = np.asarray(plan.batch, dtype=float) * replicas if plan.global_batch is None else plan.global_batch
     shared = np.where(np.asarray(plan.sequence_parallel), "yes", "no")
     return {

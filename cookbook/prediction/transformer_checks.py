@@ -17,6 +17,7 @@ COUNTS = (
 )  # fmt: skip
 # Counts that follow from the others where they are blank.
 FOLLOWING = ("dp", "global_batch", "shard_group")
+ABOVE_ZERO = ("capacity_factor", "network_bandwidth", "offload_link", "offload_memory", "offload_drives")
 PARTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
 # Words of which one at least stands in a cell that means something.
 KNOWN = {
@@ -91,6 +92,7 @@ def refusals(v: Mapping[str, np.ndarray], keys: Mapping[str, np.ndarray], unread
     odd = np.any([~(v[name] >= 0) | ~np.isfinite(v[name]) for name in PARTS], axis=0)
     odd |= (v["latent"] == 0) & (~(v["head_dim"] >= 1) | ~np.isfinite(v["head_dim"]))
     odd |= (v["experts_per_token"] > v["experts"]) | (v["dense_layers"] > v["layers"])
+    options = np.any([v[name] <= 0 for name in ABOVE_ZERO], axis=0) | (v["oversubscription"] < 1) | (v["pod"] < 1)
     layout = v["tp"] * v["pp"] * v["cp"] * v["dp"]
     off = np.abs(layout - v["devices"] * v["cores"]) > 0.01 * layout
     fed = v["global_batch"] < v["dp"] * 0.99
@@ -108,6 +110,7 @@ def refusals(v: Mapping[str, np.ndarray], keys: Mapping[str, np.ndarray], unread
         (v["kv_heads"] > v["heads"], "kv_heads is more than heads"),
         ((v["moe"] == 1) & (v["ep"] > v["experts"]), "ep is more than the experts: a device holds at least one"),
         (v["stated_dp"] & fed, "global_batch is less than dp: every replica needs a sequence"),
+        (options, "a capacity factor, a rate or an oversubscription is 0 or less, or less than 1"),
         (odd, "a width or a number of experts is negative, infinite, or larger than what it is a part of"),
         (v["offered"] == 0, "the catalogue knows no arithmetic of this device in that number format: take another"),
         (np.isnan(v["peak"] * v["mem_bandwidth"]), "the catalogue has no peak or no memory bandwidth for this device "

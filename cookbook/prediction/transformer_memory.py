@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.performance import sharded_memory as formulas
+from cookbook.performance.pipeline import FILLED
 from cookbook.prediction.constants import Constant, figure
 
 CONSTANTS = (
@@ -60,7 +61,9 @@ def _stage(s: Any, c: Mapping[str, Any], first: bool) -> dict[str, np.ndarray]:
     sparse = np.minimum(layers, s.layers - s.dense_layers) * s.moe
     weights = layer_weights(s)
     dense = layers * weights["attention"] + (layers - sparse) * weights["mlp"] + sparse * weights["shared"]
-    edge = s.vocab * s.hidden / s.tp * np.where(s.pp == 1, 2, 1)
+    # One device has both ends of the model where there is one stage, or where stages lie in the form of a V.
+    both = (s.pp == 1) | (s.filled == FILLED["zb-v"])
+    edge = s.vocab * s.hidden / s.tp * np.where(both, 2, 1)
     experts = sparse * weights["expert"] * s.experts / s.ep
     stored = dense + experts + edge
     # Experts are already spread over the ranks of `ep`; what is shared out further is the rest.
@@ -77,7 +80,7 @@ def _stage(s: Any, c: Mapping[str, Any], first: bool) -> dict[str, np.ndarray]:
     kept, again = layer_activations(s, tokens)
     states["activations"] = c["activation_margin"] * held * layers * kept * (1 - s.offload_activations)
     vocabulary = s.vocab / np.where(s.logits_sharded == 1, s.tp, 1)
-    logits = np.where((s.pp == 1) | (not first), formulas.logits_bytes(tokens, vocabulary, s.logit_bytes), 0.0)
+    logits = np.where(both | (not first), formulas.logits_bytes(tokens, vocabulary, s.logit_bytes), 0.0)
     # The logits are gone before the first layer is computed again.
     states["transient"] = np.maximum(logits, c["activation_margin"] * again)
     return {**states, "reserved": np.zeros(len(s)) + c["reserved_bytes"]}
@@ -115,9 +118,10 @@ def layer_activations(s: Any, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarra
     # A norm that runs operation by operation keeps single-precision copies: 8 more values in 16 bits.
     plain = (s.stream_bytes > 20) & (s.gated == 1)
     stream = s.hidden / shards * (4 + 8 * plain)
-    routed = (s.experts_per_token + s.shared_experts) * s.moe_ffn_hidden
+    chosen = s.experts_per_token * np.nan_to_num(s.capacity_factor, nan=1.0)
+    routed = (chosen + s.shared_experts) * s.moe_ffn_hidden
     inner = np.where(s.moe == 1, routed, s.ffn_hidden) / t
-    inner = np.where(s.gated == 1, s.gated_kept, 2) * inner + s.moe * s.experts_per_token * s.hidden * 2 / t
+    inner = np.where(s.gated == 1, s.gated_kept, 2) * inner + s.moe * chosen * s.hidden * 2 / t
     scores = np.where(s.kernel == 0, s.micro_batch * s.seq_len**2 / s.cp * s.heads / t, 0.0)
     kept = formulas.layer_activation_bytes(tokens, stream, 2 * query + pairs, inner, scores, s.element, 1)
     entry = tokens * s.hidden * s.element / shards

@@ -10,7 +10,10 @@ import numpy as np
 from cookbook.performance import collectives as exchange
 from cookbook.performance import memory
 from cookbook.performance import transformer_training as formulas
+from cookbook.performance.offload import offloaded_update_seconds
+from cookbook.performance.pipeline import FILLED, unfilled_share
 from cookbook.prediction.constants import figure
+from cookbook.prediction.transformer_memory import OPTIMISER
 from cookbook.prediction.transformer_text import RECOMPUTED
 
 # What an ablation may switch off.
@@ -41,6 +44,18 @@ class _Rates:
         self.link = s.link / s.cores * c["link_efficiency"]
         self.network = s.network / s.cores * c["network_efficiency"]
         self.domain = s.domain * s.cores
+        self.pod, self.taper, self.beyond = s.pod * s.cores, s.oversubscription, s.devices > s.pod
+        # A ring enters a pod once, on the ports of one domain: other ports of the pod leave it their part of the spine.
+        self.ring = self.network * self.spread(self.domain)
+
+    def spread(self, ports: Any) -> Any:
+        """Part of their rate that so many ports of a pod get above it, if they alone are in use."""
+        return np.where(self.beyond, np.minimum(self.pod / (ports * self.taper), 1.0), 1.0)
+
+    def scattered(self, ranks: Any) -> Any:
+        """Rate between domains in an all-to-all of so many ranks, of which all data for other pods go up."""
+        above = (ranks - self.pod) / np.maximum(ranks - self.domain, 1.0)
+        return self.network / np.where(ranks > self.pod, np.maximum(self.taper * above, 1.0), 1.0)
 
     def levels(self, ranks: Any, stride: Any) -> tuple[Any, Any]:
         """Ranks within a fast domain, and domains, for ranks that lie `stride` shards apart."""
@@ -58,6 +73,7 @@ class _Layer:
         self.dense = self.layers - self.sparse
         self.again = {part: getattr(s, f"again_{part}") * on["recompute"] for part in RECOMPUTED}
         self.passes = 3 - s.lora
+        self.padded = np.nan_to_num(s.capacity_factor, nan=1.0)
         self.gates = 2 + s.gated
         # The last of the feed-forward products is computed again only where nobody sees that nothing reads it.
         self.again["mlp"] = self.again["mlp"] * (1 - (1 - s.recomputes_last) / self.gates)
@@ -102,11 +118,19 @@ def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str
     time |= _exchanges(s, rates, layer, body, on)
     chunk = sum(value for name, value in time.items() if name not in ("head", "pipeline_exchange"))
     found = {name: value * s.micro_batches for name, value in time.items()}
-    found["bubble"] = formulas.bubble_seconds(chunk, s.pp, s.vp, s.flushes) * on["bubble"]
+    found["bubble"] = _bubble(s, layer, chunk, time["products"] + time["experts"]) * on["bubble"]
     found |= _once(s, rates, layer, body, on)
     total = sum(found.values())
     found["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]
     return found
+
+
+def _bubble(s: Any, w: _Layer, chunk: Any, products: Any) -> Any:
+    """Seconds that a pipeline fills and drains, less the products for weight gradients that its schedule puts there."""
+    weights = products * (w.passes - 2) / (w.passes + w.again["projection"])
+    share = np.clip(np.divide(weights, chunk, out=np.zeros(len(s)), where=chunk > 0), 0, 1)
+    chunks = np.where(s.filled == FILLED["zb-v"], 1, s.vp)
+    return formulas.bubble_seconds(chunk, s.pp, chunks, s.flushes) * unfilled_share(s.filled, share)
 
 
 def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, Any]:
@@ -138,7 +162,9 @@ def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
     if not np.any(w.sparse):
         return np.zeros(len(s))
     local, rate = s.experts / s.ep, r.products * c["expert_efficiency"]
-    rows = formulas.expert_rows(w.tokens / s.tp, s.experts_per_token, local, c["ragged_rows"])
+    # With a capacity every expert computes as many rows, full or not; without, each has a ragged end.
+    ragged = np.where(np.isnan(s.capacity_factor), c["ragged_rows"], 0.0)
+    rows = formulas.expert_rows(w.tokens / s.tp * w.padded, s.experts_per_token, local, ragged)
     moved = s.element * (w.expert * local + rows * (2 * s.hidden + w.gates * s.moe_ffn_hidden))
     routed = formulas.product_seconds(2 * rows * w.expert, moved, rate, r.memory)
     return w.sparse * (routed + 2 * w.tokens * w.shared / rate) * (w.passes + w.again["mlp"])
@@ -166,7 +192,7 @@ def _elementwise(s: Any, w: _Layer) -> Any:
     inner = plain * w.inner * ((w.gates - 1) / 2 * s.mlp_bytes + cast)
     stream, around = s.stream_bytes + 2 * cast, (w.query + w.pairs) * ATTENTION_BYTES + w.values * cast
     moved = formulas.elementwise_bytes(w.tokens, s.hidden, around, inner, shards, stream, 1, 1)
-    sent = w.tokens / s.tp * s.experts_per_token * (SORT_BYTES * s.hidden + EXPERT_BYTES * s.moe_ffn_hidden)
+    sent = w.tokens / s.tp * w.padded * s.experts_per_token * (SORT_BYTES * s.hidden + EXPERT_BYTES * s.moe_ffn_hidden)
     return (w.layers * moved + w.sparse * sent) * s.element / 2
 
 
@@ -186,20 +212,22 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     stream = w.tokens * s.hidden * s.element
     inner, outer = r.levels(s.tp, 1)
     reduce = exchange.hierarchical_all_reduce_seconds(
-        stream, inner, outer, r.link, r.network, LINK_LATENCY, NETWORK_LATENCY
+        stream, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
     )
     # Split along the sequence, an all-reduce is a scatter and a gather; the gathers of the inputs are made once more.
     times = 4 + s.sequence_parallel + 2 * w.again["all"]
     found = {"tensor_exchange": w.layers * reduce * times * (1 - s.tensor_hidden)}
-    rate = np.where(s.tp * s.cp <= r.domain, r.link, r.network)
+    rate = np.where(s.tp * s.cp <= r.domain, r.link, r.ring)
     ring = (s.cp - 1) * exchange.point_to_point_seconds(w.tokens * w.pairs * s.element, rate, LINK_LATENCY)
     # Keys and values go round in the forward pass, they and their gradients in the backward pass.
     found["context_exchange"] = exchange.exposed_seconds(3 * w.layers * ring, body, 0.5)
-    sent = w.sparse * _switch(s, r, stream / s.tp) * (4 + 2 * w.again["all"])
+    sent = w.sparse * _switch(s, r, stream / s.tp * w.padded) * (4 + 2 * w.again["all"])
     found["expert_exchange"] = exchange.partly_hidden_seconds(sent, body, s.gradients_hidden)
     found["weight_exchange"] = exchange.partly_hidden_seconds(_gather(s, r, w), body, s.weights_hidden)
     sent = stream / np.where((s.sequence_parallel == 1) | (s.hops_split == 1), s.tp, 1)
-    rate = np.where(2 * s.tp * s.cp * s.dp <= r.domain, r.link, r.network)
+    stage = s.tp * s.cp * s.dp
+    # All devices of a stage send at once, from pod to pod where stages lie in different ones.
+    rate = np.where(2 * stage <= r.domain, r.link, r.network * r.spread(np.minimum(stage, r.pod)))
     hop = exchange.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
     found["pipeline_exchange"] = 2 * s.vp * hop * (1 - s.gradients_hidden)
     return {name: value * on[name] for name, value in found.items()}
@@ -214,7 +242,7 @@ def _switch(s: Any, r: _Rates, sent: Any) -> Any:
     far = sent * formulas.distinct_ranks(s.experts_per_token, outer)
     return np.maximum(
         exchange.all_to_all_seconds(near, inner, 1, r.link, r.network, LINK_LATENCY),
-        exchange.all_to_all_seconds(far, 1, outer, r.link, r.network, NETWORK_LATENCY),
+        exchange.all_to_all_seconds(far, 1, outer, r.link, r.scattered(s.ep), NETWORK_LATENCY),
     )
 
 
@@ -223,7 +251,7 @@ def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
     alike, experts = w.held(s)
     inner, outer = r.levels(s.shard_group, s.tp)
     # One ring through all ranks has one network port of each node.
-    network = r.network / np.where(s.one_port == 1, inner, 1)
+    network = r.ring / np.where(s.one_port == 1, inner, 1)
     gather = exchange.hierarchical_all_gather_seconds(
         (alike + experts) * s.element, inner, outer, r.link, network, LINK_LATENCY
     )
@@ -237,13 +265,17 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> di
     replicas = s.dp * s.cp
     inner, outer = r.levels(replicas, s.tp)
     whole = exchange.hierarchical_all_reduce_seconds(
-        trained * s.element, inner, outer, r.link, r.network, LINK_LATENCY, NETWORK_LATENCY
+        trained * s.element, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
     )
     shard, groups = trained * s.element / s.shard_group, np.maximum(replicas / s.shard_group, 1)
-    sharded = exchange.tree_all_reduce_seconds(shard, groups, r.network, NETWORK_LATENCY)
+    sharded = exchange.tree_all_reduce_seconds(shard, groups, r.ring, NETWORK_LATENCY)
     reduce = np.where(s.zero >= 3, sharded, whole)
     # Adam reads gradient, master weight, momentum and variance and writes the last three in 32 bits.
     update = memory.update_bytes(trained / s.shard_group, 4, 3, 4, s.element, s.element) / r.memory
+    host = offloaded_update_seconds(
+        trained / s.shard_group, s.element, s.element, OPTIMISER, s.offload_link, s.offload_memory, s.offload_drives
+    )
+    update = np.where(np.isnan(s.offload_link), update, host)
     return {
         # Gradients travel during the backward pass, two of three.
         "gradient_exchange": exchange.partly_hidden_seconds(reduce, body * 2 / 3, s.gradients_hidden)

@@ -39,6 +39,11 @@ NETWORK = (
     "shared_experts", "moe_ffn_hidden", "dense_layers",
 )  # fmt: skip
 LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "seq_len")
+# What may be added to a layout; blank where it does not apply. Rates in B/s, of one device.
+OPTIONS = (
+    "capacity_factor", "network_bandwidth", "oversubscription", "pod", "offload_link", "offload_memory",
+    "offload_drives",
+)  # fmt: skip
 # Where rows name the schedule of their pipeline.
 SCHEDULE = ("pipeline_schedule", "note", "notes")
 WORDS = ("zero_fsdp_stage", "attention_kernel", "accelerator", "precision")
@@ -236,7 +241,11 @@ def _layout(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     tasks = [cell.casefold() for cell in words.texts(frame, "task")]
     found["lora"] = np.array(["lora" in task or "peft" in task for task in tasks], dtype=float)
     schedules = zip(*(words.texts(frame, column) for column in SCHEDULE), strict=True)
-    found["held_share"] = np.array(words.distinct(["; ".join(cells) for cells in schedules], words.held_share))
+    held = np.array(words.distinct(["; ".join(cells) for cells in schedules], words.held_share), dtype=float)
+    filled = words.distinct(words.texts(frame, "pipeline_schedule"), words.filled)
+    found["filled"], all_held = np.array(filled, dtype=float).reshape(len(frame), 2).T
+    found["held_share"] = np.where(all_held == 1, np.inf, held)
+    found |= {name: words.numbers(frame, name) for name in OPTIONS}
     offload = [cell.casefold() for cell in words.texts(frame, "cpu_offload")]
     found["offload_optimiser"] = np.array(["optimi" in cell for cell in offload], dtype=float)
     found["offload_weights"] = np.array(["param" in cell for cell in offload], dtype=float)
@@ -318,10 +327,15 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, np.ndarray]) -> None:
     one_kernel = (v["norm_kernel"] == 1) | (v["gated"] == 0)
     v["stream_bytes"] = np.where(one_kernel, np.minimum(v["stream_bytes"], 20.0), v["stream_bytes"])
     per_device = np.where(v["network_of_node"] == 1, v["network"] / v["per_node"], v["network"])
+    per_device = np.where(np.isnan(v["network_bandwidth"]), per_device, v["network_bandwidth"])
     v["network"] = np.where(np.isnan(per_device), v["network_usual"], per_device)
     # Links that join more than a node count where the row's nodes are boards; a slice or a large node is one domain.
     larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= BOARD)
     v["domain"] = np.where(larger, v["domain"], v["per_node"])
+    # Where no pod is stated, the network is oversubscribed above the fast domain.
+    fill("oversubscription", 1.0)
+    fill("pod", v["domain"])
+    fill("offload_drives", np.inf)
     # A kernel that is only called flash, or not stated, is the usual one of its software.
     usual = np.isnan(v["kernel"])
     v["kernel"] = np.where(usual, v["flash_kernel"], v["kernel"])

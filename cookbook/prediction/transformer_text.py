@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.performance.pipeline import FILLED
 from cookbook.prediction.constants import figure
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -68,7 +69,9 @@ def number(cell: str) -> float:
 
 def numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
     """A column as numbers, NaN where none is stated; text that merely contains words is NaN too."""
-    if column in frame.columns and pd.api.types.is_numeric_dtype(frame[column]):
+    if column not in frame.columns:
+        return np.full(len(frame), np.nan)
+    if pd.api.types.is_numeric_dtype(frame[column]):
         return frame[column].to_numpy(dtype=float, copy=True)
     return np.array(distinct(texts(frame, column), number), dtype=float).reshape(len(frame))
 
@@ -131,11 +134,23 @@ def zero_stage(cell: str) -> tuple[float, float]:
 def held_share(cell: str) -> float:
     """Share of the stages whose micro-batches a V-shaped pipeline schedule holds; NaN where none is named.
 
-    >>> held_share("PP schedule v-half"), held_share("zbv"), held_share("1f1b-interleaved")
+    >>> held_share("PP schedule v-half"), held_share("zb-v"), held_share("1f1b-interleaved")
     (0.5, 1.0, nan)
     """
-    named = re.search(r"\bv-(half|min)\b|\bzbv\b|\bv-zb\b", cell.casefold())
+    named = re.search(r"\bv-(half|min)\b|\bzb-?v\b|\bv-zb\b", cell.casefold())
     return {"half": 1 / 2, "min": 1 / 3}.get(named.group(1), 1.0) if named else float("nan")
+
+
+def filled(cell: str) -> tuple[float, bool]:
+    """Weight gradients that fill the bubble of a stage under a pipeline schedule, and whether it is GPipe's.
+
+    >>> filled("zero-bubble"), filled("zbv"), filled("GPipe"), filled("1f1b")
+    ((2.0, False), (3.0, False), (0.0, True), (0.0, False))
+    """
+    text = cell.casefold()
+    if re.search(r"\bzb-?v\b|\bv-zb\b", text):
+        return FILLED["zb-v"], False
+    return FILLED["zero-bubble"] if re.search(r"zero.?bubble|\bzb", text) else 0.0, "gpipe" in text
 
 
 def truth(cell: str) -> float:
