@@ -8,7 +8,7 @@ import numpy as np
 
 from cookbook.prediction.cells import impossible
 from cookbook.prediction.intake import Intake, read_scenarios
-from cookbook.prediction.measurements import KINDS, NOT_MODELLED_YET, as_scenarios, module_of, without_outcomes
+from cookbook.prediction.measurements import KINDS, as_scenarios, module_of, without_outcomes
 from cookbook.prediction.record import Prediction
 from cookbook.prediction.step import predict_scenarios
 from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
@@ -23,7 +23,7 @@ COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tie
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 # Beyond `COLUMNS`, by kind.
 MORE = {"training_transformer": MEMORY_COLUMNS, "storage": STORAGE_COLUMNS}
-ASKED = (*KINDS, "storage", *NOT_MODELLED_YET)
+ASKED = (*KINDS, "storage")
 BLOCK = 4096
 # Kinds whose rows say what the rate counts.
 COUNTED = ("training_classic",)

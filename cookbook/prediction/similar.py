@@ -26,6 +26,8 @@ def known_errors(kind: str) -> Measured | None:
     if not hasattr(module, "runs"):
         return None
     frame = measurements.clear_rows(measurements.measured_table(kind))
+    if hasattr(module, "needs_care"):
+        frame = frame[~module.needs_care(frame)].reset_index(drop=True)
     scenarios = module.scenarios(measurements.without_outcomes(frame))
     constants = of_rows(committed(kind), module.CONSTANTS, scenarios.tier_keys)
     with np.errstate(all="ignore"):

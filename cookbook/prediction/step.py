@@ -14,7 +14,7 @@ from cookbook.prediction.measurements import module_of
 from cookbook.prediction.record import Prediction
 
 # What the rate is where the row does not say what it counts.
-UNITS = {"training_classic": "samples/s", "training_transformer": "s"}
+UNITS = {"training_classic": "samples/s", "training_transformer": "s", "inference": "samples/s"}
 KEYS = ("accelerator", "vendor", "family", "engine", "scale", "moe")
 
 
