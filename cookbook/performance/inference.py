@@ -111,3 +111,45 @@ def kernels_left(products: ArrayLike, others: ArrayLike, kept: ArrayLike) -> Arr
     (175.0, 66.1)
     """
     return np.asarray(non_negative("products", products) + non_negative("others", others) * fraction("kept", kept))
+
+
+def sustained_peak(
+    peak_flops: ArrayLike, watts: ArrayLike, joules_per_flop: ArrayLike, smoothness: ArrayLike = 4
+) -> Array:
+    r"""Peak that a device can hold within its design power, when all its arithmetic units are busy.
+
+    .. math:: P_s = \left( P^{-p} + (W / e)^{-p} \right)^{-1/p}
+
+    Parameters
+    ----------
+    peak_flops : array_like
+        Peak at boost clock, P > 0 [FLOP/s].
+    watts : array_like
+        Design power, W > 0; infinite where it sets no limit [W].
+    joules_per_flop : array_like
+        Energy of one operation with all that it takes to feed it, e [J/FLOP].
+    smoothness : array_like
+        Exponent, p >= 1: how sharply one limit gives way to the other [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Rate [FLOP/s].
+
+    References
+    ----------
+    Choi, Bedard, Fowler & Vuduc, A roofline model of energy, IPDPS 2013 (power caps).
+
+    Examples
+    --------
+    Two cards with the same chip, one of them with a quarter of the power:
+
+    >>> [f"{float(sustained_peak(10e12, watts, 25e-12)):.2e}" for watts in (300, 75)]
+    ['8.80e+12', '2.99e+12']
+    """
+    slowest = smooth_max(
+        1 / positive("peak_flops", peak_flops),
+        non_negative("joules_per_flop", joules_per_flop) / positive("watts", watts),
+        smoothness,
+    )
+    return np.asarray(1 / slowest)

@@ -47,11 +47,14 @@ CONSTANTS = (
     Constant("overlap", 2.5, 1.0, 8.0),
     Constant("recurrent_step", 1e-5, 1e-6, 3e-4, "", "s", 1.0),
     Constant("replica_waiting", 0.02, 0.001, 0.3, "", "", 1.0),
+    Constant("vector_energy", 1.2e-12, 1e-13, 1e-11, "", "J/nm", 1.0),
+    Constant("half_energy", 2e-13, 2e-14, 2e-12, "", "J/nm", 1.0),
+    Constant("byte_energy", 1e-13, 1e-14, 1e-12, "", "J/nm", 1.0),
     Constant("engine_share", 1.0, 0.1, 1.6, "engine", "", 0.3),
 )
 TERMS = (
     "products", "traffic", "fast_algorithms", "elementwise", "launch", "floor", "transposes", "scores", "recurrence",
-    "waiting",
+    "waiting", "power",
 )  # fmt: skip
 BLOCK = 4096
 # Between products, engines in 8 bits and less still keep sums, norms and softmax in 16.
@@ -150,6 +153,8 @@ def _pass(
     """Seconds of one forward pass by part."""
     rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.network[at]
     batch, size = rows["batch"], rows["element_bytes"]
+    if on["power"]:
+        rows |= _sustained(rows, values)
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"] * values["engine_share"]
     kept = values["fused_share"] ** rows["fused"]
     again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
@@ -169,6 +174,20 @@ def _pass(
     overhead = values["call_overhead"] * rows["launches"] * on["launch"]
     waiting = layers.waiting_seconds(exposed, rows["replicas"], values["replica_waiting"]) * on["waiting"]
     return {**device, "launch": exposed - busy, "overhead": overhead, "waiting": waiting}
+
+
+def _sustained(rows: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Peaks within the design power; energy shrinks with the width of structures on the chip."""
+    vector = values["vector_energy"] * rows["process_nm"]
+    energy = np.select(
+        [rows["unit_kind"] == 0, rows["unit_kind"] == 3],
+        [vector, values["byte_energy"] * rows["process_nm"]],
+        values["half_energy"] * rows["process_nm"] * np.where(rows["unit_kind"] == 2, 2.0, 1.0),
+    )
+    return {
+        "peak": formulas.sustained_peak(rows["peak"], rows["watts"], energy),
+        "vector_peak": formulas.sustained_peak(rows["vector_peak"], rows["watts"], vector),
+    }
 
 
 def _streams(

@@ -12,6 +12,7 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.prediction import transformer_hardware as machines
 from cookbook.prediction import transformer_text as words
+from cookbook.prediction.classic_networks import network
 from cookbook.prediction.classic_rows import SPARE, Input, Scenarios, each_row, lanes, own_input, square_image
 from cookbook.prediction.constants import figure
 from cookbook.workloads import zoo
@@ -28,15 +29,14 @@ REPLICAS = re.compile(r"data parallel over (\d+) NeuronCores", re.I)
 TWO_A_CHIP = re.compile(r"tpu-?v[23][.-](\d+)", re.I)
 SIZE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*$")
 ONE_A_SAMPLE = re.compile(r"^(?:images|samples|sequences|inferences|volumes|queries|utterances|items|frames)\s*/\s*s")
-# Sampled, not stated: single-stream and real-time scenarios run one sample, offline ones as many as pay.
-ONE_BY_ONE = ("single_stream", "real_time")
 LANGUAGE_MODELS = ("transformers.decoder", "encoders.encoder_decoder")
 # Formats to take where a device lacks the stated one, the nearest first: arithmetic is then done in the wider one.
 INSTEAD = {"fp4": ("fp8", "bf16", "fp16", "fp32"), "fp8": ("bf16", "fp16", "fp32"), "int8": ("fp16", "bf16", "fp32"),
            "bf16": ("fp16", "fp32"), "fp16": ("bf16", "fp32"), "tf32": ("fp32",), "fp32": ("bf16", "fp16")}  # fmt: skip
 VECTOR, HALF, TF32, BYTE = 0.0, 1.0, 2.0, 3.0
 DOES = ("launches", "fused", "transposes", "fast_algorithms")
-DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory_bytes")
+DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory_bytes", "watts", "process_nm")
+GPUS, NO_LIMIT = ("gpu", "edge"), {"watts": math.inf, "process_nm": 1.0}
 NOT_YET = "not modelled yet: serving of language models"
 NOT_YET_SERVER = "not modelled yet: queues of the server scenario"
 
@@ -59,8 +59,8 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
     index = [known.setdefault((i.name, i.arguments, i.seq), len(known)) if i.name else -1 for i in inputs]
     values = {name: np.array([each[name] for each in devices], dtype=float) for name in DEVICE}
     values |= {name: np.array([each[1][name] for each in engines], dtype=float) for name in DOES}
-    values |= _counts(frame, [each["accelerator"] for each in devices])
-    for name in ("peak", "vector_peak", "mem_bandwidth", "memory_bytes"):
+    values |= _counts(frame, [each["accelerator"] for each in devices], inputs)
+    for name in ("peak", "vector_peak", "mem_bandwidth", "memory_bytes", "watts"):
         values[name] = values[name] / values["cores"]
     values["items"] = np.array([each.items for each in inputs], dtype=float)
     metrics = words.texts(frame, "metric")
@@ -167,7 +167,15 @@ def device(name: str, number_format: str, precision: str) -> dict[str, Any]:
         return {**known, "why": f"{found.name} has no known peak in {stated}, or no known memory bandwidth"}
     return {**known, **_arithmetic(found, used), "mem_bandwidth": found.mem_bandwidth, "memory_bytes":
             found.memory_bytes, "element_bytes": element_bytes(stated),
-            "lanes": lanes().get(machines.family(found.key), SPARE)}  # fmt: skip
+            "lanes": lanes().get(machines.family(found.key), SPARE), **_power(found)}  # fmt: skip
+
+
+def _power(found: hardware.Accelerator) -> dict[str, float]:
+    """Design power and process of a GPU; other chips, and those of which it is not known, get no limit."""
+    table = catalog.table("accelerators")
+    process = table.loc[table["key"] == found.key.rstrip("*"), "process_nm"]
+    known = found.kind in GPUS and math.isfinite(found.tdp_watts) and len(process) and math.isfinite(process.iloc[0])
+    return {"watts": found.tdp_watts, "process_nm": float(process.iloc[0])} if known else NO_LIMIT
 
 
 def _arithmetic(found: hardware.Accelerator, used: str) -> dict[str, float]:
@@ -199,14 +207,22 @@ def cores_of(key: str) -> float:
     return figure(f"cores-{key}") if f"cores-{key}" in names else 1.0
 
 
-def _counts(frame: pd.DataFrame, keys: list[str]) -> dict[str, np.ndarray]:
+@lru_cache(maxsize=512)
+def offline_batch(name: str | Workload, arguments: str, seq: float | None) -> float:
+    """Samples of one pass where a submitter does not state them: as many as fill any device."""
+    found = network(name, arguments, seq)
+    return max(1.0, math.ceil(figure("offline-macs") / float(found.macs @ found.count)))
+
+
+def _counts(frame: pd.DataFrame, keys: list[str], inputs: list[Input]) -> dict[str, np.ndarray]:
     """Batch of a replica, replicas, cores of a chip; what is blank follows from the scenario."""
     batch, devices = words.numbers(frame, "batch"), words.numbers(frame, "devices")
     blank = np.array([cell == "" for cell in words.texts(frame, "devices")], dtype=bool)
     devices = np.where(blank, 1.0, devices)
     scenario = np.array(words.texts(frame, "scenario"), dtype=object)
     none = np.array([cell == "" for cell in words.texts(frame, "batch")], dtype=bool)
-    usual = np.where(np.isin(scenario, ONE_BY_ONE), 1.0, np.where(scenario == "offline", figure("offline-batch"), 1.0))
+    enough = np.array([offline_batch(i.name, i.arguments, i.seq) if i.name else 1.0 for i in inputs], dtype=float)
+    usual = np.where(scenario == "offline", enough, 1.0)
     printed = words.texts(frame, "accelerator_as_printed")
     chips = np.array([0.5 if TWO_A_CHIP.search(each) else 1.0 for each in printed])
     devices = np.where(devices > 1, devices * chips, devices)
