@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,18 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.performance import inference as formulas
 from cookbook.performance import network_training as layers
+from cookbook.performance.memory import inference_bytes, workspace_bytes
 from cookbook.prediction import transformer_text as words
 from cookbook.prediction.classic import product_seconds, product_shares
 from cookbook.prediction.classic_networks import Products, products
-from cookbook.prediction.constants import Constant
+from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.inference_rows import LATENCY, Scenarios, needs_care, scenarios
 from cookbook.prediction.neighbours import Runs
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
 
 __all__ = [
-    "CONSTANTS", "TERMS", "Scenarios", "measured", "needs_care", "outcome", "parts", "runs", "scenarios",
+    "CONSTANTS", "TERMS", "Scenarios", "measured", "memory_parts", "needs_care", "outcome", "parts", "runs", "scenarios",
     "step_seconds", "units",
 ]  # fmt: skip
 
@@ -57,6 +62,8 @@ TERMS = (
     "waiting", "power",
 )  # fmt: skip
 BLOCK = 4096
+# Makers whose runtime holds memory of the device.
+RUNTIMES = ("NVIDIA", "AMD")
 # Between products, engines in 8 bits and less still keep sums, norms and softmax in 16.
 LEAST_STREAMED = 2.0
 
@@ -138,6 +145,29 @@ def parts(
         for name, seconds in _pass(table, shares, scenarios, block, some, on).items():
             found[name][block] = seconds
     return found
+
+
+def memory_parts(scenarios: Scenarios) -> dict[str, np.ndarray]:
+    """Device memory by part [B]: weights, tensors that the largest operation holds, and what the runtime holds.
+
+    Parameters
+    ----------
+    scenarios : Scenarios
+        The rows.
+    """
+    sizes = np.array([_largest(*each) for each in scenarios.networks] + [(np.nan, np.nan)])
+    parameters, tensors = sizes[scenarios.network].T
+    runtime = np.where(np.isin(scenarios.tier_keys["vendor"], RUNTIMES), figure("runtime-memory"), 0.0)
+    workspace = workspace_bytes(tensors * scenarios.batch * scenarios.element_bytes, runtime)
+    return inference_bytes(parameters, scenarios.element_bytes, np.zeros(len(scenarios)), workspace)
+
+
+@lru_cache(maxsize=512)
+def _largest(name: str | Workload, arguments: str, seq: float | None) -> tuple[float, float]:
+    """Parameters, and elements for one sample that one operation reads and writes at most."""
+    ops = (zoo.model(name, **json.loads(arguments or "{}")) if isinstance(name, str) else name).ops
+    held = (ops.column("reads", 1, seq) + ops.column("writes", 1, seq)) / ops.count
+    return float(ops.parameter_count), float(np.max(held))
 
 
 def _shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, bool]) -> np.ndarray:
