@@ -34,7 +34,7 @@ LANGUAGE_MODELS = ("transformers.decoder", "encoders.encoder_decoder")
 INSTEAD = {"fp4": ("fp8", "bf16", "fp16", "fp32"), "fp8": ("bf16", "fp16", "fp32"), "int8": ("fp16", "bf16", "fp32"),
            "bf16": ("fp16", "fp32"), "fp16": ("bf16", "fp32"), "tf32": ("fp32",), "fp32": ("bf16", "fp16")}  # fmt: skip
 VECTOR, HALF, TF32, BYTE = 0.0, 1.0, 2.0, 3.0
-DOES = ("launches", "fused", "transposes", "fast_algorithms")
+DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms")
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory_bytes", "watts", "process_nm")
 GPUS, NO_LIMIT = ("gpu", "edge"), {"watts": math.inf, "process_nm": 1.0}
 NOT_YET = "not modelled yet: serving of language models"
