@@ -58,8 +58,8 @@ CONSTANTS = (
     Constant("engine_share", 1.0, 0.1, 1.6, "engine", "", 0.3),
 )
 TERMS = (
-    "products", "traffic", "fast_algorithms", "elementwise", "launch", "floor", "transposes", "scores", "recurrence",
-    "waiting", "power",
+    "products", "traffic", "fast_algorithms", "elementwise", "launch", "floor", "transposes", "scores", "waiting",
+    "power",
 )  # fmt: skip
 BLOCK = 4096
 # Makers whose runtime holds memory of the device.
@@ -195,7 +195,7 @@ def _pass(
         / share,
         "elementwise": _streams(table, net, rows, bandwidth, kept, values, on),
         "floor": layers.dispatch_seconds(kernels * on["floor"], values["kernel_floor"] * rows["drains"]),
-        "recurrence": layers.recurrence_seconds(table.positions[net] * on["recurrence"], values["recurrent_step"], 1),
+        "recurrence": layers.recurrence_seconds(table.positions[net], values["recurrent_step"], 1),
     }
     reordered = table.convolved[net] * on["transposes"] * rows["transposes"] * (rows["unit_kind"] == 1)
     device["products"] = device["products"] + layers.stream_seconds(reordered * batch, size, bandwidth)

@@ -160,6 +160,8 @@ def device(name: str, number_format: str, precision: str) -> dict[str, Any]:
         return {**known, "why": str(unknown.args[0] if unknown.args else unknown)}
     known |= {"accelerator": found.key, "vendor": found.vendor, "family": machines.family(found.key)}
     offered = hardware.formats(found)
+    if not format_of(number_format, precision) and re.search(r"\d", precision):
+        return {**known, "why": f"precision {precision!r} is not one of fp32, tf32, fp16, bf16, fp8, fp4, int8"}
     # Without a word about it, the smallest that engines take without being told.
     stated = format_of(number_format, precision) or next((n for n in ("int8", "fp16", "fp32") if n in offered), "fp32")
     used = next((each for each in (stated, *INSTEAD.get(stated, ())) if each in offered), "")
