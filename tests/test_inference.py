@@ -59,7 +59,7 @@ def test_every_kind_of_device_gets_a_time_and_says_how_well_it_is_known():
 
 
 def test_a_format_that_the_device_lacks_is_named_with_those_it_has():
-    with pytest.raises(ValueError, match="fp8.*V100.*fp32, fp16"):
+    with pytest.raises(ValueError, match=r"fp8.*V100.*fp32, fp16"):
         cb.forward_pass("resnet50", "v100", number_format="fp8")
     several = cb.forward_pass("resnet50", ["v100", "h100-sxm"], number_format="fp8")
     assert np.isnan(several.point[0]) and "fp16" in several.why[0] and np.isfinite(several.point[1])

@@ -24,8 +24,8 @@ from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
 __all__ = [
-    "CONSTANTS", "TERMS", "Scenarios", "measured", "memory_parts", "needs_care", "outcome", "parts", "runs", "scenarios",
-    "step_seconds", "units",
+    "CONSTANTS", "TERMS", "Scenarios", "measured", "memory_parts", "needs_care", "outcome", "parts", "runs",
+    "scenarios", "step_seconds", "units",
 ]  # fmt: skip
 
 CONSTANTS = (
