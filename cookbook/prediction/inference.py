@@ -29,8 +29,8 @@ __all__ = [
 ]  # fmt: skip
 
 CONSTANTS = (
-    Constant("convolution_efficiency", 0.7, 0.2, 1.0),
-    Constant("product_efficiency", 0.75, 0.2, 1.0),
+    Constant("convolution_efficiency", 0.8, 0.2, 1.0),
+    Constant("product_efficiency", 0.85, 0.2, 1.0),
     Constant("tf32_convolution", 0.7, 0.3, 1.3),
     Constant("tf32_product", 0.9, 0.3, 1.3),
     Constant("byte_share", 1.0, 0.3, 1.5),
