@@ -15,6 +15,7 @@ _HOMES = {
     "accuracy": "calibration.judged",
     "check": "lesson",
     "compare_published": "workloads.zoo",
+    "forward_pass": "prediction.forward",
     "hint": "lesson",
     "human": "units",
     "layers": "workloads.zoo",
