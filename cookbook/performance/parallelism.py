@@ -1,4 +1,4 @@
-"""Formulas of working in parallel, gathered: products on a grid, exchanges of data parallelism, pipelines, scaling."""
+"""Formulas of working in parallel, gathered: products on a grid, exchanges, pipelines, scaling, failures."""
 
 from cookbook.performance.collectives import (
     hierarchical_all_reduce_seconds,
@@ -17,12 +17,20 @@ from cookbook.performance.data_parallel import (
 )
 from cookbook.performance.matmul import replicated_seconds, summa_required_bandwidth, summa_seconds
 from cookbook.performance.pipeline import SCHEDULES, bubble_share, flush_seconds, schedule
+from cookbook.performance.reliability import (
+    cluster_mtbf_seconds,
+    daly_2006_interval_seconds,
+    useful_share,
+    young_1974_interval_seconds,
+)
 from cookbook.performance.scaling import amdahl_speedup, gustafson_speedup, samples_to_target, slowest_seconds
 
 __all__ = [
-    "SCHEDULES", "amdahl_speedup", "bubble_share", "bucketed_exposed_seconds", "compressed_bytes", "flush_seconds",
-    "gustafson_speedup", "halving_doubling_seconds", "hierarchical_all_reduce_seconds", "hpe_2017_best_workers",
+    "SCHEDULES", "amdahl_speedup", "bubble_share", "bucketed_exposed_seconds", "cluster_mtbf_seconds",
+    "compressed_bytes", "daly_2006_interval_seconds", "flush_seconds", "gustafson_speedup",
+    "halving_doubling_seconds", "hierarchical_all_reduce_seconds", "hpe_2017_best_workers",
     "hpe_2017_data_parallel_seconds", "in_network_seconds", "local_sgd_seconds", "parameter_server_seconds",
     "replicated_seconds", "ring_all_reduce_seconds", "samples_to_target", "schedule", "slowest_seconds",
-    "summa_required_bandwidth", "summa_seconds", "tree_all_reduce_seconds",
+    "summa_required_bandwidth", "summa_seconds", "tree_all_reduce_seconds", "useful_share",
+    "young_1974_interval_seconds",
 ]  # fmt: skip
