@@ -15,6 +15,7 @@ _HOMES = {
     "hourly_usd": "cost",
     "machines": "sizing",
     "measured_links": "sizing",
+    "plan_run": "training_run",
     "rented": "sizing",
     "search": "layouts",
     "size_host": "sizing",

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import hardware
+from cookbook.planning.altered import System, accelerator_of, altered, base_of
+from cookbook.planning.cost import HOUR, device_usd
+from cookbook.planning.divisible import even_stages
 from cookbook.prediction.measurements import module_of
 from cookbook.prediction.record import Prediction
 from cookbook.prediction.step import predict_scenarios
@@ -37,7 +39,8 @@ class Layouts:
     ----------
     table : pandas.DataFrame
         One row a layout that fits, fastest first: the axes, dp, step_seconds with low80 and high80, bound_low,
-        memory_bytes, headroom_bytes, device_seconds, tokens_per_second, and whether it is on the front.
+        memory_bytes, headroom_bytes, device_seconds, tokens_per_second, step_usd (at the median of dated prices on
+        demand; NaN where none is known), and whether it is on the front.
     tried, fitting : int
         Layouts that divide the model, the batch and the devices; those of them that fit the memory.
     nearest : dict
@@ -102,7 +105,7 @@ class Layouts:
 
 def search(
     model: str,
-    system: str,
+    system: System,
     devices: int | Sequence[int],
     global_batch: int,
     *,
@@ -112,15 +115,19 @@ def search(
     recompute: Sequence[str] = RECOMPUTE,
     micro_batches: Sequence[int] = MICRO_BATCHES,
     attention: str = "flash2",
+    per_node: int | None = None,
+    network: float | str | None = None,
 ) -> Layouts:
     """All layouts of a language model that divide its layers, heads, experts, the batch and the devices.
+
+    Embedding and head may count as a layer each where stages are filled, as they did in Llama 3: 126 layers, 16 stages.
 
     Parameters
     ----------
     model : str
         A language model of the zoo.
-    system : str
-        An accelerator or a server of the catalogue.
+    system : str or Accelerator
+        An accelerator or a server of the catalogue, or an accelerator with some figures changed.
     devices : int or sequence of int
         Devices to use; several numbers are searched together.
     global_batch : int
@@ -133,6 +140,10 @@ def search(
         Kinds of activation recomputation to try.
     micro_batches : sequence of int
         Micro-batches to try.
+    per_node : int, optional
+        Devices that the fast link joins; those of the machine by default.
+    network : float or str, optional
+        Rate of the network for one device, one direction [B/s]; that of the machine by default.
 
     Returns
     -------
@@ -152,22 +163,30 @@ def search(
     (True, True)
     """
     counts = _counts(devices)
-    network = zoo.model(model)
-    shape = _shape(network.name)
-    length = float(seq or network.seq or 2048)
-    whole = {"model": network.name, "software": software, "seq_len": length, "global_batch": global_batch,
+    workload = zoo.model(model)
+    shape = _shape(workload.name)
+    length = float(seq or workload.seq or 2048)
+    whole = {"model": workload.name, "software": software, "seq_len": length, "global_batch": global_batch,
              "attention_kernel": attention, "task": "pretrain"}  # fmt: skip
-    machines = {count: machine_row(system, Plan(devices=count), number_format) for count in counts}
-    per_node = {count: int(machine["per_node"]) for count, machine in machines.items()}
-    grid = _grid(shape, counts, per_node, int(global_batch), length, list(recompute), list(micro_batches))
+    nodes = {count: None if per_node is None else min(per_node, count) for count in counts}
+    machines = {
+        count: machine_row(base_of(system), Plan(devices=count, per_node=nodes[count]), number_format)
+        for count in counts
+    }
+    sizes = {count: int(machine["per_node"]) for count, machine in machines.items()}
+    grid = _grid(shape, counts, sizes, int(global_batch), length, list(recompute), list(micro_batches))
     if not len(grid["devices"]):
         raise ValueError(
             f"global_batch = {global_batch}, devices = {devices!r}: no layout divides them; take a batch that is a "
             "multiple of a power of two, and devices likewise"
         )
     frame = _frame(grid, machines, whole)
-    found = predict_scenarios(KIND, module_of(KIND).scenarios(frame), neighbours=False)
-    return _layouts(grid, found, hardware.accelerator(frame["accelerator"].iloc[0]).memory_bytes, length, global_batch)
+    chosen = str(frame["precision"].iloc[0])
+    scenarios = altered(module_of(KIND).scenarios(frame), system, network, chosen.removeprefix("amp_"))
+    found = predict_scenarios(KIND, scenarios, neighbours=False)
+    layouts = _layouts(grid, found, accelerator_of(system)[0].memory_bytes, length, global_batch)
+    layouts.table["step_usd"] = layouts.table["device_seconds"] * device_usd(system).median / HOUR
+    return layouts
 
 
 def _counts(devices: int | Sequence[int]) -> list[int]:
@@ -188,6 +207,24 @@ def _shape(name: str) -> dict[str, int]:
     return {part: int(known.get(part, 0)) for part in ("layers", "heads", "kv_heads", "experts")}
 
 
+def shards_of(
+    model: str, system: System, devices: int, seq: float, per_node: int | None = None
+) -> tuple[dict[str, int], list[int]]:
+    """Layers, heads and experts of a model, and every tp x pp x cp that divides it and so many devices."""
+    shape = _shape(model)
+    node = int(machine_row(base_of(system), Plan(devices=devices, per_node=per_node), "")["per_node"])
+    split = [_divisors(shape["heads"], min(node, devices)), _stages(shape["layers"], devices), _context(seq)]
+    return shape, sorted({int(t * p * c) for t in split[0] for p in split[1] for c in split[2]})
+
+
+def _context(seq: float) -> list[int]:
+    return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2)]
+
+
+def _stages(layers: int, most: int) -> list[int]:
+    return [each for each in range(1, min(layers, most) + 1) if even_stages(layers, each)]
+
+
 def _divisors(number: int, most: int) -> list[int]:
     return [each for each in range(1, min(number, most) + 1) if number % each == 0]
 
@@ -200,14 +237,15 @@ def _grid(
     found: list[dict[str, np.ndarray]] = []
     for count in counts:
         tensor = [t for t in _divisors(shape["heads"], per_node[count]) if count % t == 0]
-        stages = [p for p in _divisors(shape["layers"], count) if count % p == 0]
-        context = [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2)]
+        stages = [p for p in _stages(shape["layers"], count) if count % p == 0]
+        context = _context(seq)
         experts = _divisors(shape["experts"], count) if shape["experts"] else [1]
         axes = np.meshgrid(tensor, stages, CHUNKS, context, experts, micro_batches, (1, 2, 3), range(len(recompute)),
                            indexing="ij")  # fmt: skip
         tp, pp, vp, cp, ep, micro, zero, again = (axis.ravel() for axis in axes)
         model = tp * pp * cp
-        fits = (count % model == 0) & ((vp == 1) | ((pp > 1) & (shape["layers"] % (pp * vp) == 0)))
+        chunks = (pp > 1) & even_stages(shape["layers"], pp * vp)
+        fits = (count % model == 0) & ((vp == 1) | chunks)
         dp = np.where(fits, count // model, 1)
         fits &= (batch % (dp * micro) == 0) & ((dp * cp * tp) % ep == 0)
         # Gathering weights for every micro-batch of a pipeline defeats both.
