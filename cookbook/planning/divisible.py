@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,9 +25,9 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
     Parameters
     ----------
     layout : mapping of str to int
-        Some of tp, pp, vp, cp, ep and micro_batch.
+        Some of tp, pp, vp, cp, ep, dp and micro_batch.
     shape : mapping of str to int
-        layers, heads and experts of the network.
+        layers, heads and experts of the network; per_node, the devices that the fast link joins.
     devices, batch : int
         Devices; sequences of one step.
     seq : float
@@ -37,25 +38,38 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
     ValueError
         Which number does not divide which, and the nearest that does.
     """
-    axes = {name: int(layout.get(name, 1)) for name in ("tp", "pp", "vp", "cp", "ep", "micro_batch")}
+    axes = {name: int(layout.get(name, 1)) for name in ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")}
     for name, size in axes.items():
         if size < 1 or size != layout.get(name, 1):
             raise ValueError(f"{name} = {layout[name]!r} must be a whole number, 1 or more")
     _divides("tp", axes["tp"], shape["heads"], "heads")
+    if axes["tp"] > shape["per_node"]:
+        raise ValueError(
+            f"tp = {axes['tp']:,} is more than the {shape['per_node']:,} devices that the fast link joins; take at most "
+            "so many, or set per_node"
+        )
     _fills(shape["layers"], axes["pp"], axes["vp"])
     _divides("cp", axes["cp"], int(seq), "tokens of a sequence")
     if shape["experts"] or axes["ep"] > 1:
         _divides("ep", axes["ep"], max(shape["experts"], 1), "experts")
-    model = axes["tp"] * axes["pp"] * axes["cp"]
+    _share(layout, axes, devices, batch)
+
+
+def _share(layout: Mapping[str, Any], axes: Mapping[str, int], devices: int, batch: int) -> None:
+    """Whether what is known of a layout divides the devices, and its replicas the batch."""
+    names = [name for name in ("tp", "pp", "cp", "dp") if name in layout]
+    model = math.prod(axes[name] for name in names)
     if devices % model:
         raise ValueError(
-            f"devices = {devices:,} is not a multiple of tp x pp x cp = {model:,}; nearest: "
+            f"devices = {devices:,} is not a multiple of {' x '.join(names)} = {model:,}; nearest: "
             f"{_near(devices, lambda count: count % model == 0, model)}"
         )
-    step = devices // model * axes["micro_batch"]
+    whole = {"tp", "pp", "cp"} <= set(layout) and "dp" not in layout
+    replicas = devices // model if whole else axes["dp"]
+    step = replicas * axes["micro_batch"]
     if batch % step:
         raise ValueError(
-            f"global_batch = {batch:,} is not a multiple of replicas x micro-batch = {devices // model:,} x "
+            f"global_batch = {batch:,} is not a multiple of replicas x micro-batch = {replicas:,} x "
             f"{axes['micro_batch']:,} = {step:,}; nearest: {_near(batch, lambda count: count % step == 0, step)}"
         )
 

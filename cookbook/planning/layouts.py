@@ -210,11 +210,11 @@ def _shape(name: str) -> dict[str, int]:
 def shards_of(
     model: str, system: System, devices: int, seq: float, per_node: int | None = None
 ) -> tuple[dict[str, int], list[int]]:
-    """Layers, heads and experts of a model, and every tp x pp x cp that divides it and so many devices."""
+    """Layers, heads, experts and devices of a node, and every tp x pp x cp that divides them and so many devices."""
     shape = _shape(model)
     node = int(machine_row(base_of(system), Plan(devices=devices, per_node=per_node), "")["per_node"])
     split = [_divisors(shape["heads"], min(node, devices)), _stages(shape["layers"], devices), _context(seq)]
-    return shape, sorted({int(t * p * c) for t in split[0] for p in split[1] for c in split[2]})
+    return {**shape, "per_node": node}, sorted({int(t * p * c) for t in split[0] for p in split[1] for c in split[2]})
 
 
 def _context(seq: float) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DAY = units.si("1 d")
 PINNED = (*(name for name in AXES if name != "devices"), "dp")
-SIZES = ("tp", "pp", "vp", "cp", "ep", "micro_batch")
+SIZES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
 # What recomputation repeats, of the products with weights and of the attention matrix.
 REPEATS = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}
 
@@ -249,13 +249,13 @@ def _best(
 ) -> tuple[Layouts | None, pd.DataFrame, list[str]]:
     """All layouts, the fastest for each number of devices with its row of the prediction, and why some have none."""
     held = _held(layout)
-    tried: dict[str, Any] = {"recompute": [held["recompute"]]} if "recompute" in held else {}
-    tried |= {"micro_batches": [int(held["micro_batch"])]} if "micro_batch" in held else {}
+    tried: dict[str, Any] = {"recompute": (held["recompute"],)} if "recompute" in held else {}
+    tried |= {"micro_batches": (int(held["micro_batch"]),)} if "micro_batch" in held else {}
     why = [_undivided(model, system, count, batch, held, same) for count in counts]
     able = [count for count, reason in zip(counts, why, strict=True) if not reason]
     if not able:
         raise ValueError(why[-1])
-    found = search(model, system, able, batch, **same, **tried)
+    found = _searched(model, system, tuple(able), batch, **same, **tried)
     table = found.table.assign(row=found.rows)
     for name, value in held.items():
         table = table[table[name] == value]
@@ -267,6 +267,10 @@ def _best(
     if (best["row"] < 0).all():
         raise ValueError(why[-1])
     return found, best.drop(columns=["low80", "high80"]).assign(step_low=best["low80"], step_high=best["high80"]), why
+
+
+# Tokens, prices and failures change nothing of a layout: the last searches are kept.
+_searched = lru_cache(maxsize=8)(search)
 
 
 def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,13 +286,11 @@ def _undivided(
     model: str, system: System, count: int, batch: int, held: Mapping[str, Any], same: Mapping[str, Any]
 ) -> str:
     """Why a number of devices has no layout that divides; "" where it has."""
-    sizes = {name: held[name] for name in SIZES if name in held}
     shape, shards = shards_of(model, system, count, same["seq"], same["per_node"])
-    if len(sizes) and {"tp", "pp"} <= set(sizes):
-        try:
-            divisible.check_layout(sizes, shape, count, batch, same["seq"])
-        except ValueError as problem:
-            return str(problem)
+    try:
+        divisible.check_layout({name: held[name] for name in SIZES if name in held}, shape, count, batch, same["seq"])
+    except ValueError as problem:
+        return str(problem)
     return divisible.undivided(count, batch, shards, shape)
 
 
@@ -298,7 +300,7 @@ def _too_large(
     """Why no layout of a number of devices is left: memory, or axes that none of those tried has."""
     alone = search(model, system, count, batch, **same)
     if alone.nearest:
-        need, have = (units.human(alone.nearest[name], "B") for name in ("memory_bytes", "capacity_bytes"))
+        need, have = (units.human(alone.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
         return f"devices = {count:,}: no layout fits the memory; the smallest of those tried needs {need} of {have}"
     fixed = ", ".join(f"{name} = {value}" for name, value in held.items())
     best = alone.table.iloc[0]
