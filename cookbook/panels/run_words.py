@@ -54,7 +54,7 @@ def _layout(view: Planned) -> str:
 def _failures(view: Planned) -> str:
     own = view.own
     return (
-        f"A device fails every {human(float(own['mtbf_seconds']), 's')}; with a checkpoint every "
+        f"A failure stops it every {human(float(own['mtbf_seconds']), 's')}; with a checkpoint every "
         f"{human(float(own['checkpoint_interval_seconds']), 's')}, **{own['goodput']:.1%}** of the time is useful."
     )
 

@@ -286,11 +286,23 @@ def _layouts(
         memory_bytes=memory[rows], headroom_bytes=capacity - memory[rows],
         device_seconds=seconds[rows] * grid["devices"][rows], tokens_per_second=seq * global_batch / seconds[rows],
     )  # fmt: skip
-    table["front"] = _front(table[["step_seconds", "memory_bytes", "device_seconds"]].to_numpy())
+    some = _lightest(table["devices"].to_numpy(), memory[rows])
+    table["front"] = False
+    table.loc[some, "front"] = _front(table.loc[some, ["step_seconds", "memory_bytes", "device_seconds"]].to_numpy())
     least = int(np.argmin(np.where(known, memory, np.inf))) if known.any() and not len(rows) else -1
     nearest = {name: column[least] for name, column in grid.items()} if least >= 0 else {}
     nearest |= {"memory_bytes": float(memory[least]), "capacity_bytes": capacity} if least >= 0 else {}
     return Layouts(table, len(seconds), len(rows), nearest, found, rows)
+
+
+def _lightest(devices: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    """Rows that need less memory than all faster ones on as many devices; no other can be on the front."""
+    found = np.zeros(len(memory), dtype=bool)
+    for count in np.unique(devices):
+        rows = np.flatnonzero(devices == count)
+        least = np.minimum.accumulate(memory[rows])
+        found[rows] = memory[rows] < np.concatenate([[np.inf], least[:-1]])
+    return found
 
 
 def _front(costs: np.ndarray) -> np.ndarray:

@@ -270,7 +270,7 @@ def _best(
 
 
 # Tokens, prices and failures change nothing of a layout: the last searches are kept.
-_searched = lru_cache(maxsize=8)(search)
+_searched = lru_cache(maxsize=16)(search)
 
 
 def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
@@ -298,7 +298,7 @@ def _too_large(
     model: str, system: System, count: int, batch: int, held: Mapping[str, Any], same: Mapping[str, Any]
 ) -> str:
     """Why no layout of a number of devices is left: memory, or axes that none of those tried has."""
-    alone = search(model, system, count, batch, **same)
+    alone = _searched(model, system, (count,), batch, **same)
     if alone.nearest:
         need, have = (units.human(alone.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
         return f"devices = {count:,}: no layout fits the memory; the smallest of those tried needs {need} of {have}"
