@@ -63,6 +63,13 @@ class Layouts:
         """Layouts that no other beats in time, memory headroom and device time together."""
         return self.table[self.table["front"]]
 
+    @property
+    def memory(self) -> pd.DataFrame:
+        """Memory of the fullest device by part [B], one row a row of the table."""
+        import pandas as pd
+
+        return pd.DataFrame({name: np.asarray(part)[self.rows] for name, part in self.prediction.memory.items()})
+
     def why(self, row: int = 0, count: int = 8) -> pd.DataFrame:
         """Neighbours of a layout, what they change, and the part of a step that makes them slower or faster.
 
