@@ -17,7 +17,7 @@ _CURVE_KEY = (
     "Numbers: devices, each in its fastest layout. Cross of the chosen: 80 % of the days, lowest to highest price."
 )
 _HOURS_KEY = "Numbers: devices, each in its fastest layout. Cross of the chosen: 80 % interval of the days."
-_CHECKPOINTS_KEY = "Line: middle of published failure rates; band: the others. Too often costs writing, too seldom loses work."
+_CHECKPOINTS_KEY = "Line: middle of published failure rates; band: the extremes. Writing often costs time, seldom work."
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 

@@ -167,7 +167,7 @@ def _one_device(text: str) -> Any:
     """One accelerator like another, from what the reader typed."""
     found = read_devices(text)
     if len(found) != 1:
-        raise ValueError(f"Machine takes one entry of your own, not {len(found)}; write like=h100-sxm, and what differs")
+        raise ValueError(f"Machine takes one entry of your own, not {len(found)}; write {ONE_LIKE_ANOTHER!r}")
     return found[0]
 
 

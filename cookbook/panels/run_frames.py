@@ -20,7 +20,7 @@ from cookbook.hardware import Accelerator
 from cookbook.panels.shell import Part, Picture
 from cookbook.performance import reliability
 from cookbook.planning.altered import accelerator_of
-from cookbook.planning.training_run import TrainingRun
+from cookbook.planning.training_run import TrainingRun, layout_words
 from cookbook.units import human
 from cookbook.workloads import zoo
 
@@ -103,16 +103,6 @@ class Planned:
 def as_system(value: Any) -> Any:
     """A name as it stands; the accelerator that a reader made up."""
     return hardware.accelerator(**value) if isinstance(value, Mapping) else value
-
-
-def layout_words(row: Any) -> str:
-    """A layout as its splits.
-
-    >>> layout_words({"tp": 8, "pp": 4, "cp": 1, "ep": 1, "dp": 32})
-    'TP 8, PP 4, DP 32'
-    """
-    names = [(name.upper(), int(row[name])) for name in ("tp", "pp", "cp", "ep", "dp")]
-    return ", ".join(f"{name} {size:,}" for name, size in names if size > 1) or "one device"
 
 
 def curve_picture(view: Planned) -> Picture:
@@ -279,7 +269,8 @@ def layout_table(view: Planned) -> pd.DataFrame:
     most = change.idxmax(axis=1)
     rows = []
     for at, (_, row) in enumerate(best.iterrows()):
-        why = f"{most.iloc[at]} +{human(float(change[most.iloc[at]].iloc[at]), 's')}" if at else "fastest of those tried"
+        slower = human(float(change[most.iloc[at]].iloc[at]), "s")
+        why = f"{most.iloc[at]} +{slower}" if at else "fastest of those tried"
         rows.append({
             "Layout": row["words"], "Chunks": f"{row['vp']}", "Micro-batch": f"{row['micro_batch']}",
             "ZeRO": f"{row['zero']}", "Recompute": row["recompute"], "Step": human(row["step_seconds"], "s"),

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cookbook.panels.run_frames import MILLION, figure, layout_words, money
+from cookbook.panels.run_frames import MILLION, figure, money
+from cookbook.planning.training_run import layout_words
 from cookbook.units import human
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def chips(view: Planned) -> tuple[tuple[str, str], ...]:
     tier = str(np.asarray(found.tier)[int(view.own["row"])])
     chips = [(tier, "How well measurements of other runs cover the time of a step here.")]
     if price.rows:
-        chips.append((f"{price.rows} prices to {price.last[:4]}", "On demand, by list; what is negotiated is not known."))
+        chips.append((f"{price.rows} prices to {price.last[:4]}", "On demand, by list; negotiated ones are not known."))
     else:
         chips.append(("price given" if view.priced else "no price", price.why or "Set under More."))
     given = view.values["mtbf"] is not None

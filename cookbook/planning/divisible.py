@@ -45,8 +45,8 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
     _divides("tp", axes["tp"], shape["heads"], "heads")
     if axes["tp"] > shape["per_node"]:
         raise ValueError(
-            f"tp = {axes['tp']:,} is more than the {shape['per_node']:,} devices that the fast link joins; take at most "
-            "so many, or set per_node"
+            f"tp = {axes['tp']:,} is more than the {shape['per_node']:,} devices that the fast link joins; take no "
+            "more, or set per_node"
         )
     _fills(shape["layers"], axes["pp"], axes["vp"])
     _divides("cp", axes["cp"], int(seq), "tokens of a sequence")

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cookbook import hardware, units
 from cookbook.performance import reliability, utilisation
-from cookbook.planning import divisible
 from cookbook.planning.altered import System, accelerator_of
+from cookbook.planning.best_layout import fastest
 from cookbook.planning.cost import HOUR, Price, device_usd
-from cookbook.planning.layouts import AXES, RECOMPUTE, Layouts, search, shards_of
+from cookbook.planning.layouts import Layouts
 from cookbook.planning.long_runs import Failures, known_failures
 from cookbook.prediction.transformer_memory import OPTIMISER, WEIGHT
 from cookbook.prediction.transformer_rows import of_model
@@ -24,9 +24,7 @@ from cookbook.workloads import zoo
 if TYPE_CHECKING:
     import pandas as pd
 
-DAY = units.si("1 d")
-PINNED = (*(name for name in AXES if name != "devices"), "dp")
-SIZES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
+DAY, MINUTE = units.si("1 d"), units.si("1 min")
 # What recomputation repeats, of the products with weights and of the attention matrix.
 REPEATS = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}
 
@@ -77,6 +75,34 @@ class TrainingRun:
     def memory(self) -> pd.DataFrame:
         """Memory of the fullest device of each row by part [B]."""
         return self._of(self.layouts.prediction.memory if self.layouts is not None else {})
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The table in short: layout, utilisation, days and millions of USD, for reading."""
+        import pandas as pd
+
+        table = self.table
+        usd = table[["usd", "usd_low", "usd_high"]] / 1e6
+        return pd.DataFrame({
+            "devices": table["devices"], "layout": [layout_words(row) for _, row in table.iterrows()],
+            "recompute": table["recompute"].fillna(""), "mfu": table["mfu"].round(3), "hfu": table["hfu"].round(3),
+            **{name: table[name].round(1) for name in ("days", "days_low", "days_high")},
+            **{f"{name} [M]": usd[name].round(2) for name in usd},
+        })  # fmt: skip
+
+    @property
+    def reliability(self) -> pd.DataFrame:
+        """Failures and checkpoints of each row, for reading."""
+        import pandas as pd
+
+        table = self.table
+        shares = ("goodput", "goodput_low", "goodput_high")
+        return pd.DataFrame({
+            "devices": table["devices"], "failures": table["failures"].round(1),
+            "one every [h]": (table["mtbf_seconds"] / HOUR).round(2),
+            "checkpoint every [min]": (table["checkpoint_interval_seconds"] / MINUTE).round(1),
+            "writing it [s]": table["checkpoint_seconds"].round(1), **{name: table[name].round(3) for name in shares},
+        })  # fmt: skip
 
     def _of(self, columns: Mapping[str, Any]) -> pd.DataFrame:
         import pandas as pd
@@ -196,23 +222,36 @@ def plan_run(
     """
     counts, wanted = _counts(devices), _tokens(tokens)
     network_of = zoo.model(model)
-    length, shape = float(seq or network_of.seq or 2048), of_model(network_of.name)
+    length, shape = _whole("seq", seq or network_of.seq or 2048), of_model(network_of.name)
+    batch = int(_whole("global_batch", global_batch))
     same = {"seq": length, "number_format": number_format, "software": software, "attention": attention,
             "per_node": per_node, "network": network}  # fmt: skip
-    layouts, best, why = _best(network_of.name, system, counts, global_batch, layout or {}, same)
+    layouts, best, why = fastest(network_of.name, system, counts, batch, layout or {}, same)
     device, _, _ = accelerator_of(system)
     chosen = number_format or _format(device)
     failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
     count = network_of.ops.parameter_count
     table = _reliable(best.assign(why=why), failures, count * (WEIGHT + OPTIMISER), interval)
     price = hourly if isinstance(hourly, Price) else _price(system, hourly, way, since)
-    table = _spent(table, wanted, global_batch * length, price, device.tdp_watts)
+    table = _spent(table, wanted, batch * length, price, device.tdp_watts)
     sizes = (network_of.ops.active_parameter_count, shape["layers"], shape["heads"] * shape["head_dim"], length)
     peak = hardware.peak_flops(device, chosen)
     return TrainingRun(
-        _utilised(table, sizes, peak), wanted, global_batch * length, peak, count * (WEIGHT + OPTIMISER), price,
+        _utilised(table, sizes, peak), wanted, batch * length, peak, count * (WEIGHT + OPTIMISER), price,
         failures, layouts, chosen,
     )  # fmt: skip
+
+
+def layout_words(row: Any) -> str:
+    """A layout as its splits; "none" where there is none.
+
+    >>> layout_words({"tp": 8, "pp": 4, "cp": 1, "ep": 1, "dp": 32})
+    'TP 8, PP 4, DP 32'
+    """
+    if row["dp"] != row["dp"]:
+        return "none"
+    names = [(name.upper(), int(row[name])) for name in ("tp", "pp", "cp", "ep", "dp")]
+    return ", ".join(f"{name} {size:,}" for name, size in names if size > 1) or "one device"
 
 
 def _counts(devices: int | Sequence[int]) -> list[int]:
@@ -223,6 +262,12 @@ def _counts(devices: int | Sequence[int]) -> list[int]:
     if not given:
         raise ValueError("devices = [] is empty; give one number of devices or several")
     return sorted({int(count) for count in given})
+
+
+def _whole(name: str, value: Any) -> float:
+    if isinstance(value, (bool, str)) or not (np.ndim(value) == 0 and value >= 1 and value == np.floor(value)):
+        raise ValueError(f"{name} = {value!r} must be a whole number, 1 or more")
+    return float(value)
 
 
 def _tokens(tokens: float | str) -> float:
@@ -242,73 +287,6 @@ def _price(system: System, hourly: float | None, way: str, since: int | None) ->
     if not (isinstance(hourly, (int, float)) and math.isfinite(hourly) and hourly >= 0):
         raise ValueError(f"hourly = {hourly!r} must be 0 USD/h or more, or a price of cb.planning.hourly_usd")
     return Price(hourly, hourly, hourly, "USD/h", note="given")
-
-
-def _best(
-    model: str, system: System, counts: list[int], batch: int, layout: Mapping[str, Any], same: dict[str, Any]
-) -> tuple[Layouts | None, pd.DataFrame, list[str]]:
-    """All layouts, the fastest for each number of devices with its row of the prediction, and why some have none."""
-    held = _held(layout)
-    tried: dict[str, Any] = {"recompute": (held["recompute"],)} if "recompute" in held else {}
-    tried |= {"micro_batches": (int(held["micro_batch"]),)} if "micro_batch" in held else {}
-    why = [_undivided(model, system, count, batch, held, same) for count in counts]
-    able = [count for count, reason in zip(counts, why, strict=True) if not reason]
-    if not able:
-        raise ValueError(why[-1])
-    found = _searched(model, system, tuple(able), batch, **same, **tried)
-    table = found.table.assign(row=found.rows)
-    for name, value in held.items():
-        table = table[table[name] == value]
-    best = table.drop_duplicates("devices").set_index("devices").reindex(counts).reset_index()
-    best["row"] = best["row"].fillna(-1).astype(int)
-    for at, count in enumerate(counts):
-        if not why[at] and best["row"].iloc[at] < 0:
-            why[at] = _too_large(model, system, count, batch, held, {**same, **tried})
-    if (best["row"] < 0).all():
-        raise ValueError(why[-1])
-    return found, best.drop(columns=["low80", "high80"]).assign(step_low=best["low80"], step_high=best["high80"]), why
-
-
-# Tokens, prices and failures change nothing of a layout: the last searches are kept.
-_searched = lru_cache(maxsize=16)(search)
-
-
-def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = [name for name in layout if name not in PINNED]
-    if unknown:
-        raise ValueError(f"layout has no axis {unknown[0]!r}; it has {', '.join(PINNED)}")
-    if layout.get("recompute", "none") not in RECOMPUTE:
-        raise ValueError(f"recompute = {layout['recompute']!r} is not a choice; take one of {', '.join(RECOMPUTE)}")
-    return dict(layout)
-
-
-def _undivided(
-    model: str, system: System, count: int, batch: int, held: Mapping[str, Any], same: Mapping[str, Any]
-) -> str:
-    """Why a number of devices has no layout that divides; "" where it has."""
-    shape, shards = shards_of(model, system, count, same["seq"], same["per_node"])
-    try:
-        divisible.check_layout({name: held[name] for name in SIZES if name in held}, shape, count, batch, same["seq"])
-    except ValueError as problem:
-        return str(problem)
-    return divisible.undivided(count, batch, shards, shape)
-
-
-def _too_large(
-    model: str, system: System, count: int, batch: int, held: Mapping[str, Any], same: Mapping[str, Any]
-) -> str:
-    """Why no layout of a number of devices is left: memory, or axes that none of those tried has."""
-    alone = _searched(model, system, (count,), batch, **same)
-    if alone.nearest:
-        need, have = (units.human(alone.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
-        return f"devices = {count:,}: no layout fits the memory; the smallest of those tried needs {need} of {have}"
-    fixed = ", ".join(f"{name} = {value}" for name, value in held.items())
-    best = alone.table.iloc[0]
-    other = ", ".join(f"{name} = {best[name]}" for name in held)
-    return (
-        f"devices = {count:,}: of the layouts that fit none has {fixed}; the fastest has {other}. Give fewer axes, "
-        "or more devices"
-    )
 
 
 def _reliable(
@@ -345,7 +323,7 @@ def _spent(table: pd.DataFrame, tokens: float, per_step: float, price: Price, wa
     )  # fmt: skip
 
 
-def _utilised(table: pd.DataFrame, sizes: tuple[float, ...], peak: float) -> pd.DataFrame:
+def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], peak: float) -> pd.DataFrame:
     """Model and hardware FLOP of a token over what the peak would do in the same time."""
     repeats = [REPEATS.get(how, (np.nan, np.nan)) for how in table["recompute"]]
     products, attention = np.array(repeats, dtype=float).T
