@@ -61,6 +61,7 @@ def devices_text(values: Any) -> str:
 
 
 def device_text(value: Any) -> str:
+    """Argument `system` or `accelerator`: a name, or an accelerator like another."""
     return f"cb.accelerator({arguments(value)})" if isinstance(value, Mapping) else literal(value)
 
 

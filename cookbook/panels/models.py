@@ -183,6 +183,7 @@ def _show_layers(value: Any) -> tuple[str, str]:
 
 
 def read_devices(text: str) -> list[dict[str, str]]:
+    """Accelerators like others, one a line: like=, then what differs."""
     lines = [line for line in text.splitlines() if line.strip()]
     devices = []
     for line in lines:
@@ -194,11 +195,13 @@ def read_devices(text: str) -> list[dict[str, str]]:
 
 
 def show_device(value: dict[str, Any]) -> tuple[str, str]:
+    """Such an accelerator as (text to edit, label)."""
     label = value.get("name") or f"like {value.get('like', '?')}"
     return ", ".join(f"{name}={figure}" for name, figure in value.items()), str(label)
 
 
 def plain_device(device: Any) -> Any:
+    """What a control keeps of an accelerator: its name, or what differs from another."""
     if isinstance(device, hardware.Accelerator):
         return {"like": device.key.rstrip("*"), "name": device.name, **device.changed} if device.changed else device.key
     return device

@@ -18,7 +18,6 @@ from cookbook.charts.look import TIME_PARTS
 from cookbook.charts.rows import row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.shell import Part, Picture
-from cookbook.performance import reliability
 from cookbook.planning.altered import accelerator_of
 from cookbook.planning.training_run import TrainingRun, layout_words
 from cookbook.units import human
@@ -170,28 +169,17 @@ def memory_picture(view: Planned) -> Picture:
 
 def checkpoints_picture(view: Planned) -> Picture:
     """Useful share of the time over the interval between checkpoints."""
-    own, failures = view.own, view.run.failures
-    write, between = float(own["checkpoint_seconds"]), float(own["mtbf_seconds"])
-    best = float(reliability.daly_2006_interval_seconds(write, between))
-    every = np.geomspace(best / 30, best * 30, 61)
-    low, middle, high = (_useful(every, own, device, failures.restart_seconds) for device in failures.mtbf_seconds)
-    curve = pd.DataFrame({"what": "curve", "minutes": every / MINUTE, "useful": middle, "low": low, "high": high})
-    young = float(reliability.young_1974_interval_seconds(write, between))
-    marks = pd.DataFrame([
-        {"what": "mark", "minutes": at / MINUTE, "text": f"{name}",
-         "useful": float(_useful(np.array([at]), own, failures.mtbf_seconds[1], failures.restart_seconds)[0])}
-        for name, at in (("Young 1974", young), ("Daly 2006", best))
-    ])  # fmt: skip
-    frame = pd.concat([curve, marks], ignore_index=True)
+    own, found = view.own, view.run.over_intervals(view.values["devices"])
+    curve = found["by"] == "curve"
+    frame = pd.DataFrame({
+        "what": np.where(curve, "curve", "mark"), "minutes": found["interval_seconds"] / MINUTE,
+        "useful": PERCENT * found["goodput"], "low": PERCENT * found["goodput_low"].where(curve),
+        "high": PERCENT * found["goodput_high"].where(curve), "text": found["by"].where(~curve, None),
+    })  # fmt: skip
     frame = _plain(frame, ["minutes", "useful", "low", "high"])
-    return Picture("checkpoints", frame.assign(text=frame["text"].where(frame["text"].notna(), None)),
-                   f"A checkpoint every {human(best, 's')} keeps {own['goodput']:.1%} of the time useful",
-                   charts.checkpoint_ends(frame))  # fmt: skip
-
-
-def _useful(every: np.ndarray, own: Any, device: float, restart: float) -> np.ndarray:
-    between = reliability.cluster_mtbf_seconds(device, float(own["devices"]))
-    return PERCENT * reliability.useful_share(every, float(own["checkpoint_seconds"]), restart, between)
+    every = human(float(own["checkpoint_interval_seconds"]), "s")
+    title = f"A checkpoint every {every} keeps {own['goodput']:.1%} of the time useful"
+    return Picture("checkpoints", frame, title, charts.checkpoint_ends(frame))
 
 
 PICTURES = {

@@ -24,6 +24,8 @@ from cookbook.workloads import zoo
 if TYPE_CHECKING:
     import pandas as pd
 
+# How far around the best interval a curve over intervals goes, as a factor.
+REACH = 30.0
 DAY, MINUTE = units.si("1 d"), units.si("1 min")
 # What recomputation repeats, of the products with weights and of the attention matrix.
 REPEATS = {"none": (0.0, 0.0), "selective": (0.0, 1.0), "full": (1.0, 1.0)}
@@ -103,6 +105,36 @@ class TrainingRun:
             "checkpoint every [min]": (table["checkpoint_interval_seconds"] / MINUTE).round(1),
             "writing it [s]": table["checkpoint_seconds"].round(1), **{name: table[name].round(3) for name in shares},
         })  # fmt: skip
+
+    def over_intervals(self, devices: int) -> pd.DataFrame:
+        """Useful share of the time over the work between checkpoints, and the intervals by Young and by Daly.
+
+        Parameters
+        ----------
+        devices : int
+            One of the numbers of devices of the table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            by ("curve", "Young 1974" or "Daly 2006"), interval_seconds, goodput at the middle failure rate, goodput_low
+            and goodput_high at the extreme ones.
+        """
+        import pandas as pd
+
+        row = self.table.set_index("devices").loc[devices]
+        write, between = float(row["checkpoint_seconds"]), float(row["mtbf_seconds"])
+        best = float(reliability.daly_2006_interval_seconds(write, between))
+        young = float(reliability.young_1974_interval_seconds(write, between))
+        every = np.concatenate([np.geomspace(best / REACH, best * REACH, 61), [young, best]])
+        low, middle, high = (
+            reliability.useful_share(
+                every, write, self.failures.restart_seconds, reliability.cluster_mtbf_seconds(device, devices))
+            for device in self.failures.mtbf_seconds
+        )  # fmt: skip
+        by = ["curve"] * (len(every) - 2) + ["Young 1974", "Daly 2006"]
+        return pd.DataFrame({"by": by, "interval_seconds": every, "goodput": middle, "goodput_low": low,
+                             "goodput_high": high})  # fmt: skip
 
     def _of(self, columns: Mapping[str, Any]) -> pd.DataFrame:
         import pandas as pd
