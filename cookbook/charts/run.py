@@ -13,11 +13,9 @@ from cookbook.charts.rows import titled
 if TYPE_CHECKING:
     import pandas as pd
 
-_CURVE_KEY = (
-    "Numbers: devices, each in its fastest layout. Cross of the chosen: 80 % of the days, lowest to highest price."
-)
-_HOURS_KEY = "Numbers: devices, each in its fastest layout. Cross of the chosen: 80 % interval of the days."
-_CHECKPOINTS_KEY = "Line: middle of published failure rates; band: the extremes. Writing often costs time, seldom work."
+_CURVE_KEY = "Numbers: devices. Cross: 80 % interval of the days, lowest to highest price."
+_HOURS_KEY = "Numbers: devices. Cross: 80 % interval of the days."
+_CHECKPOINTS_KEY = "Line: middle of published failure rates; band: the extremes."
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -28,7 +26,7 @@ def days_usd(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `what` (curve, here, ghost, deadline or budget), `days`, `cost` [USD], `text` (words beside the
-        mark); `low`, `high` [days] and `least`, `most` [USD] of what is here.
+        mark), `devices`; `low`, `high` [days] and `least`, `most` [USD] of what is here.
     title : str, optional
         The takeaway; the cheapest and the fastest by default.
 
@@ -42,7 +40,7 @@ def days_usd(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> import pandas as pd
     >>> rows = [["curve", 20.0, 2e6, "64"], ["curve", 11.0, 2.2e6, "128"]]
     >>> days_usd(pd.DataFrame(rows, columns=["what", "days", "cost", "text"])).title.text
-    '64 devices cost least, 128 are done first'
+    '128 devices are 1.82 times as fast as 64, for 1.1 times the cost'
     """
     return _curve(frame, "Cost [USD], logarithmic", _CURVE_KEY, title or curve_title(frame))
 
@@ -61,9 +59,9 @@ def days_hours(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
-    frame = frame.assign(**{name: frame.get(name) for name in ("low", "high", "least", "most", "text")})
+    frame = frame.assign(**{name: frame.get(name) for name in ("devices", "low", "high", "least", "most", "text")})
     x = alt.X("days:Q", title="Days from the first to the last token, logarithmic", scale=_log("x"), axis=_ticks())
-    y = alt.Y("cost:Q", title=axis, scale=_log("y"), axis=_ticks())
+    y = alt.Y("cost:Q", title=axis, scale=_log("y"), axis=_ticks("~s"))
     tip = [alt.Tooltip("text:N", title="devices"), alt.Tooltip("days:Q", format=",.3~g"),
            alt.Tooltip("cost:Q", title=axis.split(",")[0], format=",.3~s")]  # fmt: skip
     curve, here, ghost, deadline, budget = (_part(each) for each in ("curve", "here", "ghost", "deadline", "budget"))
@@ -78,7 +76,7 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
         ghost.mark_point(size=110, shape="square", color=MUTED, strokeWidth=2, clip=True).encode(x=x, y=y, tooltip=tip),
         cross.encode(x=alt.X("low:Q", scale=_log("x")), x2="high:Q", y=y),
         cross.encode(x=x, y=alt.Y("least:Q", scale=_log("y")), y2="most:Q"),
-        curve.mark_line(color=PALETTE[0], clip=True).encode(x=x, y=y, order="days:Q"),
+        curve.mark_line(color=PALETTE[0], clip=True).encode(x=x, y=y, order="devices:Q"),
         curve.mark_point(filled=True, size=45, opacity=1, color=PALETTE[0], clip=True).encode(x=x, y=y, tooltip=tip),
         curve.mark_text(dy=-12, clip=True, **words).encode(x=x, y=y, text="text:N"),
         here.mark_point(filled=True, size=110, opacity=1, shape="square", color=PALETTE[1], clip=True).encode(
@@ -98,10 +96,10 @@ def _log(which: str) -> Any:
     return alt.Scale(type="log", domainMin=low, domainMax=high, nice=False)
 
 
-def _ticks() -> Any:
+def _ticks(form: str = ",~g") -> Any:
     """Ticks at 1, 2 and 5 times powers of ten."""
     values = [step * 10.0**power for power in range(-4, 12) for step in _STEPS[:3]]
-    return alt.Axis(values=values, format="~s", labelOverlap="greedy")
+    return alt.Axis(values=values, format=form, labelOverlap="greedy")
 
 
 def ends(frame: pd.DataFrame) -> dict[str, float]:
@@ -129,8 +127,11 @@ def _around(values: Iterable[Any]) -> tuple[float, float]:
 def curve_title(frame: pd.DataFrame) -> str:
     """Takeaway of `days_usd`."""
     curve = frame[frame["what"] == "curve"].astype({"days": float, "cost": float})
-    cheap, fast = (curve.loc[curve[name].idxmin(), "text"] for name in ("cost", "days"))
-    return f"{cheap} devices cost least, {fast} are done first"
+    cheap, fast = (curve.loc[curve[name].idxmin()] for name in ("cost", "days"))
+    if cheap["text"] == fast["text"]:
+        return f"{cheap['text']} devices cost least and are done first"
+    faster, dearer = cheap["days"] / fast["days"], fast["cost"] / cheap["cost"]
+    return f"{fast['text']} devices are {faster:.3g} times as fast as {cheap['text']}, for {dearer:.3g} times the cost"
 
 
 def curve_description(frame: pd.DataFrame) -> str:
@@ -172,11 +173,12 @@ def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
     tip = [alt.Tooltip("minutes:Q", format=",.3~g"), alt.Tooltip("useful:Q", title="useful [%]", format=".3~f"),
            alt.Tooltip("text:N", title="by")]  # fmt: skip
     curve, mark = _part("curve"), _part("mark")
-    looks = alt.Scale(range=[PALETTE[1], PALETTE[2]])
-    points = mark.mark_point(filled=True, size=110, opacity=1, clip=True).encode(
-        x=x, y=y, tooltip=tip, color=alt.Color("text:N", scale=looks, legend=alt.Legend(orient="top", title=None)),
-        shape=alt.Shape("text:N", scale=alt.Scale(range=["square", "triangle-up"]), legend=alt.Legend(
-            orient="top", title=None)))  # fmt: skip
+    names, legend = ["Young 1974", "Daly 2006"], alt.Legend(orient="top", title=None)
+    colour = alt.Color("text:N", scale=alt.Scale(domain=names, range=[PALETTE[2], PALETTE[1]]), legend=legend)
+    shape = alt.Shape("text:N", scale=alt.Scale(domain=names, range=["triangle-up", "square"]), legend=legend)
+    size = alt.condition(f"datum.text == '{names[0]}'", alt.value(300), alt.value(60))
+    points = mark.mark_point(opacity=1, strokeWidth=2, clip=True).encode(
+        x=x, y=y, tooltip=tip, size=size, color=colour, shape=shape)  # fmt: skip
     band = curve.mark_area(color=PALETTE[0], opacity=0.2, clip=True)
     layers = [
         band.encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q"),

@@ -26,7 +26,8 @@ DEFAULTS: dict[str, Any] = {
     "budget": None, "mtbf": None, "storage": None, "picture": "curve",
 }  # fmt: skip
 PICTURES = {
-    "curve": charts.days_usd, "hours": charts.days_hours, "layouts": step_charts.step_parts,
+    "curve": charts.days_usd, "hours": charts.days_hours, "layouts": partial(
+        step_charts.step_parts, axis="Step [s]", key="Right: days of the run, and memory of the fullest device."),
     "memory": memory_charts.memory_bars, "checkpoints": charts.checkpoints,
 }  # fmt: skip
 # Numbers of devices that the curve is drawn through.

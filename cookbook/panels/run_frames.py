@@ -109,7 +109,8 @@ def curve_picture(view: Planned) -> Picture:
     cost, ends = ("usd", ("usd_low", "usd_high")) if view.priced else ("device_hours", ())
     table = view.run.table[view.run.table["days"].notna()]
     rows: list[dict[str, Any]] = [
-        {"what": "curve", "days": row["days"], "cost": row[cost], "text": f"{row['devices']:,}"}
+        {"what": "curve", "days": row["days"], "cost": row[cost], "text": f"{row['devices']:,}",
+         "devices": int(row["devices"])}
         for _, row in table.iterrows()
     ]
     own, limits = view.own, dict(zip(("least", "most"), ends, strict=False))
@@ -125,7 +126,7 @@ def curve_picture(view: Planned) -> Picture:
     if view.values["budget"] and view.priced:
         budget = view.values["budget"]
         rows.append({"what": "budget", "cost": budget * MILLION, "text": f"budget {budget:g} M USD"})
-    columns = ["what", "days", "cost", "text", "low", "high", "least", "most"]
+    columns = ["what", "days", "cost", "text", "devices", "low", "high", "least", "most"]
     frame = _plain(pd.DataFrame(rows, columns=columns), [name for name in columns if name not in ("what", "text")])
     return Picture("curve" if view.priced else "hours", frame, charts.curve_title(frame), charts.ends(frame))
 

@@ -32,7 +32,7 @@ def answer(view: Planned) -> str:
 
 def _first(view: Planned) -> str:
     own = view.own
-    days = f"**{figure(own['days'])} days** ({figure(own['days_low'])}-{figure(own['days_high'])})"
+    days = f"**{figure(own['days'])} days** (80 %: {figure(own['days_low'])}-{figure(own['days_high'])})"
     cost = (
         f"for **{money(own['usd'])} USD** ({money(own['usd_low'])}-{money(own['usd_high'])} from the lowest price to "
         "the highest)" if view.priced else f"of {money(own['device_hours'])} device-hours, whose price is not known"

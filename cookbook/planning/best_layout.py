@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cookbook import units
 from cookbook.planning import divisible
 from cookbook.planning.altered import System
-from cookbook.planning.layouts import AXES, RECOMPUTE, Layouts, search, shards_of
+from cookbook.planning.layouts import AXES, LONG, RECOMPUTE, Layouts, search, shards_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,9 +75,12 @@ def _undivided(
     model: str, system: System, count: int, batch: int, held: Mapping[str, Any], same: Mapping[str, Any]
 ) -> str:
     """Why a number of devices has no layout that divides; "" where it has."""
+    sizes = {name: held[name] for name in SIZES if name in held}
+    if same["seq"] < LONG and {"tp", "pp"} <= set(sizes):  # shorter sequences are not split
+        sizes = {"cp": 1, **sizes}
     shape, shards = shards_of(model, system, count, same["seq"], same["per_node"])
     try:
-        divisible.check_layout({name: held[name] for name in SIZES if name in held}, shape, count, batch, same["seq"])
+        divisible.check_layout(sizes, shape, count, batch, same["seq"])
     except ValueError as problem:
         return str(problem)
     return divisible.undivided(count, batch, shards, shape)

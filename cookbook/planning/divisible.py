@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 # How far to look for a number of devices that can be divided, as a share of it.
-REACH = 0.5
+REACH = 1.0
 
 
 def even_stages(layers: int, stages: Any) -> Any:
-    """Whether layers fill stages evenly, or do where embedding and head count as a layer each.
+    """Whether layers fill stages evenly, or a power of two of them where embedding and head count as a layer each.
 
-    >>> even_stages(80, 16), even_stages(126, 16), even_stages(126, 8), even_stages(126, 5)
+    >>> even_stages(80, 16), even_stages(126, 16), even_stages(126, 9), even_stages(80, 41)
     (True, True, True, False)
     """
-    return (layers % stages == 0) | ((layers + 2) % stages == 0)
+    return (layers % stages == 0) | (((layers + 2) % stages == 0) & (stages & (stages - 1) == 0))
 
 
 def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: int, batch: int, seq: float) -> None:

@@ -127,7 +127,8 @@ def search(
 ) -> Layouts:
     """All layouts of a language model that divide its layers, heads, experts, the batch and the devices.
 
-    Embedding and head may count as a layer each where stages are filled, as they did in Llama 3: 126 layers, 16 stages.
+    Embedding and head may count as a layer each where stages are filled, as they did in Llama 3: 126 layers in 16
+    stages.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ def shards_of(
 
 
 def _context(seq: float) -> list[int]:
-    return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2)]
+    return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2 and seq % c == 0)]
 
 
 def _stages(layers: int, most: int) -> list[int]:
