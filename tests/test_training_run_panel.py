@@ -95,7 +95,7 @@ def test_a_pinned_run_is_compared(panel: Any) -> None:
         ({"devices": 1000}, ["Devices = 1,000 cannot share 32 heads", "nearest:", "1,024"]),
         ({"tp": 6}, ["Tensor = 6 does not divide 32 heads; nearest: 4 or 8"]),
         ({"pp": 5}, ["Pipeline = 5 does not divide 32 layers; nearest: 4 or 8"]),
-        ({"tp": 1, "pp": 1, "batch": 40}, ["Batch = 40 is not a multiple of replicas x micro-batch = 64 x 1 = 64", "nearest: 64"]),
+        ({"tp": 1, "pp": 1, "batch": 40}, ["Batch = 40 is not a multiple of replicas", "64 x 1 = 64; nearest: 64"]),
         ({"model": "llama2_70b", "devices": 8}, ["Devices = 8: no layout fits the memory", "GiB"]),
         ({"model": "resnet50"}, ["resnet50"]),
         ({"model": "lama2_7b"}, ["lama2_7b", "nearest"]),

@@ -25,7 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "seq": None, "number_format": "own", "per_node": None, "network": None, "tp": None, "pp": None, "hourly": None,
     "budget": None, "mtbf": None, "storage": None, "picture": "curve",
 }  # fmt: skip
-PICTURES = {
+PICTURES: dict[str, Any] = {
     "curve": charts.days_usd, "hours": charts.days_hours, "layouts": partial(
         step_charts.step_parts, axis="Step [s]", key="Right: days of the run, and memory of the fullest device."),
     "memory": memory_charts.memory_bars, "checkpoints": charts.checkpoints,
