@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cookbook.charts import accuracy, host, live, look, models, rows
+from cookbook.charts import accuracy, host, live, look, models, rows, run
 
 RATES = pd.DataFrame(
     [
@@ -65,7 +65,23 @@ CORES = pd.DataFrame(
     [["curve", 1, 500.0, 400.0, 600.0, 500.0, ""], ["demand", 1, 900.0, None, None, None, "takes 900"]],
     columns=["what", "cores", "rate", "low", "high", "chosen", "text"],
 )
+DAYS = pd.DataFrame(
+    [
+        ["curve", 20.0, 2e6, "64", 64, None, None, None, None],
+        ["curve", 11.0, 2.2e6, "128", 128, None, None, None, None],
+        ["here", 11.0, 2.2e6, "128", 128, 9.0, 13.0, 1e6, 4e6],
+        ["deadline", 30.0, None, "deadline 30 days", None, None, None, None, None],
+    ],
+    columns=["what", "days", "cost", "text", "devices", "low", "high", "least", "most"],
+)
+INTERVALS = pd.DataFrame(
+    [["curve", 10.0, 90.0, 80.0, 95.0, None], ["mark", 20.0, 97.0, None, None, "Daly 2006"]],
+    columns=["what", "minutes", "useful", "low", "high", "text"],
+)
 CHARTS = {
+    "days": (run.days_usd, DAYS),
+    "hours": (run.days_hours, DAYS),
+    "checkpoints": (run.checkpoints, INTERVALS),
     "machine": (host.machine, MACHINE),
     "gets": (host.gets, FLOWS),
     "cores": (host.over_cores, CORES),

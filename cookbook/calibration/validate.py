@@ -42,7 +42,7 @@ NOT_READ = frozenset({
     "validation_inference_rows", "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices",
     "cloud_price_history", "hardware_prices", "model_facts", "accelerator_provenance", "sources",
     "system_topologies", "system_nodes", "system_links", "data_sets", "processors", "cloud_networks",
-    "pipeline_constants", "training_neighbours",
+    "pipeline_constants", "training_neighbours", "long_runs",
 })  # fmt: skip
 
 

@@ -8,7 +8,10 @@ from typing import Any
 _HOMES = {
     "LiveChart": "live",
     "assembly_line": "scaling",
+    "checkpoints": "run",
     "coverage": "accuracy",
+    "days_hours": "run",
+    "days_usd": "run",
     "efficiencies": "scaling",
     "errors": "accuracy",
     "gets": "host",
@@ -24,7 +27,7 @@ _HOMES = {
     "palette": "look",
     "theme": "look",
 }
-_MODULES = ("accuracy", "host", "live", "look", "models", "scaling")
+_MODULES = ("accuracy", "host", "live", "look", "models", "run", "scaling")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

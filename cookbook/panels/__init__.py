@@ -14,6 +14,7 @@ _HOMES = {
     "model_zoo": "models",
     "scaling": "parallel",
     "storage": "match",
+    "training_run": "run",
 }
 
 __all__ = sorted(_HOMES)

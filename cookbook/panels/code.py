@@ -57,10 +57,11 @@ def model_text(value: Any) -> str:
 
 def devices_text(values: Any) -> str:
     """Argument `accelerators` of `cb.requirements`."""
-    return f"[{', '.join(_device_text(value) for value in values)}]"
+    return f"[{', '.join(device_text(value) for value in values)}]"
 
 
-def _device_text(value: Any) -> str:
+def device_text(value: Any) -> str:
+    """Argument `system` or `accelerator`: a name, or an accelerator like another."""
     return f"cb.accelerator({arguments(value)})" if isinstance(value, Mapping) else literal(value)
 
 

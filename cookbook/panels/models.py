@@ -48,7 +48,7 @@ _LAYERS = """{"input": [3, 224, 224],
   {"layer": "flatten"},
   {"layer": "linear", "out": 1000}]}"""
 HOW = {"parameters only": "parameters verified, MAC not"}
-_DEVICE = "like=h100-sxm, mem_bandwidth=4 TB/s"
+ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
 
 
 def model_zoo(
@@ -109,7 +109,7 @@ def _controls() -> tuple[Control, ...]:
         _LAYERS, read=_read_layers, show=_show_layers)  # fmt: skip
     own_device = Own(
         "custom…: one like another", "One a line: like=, then what differs (memory_bytes, mem_bandwidth, peak_fp16 …).",
-        _DEVICE, read=_read_devices, show=_show_device)  # fmt: skip
+        ONE_LIKE_ANOTHER, read=read_devices, show=show_device)  # fmt: skip
     return (
         Combo("model", "Model", "Workload", _model_options(), own=own_model, tooltip="The network to train"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
@@ -121,7 +121,7 @@ def _controls() -> tuple[Control, ...]:
         Slider("target_seconds", "Time to train", "Data", TIMES, whole=False, seconds=True,
                tooltip="Target for all epochs; type 90 min, 8 h, 3 d"),
         Combo("accelerators", "Accelerators", "Hardware", _device_options(), many=True, least=1, limit=8,
-              own=own_device, plain=_plain_device, short=model_words.short_name,
+              own=own_device, plain=plain_device, short=model_words.short_name,
               tooltip="Accelerators to compare with, eight at most"),
         Combo("compare", "Compare with models", "Workload", _model_options(), many=True, limit=3, more=True,
               tooltip="Further networks in the same picture, three at most"),
@@ -182,23 +182,26 @@ def _show_layers(value: Any) -> tuple[str, str]:
     return json.dumps(value), str(value.get("title", "Your network"))
 
 
-def _read_devices(text: str) -> list[dict[str, str]]:
+def read_devices(text: str) -> list[dict[str, str]]:
+    """Accelerators like others, one a line: like=, then what differs."""
     lines = [line for line in text.splitlines() if line.strip()]
     devices = []
     for line in lines:
         pairs = [piece.partition("=") for piece in line.split(",")]
         if not all(sign for _, sign, _ in pairs):
-            raise ValueError(f"cannot read {line!r}; write it like {_DEVICE!r}")
+            raise ValueError(f"cannot read {line!r}; write it like {ONE_LIKE_ANOTHER!r}")
         devices.append({name.strip(): value.strip() for name, _, value in pairs})
     return devices
 
 
-def _show_device(value: dict[str, Any]) -> tuple[str, str]:
+def show_device(value: dict[str, Any]) -> tuple[str, str]:
+    """Such an accelerator as (text to edit, label)."""
     label = value.get("name") or f"like {value.get('like', '?')}"
     return ", ".join(f"{name}={figure}" for name, figure in value.items()), str(label)
 
 
-def _plain_device(device: Any) -> Any:
+def plain_device(device: Any) -> Any:
+    """What a control keeps of an accelerator: its name, or what differs from another."""
     if isinstance(device, hardware.Accelerator):
         return {"like": device.key.rstrip("*"), "name": device.name, **device.changed} if device.changed else device.key
     return device

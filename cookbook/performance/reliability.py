@@ -135,3 +135,74 @@ def useful_share(
     cycle = work + non_negative("checkpoint_seconds", checkpoint_seconds)
     restart = non_negative("restart_seconds", restart_seconds)
     return work / (mtbf * np.exp(restart / mtbf) * np.expm1(cycle / mtbf))
+
+
+def checkpoint_seconds(parameters: ArrayLike, bytes_per_parameter: ArrayLike, bandwidth: ArrayLike) -> Array:
+    r"""Time that writing weights and optimiser states takes, all devices together.
+
+    .. math:: \delta = \frac{b N}{\beta}
+
+    Parameters
+    ----------
+    parameters : array_like
+        Parameters of the model, N [-].
+    bytes_per_parameter : array_like
+        Size of what is kept for each: weight, master weight, states of the optimiser, b [B].
+    bandwidth : array_like
+        Rate at which the storage takes it, beta [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Rajbhandari, Rasley, Ruwase & He, ZeRO, SC20, 2020, section 3.1 (states of mixed-precision Adam).
+
+    Examples
+    --------
+    405 billion parameters, with 2 + 12 bytes each, to a storage of 2 TB/s:
+
+    >>> float(checkpoint_seconds(405e9, 14, 2e12))
+    2.835
+    """
+    size = non_negative("bytes_per_parameter", bytes_per_parameter) * non_negative("parameters", parameters)
+    return size / positive("bandwidth", bandwidth)
+
+
+def run_seconds(
+    tokens: ArrayLike, tokens_per_step: ArrayLike, step_seconds: ArrayLike, useful: ArrayLike = 1.0
+) -> Array:
+    r"""Time of a training run from its first to its last token, failures included.
+
+    .. math:: t = \frac{D}{B}\, \frac{t_{step}}{g}
+
+    Parameters
+    ----------
+    tokens : array_like
+        Tokens to train on, D [-].
+    tokens_per_step : array_like
+        Tokens of one update, B > 0 [-].
+    step_seconds : array_like
+        Time of one step [s].
+    useful : array_like
+        Share of the time that goes into work that is kept, g > 0 [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Narayanan et al., Efficient large-scale language model training on GPU clusters using Megatron-LM, SC21, 2021,
+    section 5.1 (end-to-end training time).
+
+    Examples
+    --------
+    >>> float(run_seconds(1e12, 4e6, 2.0, 0.8)) / 86400
+    7.233796296296297
+    """
+    steps = non_negative("tokens", tokens) / positive("tokens_per_step", tokens_per_step)
+    return steps * non_negative("step_seconds", step_seconds) / positive("useful", useful)

@@ -71,6 +71,52 @@ def chowdhery_2022(parameters: ArrayLike, layers: ArrayLike, hidden: ArrayLike, 
     return np.asarray(kaplan_2020(parameters) + attention)
 
 
+def repeated_forward(
+    parameters: ArrayLike, layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, products: ArrayLike,
+    attention: ArrayLike,
+) -> Array:  # fmt: skip
+    r"""What recomputation adds to the model FLOP of `chowdhery_2022`: the hardware FLOP are the sum of both.
+
+    .. math:: F = 2 r N + 4 r_a l h s
+
+    Parameters
+    ----------
+    parameters : array_like
+        Parameters that a token passes, N [-].
+    layers : array_like
+        Layers, l [-].
+    hidden : array_like
+        Width, h [-].
+    seq_len : array_like
+        Tokens of a sequence, s [-].
+    products : array_like
+        Share of the products with weights that is computed again, r: 1 with full recomputation [-].
+    attention : array_like
+        Share of the attention matrix that is computed again, r_a: 1 with full or selective recomputation [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Operations of one token [-].
+
+    References
+    ----------
+    Korthikanti et al., Reducing activation recomputation in large transformer models, arXiv:2205.05198, 2022,
+    appendix A; Chowdhery et al., PaLM, arXiv:2204.02311, 2022, appendix B.
+
+    Examples
+    --------
+    Full recomputation adds a third:
+
+    >>> sizes = (13e9, 40, 5120, 2048)
+    >>> round(float(repeated_forward(*sizes, 1, 1) / chowdhery_2022(*sizes)), 4)
+    0.3333
+    """
+    forward = chowdhery_2022(0, layers, hidden, seq_len) / 3
+    weights = non_negative("products", products) * kaplan_2020(parameters) / 3
+    return np.asarray(weights + non_negative("attention", attention) * forward)
+
+
 def korthikanti_2022(layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, vocabulary: ArrayLike) -> Array:
     r"""Model FLOP from the widths of a plain transformer whose MLP is four times as wide.
 

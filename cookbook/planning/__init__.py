@@ -16,6 +16,7 @@ _HOMES = {
     "hourly_usd": "cost",
     "machines": "sizing",
     "measured_links": "sizing",
+    "plan_run": "training_run",
     "rented": "sizing",
     "rank_changes": "changes",
     "search": "layouts",

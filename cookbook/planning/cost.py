@@ -102,6 +102,27 @@ def hourly_usd(name: str | Accelerator, way: str = "on demand", since: int | Non
     return _rented(kind, key, way, since)
 
 
+def device_usd(system: str | Accelerator, way: str = "on demand", since: int | None = None) -> Price:
+    """What an hour of one accelerator of a machine costs, as its share of the machine [USD/h].
+
+    Parameters
+    ----------
+    system : str or Accelerator
+        An accelerator, or a system, whose price is shared among its accelerators.
+    way, since
+        As for `hourly_usd`.
+
+    Examples
+    --------
+    >>> device_usd("dgx-h100").median == hourly_usd("h100-sxm").median
+    True
+    """
+    whole = hourly_usd(system, way, since)
+    kind, key = ("accelerators", "") if isinstance(system, Accelerator) else _known(system)
+    count = 1.0 if kind == "accelerators" else float(_row("systems", key)["devices"])
+    return whole if count == 1 else _times(whole, 1 / count, 1 / count, 1 / count)
+
+
 def _known(name: str | Accelerator) -> tuple[str, str]:
     if isinstance(name, Accelerator):
         return "accelerators", name.key

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import hardware
+from cookbook.planning.altered import System, accelerator_of, altered, base_of
+from cookbook.planning.cost import HOUR, device_usd
+from cookbook.planning.divisible import even_stages
 from cookbook.prediction.layout_checks import layout_refusals
 from cookbook.prediction.measurements import module_of
 from cookbook.prediction.plan_options import cells
@@ -46,7 +48,8 @@ class Layouts:
     ----------
     table : pandas.DataFrame
         One row a layout that fits, fastest first: the axes, dp, step_seconds with low80 and high80, bound_low,
-        memory_bytes, headroom_bytes, device_seconds, tokens_per_second, and whether it is on the front.
+        memory_bytes, headroom_bytes, device_seconds, tokens_per_second, step_usd (at the median of dated prices on
+        demand; NaN where none is known), and whether it is on the front.
     tried, fitting : int
         Layouts that divide the model, the batch and the devices; those of them that fit the memory.
     nearest : dict
@@ -73,6 +76,13 @@ class Layouts:
     def front(self) -> pd.DataFrame:
         """Layouts that no other beats in time, memory headroom and device time together."""
         return self.table[self.table["front"]]
+
+    @property
+    def memory(self) -> pd.DataFrame:
+        """Memory of the fullest device by part [B], one row a row of the table."""
+        import pandas as pd
+
+        return pd.DataFrame({name: np.asarray(part)[self.rows] for name, part in self.prediction.memory.items()})
 
     def why(self, row: int = 0, count: int = 8) -> pd.DataFrame:
         """Neighbours of a layout, what they change, and the part of a step that makes them slower or faster.
@@ -116,7 +126,7 @@ class Layouts:
 
 def search(
     model: str,
-    system: str,
+    system: System,
     devices: int | Sequence[int],
     global_batch: int,
     *,
@@ -133,15 +143,19 @@ def search(
     capacity_factor: float | None = None,
     fabric: str = "",
     oversubscription: float = 1,
+    network: float | str | None = None,
 ) -> Layouts:
     """All layouts of a language model that divide its layers, heads, experts, the batch and the devices.
+
+    Embedding and head may count as a layer each where stages are filled, as they did in Llama 3: 126 layers in 16
+    stages.
 
     Parameters
     ----------
     model : str
         A language model of the zoo.
-    system : str
-        An accelerator or a server of the catalogue.
+    system : str or Accelerator
+        An accelerator or a server of the catalogue, or an accelerator with some figures changed.
     devices : int or sequence of int
         Devices to use; several numbers are searched together.
     global_batch : int
@@ -160,6 +174,8 @@ def search(
         Replicas that share one copy under ZeRO-3, to try beside or instead of all of them (None; "all" in the table).
     per_node, capacity_factor, fabric, oversubscription
         As in a plan, for all layouts. Tensor parallelism stays within a node.
+    network : float or str, optional
+        Rate of the network for one device, one direction [B/s]; that of the machine by default.
 
     Returns
     -------
@@ -179,16 +195,19 @@ def search(
     (True, True)
     """
     counts = _counts(devices)
-    network = zoo.model(model)
-    shape = _shape(network.name)
-    length = float(seq or network.seq or 2048)
-    whole = {"model": network.name, "software": software, "seq_len": length, "global_batch": global_batch,
+    workload = zoo.model(model)
+    shape = _shape(workload.name)
+    length = float(seq or workload.seq or 2048)
+    whole = {"model": workload.name, "software": software, "seq_len": length, "global_batch": global_batch,
              "attention_kernel": attention, "task": "pretrain"}  # fmt: skip
-    same = {"per_node": per_node, "capacity_factor": capacity_factor, "fabric": fabric,
-            "oversubscription": oversubscription}  # fmt: skip
-    machines = {count: machine_row(system, Plan(devices=count, **same), number_format) for count in counts}
-    nodes = {count: int(machine["per_node"]) for count, machine in machines.items()}
-    grid = _grid(shape, counts, nodes, int(global_batch), length, list(recompute), list(micro_batches))
+    same = {"capacity_factor": capacity_factor, "fabric": fabric, "oversubscription": oversubscription}
+    nodes = {count: None if per_node is None else min(per_node, count) for count in counts}
+    machines = {
+        count: machine_row(base_of(system), Plan(devices=count, per_node=nodes[count], **same), number_format)
+        for count in counts
+    }
+    sizes = {count: int(machine["per_node"]) for count, machine in machines.items()}
+    grid = _grid(shape, counts, sizes, int(global_batch), length, list(recompute), list(micro_batches))
     grid = _with_more(grid, shape, int(global_batch), {"pipeline_schedule": pipeline_schedule, "offload": offload,
                                                        "shard": shard})  # fmt: skip
     if not len(grid["devices"]):
@@ -200,11 +219,14 @@ def search(
     options = {name: [None if each == ALL else each for each in grid[name]] for name in MORE if name in grid}
     plan = Plan(devices=grid["devices"], **{**same, **options})
     frame = frame.drop(columns=list(MORE), errors="ignore").assign(**cells(plan, frame["accelerator"].iloc[0]))
-    scenarios = module_of(KIND).scenarios(frame)
+    chosen = str(frame["precision"].iloc[0])
+    scenarios = altered(module_of(KIND).scenarios(frame), system, network, chosen.removeprefix("amp_"))
     if why := layout_refusals(scenarios.take([0]), frame.head(1))[0]:
         raise ValueError(why)
     found = predict_scenarios(KIND, scenarios, neighbours=False)
-    return _layouts(grid, found, hardware.accelerator(frame["accelerator"].iloc[0]).memory_bytes, length, global_batch)
+    layouts = _layouts(grid, found, accelerator_of(system)[0].memory_bytes, length, global_batch)
+    layouts.table["step_usd"] = layouts.table["device_seconds"] * device_usd(system).median / HOUR
+    return layouts
 
 
 def _counts(devices: int | Sequence[int]) -> list[int]:
@@ -225,6 +247,24 @@ def _shape(name: str) -> dict[str, int]:
     return {part: int(known.get(part, 0)) for part in ("layers", "heads", "kv_heads", "experts")}
 
 
+def shards_of(
+    model: str, system: System, devices: int, seq: float, per_node: int | None = None
+) -> tuple[dict[str, int], list[int]]:
+    """Layers, heads, experts and devices of a node, and every tp x pp x cp that divides them and so many devices."""
+    shape = _shape(model)
+    node = int(machine_row(base_of(system), Plan(devices=devices, per_node=per_node), "")["per_node"])
+    split = [_divisors(shape["heads"], min(node, devices)), _stages(shape["layers"], devices), _context(seq)]
+    return {**shape, "per_node": node}, sorted({int(t * p * c) for t in split[0] for p in split[1] for c in split[2]})
+
+
+def _context(seq: float) -> list[int]:
+    return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2 and seq % c == 0)]
+
+
+def _stages(layers: int, most: int) -> list[int]:
+    return [each for each in range(1, min(layers, most) + 1) if even_stages(layers, each)]
+
+
 def _divisors(number: int, most: int) -> list[int]:
     return [each for each in range(1, min(number, most) + 1) if number % each == 0]
 
@@ -237,14 +277,15 @@ def _grid(
     found: list[dict[str, np.ndarray]] = []
     for count in counts:
         tensor = [t for t in _divisors(shape["heads"], per_node[count]) if count % t == 0]
-        stages = [p for p in _divisors(shape["layers"], count) if count % p == 0]
-        context = [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2)]
+        stages = [p for p in _stages(shape["layers"], count) if count % p == 0]
+        context = _context(seq)
         experts = _divisors(shape["experts"], count) if shape["experts"] else [1]
         axes = np.meshgrid(tensor, stages, CHUNKS, context, experts, micro_batches, (1, 2, 3), range(len(recompute)),
                            indexing="ij")  # fmt: skip
         tp, pp, vp, cp, ep, micro, zero, again = (axis.ravel() for axis in axes)
         model = tp * pp * cp
-        fits = (count % model == 0) & ((vp == 1) | ((pp > 1) & (shape["layers"] % (pp * vp) == 0)))
+        chunks = (pp > 1) & even_stages(shape["layers"], pp * vp)
+        fits = (count % model == 0) & ((vp == 1) | chunks)
         dp = np.where(fits, count // model, 1)
         fits &= (batch % (dp * micro) == 0) & ((dp * cp * tp) % ep == 0) & (seq % cp == 0)
         # Gathering weights for every micro-batch of a pipeline defeats both.
@@ -327,11 +368,23 @@ def _layouts(
         memory_bytes=memory[rows], headroom_bytes=capacity - memory[rows],
         device_seconds=seconds[rows] * grid["devices"][rows], tokens_per_second=seq * global_batch / seconds[rows],
     )  # fmt: skip
-    table["front"] = _front(table[["step_seconds", "memory_bytes", "device_seconds"]].to_numpy())
+    some = _lightest(table["devices"].to_numpy(), memory[rows])
+    table["front"] = False
+    table.loc[some, "front"] = _front(table.loc[some, ["step_seconds", "memory_bytes", "device_seconds"]].to_numpy())
     least = int(np.argmin(np.where(known, memory, np.inf))) if known.any() and not len(rows) else -1
     nearest = {name: column[least] for name, column in grid.items()} if least >= 0 else {}
     nearest |= {"memory_bytes": float(memory[least]), "capacity_bytes": capacity} if least >= 0 else {}
     return Layouts(table, len(seconds), len(rows), nearest, found, rows)
+
+
+def _lightest(devices: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    """Rows that need less memory than all faster ones on as many devices; no other can be on the front."""
+    found = np.zeros(len(memory), dtype=bool)
+    for count in np.unique(devices):
+        rows = np.flatnonzero(devices == count)
+        least = np.minimum.accumulate(memory[rows])
+        found[rows] = memory[rows] < np.concatenate([[np.inf], least[:-1]])
+    return found
 
 
 def _front(costs: np.ndarray) -> np.ndarray:

@@ -1,0 +1,140 @@
+"""The panel of recipe 08: figures are those of `plan_run`, what cannot be is told with the nearest that can."""
+
+from __future__ import annotations
+
+import ast
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook.panels.run_frames import figure, money
+from cookbook.panels.shell import MOST_ROWS
+
+SMALL = {"model": "llama2_7b", "tokens": 100, "batch": 512, "devices": 64}
+
+
+@pytest.fixture
+def panel() -> Any:
+    return cb.panels.training_run(**SMALL)
+
+
+def test_the_answer_is_that_of_the_call(panel: Any) -> None:
+    row = cb.planning.plan_run("llama2_7b", "h100-sxm", 64, 1e11, global_batch=512).table.iloc[0]
+    days = f"{figure(row['days'])} days (80 %: {figure(row['days_low'])}-{figure(row['days_high'])})"
+    assert days in panel.answer and f"{money(row['usd'])} USD ({money(row['usd_low'])}-" in panel.answer
+    assert f"MFU {row['mfu']:.0%}" in panel.answer and f"{row['goodput']:.1%} of the time is useful" in panel.answer
+    step = sum(part["value"] for part in panel.shown["parts"])
+    assert step == pytest.approx(row["step_seconds"])
+
+
+@pytest.mark.parametrize("picture", ["curve", "layouts", "memory", "checkpoints"])
+@pytest.mark.parametrize("change", [{}, {"system": "gb200-nvl72"}])
+def test_every_picture_can_be_drawn(panel: Any, picture: str, change: dict[str, Any]) -> None:
+    panel.update(picture=picture, **change)
+    assert panel.shown["error"] == "" and panel.columns, panel.answer
+    json.dumps([panel.shown, panel.columns], allow_nan=False)
+    for what in ("table", "sources"):
+        panel.receive({"do": "open", "what": what})
+    assert panel.shown["sources"]["items"]
+    panel.receive({"do": "open", "what": "table"})
+    assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
+
+
+def test_pictures_show_the_plan(panel: Any) -> None:
+    run = cb.planning.plan_run("llama2_7b", "h100-sxm", [64, 128], 1e11, global_batch=512)
+    curve = pd.DataFrame(panel.columns)
+    drawn = curve[curve["text"].isin(["64", "128"]) & (curve["what"] == "curve")]
+    np.testing.assert_allclose(sorted(drawn["days"], reverse=True), run.table["days"], rtol=1e-5)
+    np.testing.assert_allclose(drawn["cost"].astype(float).sort_values(), run.table["usd"].sort_values(), rtol=1e-5)
+    panel.update(picture="memory")
+    held = pd.DataFrame(panel.columns)
+    need = held.loc[held["role"] == "need", "bytes"].sum()
+    assert need == pytest.approx(run.table["memory_bytes"].iloc[0])
+    panel.update(picture="layouts")
+    steps = pd.DataFrame(panel.columns).groupby("row", sort=False)["value"].sum()
+    assert steps.iloc[0] == pytest.approx(run.table["step_seconds"].iloc[0], rel=1e-4)
+    assert steps.is_monotonic_increasing
+    panel.update(picture="checkpoints")
+    marks = pd.DataFrame(panel.columns).query("what == 'mark'")
+    assert 100 * run.table["goodput"].iloc[0] == pytest.approx(marks["useful"].iloc[-1], rel=1e-5)
+
+
+def test_deadline_and_budget_are_answered(panel: Any) -> None:
+    panel.update(deadline=1)
+    assert "misses the deadline of 1 days; " in panel.answer and "devices would do" in panel.answer
+    days = panel.frame.set_index("devices")["days"]
+    panel.update(deadline=1000, budget=1)
+    assert "would also meet the deadline" in panel.answer and "1 M USD pay for" in panel.answer
+    panel.update(deadline=float(days[64]) * 1.01, budget=None)
+    assert "is met, though not for certain" in panel.answer
+    panel.update(tokens=100_000, deadline=1)
+    assert "no number of devices drawn would do" in panel.answer
+
+
+def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
+    panel.update(system="gb200-nvl72")
+    assert "whose price is not known" in panel.answer and panel.shown["picture"] == "hours"
+    panel.update(hourly=10)
+    assert "USD (" in panel.answer and panel.shown["picture"] == "curve" and "[price given]" in repr(panel)
+
+
+def test_a_pinned_run_is_compared(panel: Any) -> None:
+    panel.pin()
+    panel.update(number_format="fp8")
+    assert "Against the pinned scenario: days x0." in panel.answer
+    assert "ghost" in panel.columns["what"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"devices": 1000}, ["Devices = 1,000 cannot share 32 heads", "nearest:", "1,024"]),
+        ({"tp": 6}, ["Tensor = 6 does not divide 32 heads; nearest: 4 or 8"]),
+        ({"pp": 5}, ["Pipeline = 5 does not divide 32 layers; nearest: 4 or 8"]),
+        ({"tp": 1, "pp": 1, "batch": 40}, ["Batch = 40 is not a multiple of replicas", "64 x 1 = 64; nearest: 64"]),
+        ({"model": "llama2_70b", "devices": 8}, ["Devices = 8: no layout fits the memory", "GiB"]),
+        ({"model": "resnet50"}, ["resnet50"]),
+        ({"model": "lama2_7b"}, ["lama2_7b", "nearest"]),
+        ({"system": "h100-sxn"}, ["h100-sxn", "nearest"]),
+        ({"number_format": "fp8", "system": "a100-sxm-80gb"}, ["fp8", "bf16"]),
+        ({"devices": 12.5}, ["Devices", "whole number"]),
+        ({"tokens": 0}, ["Tokens", "from 1 to"]),
+        ({"system": {"custom": "h100"}}, ["cannot read", "like="]),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_sentence(panel: Any, change: dict[str, Any], words: list[str]) -> None:
+    before, columns = panel.code, panel.columns
+    panel.update(**change)
+    assert all(word.lower() in panel.answer.lower() for word in words), panel.answer
+    assert "\n" not in panel.answer and panel.answer.endswith(".") and panel.shown["error"]
+    assert panel.code == before and panel.columns is columns
+    panel.reset()
+    assert panel.shown["error"] == "" and panel.code == before
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"per_node": 32, "network": 200, "tp": 16, "picture": "layouts"},
+        {"system": {"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}, "hourly": 3, "number_format": "fp8"},
+        {"mtbf": 2, "storage": 10, "budget": 1, "seq": 8192, "picture": "checkpoints"},
+    ],
+)
+def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
+    panel = cb.panels.training_run(**{**SMALL, **state})
+    assert panel.shown["error"] == "", panel.answer
+    ast.parse(panel.code)
+    first, second = panel.code.splitlines()
+    assert repr(eval(first, {"cb": cb})) == repr(panel)
+    row = eval(second, {"cb": cb}).table.iloc[0]
+    assert f"{figure(row['days'])} days" in panel.answer and row["devices"] == 64
+
+
+def test_formats_that_the_machine_lacks_say_so(panel: Any) -> None:
+    panel.update(system="a100-sxm-80gb")
+    assert "fp8" in panel.shown["off"]["number_format"] and "bf16" not in panel.shown["off"]["number_format"]
