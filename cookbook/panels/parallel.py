@@ -151,13 +151,14 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         answer=words.answer(view),
         headline={"speed-up": float(own["speed_up"]), "samples/s": float(own["samples_per_second"])},
         chips=words.chips(view),
-        picture=FRAMES[values["picture"]](view),
+        picture=FRAMES[values["picture"]](view, pinned.kept if pinned else None),
         parts=frames.parts(view),
         parts_title=f"A step of {view.title} on {own['devices']:,} devices",
         table=partial(frames.table, view),
         data=lambda: view.whole,
         sources=partial(frames.sources, view),
         code=_code(values),
+        kept=view,
     )
 
 

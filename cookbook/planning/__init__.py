@@ -18,6 +18,7 @@ _HOMES = {
     "rented": "sizing",
     "search": "layouts",
     "size_host": "sizing",
+    "split_batch": "curves",
     "storage_usd": "cost",
     "sweep": "sweeps",
 }
