@@ -14,7 +14,7 @@ from cookbook.charts.rows import nice_ceiling, row_order, row_text, rows_axis, r
 
 PHASES = {"forward": PALETTE[0], "backward": PALETTE[1], "weight gradients": PALETTE[2]}
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-_SPEEDUPS_KEY = "Dotted: ideal. Band: 80 % interval of the first. Crosses: measured, click for source. Grey line: pinned."
+_SPEEDUPS_KEY = "Dotted: ideal. Band: 80 % interval of the first. Crosses: measured, a click opens it. Grey: pinned."
 PARTS_KEY = "Bars as long as the first mean that nothing is lost. Right: what is left of the ideal."
 _LINE_KEY = "One row a device; the number is the micro-batch. Gap: the device waits."
 # Pixels for the longest label of a row, and most bars that still hold a number.
@@ -100,7 +100,8 @@ def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: s
             **where, color=colour, shape=shape, tooltip=tip),
         points.encode(**where, tooltip=tip, href="url:N"),
     ]  # fmt: skip
-    chart = alt.layer(*layers, data=frame).add_params(
+    # A legend of dashes of its own, which is none: else the symbols of the other are dashed too.
+    chart = alt.layer(*layers, data=frame).resolve_legend(strokeDash="independent").add_params(
         alt.param(name="most", value=int(frame["devices"].max())),
         alt.param(name="least", value=least(frame) if "speed_up" in frame else 1),
         alt.param(name="networks", value=list(dict.fromkeys(_predicted(frame)["network"]))),
