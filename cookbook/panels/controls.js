@@ -202,7 +202,7 @@ function comboControl(control, send) {
     const next = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + 8, PageUp: active - 8, Home: 0, End: n - 1 }[e.key];
     if (next === undefined || (closed && (e.key === "Home" || e.key === "End"))) return;
     e.preventDefault();
-    if (closed) open(""); else highlight(Math.min(n - 1, Math.max(0, next)));
+    if (closed) { open(""); if (active < 0) highlight(0); } else highlight(Math.min(n - 1, Math.max(0, next)));
   };
   apply.onclick = () => { if (control.many) sendMany(state.keys, area.value); else send(control.name, { custom: area.value }); };
   close.onclick = () => { editor.hidden = true; if (control.many && state.own) sendMany(state.keys, ""); input.focus(); };

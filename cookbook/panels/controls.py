@@ -132,14 +132,14 @@ class Combo:
     def strange(self, raw: Any) -> str:
         """The first name that nothing in the list bears; empty where there is none."""
         spelt = "\n".join(f"{key}\n{label}\n{search}" for key, label, search, _ in self.options).casefold()
-        entries = raw if isinstance(raw, (list, tuple)) else [raw]
-        whole = (rf"(?<!\w){re.escape(name.casefold())}(?!\w)" if isinstance(name, str) else "" for name in entries)
-        return next((name for name, word in zip(entries, whole, strict=True) if not re.search(word, spelt)), "")
+        names = [entry for entry in (raw if isinstance(raw, (list, tuple)) else [raw]) if isinstance(entry, str)]
+        return next((name for name in names if not re.search(rf"(?<!\w){re.escape(name.casefold())}(?!\w)", spelt)), "")
 
     def nearest(self, name: str) -> list[str]:
         """Three printed names of the list that look most like another."""
         labels = {text.casefold(): label for key, label, _, _ in self.options for text in (key, label)}
-        return list(dict.fromkeys(labels[text] for text in difflib.get_close_matches(name.casefold(), labels, 6, 0)))[:3]
+        close = difflib.get_close_matches(name.casefold(), labels, 6, 0)
+        return list(dict.fromkeys(labels[text] for text in close))[:3]
 
     def label_of(self, key: str) -> str:
         """Printed name of a value; the value itself where it is not an option."""

@@ -254,7 +254,7 @@ class Panel(anywidget.AnyWidget):
             head = f"{name[0].upper()}{name[1:]} = "
             if isinstance(control, Combo) and not isinstance(problem, catalog.UnknownName):
                 strange = control.strange(self._state[name])
-                if strange and (text.startswith((head, control.label)) or repr(strange) in text):
+                if strange and text.startswith((head, control.label)):
                     near = ", ".join(control.nearest(strange))
                     return f"{control.label} = {strange!r} is not a choice; nearest names: {near}."
             if text.startswith(head):
@@ -331,8 +331,8 @@ def sentence(problem: Exception) -> str:
     'Batch = 0 is not allowed; give 1 or more.'
     """
     if isinstance(problem, catalog.UnknownName):
-        near = ", ".join(problem.nearest)
-        return f'No {problem.what} called {problem.name!r}; nearest names: {near}. cb.table("{problem.kind}") lists all.'
+        near, table = ", ".join(problem.nearest), f'cb.table("{problem.kind}")'
+        return f"No {problem.what} called {problem.name!r}; nearest names: {near}. {table} lists all."
     text = " ".join(str(problem.args[0] if problem.args else problem).split()) or type(problem).__name__
     return f"{text[0].upper()}{text[1:]}" + ("" if text.endswith((".", "?", "!")) else ".")
 
