@@ -438,3 +438,30 @@ def test_sources_are_those_of_the_figures_used() -> None:
     panel.receive({"do": "open", "what": "table"})
     cells = dict(zip(panel.shown["table"]["columns"], panel.shown["table"]["rows"][0], strict=True))
     assert cells["Peak bf16 [TFLOP/s]"] == "165 (recalled)" and cells["Memory [GiB]"] == "24"
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "words"),
+    [
+        ("model_zoo", {"compare": ["vgg16", "vgg19", "alexnet", "vgg20"]}, "'vgg20' is not a choice; nearest names:"),
+        ("scaling", {"exchange": "rings"}, "Exchange = 'rings' is not a choice; nearest names: flat ring"),
+        ("accuracy", {"model": "without exchang"}, "is not a choice; nearest names: without exchange"),
+        ("accuracy", {"publishers": ["nvida-nemo"]}, "'nvida-nemo' was judged; nearest names: nvidia-nemo"),
+        ("host", {"machine": "hgx-h10"}, "No system topology called 'hgx-h10'; nearest names: hgx-h100"),
+        ("scaling", {"compare": ["vgg16", "vgg19", "resnet18", "alexnet"]}, "has 4 entries; choose at most 3"),
+    ],
+)  # fmt: skip
+def test_an_unknown_name_is_told_with_the_nearest(make: str, change: dict[str, Any], words: str) -> None:
+    panel = getattr(cb.panels, make)()
+    before = panel.columns
+    panel.update(**change)
+    assert words in panel.answer and panel.shown["error"]
+    assert panel.columns == before  # the picture keeps its last valid state
+
+
+def test_one_bad_control_leaves_the_others_as_they_are(panel: Any) -> None:
+    panel.receive({"do": "set", "values": {"batch": "many"}})
+    panel.receive({"do": "set", "values": {"epochs": "5"}})
+    assert "Batch = 'many'" in panel.answer
+    assert panel.shown["state"]["batch"] == {"text": "many", "index": 0}
+    assert panel.shown["state"]["epochs"] == cb.panels.model_zoo(epochs=5).shown["state"]["epochs"]

@@ -178,3 +178,21 @@ def test_the_assembly_line_waits_as_its_formula_says(kind: str, stages: int, mic
 def test_1f1b_keeps_no_more_than_there_are_stages() -> None:
     assert assembly_line("gpipe", 4, 16).kept == 16
     assert assembly_line("1f1b", 4, 16).kept == assembly_line("zero-bubble", 4, 16).kept == 4
+
+
+def test_curves_of_formulas_are_the_founding_ones():
+    """Peak of the deck's formula where its derivative says; the ring never falls; bits are not bytes."""
+    ops = cb.model("vgg16").ops
+    links = {"a": 16e9, "b": 7e9}
+    curves = cb.planning.split_batch("vgg16", 4096, 4e12, *links.items(), devices=4096)
+    curves = curves.pivot(index="devices", columns="network", values="speed_up")
+    for name, rate in links.items():
+        work, weights = 6 * 4096 * ops.total("macs"), 4 * ops.parameter_count
+        best = float(cb.parallelism.hpe_2017_best_workers(work, weights, 4e12, rate))
+        own = curves[f"2 w log2(p), {name}"]
+        assert best / 2 <= own.idxmax() <= 2 * best and own.iloc[-1] < own.max()
+    assert curves["ring, b"].is_monotonic_increasing and (curves["ring, b"] >= curves["2 w log2(p), b"] - 1e-9).all()
+    assert (curves.iloc[0] == 1).all() and (curves["hierarchical"] <= curves.index).all()
+    text = cb.planning.split_batch("vgg16", 4096, "4 TFLOP/s", ("a", "16 GB/s"), ("b", "56 Gb/s"), devices=4096)
+    text = text.pivot(index="devices", columns="network", values="speed_up")
+    assert np.allclose(text[curves.columns], curves)

@@ -72,6 +72,29 @@ def test_measured_speed_ups_are_drawn_with_their_sources(panel: Any) -> None:
     assert not any(panel.columns["measured"])  # they were measured with a batch for each device
 
 
+@pytest.mark.parametrize("picture", ["speedups", "efficiency"])
+def test_a_pinned_scenario_stays_as_a_line(panel: Any, picture: str) -> None:
+    panel.update(picture=picture)
+    column = {"speedups": "speed_up", "efficiency": "share"}[picture]
+    before = pd.DataFrame(panel.columns)
+    before = before[before["network"] == cb.model("alexnet").title]
+    panel.pin()
+    panel.update(model="vgg19", link="ethernet-10g")
+    kept = pd.DataFrame(panel.columns)
+    kept = kept[kept["pinned"].astype(bool)]
+    assert kept[column].tolist() == pytest.approx(before[column].tolist())
+    assert "pinned" not in panel.shown["signals"]["networks"] and "pinned" not in panel._view.picture.title
+    panel.pin()
+    assert not any(panel.columns["pinned"])
+
+
+def test_the_axis_reaches_down_to_what_is_slower_than_one(panel: Any) -> None:
+    assert panel.shown["signals"]["least"] == 1 or min(panel.columns["speed_up"]) < 1
+    panel.update(mode="strong", batch=1024, exchange="parameter server", link="ethernet-10g")
+    assert panel.shown["signals"]["least"] <= min(panel.columns["speed_up"]) < 1
+    assert "more make it slower" in panel._view.picture.title
+
+
 def test_parts_add_up_to_a_sample(panel: Any) -> None:
     panel.update(picture="parts")
     table = cb.scaling("alexnet", "hpe-apollo-6500-gen9-xl270d", 1024, 64, **FP32)

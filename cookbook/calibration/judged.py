@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -110,7 +111,8 @@ def chosen(kind: str = "both", publishers: Sequence[str] = (), accelerators: Seq
         known = set(_joined("both")[column])
         for name in wanted:
             if name not in known:
-                raise ValueError(f"no run by {column} {name!r} was judged; there are {', '.join(sorted(known))}")
+                near = ", ".join(difflib.get_close_matches(name, sorted(known), 3, 0))
+                raise ValueError(f"no run by {column} {name!r} was judged; nearest names: {near}")
         rows = rows[rows[column].isin(wanted)] if wanted else rows
     if not len(rows):
         raise ValueError("no measured run is left: take away a publisher or an accelerator, or choose kind = both")

@@ -17,6 +17,7 @@ IGNORED = re.compile(r"[\s\-_.,()/]+")
 # Between digits a separator tells 1.6 from 16, whichever character it is.
 # Makers and their brands, which people write before a name or leave out.
 MAKERS = re.compile(r"^(nvidia|amd|intel|google|aws|tesla|geforce|quadro|instinct|cloud)+")
+_PLURAL = re.compile(r"(ies|s)$")
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
 
 
@@ -26,15 +27,17 @@ class UnknownName(KeyError):
     Attributes
     ----------
     kind, name, nearest : str, str, list of str
+    what : str
+        One row of the table, in words.
     """
 
     def __init__(self, kind: str, name: str, nearest: list[str]) -> None:
         self.kind, self.name, self.nearest = kind, name, nearest
-        singular = kind.replace("_", " ").removesuffix("s")
+        self.what = _PLURAL.sub(lambda end: "y" if end[0] == "ies" else "", kind.replace("_", " "))
         listing = f'cb.table("{kind}")'
         nearest_text = ", ".join(nearest) or "none, the table is empty"
         self.message = (
-            f"no {singular} called {name!r}; nearest names: {nearest_text}. "
+            f"no {self.what} called {name!r}; nearest names: {nearest_text}. "
             f"Write one of them, or list all with {listing}"
         )
         super().__init__(self.message)

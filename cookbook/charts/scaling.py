@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cookbook.charts.engine import alt
@@ -13,40 +14,48 @@ from cookbook.charts.rows import nice_ceiling, row_order, row_text, rows_axis, r
 
 PHASES = {"forward": PALETTE[0], "backward": PALETTE[1], "weight gradients": PALETTE[2]}
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-_SPEEDUPS_KEY = "Dotted: ideal. Band: 80 % interval of the first network. Crosses: measured, a click opens the source."
+_SPEEDUPS_KEY = "Dotted: ideal. Band: 80 % interval of the first. Crosses: measured, a click opens it. Grey: pinned."
 PARTS_KEY = "Bars as long as the first mean that nothing is lost. Right: what is left of the ideal."
 _LINE_KEY = "One row a device; the number is the micro-batch. Gap: the device waits."
 # Pixels for the longest label of a row, and most bars that still hold a number.
 _ROOM, _NUMBERED = 140, 160
-_POWERS = [2**power for power in range(17)]
+_POWERS = [2.0**power for power in range(-7, 17)]
 
 
-def speedups(frame: pd.DataFrame, title: str | None = None) -> Any:
+def speedups(frame: pd.DataFrame, title: str | None = None, key: str = _SPEEDUPS_KEY) -> Any:
     """Speed-up over devices, both logarithmic, beside the ideal.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `devices`, `speed_up`, `network` (four at most), `low`, `high` (interval, else missing), `measured`
-        (True for a measured point), `url`.
+        Tidy rows: `devices`, `speed_up`, `network` (four at most); where there are any also `low`, `high` (interval,
+        else missing), `measured` (True for a measured point), `url` (of its source), `pinned` (True for a line kept
+        to compare with).
     title : str, optional
         The takeaway; the largest speed-up by default.
+    key : str
+        What the marks mean.
 
     Returns
     -------
     altair.LayerChart
-        Signals: `most`, the end of both axes; `networks`, in the order of colours.
+        Signals: `most`, the end of both axes; `least`, where the second begins; `networks`, in the order of colours.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> row = {"devices": 8, "speed_up": 6.0, "network": "a", "low": 5.0, "high": 7.0, "measured": False, "url": ""}
-    >>> speedups(pd.DataFrame([row])).title.text
+    >>> speedups(pd.DataFrame([{"devices": 8, "speed_up": 6.0, "network": "a"}])).title.text
     '8 devices work as fast as 6.0 of a'
     """
-    axis = alt.Axis(values=_POWERS, format=",d")
-    y = partial(alt.Y, title="Speed-up over one device, logarithmic", scale=_devices(), axis=axis)
-    return _over_devices(frame, y, "speed_up", "datum.devices", title or speedups_title(frame))
+    scale = alt.Scale(type="log", base=2, nice=False, domainMin=alt.ExprRef("least"), domainMax=alt.ExprRef("most"))
+    axis = alt.Axis(values=_POWERS, format=",~g")
+    y = partial(alt.Y, title="Speed-up over one device, logarithmic", scale=scale, axis=axis)
+    return _over_devices(frame, y, "speed_up", "datum.devices", title or speedups_title(frame), key)
+
+
+def least(frame: pd.DataFrame) -> float:
+    """Where the axis of `speedups` begins: 1, or the power of two below the smallest speed-up."""
+    return float(min(1.0, 2.0 ** np.floor(np.log2(frame["speed_up"].astype(float).min()))))
 
 
 def efficiencies(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -62,23 +71,21 @@ def efficiencies(frame: pd.DataFrame, title: str | None = None) -> Any:
     ends = alt.Scale(domain=[0, 120], nice=False)
     ticks = alt.Axis(values=[0, 20, 40, 60, 80, 100, 120])
     y = partial(alt.Y, title="Of the ideal speed-up [%]", scale=ends, axis=ticks)
-    return _over_devices(frame, y, "share", "100", title or efficiencies_title(frame))
+    return _over_devices(frame, y, "share", "100", title or efficiencies_title(frame), _SPEEDUPS_KEY)
 
 
-def _devices() -> Any:
-    """Scale of counts of devices, by twos up to the signal `most`."""
-    return alt.Scale(type="log", base=2, nice=False, domainMin=1, domainMax=alt.ExprRef("most"))
-
-
-def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: str) -> Any:
-    x = alt.X("devices:Q", title="Devices, logarithmic", scale=_devices(), axis=alt.Axis(values=_POWERS, format=",d"))
+def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: str, key: str) -> Any:
+    counts = alt.Scale(type="log", base=2, nice=False, domainMin=1, domainMax=alt.ExprRef("most"))
+    x = alt.X("devices:Q", title="Devices, logarithmic", scale=counts, axis=alt.Axis(values=_POWERS, format=",d"))
     looks, legend = {"domain": alt.ExprRef("networks")}, alt.Legend(orient="top", title=None)
     colour = alt.Color("network:N", scale=alt.Scale(range=list(PALETTE[:4]), **looks), legend=legend)
-    dash = alt.StrokeDash("network:N", scale=alt.Scale(range=list(_DASHES), **looks), legend=legend)
+    dash = alt.StrokeDash("network:N", scale=alt.Scale(range=list(_DASHES), **looks), legend=None)
     shape = alt.Shape("network:N", scale=alt.Scale(range=list(SHAPES[:4]), **looks), legend=legend)
     tip = [alt.Tooltip("network:N"), alt.Tooltip("devices:Q", format=",d"),
            alt.Tooltip(f"{column}:Q", title=column.replace("_", "-"), format=",.3~g")]  # fmt: skip
-    predicted, where = alt.Chart().transform_filter("!datum.measured"), {"x": x, "y": y(f"{column}:Q")}
+    where = {"x": x, "y": y(f"{column}:Q")}
+    predicted, pinned = (alt.Chart().transform_filter(which) for which in (
+        "!datum.measured && !datum.pinned", "datum.pinned"))  # fmt: skip
     both = alt.Chart().transform_aggregate(n="count()").transform_calculate(both="[1, most]")
     both = both.transform_flatten(["both"], ["devices"]).transform_calculate(**{column: ideal})
     band = predicted.transform_filter("isValid(datum.low)").mark_area(color=MUTED, opacity=0.25, clip=True)
@@ -87,21 +94,32 @@ def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: s
     layers = [
         band.encode(x=x, y=y("low:Q"), y2="high:Q"),
         both.mark_line(color=MUTED, strokeDash=[2, 4], clip=True).encode(**where),
+        pinned.mark_line(color=MUTED, strokeWidth=4, opacity=0.6, clip=True).encode(**where),
         predicted.mark_line(clip=True).encode(**where, color=colour, strokeDash=dash),
         predicted.mark_point(filled=True, size=45, opacity=1, clip=True).encode(
             **where, color=colour, shape=shape, tooltip=tip),
         points.encode(**where, tooltip=tip, href="url:N"),
     ]  # fmt: skip
-    chart = alt.layer(*layers, data=frame).add_params(
+    # A legend of dashes of its own, which is none: else the symbols of the other are dashed too.
+    chart = alt.layer(*layers, data=frame).resolve_legend(strokeDash="independent").add_params(
         alt.param(name="most", value=int(frame["devices"].max())),
-        alt.param(name="networks", value=list(dict.fromkeys(frame["network"]))),
+        alt.param(name="least", value=least(frame) if "speed_up" in frame else 1),
+        alt.param(name="networks", value=list(dict.fromkeys(_predicted(frame)["network"]))),
     )
-    return titled(chart, title, _SPEEDUPS_KEY, speedups_description(frame))
+    return titled(chart, title, key, speedups_description(frame))
+
+
+def _predicted(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows that are neither measured nor pinned."""
+    frame = frame.reset_index(drop=True)
+    for name in ("measured", "pinned"):
+        frame = frame[~frame[name].astype(bool)] if name in frame else frame
+    return frame
 
 
 def efficiencies_title(frame: pd.DataFrame) -> str:
     """Takeaway of `efficiencies`."""
-    own = frame[~frame["measured"].astype(bool)]
+    own = _predicted(frame)
     last = own[own["devices"] == own["devices"].max()]
     low, high = (last.loc[at] for at in (last["share"].idxmin(), last["share"].idxmax()))
     where = f"of the ideal are left on {low['devices']:,} devices"
@@ -112,9 +130,13 @@ def efficiencies_title(frame: pd.DataFrame) -> str:
 
 def speedups_title(frame: pd.DataFrame) -> str:
     """Takeaway of `speedups`."""
-    own = frame[~frame["measured"].astype(bool)]
+    own = _predicted(frame)
     last = own.loc[own["devices"].idxmax()]
-    return f"{last['devices']:,} devices work as fast as {_figure(last['speed_up'])} of {last['network']}"
+    first = own[own["network"] == last["network"]]
+    best = first.loc[first["speed_up"].idxmax()]
+    if best["devices"] < last["devices"]:
+        return f"{last['network']} is fastest on {best['devices']:,.0f} devices: more make it slower"
+    return f"{last['devices']:,.0f} devices work as fast as {_figure(last['speed_up'])} of {last['network']}"
 
 
 def _figure(value: float) -> str:
@@ -125,8 +147,8 @@ def speedups_description(frame: pd.DataFrame) -> str:
     """Words for those who do not see the picture."""
     return (
         f"Lines of the speed-up over one device against devices, up to {frame['devices'].max():,}, both logarithmic, "
-        f"of {frame['network'].nunique()} networks; a dotted line is the ideal, a grey band the 80 % interval of the "
-        "first. Crosses are measured speed-ups."
+        f"of {_predicted(frame)['network'].nunique()} series; a dotted line is the ideal, a grey band the 80 % "
+        "interval of the first. Crosses are measured speed-ups."
     )
 
 

@@ -11,22 +11,17 @@ from cookbook.charts import scaling as charts
 from cookbook.charts.look import MUTED
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Control, Slider
-from cookbook.panels.shell import Panel, Part, Picture, View
+from cookbook.panels.shell import Panel, Part, Picture, View, defaults
 from cookbook.planning.assembly import AssemblyLine
 from cookbook.planning.assembly import assembly_line as run
 from cookbook.units import human
 
-DEFAULTS: dict[str, Any] = {"schedule": "gpipe", "stages": 4, "micro_batches": 8}
 PICTURES = {"line": charts.assembly_line}
 SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "Interleaved 1F1B", "zero-bubble": "Zero-bubble"}
 MILLI = 1e-3
 
 
-def assembly_line(
-    schedule: str = DEFAULTS["schedule"],
-    stages: Any = DEFAULTS["stages"],
-    micro_batches: Any = DEFAULTS["micro_batches"],
-) -> Panel:
+def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any = 8) -> Panel:
     """The panel "Who waits in a pipeline?", in the state that the arguments say.
 
     Parameters
@@ -47,8 +42,10 @@ def assembly_line(
     >>> panel.answer.split(":")[0]
     '1F1B, 4 stages, 8 micro-batches'
     """
-    given = {"schedule": schedule, "stages": stages, "micro_batches": micro_batches}
-    return Panel("assembly_line", "Who waits in a pipeline?", _controls(), PICTURES, _draw, DEFAULTS, given)
+    return Panel("assembly_line", "Who waits in a pipeline?", _controls(), PICTURES, _draw, DEFAULTS, locals())
+
+
+DEFAULTS = defaults(assembly_line)
 
 
 @lru_cache(maxsize=1)

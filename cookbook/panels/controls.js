@@ -118,7 +118,7 @@ function comboControl(control, send) {
   const input = h("input", { type: "text", id, role: "combobox", class: "ck-combo", autocomplete: "off", spellcheck: "false", "aria-autocomplete": "list",
     "aria-expanded": "false", "aria-controls": `${id}-list`, title: control.tooltip, placeholder: control.many ? "type to add…" : "type to search…" });
   const list = h("ul", { id: `${id}-list`, role: "listbox", class: "ck-list", "aria-label": control.label, "aria-multiselectable": control.many });
-  const chosen = h("div", { class: "ck-chosen", style: `height:${28 * Math.min(4, Math.ceil(control.limit / 2))}px` });
+  const chosen = h("div", { class: "ck-chosen" });
   const area = h("textarea", { class: "ck-text", rows: 6, spellcheck: "false", "aria-label": `${control.label}: your own`, placeholder: control.custom?.example });
   const apply = h("button", { type: "button", text: "Use this" });
   const close = h("button", { type: "button", text: "Close" });
@@ -147,7 +147,8 @@ function comboControl(control, send) {
     if (!hit.length && !meant) list.prepend(h("li", { class: "ck-more-options", role: "presentation", text: "nothing matches" }));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
-    const current = typed ? 0 : Math.max(0, shown.findIndex((o) => o.key === state.keys[0]));
+    // Typing suggests the first; else what is chosen is marked, or nothing, so that ArrowDown goes to the first.
+    const current = typed ? 0 : control.many ? -1 : shown.findIndex((o) => o.key === state.keys[0]);
     highlight(hit.length || meant ? current : -1);
     const room = input.closest(".cookbook-panel").getBoundingClientRect().bottom - input.getBoundingClientRect().bottom;
     list.classList.toggle("ck-up", room < 260);
@@ -173,14 +174,21 @@ function comboControl(control, send) {
     state = { ...state, keys };
     sendMany(keys, state.own);
     input.value = "";
-    const at = active;
     open("");
-    highlight(at);
+    highlight(shown.findIndex((o) => o.key === option.key));
+  };
+  // What was typed, to the kernel, which knows further spellings and says so where nothing is called that.
+  const offer = () => {
+    const typed = input.value.trim();
+    if (!typed || typed === state.text) return false;
+    if (control.many) sendMany([...state.keys, typed], state.own); else send(control.name, typed);
+    shut(false);
+    return true;
   };
   input.onfocus = () => { if (!control.many) input.select(); };
   input.onmousedown = () => { if (list.hidden) open(""); };
   input.oninput = () => open(input.value);
-  input.onblur = () => shut();
+  input.onblur = () => { if (list.hidden || shown.length > (control.custom ? 1 : 0) || !offer()) shut(); };
   input.onkeydown = (e) => {
     const n = shown.length, closed = list.hidden;
     if (e.key === "Escape") { if (!closed) { e.preventDefault(); shut(); } return; }
@@ -188,13 +196,13 @@ function comboControl(control, send) {
     if (e.key === "Enter") {
       e.preventDefault();
       if (!closed && active >= 0) pick(shown[active]);
-      else if (input.value.trim() && input.value !== state.text) { if (control.many) sendMany([...state.keys, input.value.trim()], state.own); else send(control.name, input.value.trim()); shut(false); }
+      else offer();
       return;
     }
     const next = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + 8, PageUp: active - 8, Home: 0, End: n - 1 }[e.key];
     if (next === undefined || (closed && (e.key === "Home" || e.key === "End"))) return;
     e.preventDefault();
-    if (closed) open(""); else highlight(Math.min(n - 1, Math.max(0, next)));
+    if (closed) { open(""); if (active < 0) highlight(0); } else highlight(Math.min(n - 1, Math.max(0, next)));
   };
   apply.onclick = () => { if (control.many) sendMany(state.keys, area.value); else send(control.name, { custom: area.value }); };
   close.onclick = () => { editor.hidden = true; if (control.many && state.own) sendMany(state.keys, ""); input.focus(); };

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import bisect
+import difflib
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +129,18 @@ class Combo:
         shown = self.show(read if self.many else read[0] if read else None)
         return {**shown, "own": text, "text": shown["text"] or "your own"}
 
+    def strange(self, raw: Any) -> str:
+        """The first name that nothing in the list bears; empty where there is none."""
+        spelt = "\n".join(f"{key}\n{label}\n{search}" for key, label, search, _ in self.options).casefold()
+        names = [entry for entry in (raw if isinstance(raw, (list, tuple)) else [raw]) if isinstance(entry, str)]
+        return next((name for name in names if not re.search(rf"(?<!\w){re.escape(name.casefold())}(?!\w)", spelt)), "")
+
+    def nearest(self, name: str) -> list[str]:
+        """Three printed names of the list that look most like another."""
+        labels = {text.casefold(): label for key, label, _, _ in self.options for text in (key, label)}
+        close = difflib.get_close_matches(name.casefold(), labels, 6, 0)
+        return list(dict.fromkeys(labels[text] for text in close))[:3]
+
     def label_of(self, key: str) -> str:
         """Printed name of a value; the value itself where it is not an option."""
         return next((label for value, label, _, _ in self.options if value == key), key)
@@ -188,6 +202,8 @@ class Slider:
 
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser: the text and the nearest stop."""
+        with suppress(ValueError):
+            value = self.read(value)
         if not isinstance(value, (int, float)):
             return {"text": "" if value is None else str(value), "index": 0}
         return {"text": self.text(value), "index": self._nearest(float(value))}

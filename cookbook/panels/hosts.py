@@ -10,29 +10,18 @@ from cookbook.charts import host as charts
 from cookbook.panels import code, host_words
 from cookbook.panels import host_frames as frames
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.shell import Panel, View
+from cookbook.panels.shell import Panel, View, defaults
 from cookbook.planning.host_size import BOUNDLESS, LOADS, HostSize, size_host
 
-DEFAULTS: dict[str, Any] = {
-    "machine": "hgx-h100", "traffic": "both", "load": LOADS[0], "model": "resnet50", "data": "imagenet-1k",
-    "workers": 2, "batch": 64, "cores": None, "picture": "machine",
-}  # fmt: skip
 WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 48.0, 64.0)
 CORES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 PICTURES = {"machine": charts.machine, "gets": charts.gets, "cores": charts.over_cores}
 
 
 def host(
-    machine: str = DEFAULTS["machine"],
-    traffic: str = DEFAULTS["traffic"],
-    load: str = DEFAULTS["load"],
-    model: str = DEFAULTS["model"],
-    data: str = DEFAULTS["data"],
-    workers: Any = DEFAULTS["workers"],
-    batch: Any = DEFAULTS["batch"],
-    cores: Any = DEFAULTS["cores"],
-    picture: str = DEFAULTS["picture"],
-) -> Panel:
+    machine: str = "hgx-h100", traffic: str = "both", load: str = LOADS[0], model: str = "resnet50",
+    data: str = "imagenet-1k", workers: Any = 2, batch: Any = 64, cores: Any = None, picture: str = "machine",
+) -> Panel:  # fmt: skip
     """The panel "Does the host feed its accelerators?", in the state that the arguments say.
 
     Parameters
@@ -65,12 +54,11 @@ def host(
     >>> "DGX-1 (V100) gives each accelerator" in panel.answer
     True
     """
-    given = {
-        "machine": machine, "traffic": traffic, "load": load, "model": model, "data": data, "workers": workers,
-        "batch": batch, "cores": cores, "picture": picture,
-    }  # fmt: skip
-    title = "Does the host feed its accelerators?"
-    return Panel("host", title, _controls(), PICTURES, _draw, DEFAULTS, given, {"picture": _pictures})
+    return Panel("host", "Does the host feed its accelerators?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+                 {"picture": _pictures})  # fmt: skip
+
+
+DEFAULTS = defaults(host)
 
 
 @lru_cache(maxsize=1)

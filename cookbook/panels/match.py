@@ -11,40 +11,20 @@ from cookbook.panels import code
 from cookbook.panels import match_frames as frames
 from cookbook.panels import match_words as words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, one_two_five, powers_of_two
-from cookbook.panels.shell import Panel, View
+from cookbook.panels.shell import Panel, View, defaults
 from cookbook.prediction.match_words import BENCHMARK
 
-DEFAULTS: dict[str, Any] = {
-    "data": "imagenet-1k", "model": "resnet50", "system": "h100-sxm", "accelerators": 8,
-    "storage": "samsung-860-evo-1tb", "memory": 128, "batch": 256, "layout": "as is", "workers": 8, "cores": 64,
-    "hosts": 1, "drives": 1, "network": 25, "price": 0, "epochs": 10, "checkpoints": 0, "asynchronous": "no",
-    "picture": "chain",
-}  # fmt: skip
 PICTURES = {"chain": charts.chain, "changes": charts.changes, "scaling": charts.scaling, "epochs": charts.epochs}
 MINUTES = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0)
 LINKS = (1.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 
 
 def storage(
-    data: Any = DEFAULTS["data"],
-    model: Any = DEFAULTS["model"],
-    system: str = DEFAULTS["system"],
-    accelerators: Any = DEFAULTS["accelerators"],
-    storage: str = DEFAULTS["storage"],
-    memory: Any = DEFAULTS["memory"],
-    batch: Any = DEFAULTS["batch"],
-    layout: str = DEFAULTS["layout"],
-    workers: Any = DEFAULTS["workers"],
-    cores: Any = DEFAULTS["cores"],
-    hosts: Any = DEFAULTS["hosts"],
-    drives: Any = DEFAULTS["drives"],
-    network: Any = DEFAULTS["network"],
-    price: Any = DEFAULTS["price"],
-    epochs: Any = DEFAULTS["epochs"],
-    checkpoints: Any = DEFAULTS["checkpoints"],
-    asynchronous: str = DEFAULTS["asynchronous"],
-    picture: str = DEFAULTS["picture"],
-) -> Panel:
+    data: Any = "imagenet-1k", model: Any = "resnet50", system: str = "h100-sxm", accelerators: Any = 8,
+    storage: str = "samsung-860-evo-1tb", memory: Any = 128, batch: Any = 256, layout: str = "as is",
+    workers: Any = 8, cores: Any = 64, hosts: Any = 1, drives: Any = 1, network: Any = 25, price: Any = 0,
+    epochs: Any = 10, checkpoints: Any = 0, asynchronous: str = "no", picture: str = "chain",
+) -> Panel:  # fmt: skip
     """The panel "Will my GPUs starve?", in the state that the arguments say.
 
     Parameters
@@ -84,14 +64,11 @@ def storage(
     >>> panel.answer
     'Accelerators = 0 is outside its range; give a number from 1 to 1,024.'
     """
-    given = {
-        "data": data, "model": model, "system": system, "accelerators": accelerators, "storage": storage,
-        "memory": memory, "batch": batch, "layout": layout, "workers": workers, "cores": cores, "hosts": hosts,
-        "drives": drives, "network": network, "price": price, "epochs": epochs, "checkpoints": checkpoints,
-        "asynchronous": asynchronous, "picture": picture,
-    }  # fmt: skip
-    off = {"batch": _batch, "layout": _layout, "network": _network, "asynchronous": _asynchronous}
-    return Panel("storage", "Will my GPUs starve?", _controls(), PICTURES, _draw, DEFAULTS, given, off)
+    return Panel("storage", "Will my GPUs starve?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+                 {"batch": _batch, "layout": _layout, "network": _network, "asynchronous": _asynchronous})  # fmt: skip
+
+
+DEFAULTS = defaults(storage)
 
 
 @lru_cache(maxsize=1)

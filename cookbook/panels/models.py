@@ -11,7 +11,7 @@ from cookbook import catalog, hardware
 from cookbook.charts import models as charts
 from cookbook.panels import code, model_frames, model_tables, model_words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, one_two_five, powers_of_two
-from cookbook.panels.shell import Panel, View
+from cookbook.panels.shell import Panel, View, defaults
 from cookbook.prediction.requirements import Requirements, requirements
 from cookbook.units import human
 from cookbook.workloads import zoo
@@ -19,20 +19,6 @@ from cookbook.workloads import zoo
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULTS: dict[str, Any] = {
-    "model": "resnet152",
-    "batch": 32,
-    "number_format": "bf16",
-    "samples": 14_000_000,
-    "target_seconds": 3600.0,
-    "accelerators": ["tpu-v4", "rtx-4090", "a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"],
-    "compare": [],
-    "seq": None,
-    "optimiser": "adam",
-    "epochs": 1,
-    "recompute": "none",
-    "picture": "rate",
-}
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 TIMES = tuple(MINUTE * m for m in (1, 2, 5, 10, 15, 30)) + tuple(HOUR * h for h in (1, 2, 4, 8, 12)) + tuple(
     DAY * d for d in (1, 2, 4, 7, 14, 30, 60, 90, 180, 365))  # fmt: skip
@@ -52,19 +38,12 @@ ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
 
 
 def model_zoo(
-    model: Any = DEFAULTS["model"],
-    batch: Any = DEFAULTS["batch"],
-    number_format: str = DEFAULTS["number_format"],
-    samples: Any = DEFAULTS["samples"],
-    target_seconds: Any = DEFAULTS["target_seconds"],
-    accelerators: Any = tuple(DEFAULTS["accelerators"]),
-    compare: Any = (),
-    seq: float | None = None,
-    optimiser: str = DEFAULTS["optimiser"],
-    epochs: Any = DEFAULTS["epochs"],
-    recompute: str = DEFAULTS["recompute"],
-    picture: str = DEFAULTS["picture"],
-) -> Panel:
+    model: Any = "resnet152", batch: Any = 32, number_format: str = "bf16", samples: Any = 14_000_000,
+    target_seconds: Any = 3600.0,
+    accelerators: Any = ("tpu-v4", "rtx-4090", "a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"),
+    compare: Any = (), seq: float | None = None, optimiser: str = "adam", epochs: Any = 1, recompute: str = "none",
+    picture: str = "rate",
+) -> Panel:  # fmt: skip
     """The panel "What does this model need?", in the state that the arguments say.
 
     Parameters
@@ -92,14 +71,11 @@ def model_zoo(
     >>> panel.answer
     'Batch = -4 is outside its range; give a number from 1 to 65,536.'
     """
-    given = {
-        "model": model, "batch": batch, "number_format": number_format, "samples": samples,
-        "target_seconds": target_seconds, "accelerators": accelerators, "compare": compare,
-        "seq": seq, "optimiser": optimiser, "epochs": epochs, "recompute": recompute,
-        "picture": picture,
-    }  # fmt: skip
-    off = {"number_format": _formats, "seq": _sequence}
-    return Panel("model_zoo", "What does this model need?", _controls(), PICTURES, _draw, DEFAULTS, given, off)
+    return Panel("model_zoo", "What does this model need?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+                 {"number_format": _formats, "seq": _sequence})  # fmt: skip
+
+
+DEFAULTS = defaults(model_zoo)
 
 
 @lru_cache(maxsize=1)

@@ -11,16 +11,11 @@ from cookbook.panels import code
 from cookbook.panels import parallel_frames as frames
 from cookbook.panels import parallel_words as words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.shell import Panel, View
+from cookbook.panels.shell import Panel, View, defaults
 from cookbook.prediction.scaling import EXCHANGES, formats_of
 from cookbook.prediction.train import LANGUAGE_MODELS, PRECISIONS
 
 OWN, MEASURED = "own", "measured"
-DEFAULTS: dict[str, Any] = {
-    "model": "alexnet", "compare": ["resnet50", "vgg16", "eng_acoustic_model"], "batch": 64,
-    "system": "hpe-apollo-6500-gen9-xl270d", "link": OWN, "devices": 1024, "mode": "weak", "exchange": "hierarchical",
-    "buckets": MEASURED, "number_format": "fp32", "picture": "speedups",
-}  # fmt: skip
 PICTURES = {"speedups": charts.speedups, "efficiency": charts.efficiencies, "parts": charts.step_parts}
 FRAMES = {"speedups": frames.speedups, "efficiency": frames.efficiencies, "parts": frames.step_parts}
 EXPLAINED = {
@@ -34,18 +29,11 @@ EXPLAINED = {
 
 
 def scaling(
-    model: str = DEFAULTS["model"],
-    compare: Any = tuple(DEFAULTS["compare"]),
-    batch: Any = DEFAULTS["batch"],
-    system: str = DEFAULTS["system"],
-    link: str = DEFAULTS["link"],
-    devices: Any = DEFAULTS["devices"],
-    mode: str = DEFAULTS["mode"],
-    exchange: str = DEFAULTS["exchange"],
-    buckets: str = DEFAULTS["buckets"],
-    number_format: str = DEFAULTS["number_format"],
-    picture: str = DEFAULTS["picture"],
-) -> Panel:
+    model: str = "alexnet", compare: Any = ("resnet50", "vgg16", "eng_acoustic_model"), batch: Any = 64,
+    system: str = "hpe-apollo-6500-gen9-xl270d", link: str = OWN, devices: Any = 1024, mode: str = "weak",
+    exchange: str = "hierarchical", buckets: str = MEASURED, number_format: str = "fp32",
+    picture: str = "speedups",
+) -> Panel:  # fmt: skip
     """The panel "Where does scaling stop, and why?", in the state that the arguments say.
 
     Parameters
@@ -73,12 +61,11 @@ def scaling(
     >>> panel.answer.split(" train ")[0], panel.answer.split(". ")[-1]
     ('64 devices', 'More devices cannot share a batch of 64.')
     """
-    given = {
-        "model": model, "compare": compare, "batch": batch, "system": system, "link": link, "devices": devices,
-        "mode": mode, "exchange": exchange, "buckets": buckets, "number_format": number_format, "picture": picture,
-    }  # fmt: skip
-    return Panel("scaling", "Where does scaling stop, and why?", _controls(), PICTURES, _draw, DEFAULTS, given,
+    return Panel("scaling", "Where does scaling stop, and why?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
                  {"number_format": _formats})  # fmt: skip
+
+
+DEFAULTS = defaults(scaling)
 
 
 @lru_cache(maxsize=1)
@@ -151,13 +138,14 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         answer=words.answer(view),
         headline={"speed-up": float(own["speed_up"]), "samples/s": float(own["samples_per_second"])},
         chips=words.chips(view),
-        picture=FRAMES[values["picture"]](view),
+        picture=FRAMES[values["picture"]](view, pinned.kept if pinned else None),
         parts=frames.parts(view),
         parts_title=f"A step of {view.title} on {own['devices']:,} devices",
         table=partial(frames.table, view),
         data=lambda: view.whole,
         sources=partial(frames.sources, view),
         code=_code(values),
+        kept=view,
     )
 
 

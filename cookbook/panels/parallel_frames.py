@@ -89,25 +89,29 @@ def _scaled(name: str, arguments: tuple[tuple[str, Any], ...]) -> pd.DataFrame:
     return speed.scaling(name, **dict(arguments))
 
 
-def speedups(view: Scaled) -> Picture:
-    """Predicted lines, the band of the first network, and what was measured of it."""
+def speedups(view: Scaled, ghost: Scaled | None) -> Picture:
+    """Predicted lines, the band of the first network, what was measured of it, and the first of a pinned scenario."""
     lines = pd.DataFrame({
         "devices": view.whole["devices"], "speed_up": view.whole["speed_up"], "network": view.whole["network"],
         "low": view.whole["low80"].where(view.whole["network"] == view.title),
         "high": view.whole["high80"].where(view.whole["network"] == view.title), "measured": False, "url": "",
+        "pinned": False,
     })  # fmt: skip
     points = pd.DataFrame({
         "devices": view.measured["devices"].astype(int), "speed_up": view.measured["measured_speed_up"],
-        "network": view.title, "measured": True, "url": view.measured["url"],
+        "network": view.title, "measured": True, "url": view.measured["url"], "pinned": False,
     })  # fmt: skip
-    frame = pd.concat([lines, points], ignore_index=True) if len(points) else lines
-    signals = {"most": int(lines["devices"].max()), "networks": row_order(lines.assign(row=lines["network"]))}
+    kept = (ghost.own if ghost else view.own[:0])[["devices", "speed_up"]]
+    kept = kept.assign(network="pinned", measured=False, url="", pinned=True)
+    frame = pd.concat([rows for rows in (lines, points, kept) if len(rows)], ignore_index=True)
+    signals = {"most": int(lines["devices"].max()), "least": charts.least(frame),
+               "networks": row_order(lines.assign(row=lines["network"]))}  # fmt: skip
     return Picture("speedups", _plain(frame), charts.speedups_title(frame), signals)
 
 
-def efficiencies(view: Scaled) -> Picture:
+def efficiencies(view: Scaled, ghost: Scaled | None) -> Picture:
     """The same as shares of the ideal."""
-    drawn = speedups(view)
+    drawn = speedups(view, ghost)
     devices = drawn.frame["devices"]
     shares = {new: [None if value is None else float(f"{100 * value / count:.5g}") for value, count in zip(
         drawn.frame[old], devices, strict=True)] for new, old in
@@ -123,7 +127,7 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**number.astype(object).where(number.notna(), None))
 
 
-def step_parts(view: Scaled) -> Picture:
+def step_parts(view: Scaled, _ghost: Scaled | None) -> Picture:
     """Device time of one sample by part, over devices."""
     shares = view.shares / MILLI
     labels = [f"{count:,} device{'s' if count > 1 else ''}" for count in view.own["devices"]]

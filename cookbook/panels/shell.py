@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -251,6 +252,11 @@ class Panel(anywidget.AnyWidget):
         text = sentence(problem)
         for name, control in self._controls.items():
             head = f"{name[0].upper()}{name[1:]} = "
+            if isinstance(control, Combo) and not isinstance(problem, catalog.UnknownName):
+                strange = control.strange(self._state[name])
+                if strange and text.startswith((head, control.label)):
+                    near = ", ".join(control.nearest(strange))
+                    return f"{control.label} = {strange!r} is not a choice; nearest names: {near}."
             if text.startswith(head):
                 return f"{control.label} = {text.removeprefix(head)}"
         return text
@@ -325,10 +331,16 @@ def sentence(problem: Exception) -> str:
     'Batch = 0 is not allowed; give 1 or more.'
     """
     if isinstance(problem, catalog.UnknownName):
-        what, near = problem.kind.replace("_", " ").removesuffix("s"), ", ".join(problem.nearest)
-        return f'No {what} called {problem.name!r}; nearest names: {near}. cb.table("{problem.kind}") lists all.'
+        near, table = ", ".join(problem.nearest), f'cb.table("{problem.kind}")'
+        return f"No {problem.what} called {problem.name!r}; nearest names: {near}. {table} lists all."
     text = " ".join(str(problem.args[0] if problem.args else problem).split()) or type(problem).__name__
     return f"{text[0].upper()}{text[1:]}" + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+def defaults(make: Callable[..., Panel]) -> dict[str, Any]:
+    """State of the panel that a recipe's function makes without arguments; tuples as lists, as controls keep them."""
+    found = {name: argument.default for name, argument in inspect.signature(make).parameters.items()}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 def _part(part: Part) -> dict[str, Any]:

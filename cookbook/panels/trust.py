@@ -11,12 +11,8 @@ from cookbook.panels import code
 from cookbook.panels import trust_frames as frames
 from cookbook.panels import trust_words as words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
-from cookbook.panels.shell import Panel, View
+from cookbook.panels.shell import Panel, View, defaults
 
-DEFAULTS: dict[str, Any] = {
-    "kind": "both", "publishers": [], "accelerators": [], "model": judged.FULL, "by": "publisher", "band": 20,
-    "picture": "points",
-}  # fmt: skip
 BANDS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)
 PICTURES = {
     "points": charts.points, "ratios": charts.ratios, "errors": charts.errors, "coverage": charts.coverage,
@@ -24,14 +20,9 @@ PICTURES = {
 
 
 def accuracy(
-    kind: str = DEFAULTS["kind"],
-    publishers: Any = (),
-    accelerators: Any = (),
-    model: str = DEFAULTS["model"],
-    by: str = DEFAULTS["by"],
-    band: Any = DEFAULTS["band"],
-    picture: str = DEFAULTS["picture"],
-) -> Panel:
+    kind: str = "both", publishers: Any = (), accelerators: Any = (), model: str = judged.FULL,
+    by: str = "publisher", band: Any = 20, picture: str = "points",
+) -> Panel:  # fmt: skip
     """The panel "How far can you trust a prediction?", in the state that the arguments say.
 
     Parameters
@@ -57,12 +48,11 @@ def accuracy(
     >>> panel.answer.split(";")[0]
     "Prediction = 'without magic' is not a choice"
     """
-    given = {
-        "kind": kind, "publishers": publishers, "accelerators": accelerators, "model": model, "by": by,
-        "band": band, "picture": picture,
-    }  # fmt: skip
-    title = "How far can you trust a prediction?"
-    return Panel("accuracy", title, _controls(), PICTURES, _draw, DEFAULTS, given, {"picture": _pictures})
+    return Panel("accuracy", "How far can you trust a prediction?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+                 {"picture": _pictures})  # fmt: skip
+
+
+DEFAULTS = defaults(accuracy)
 
 
 @lru_cache(maxsize=1)

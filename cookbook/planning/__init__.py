@@ -21,6 +21,7 @@ _HOMES = {
     "rank_changes": "changes",
     "search": "layouts",
     "size_host": "sizing",
+    "split_batch": "curves",
     "storage_usd": "cost",
     "sweep": "sweeps",
 }

@@ -308,4 +308,20 @@ def test_a_network_of_ones_own(lab: str, page: Any) -> None:
     page.keyboard.press("Enter")
     settle(page, panel)
     assert "VGG-1" in combo.input_value(), "Enter takes the first match"
+    combo.fill("vgg-19")
+    page.keyboard.press("Escape")
+    assert "VGG-1" in combo.input_value(), "Escape goes back"
+    combo.fill("no such network")
+    page.keyboard.press("Tab")
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    assert "No model called 'no such network'; nearest names:" in panel.locator(".ck-say").inner_text()
+    assert "ck-dim" in str(panel.get_attribute("class")), "the picture is not dimmed"
+    many = panel.locator("[data-control=compare] [role=combobox]")
+    for reach in (many.focus, many.click):
+        reach()
+        page.keyboard.press("ArrowDown")
+        first = panel.locator("[data-control=compare] [role=option]").first
+        assert "ck-active" in str(first.get_attribute("class")), "the first entry is skipped"
+        page.keyboard.press("Escape")
     assert page.problems == [] and page.outside == []
