@@ -16,6 +16,7 @@ VERDICTS = {
     "cheapest that will do": (PALETTE[2], "diamond"),
     "will do": (PALETTE[0], "circle"),
     "will not do": (PALETTE[1], "cross"),
+    "cannot tell": (MUTED, "triangle-up"),
 }
 LINES = ("owned", "rented")
 _ROOM = 205
@@ -52,7 +53,7 @@ def place_costs(frame: pd.DataFrame, title: str | None = None) -> Any:
     axis = alt.Axis(labelExpr="format(datum.value, '~s')", values=[10.0**power for power in range(-2, 12)])
     x = alt.X("usd:Q", title="Cost over the horizon [USD], logarithmic", scale=scale, axis=axis)
     names, base = list(VERDICTS), alt.Chart().transform_filter("isValid(datum.usd)")
-    legend = alt.Legend(orient="top", title=None, columns=3)
+    legend = alt.Legend(orient="top", title=None, columns=alt.ExprRef("narrow ? 2 : 4"))
     colour = alt.Scale(domain=names, range=[colour for colour, _ in VERDICTS.values()])
     shape = alt.Scale(domain=names, range=[shape for _, shape in VERDICTS.values()])
     ends = (alt.Tooltip(f"{column}:Q", format=",.3~s") for column in ("low", "usd", "high"))
@@ -68,7 +69,7 @@ def place_costs(frame: pd.DataFrame, title: str | None = None) -> Any:
         ),
     ]  # fmt: skip
     signals = (alt.param(name="low", value=low), alt.param(name="high", value=high))
-    chart = alt.layer(*layers, data=frame).add_params(rows_param(frame), *signals)
+    chart = alt.layer(*layers, data=frame).add_params(rows_param(frame), narrow_param(), *signals)
     return titled(chart, title or costs_title(frame), _COSTS_KEY, costs_description(frame))
 
 

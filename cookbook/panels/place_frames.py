@@ -78,9 +78,11 @@ def _centre(found: WhereToRun, key: str) -> float:
 
 def _ends(row: object) -> str:
     low, high, unit = (getattr(row, name) for name in ("low", "high", "unit"))
+    if unit.startswith("fraction"):
+        return f"{100 * low:.3g} to {100 * high:.3g} %" + (" a year" if unit.endswith("year") else "")
     if unit in ("s", "W"):
         return f"{human(low, unit)} to {human(high, unit)}"
-    return f"{low:.3g} to {high:.3g} {'' if unit in ('ratio', 'fraction') else unit}".rstrip()
+    return f"{low:.3g} to {high:.3g} {'' if unit == 'ratio' else unit}".rstrip()
 
 
 def paid_picture(found: WhereToRun, even: BreakEven) -> Picture:
@@ -115,7 +117,7 @@ def place_table(found: WhereToRun) -> pd.DataFrame:
         "Place": rows["name"], "Cost over the horizon": [_band(row, "usd") for _, row in rows.iterrows()],
         "A run": [words.usd(value) for value in rows["usd_per_run"]],
         "Hours a run": [_number(value) for value in rows["hours"]],
-        "Hours in use": ["not known" if math.isnan(use) else f"{100 * use:.0f} %" for use in rows["use"]],
+        "In use": [_in_use(row) for _, row in rows.iterrows()],
         "Energy": ["not known" if math.isnan(kwh) else f"{kwh / 1e3:,.3g} MWh" for kwh in rows["kwh"]],
         "CO2e": ["not known" if math.isnan(kg) else f"{kg / 1e3:,.3g} t" for kg in rows["kgco2e"]],
         "Data done by the deadline": ["not known" if math.isnan(part) else f"{100 * part:.0f} %"
@@ -129,6 +131,13 @@ def _band(row: pd.Series, name: str) -> str:
     if math.isnan(row[name]):
         return "not known"
     return f"{words.usd(row[name])} ({words.usd(row[f'{name}_low'])} to {words.usd(row[f'{name}_high'])})"
+
+
+def _in_use(row: pd.Series) -> str:
+    if math.isnan(row["use"]):
+        return "not known"
+    of = f" of {row['units']:.0f}" if row["units"] > 1 else ""
+    return f"{100 * row['use'] / row['units']:.0f} %{of}"
 
 
 def _number(value: float) -> str:

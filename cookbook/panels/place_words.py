@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cookbook.planning.cost import BOUGHT
 from cookbook.planning.energy import UNVALIDATED
 from cookbook.planning.ownership import MONTHS
+from cookbook.planning.where import UNTIMED
 from cookbook.units import human
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ FIGURES = {
     "carbon": "carbon intensity",
 }  # fmt: skip
 SHORT = {"data would leave": "data would leave", "does not fit": "does not fit", "too late": "too late",
-         "too slow": "too slow", "no row": "no price", "services fine-tune": "trains no such network",
+         "its time": "time not stated", "no row": "no price", "services fine-tune": "trains no such network",
          "data/tco": "no electricity price"}  # fmt: skip
 RULES = {"anywhere": "anywhere", "own machines": "on own machines", "in house": "in the house"}
 
@@ -44,18 +45,32 @@ def usd(value: float) -> str:
     return f"{value / size:.3g} {unit}"
 
 
+def usd_range(low: float, high: float) -> str:
+    """Two amounts in the unit of the larger.
+
+    Examples
+    --------
+    >>> usd_range(9541, 35500)
+    '9.54-35.5 kUSD'
+    """
+    figure, unit = usd(high).split()
+    return f"{low / {'USD': 1.0, 'kUSD': 1e3, 'MUSD': 1e6, 'GUSD': 1e9}[unit]:.3g}-{figure} {unit}"
+
+
 def answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str) -> str:
     """Place 1: the cheapest place that will do, how sure that is, and when another would win."""
     best, frame = found.best, found.frame
     if best is None:
-        cheapest = frame[frame["usd"].notna()]["usd"].idxmin() if frame["usd"].notna().any() else None
-        near = f" Nearest by cost: {frame.loc[cheapest, 'name']}, {frame.loc[cheapest, 'why']}." if cheapest else ""
+        timed = frame[frame["hours"].notna() & frame["why"].str.startswith("too")]
+        near = f" {timed.loc[timed['hours'].idxmin(), 'name']} comes nearest, " if len(timed) else ""
+        near += f"{timed.loc[timed['hours'].idxmin(), 'why']}." if len(timed) else ""
         return f"**No place will do** for {network}.{near}{_laptop(found)}"
     row = frame.loc[best]
     sure = found.odds[best]
+    several = f"{row['units']:.0f} times " if row["units"] > 1 else ""
     start = (
-        f"**{row['name']}** is the cheapest place that will do: {usd(row['usd'])} over {found.task.years:g} years "
-        f"({usd(row['usd_low'])}-{usd(row['usd_high'])}), **{usd(row['usd_per_run'])}** a run of {network}; it is the "
+        f"{several}**{row['name']}** is the cheapest place that will do: {usd(row['usd'])} over {found.task.years:g} years "
+        f"({usd_range(row['usd_low'], row['usd_high'])}), **{usd(row['usd_per_run'])}** a run of {network}; it is the "
         f"cheapest in {100 * sure:.0f} % of draws."
     )
     return f"{start} {_even(found, even, reason)}{_laptop(found)}"
@@ -67,7 +82,7 @@ def _even(found: WhereToRun, even: BreakEven | None, reason: str) -> str:
     own, rent = found.places[even.own].name, found.places[even.rent].name
     low, middle, high = even.runs
     if math.isinf(middle) or even.use[1] > 1:
-        return f"{own} never beats {rent}: it would be full before."
+        return f"{own} does not beat {rent}, not even when always in use."
     if middle == 0:
         return f"{own} costs less than {rent} even unused, since that is paid for all hours."
     span = f"{low:.2g}-{'never' if math.isinf(high) else f'{high:.2g}'}"
@@ -83,7 +98,7 @@ def _laptop(found: WhereToRun) -> str:
     if rows.empty or not rows["part"].iloc[0] > 0:
         return ""
     row = rows.iloc[0]
-    return f" By the deadline a laptop gets through {100 * row['part']:.0f} % of the data."
+    return f" By the deadline a laptop gets through {100 * row['part']:.2g} % of the data."
 
 
 def chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
@@ -108,14 +123,18 @@ def _range(row: Any) -> str:
 
 def verdict(row: Any, best: str | None) -> str:
     """Word for a place, a key of the chart's verdicts."""
+    if row["why"] == UNTIMED:
+        return "cannot tell"
     return "cheapest that will do" if row.name == best else "will do" if row["will_do"] else "will not do"
 
 
 def short(row: Any) -> str:
     """Cost, or the reason against a place, beside its row."""
     if row["why"]:
-        return next((words for start, words in SHORT.items() if row["why"].startswith(start)), "a figure is missing")
-    return usd(row["usd"])
+        cost = f"{usd(row['usd'])}, " if row["why"] == UNTIMED else ""
+        reason = (words for start, words in SHORT.items() if row["why"].startswith(start))
+        return cost + next(reason, "a figure is missing")
+    return usd(row["usd"]) + (f", {row['units']:.0f} of them" if row["units"] > 1 else "")
 
 
 def title_of(found: WhereToRun) -> str:
@@ -129,7 +148,7 @@ def title_of(found: WhereToRun) -> str:
 def tornado_title(name: str, figure: str, low: float, high: float) -> str:
     """Takeaway of the tornado."""
     low, high = sorted((low, high))
-    return f"{name}: the {figure} moves the cost most, from {usd(low)} to {usd(high)}"
+    return f"{name}: {figure} moves the cost most, {usd_range(low, high)}"
 
 
 def paid_title(found: WhereToRun, even: BreakEven) -> str:

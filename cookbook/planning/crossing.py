@@ -10,6 +10,7 @@ import numpy as np
 
 from cookbook.planning.cost import BOUGHT
 from cookbook.planning.ownership import HOURS_A_YEAR, MONTHS
+from cookbook.planning.places import Place
 from cookbook.planning.spending import drawn, total
 from cookbook.planning.where import BAND, WhereToRun
 
@@ -101,12 +102,17 @@ def _band(values: np.ndarray) -> tuple[float, float, float]:
 def _months(found: WhereToRun, own: str, rent: str) -> np.ndarray:
     """Upfront price over what a month of renting costs more than a month of running."""
     place = found.place(own)
-    draws, parts = drawn(place), found.outcomes[own]["parts"]
-    upfront = draws["price"] * (1 + draws["network"] + draws["storage"])
+    parts = found.outcomes[own]["parts"]
     length = MONTHS * found.task.years
     running = sum(np.asarray(usd) for name, usd in parts.items() if name not in UPFRONT) / length
     gain = total(found.outcomes[rent]["parts"]) / length - running
-    return np.where(gain > 0, upfront / gain, np.inf)
+    return np.where(gain > 0, _upfront(found, place) / gain, np.inf)
+
+
+def _upfront(found: WhereToRun, place: Place) -> np.ndarray:
+    """What a purchase costs at the start: as many machines as keep up, their network and storage [USD]."""
+    draws = drawn(place)
+    return draws["price"] * (1 + draws["network"] + draws["storage"]) * found.outcomes[place.key]["units"]
 
 
 def _month(found: WhereToRun, own: str, months: float) -> str:
@@ -141,8 +147,7 @@ def cumulative(found: WhereToRun, keys: list[str], points: int = 13) -> pd.DataF
         place, usd = found.place(key), found.usd(key)
         start = np.zeros_like(usd)
         if place.way == BOUGHT:
-            draws, parts = drawn(place), found.outcomes[key]["parts"]
-            start = draws["price"] * (1 + draws["network"] + draws["storage"])
+            start, parts = _upfront(found, place), found.outcomes[key]["parts"]
             usd = sum(np.asarray(each) for name, each in parts.items() if name not in UPFRONT) + np.zeros_like(usd)
         paid = np.percentile(start[:, None] + usd[:, None] * months / months[-1], BAND, axis=0)
         rows.append(pd.DataFrame({"place": key, "name": place.name, "month": months, "usd_low": paid[0],

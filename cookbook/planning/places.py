@@ -14,7 +14,7 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.planning.cost import BOUGHT, RENT, Price, bought_usd, hourly_usd
 from cookbook.planning.energy import active_seconds, machine_power, seconds_of
-from cookbook.planning.facts import carbon, stated, tariff, times
+from cookbook.planning.facts import SINCE, carbon, stated, tariff, times
 from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.requirements import requirements
 from cookbook.prediction.train import LANGUAGE_MODELS, train_step
@@ -30,6 +30,9 @@ PRIVACY = {
 FLOAT, GIGA = 4, 1e9
 MINUTE, MONTH = units.si("1 min"), units.si("1 month")
 HOUR = units.si("1 h")
+ONE_PRICE = "one price, given the usual spread"
+# Prices of one accelerator that make a spread.
+QUOTES_RENTED, QUOTES_BOUGHT = 5, 2
 NONE = Price(0.0, 0.0, 0.0, "")
 ONE = Price(1.0, 1.0, 1.0, "ratio")
 BILLIONS = re.compile(r"up to ([\d.]+) billion")
@@ -158,10 +161,42 @@ def _price(row: Mapping[str, Any], model: str, count: int, since: int | None, ow
         return Price(own, own, own, "USD/million tokens", note="your own price") if own else _service(model)
     if row["way"] in RENT:
         one = Price(own, own, own, "USD/h", note="your own price") if own else _asked(row["device"], row["way"], since)
-        return times(one, count, "USD/h")
+        return times(one if own else _widened(one, bought=False), count, "USD/h")
     if own:
         return Price(own, own, own, "USD", note="your own price")
-    return times(_sold(row["system"], since), float(row["machines"]), "USD")
+    return times(_widened(_sold(row["system"], since), bought=True), float(row["machines"]), "USD")
+
+
+def _widened(price: Price, bought: bool) -> Price:
+    """One quote is not certainty: it gets the usual spread of prices that several rows state."""
+    if price.high > price.low or price.why:
+        return price
+    low, high = usual_spread(bought)
+    return replace(price, low=price.low * low, high=price.high * high, note=f"{price.note}; {ONE_PRICE}".lstrip("; "))
+
+
+@lru_cache(maxsize=2)
+def usual_spread(bought: bool) -> tuple[float, float]:
+    """How far prices of one accelerator lie apart: 10th and 90th percentile over the median, of a usual accelerator.
+
+    Parameters
+    ----------
+    bought : bool
+        Of purchases, or of rent on demand.
+
+    Examples
+    --------
+    >>> low, high = usual_spread(False)
+    >>> 0.2 < low < 1 < high < 5
+    True
+    """
+    rows = catalog.table("hardware_prices" if bought else "cloud_prices")
+    rows = rows[(rows["accelerator_key"] != "") & (rows["date"] >= SINCE)]
+    prices = rows["usd_per_device"] if bought else rows["usd_per_hour"] / rows["devices"]
+    groups = prices.groupby(rows["accelerator_key"])
+    several = groups.count() >= (QUOTES_BOUGHT if bought else QUOTES_RENTED)
+    ends = [(groups.quantile(share) / groups.median())[several].median() for share in (0.1, 0.9)]
+    return float(ends[0]), float(ends[1])
 
 
 _sold = lru_cache(maxsize=64)(bought_usd)

@@ -21,6 +21,7 @@ DRAWS, SEED = 2000, 9
 TENTH = 1.2815515655446004
 GRAM, MILLION = 1e-3, 1e6
 RENTED_BY_HOUR = ("on demand", "spot")
+QUANTITIES = ("hours", "use", "units", "kwh", "kgco2e")
 # Figures that are shares or factors with a bound, whatever is drawn.
 BOUNDS = {"idle": (0, 1), "full": (0, 1), "pue": (1, np.inf), "money": (0, 1)}
 Draws = Mapping[str, np.ndarray]
@@ -80,24 +81,27 @@ def costs(place: Place, draws: Draws, task: Task) -> dict[str, Any]:
     Returns
     -------
     dict
-        hours of one run, use (part of the hours of the horizon), kwh and kgco2e of the horizon; parts: USD by part.
+        hours of one run, use (hours of all runs over those of the horizon), units (how often the place is bought or
+        reserved, so that it keeps up), kwh and kgco2e of the horizon; parts: USD by part.
     """
     if place.way == PER_TOKEN:
         tokens = task.samples * task.epochs * (task.seq or 1) * task.count
         rent = draws["price"] * tokens / MILLION
-        nothing = np.full_like(rent, np.nan)
-        return {"hours": nothing, "use": nothing, "kwh": nothing, "kgco2e": nothing, "parts": {"rent": rent}}
+        return {**dict.fromkeys(QUANTITIES, np.full_like(rent, np.nan)), "parts": {"rent": rent}}
     steps = task.samples * task.epochs / (task.batch * place.devices)
     hours = steps * draws["step"] / _useful(place, draws) / HOUR
     horizon = task.years * HOURS_A_YEAR
     use = hours * task.count / horizon
-    owned = place.way == BOUGHT
-    paid = np.ones_like(use) if owned or place.way not in RENTED_BY_HOUR else use
-    active = place.active * np.minimum(use, 1) / np.maximum(paid, 1e-12)
-    watts = power_watts(draws["rated"], np.minimum(active, 1), draws["idle"], draws["full"])
+    by_hour = place.way in RENTED_BY_HOUR
+    units = np.ones_like(use) if by_hour else np.maximum(np.ceil(use), 1)
+    paid = use if by_hour else units
+    active = np.minimum(place.active * use / np.maximum(paid, 1e-12), 1)
+    watts = power_watts(draws["rated"], active, draws["idle"], draws["full"])
     kwh = watts / KILO * horizon * paid * draws["pue"]
-    parts = _owned(place, draws, task, watts) if owned else _rented(place, draws, task, use)
-    return {"hours": hours, "use": use, "kwh": kwh, "kgco2e": kwh * draws["carbon"] * GRAM, "parts": parts}
+    parts = _owned(draws, task, watts) if place.way == BOUGHT else _rented(place, draws, task, use)
+    parts = {name: usd * (units if name != "data" else 1) for name, usd in parts.items()}
+    found = {"hours": hours, "use": use, "units": units, "kwh": kwh, "kgco2e": kwh * draws["carbon"] * GRAM}
+    return {**found, "parts": parts}
 
 
 def _useful(place: Place, draws: Draws) -> Any:
@@ -109,7 +113,7 @@ def _useful(place: Place, draws: Draws) -> Any:
     return useful_share(interval, draws["checkpoint"], draws["restart"], between)
 
 
-def _owned(place: Place, draws: Draws, task: Task, watts: Any) -> Mapping[str, Any]:
+def _owned(draws: Draws, task: Task, watts: Any) -> Mapping[str, Any]:
     rated_kw = draws["rated"] / KILO
     return ownership_usd(
         draws["price"], task.years, life_years=draws["life"], money_rate=draws["money"],

@@ -12,7 +12,7 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.planning.ownership import HOUR
 from cookbook.planning.places import PRIVACY, Place, language_model, network_of, place_keys, read_place
-from cookbook.planning.spending import RENTED_BY_HOUR, Task, costs, drawn, middle, total
+from cookbook.planning.spending import Task, costs, drawn, middle, total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 BAND = (10, 50, 90)
 # Runs a month that keep no machine busy all the time.
 FEW = 1e-3
+UNTIMED = "its time is not stated, so that nobody can promise the deadline"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class WhereToRun:
         usd, price = self.usd(place.key), place.figures["price"]
         row: dict[str, Any] = {"place": place.key, "name": place.name, "kind": place.kind, "way": place.way}
         for name, values in (("usd", usd), ("hours", found["hours"]), ("kwh", found["kwh"]),
-                             ("kgco2e", found["kgco2e"]), ("use", found["use"])):  # fmt: skip
+                             ("kgco2e", found["kgco2e"]), ("use", found["use"]), ("units", found["units"])):  # fmt: skip
             known = np.isfinite(values).all()
             row |= dict(zip((f"{name}_low", name, f"{name}_high"),
                             np.percentile(values, BAND) if known else (np.nan,) * 3, strict=True))  # fmt: skip
@@ -78,8 +79,9 @@ class WhereToRun:
         row["why"] = self._why(place, row)
         row["will_do"] = not row["why"]
         dates = sorted({price.first, price.last} - {""})
-        row |= {"priced": " to ".join(dates) or price.note, "price_low": price.low, "price": price.median,
-                "price_high": price.high, "price_unit": price.unit, "tier": place.tier}  # fmt: skip
+        priced = "; ".join(filter(None, [" to ".join(dates), price.note]))
+        row |= {"priced": priced, "price_low": price.low, "price": price.median, "price_high": price.high}
+        row |= {"price_unit": price.unit, "tier": place.tier}
         return row
 
     def _why(self, place: Place, row: Mapping[str, Any]) -> str:
@@ -90,11 +92,11 @@ class WhereToRun:
             return place.why
         if not np.isfinite(row["usd"]):
             return "a figure is missing"
+        if np.isnan(row["hours"]):
+            return UNTIMED
         if row["hours"] > self.task.deadline / HOUR - row["upload_hours"]:
             waits = " with the upload of the data" if row["upload_hours"] else ""
             return f"too late: {units.human((row['hours'] + row['upload_hours']) * HOUR, 's')} a run{waits}"
-        if row["use"] > 1 and place.way not in RENTED_BY_HOUR:
-            return f"too slow: it would need {row['use']:.2g} of the hours there are"
         return ""
 
     @property
@@ -245,7 +247,7 @@ def where_to_run(
     }  # fmt: skip
     for name, value in numbers.items():
         if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} = {value:g} must be above 0 and finite; give a number such as 1")
+            raise ValueError(f"{name} = {value:g} must be above 0 and finite; give a number such as 3")
     if private not in PRIVACY:
         raise ValueError(f"private = {private!r} is not a rule; take one of {', '.join(PRIVACY)}")
     key, own = catalog.lookup("models", model), dict(prices or {})
