@@ -69,8 +69,8 @@ def answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str)
     sure = found.odds[best]
     several = f"{row['units']:.0f} times " if row["units"] > 1 else ""
     start = (
-        f"{several}**{row['name']}** is the cheapest place that will do: {usd(row['usd'])} over {found.task.years:g} years "
-        f"({usd_range(row['usd_low'], row['usd_high'])}), **{usd(row['usd_per_run'])}** a run of {network}; it is the "
+        f"{several}**{row['name']}** is the cheapest place that will do: {usd(row['usd'])} over "
+        f"{found.task.years:g} years ({usd_range(row['usd_low'], row['usd_high'])}), **{usd(row['usd_per_run'])}** a run of {network}; it is the "
         f"cheapest in {100 * sure:.0f} % of draws."
     )
     return f"{start} {_even(found, even, reason)}{_laptop(found)}"

@@ -12,7 +12,7 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.planning.ownership import HOUR
 from cookbook.planning.places import PRIVACY, Place, language_model, network_of, place_keys, read_place
-from cookbook.planning.spending import Task, costs, drawn, middle, total
+from cookbook.planning.spending import QUANTITIES, Task, costs, drawn, middle, total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,8 +64,7 @@ class WhereToRun:
         found = self.outcomes[place.key]
         usd, price = self.usd(place.key), place.figures["price"]
         row: dict[str, Any] = {"place": place.key, "name": place.name, "kind": place.kind, "way": place.way}
-        for name, values in (("usd", usd), ("hours", found["hours"]), ("kwh", found["kwh"]),
-                             ("kgco2e", found["kgco2e"]), ("use", found["use"]), ("units", found["units"])):  # fmt: skip
+        for name, values in {"usd": usd, **{name: found[name] for name in QUANTITIES}}.items():
             known = np.isfinite(values).all()
             row |= dict(zip((f"{name}_low", name, f"{name}_high"),
                             np.percentile(values, BAND) if known else (np.nan,) * 3, strict=True))  # fmt: skip
