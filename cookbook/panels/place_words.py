@@ -70,8 +70,8 @@ def answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str)
     several = f"{row['units']:.0f} times " if row["units"] > 1 else ""
     start = (
         f"{several}**{row['name']}** is the cheapest place that will do: {usd(row['usd'])} over "
-        f"{found.task.years:g} years ({usd_range(row['usd_low'], row['usd_high'])}), **{usd(row['usd_per_run'])}** a run of {network}; it is the "
-        f"cheapest in {100 * sure:.0f} % of draws."
+        f"{found.task.years:g} years ({usd_range(row['usd_low'], row['usd_high'])}), "
+        f"**{usd(row['usd_per_run'])}** a run of {network}; it is the cheapest in {100 * sure:.0f} % of draws."
     )
     return f"{start} {_even(found, even, reason)}{_laptop(found)}"
 
@@ -85,10 +85,13 @@ def _even(found: WhereToRun, even: BreakEven | None, reason: str) -> str:
         return f"{own} does not beat {rent}, not even when always in use."
     if middle == 0:
         return f"{own} costs less than {rent} even unused, since that is paid for all hours."
-    span = f"{low:.2g}-{'never' if math.isinf(high) else f'{high:.2g}'}"
-    return (
-        f"{own} beats {rent} from **{middle:.2g} runs a month** ({span}), {100 * even.use[1]:.0f} % of its hours."
-    )
+    share = f"{100 * even.use[1]:.0f} % of its hours"
+    return f"{own} beats {rent} from **{_runs(middle)} runs a month** ({_runs(low)}-{_runs(high)}), {share}."
+
+
+def _runs(value: float) -> str:
+    """A number of runs with two significant digits."""
+    return "never" if math.isinf(value) else f"{float(f'{value:.2g}'):,g}"
 
 
 def _laptop(found: WhereToRun) -> str:

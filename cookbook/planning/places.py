@@ -30,6 +30,7 @@ PRIVACY = {
 FLOAT, GIGA = 4, 1e9
 MINUTE, MONTH = units.si("1 min"), units.si("1 month")
 HOUR = units.si("1 h")
+ELECTRICITY = "electricity"
 ONE_PRICE = "one price, given the usual spread"
 # Prices of one accelerator that make a spread.
 QUOTES_RENTED, QUOTES_BOUGHT = 5, 2
@@ -135,7 +136,8 @@ def read_place(
     since : int, optional
         First year of prices to count.
     own : mapping
-        The reader's own price by key: USD of the purchase, USD an hour of one accelerator, or USD a million tokens.
+        The reader's own price by key: USD of the purchase, USD an hour of one accelerator, or USD a million tokens;
+        "electricity": USD a kWh.
     """
     table = catalog.table("places")
     row = table[table["key"] == key].iloc[0].to_dict()
@@ -151,20 +153,29 @@ def read_place(
         return replace(place, figures={"price": price}, why=price.why)
     seconds, active, tier, why, _ = step(model, row["device"], count, batch, seq)
     figures = {"step": seconds, "price": price, **_power(row, count, region)}
+    if (current := own.get(ELECTRICITY)) is not None:
+        figures["tariff"] = _yours(current, "USD/kWh")
     figures |= _owner(place) if row["way"] == BOUGHT else _renter(place, model)
     missing = "" if row["way"] != BOUGHT else figures["tariff"].why
     return replace(place, figures=figures, active=active, tier=tier, why=why or price.why or missing)
 
 
 def _price(row: Mapping[str, Any], model: str, count: int, since: int | None, own: float | None) -> Price:
+    """The reader's own price, else what rows state: of all accelerators, of the machines, or of a million tokens."""
     if row["way"] == PER_TOKEN:
-        return Price(own, own, own, "USD/million tokens", note="your own price") if own else _service(model)
+        return _service(model) if own is None else _yours(own, "USD/million tokens")
     if row["way"] in RENT:
-        one = Price(own, own, own, "USD/h", note="your own price") if own else _asked(row["device"], row["way"], since)
-        return times(one if own else _widened(one, bought=False), count, "USD/h")
-    if own:
-        return Price(own, own, own, "USD", note="your own price")
+        offer = _widened(_asked(row["device"], row["way"], since), bought=False)
+        return times(offer if own is None else _yours(own, "USD/h"), count, "USD/h")
+    if own is not None:
+        return _yours(own, "USD")
     return times(_widened(_sold(row["system"], since), bought=True), float(row["machines"]), "USD")
+
+
+def _yours(price: float, unit: str) -> Price:
+    if not 0 <= price < math.inf:
+        raise ValueError(f"prices holds {price!r}, which is no price; give 0 or more [{unit}]")
+    return Price(price, price, price, unit, note="your own price")
 
 
 def _widened(price: Price, bought: bool) -> Price:

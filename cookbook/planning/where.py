@@ -11,7 +11,7 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.planning.ownership import HOUR
-from cookbook.planning.places import PRIVACY, Place, language_model, network_of, place_keys, read_place
+from cookbook.planning.places import ELECTRICITY, PRIVACY, Place, language_model, network_of, place_keys, read_place
 from cookbook.planning.spending import QUANTITIES, Task, costs, drawn, middle, total
 
 if TYPE_CHECKING:
@@ -216,7 +216,8 @@ def where_to_run(
     places : sequence of str, optional
         Rows of the table ``places``; all by default.
     prices : mapping, optional
-        Your own price of a place: USD of the purchase, USD an hour of one accelerator, or USD a million tokens.
+        Your own price of a place: USD of the purchase (0: you have it already), USD an hour of one accelerator, or USD
+        a million tokens; of "electricity": USD a kWh.
     since : int, optional
         First year of prices to count.
 
@@ -250,7 +251,7 @@ def where_to_run(
     if private not in PRIVACY:
         raise ValueError(f"private = {private!r} is not a rule; take one of {', '.join(PRIVACY)}")
     key, own = catalog.lookup("models", model), dict(prices or {})
-    unknown = [each for each in own if each not in place_keys()]
+    unknown = [each for each in own if each not in (*place_keys(), ELECTRICITY)]
     chosen = [catalog.lookup("places", each) for each in (place_keys() if places is None else [*places, *unknown])]
     if not chosen:
         raise ValueError("places = []: give at least one, or leave it out for all")
