@@ -24,10 +24,13 @@ _HOMES = {
     "ratios": "accuracy",
     "speedups": "scaling",
     "step_parts": "scaling",
+    "paid": "places",
     "palette": "look",
+    "place_costs": "places",
     "theme": "look",
+    "tornado": "places",
 }
-_MODULES = ("accuracy", "host", "live", "look", "models", "run", "scaling")
+_MODULES = ("accuracy", "host", "live", "look", "models", "places", "run", "scaling")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

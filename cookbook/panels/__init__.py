@@ -15,6 +15,7 @@ _HOMES = {
     "scaling": "parallel",
     "storage": "match",
     "training_run": "run",
+    "where_to_run": "places",
 }
 
 __all__ = sorted(_HOMES)

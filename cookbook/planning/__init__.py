@@ -9,21 +9,36 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "Price": "cost",
+    "annuity_usd": "ownership",
     "assembly_line": "assembly",
+    "break_even": "crossing",
+    "break_even_hours": "ownership",
+    "break_even_use": "ownership",
+    "bought_usd": "cost",
+    "carbon": "facts",
     "cores_needed": "sizing",
+    "cumulative": "crossing",
     "electricity_usd": "cost",
     "exchange_times": "exchanges",
     "hourly_usd": "cost",
     "machines": "sizing",
     "measured_links": "sizing",
+    "ownership_usd": "ownership",
     "plan_run": "training_run",
-    "rented": "sizing",
+    "power_watts": "energy",
     "rank_changes": "changes",
+    "rented": "sizing",
+    "run_cost": "bills",
     "search": "layouts",
     "size_host": "sizing",
     "split_batch": "curves",
+    "stated": "facts",
+    "step_kwh": "energy",
     "storage_usd": "cost",
     "sweep": "sweeps",
+    "tariff": "facts",
+    "where_to_run": "where",
 }
 
 __all__ = sorted(_HOMES)
