@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 COLUMNS = (
     "id", "kind", "phase", "model", "network", "task", "accelerator", "device", "generation", "devices", "batch",
     "batch_per_device", "precision", "number_format", "framework", "software", "software_level", "data", "layout",
-    "server", "processor", "link", "network_link", "date", "year", "unit", "throughput", "time", "time_of",
-    "per_device", "per_watt", "utilisation", "weak_efficiency", "strong_efficiency", "scaling", "predicted", "low80",
+    "server", "processor", "link", "network_link", "date", "year", "value", "counted", "unit", "throughput", "time",
+    "time_of", "per_device", "per_watt", "utilisation", "weak_efficiency", "strong_efficiency", "scaling", "predicted", "low80",
     "high80", "tier", "publisher", "source", "url", "locator", "how",
 )  # fmt: skip
 # Judged tables: measured table -> table of left-out predictions.
@@ -50,10 +50,10 @@ def measurements(
     -------
     pandas.DataFrame
         What was run: id, kind (training, inference, storage, collectives, matmul), phase, model (as printed), network
-        (in the zoo), task, accelerator, device, generation, devices, batch (samples of one update or request, of all
+        (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of one update or request, of all
         devices), batch_per_device, precision, number_format, framework, software, software_level, data, layout,
-        server, processor, link, network_link, date, year. What came out: throughput [unit/s as `unit` says], time [s]
-        of what time_of says, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the
+        server, processor, link, network_link, date, year. What came out: value (throughput, or time where only that is
+        stated; `counted` says what), throughput [as `unit` says], time [s] of what time_of says, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the
         dense peak), weak_efficiency and strong_efficiency with scaling, the kind of curve. Predicted for it by what
         other publishers measured: predicted, low80, high80 [as throughput], tier. Where it stands: publisher, source,
         url, locator, how. What is not known is NaN or blank, never 0.
@@ -75,7 +75,7 @@ def measurements(
     if not len(rows):
         raise ValueError(f"no measurement matches {_words(where)}: loosen one of them")
     if near is not None:
-        rows = explore_pairs.nearest_rows(rows, _configuration(near))
+        rows = explore_pairs.nearest_rows(rows, configuration(near))
     return explore_pairs.versus(rows, versus) if versus else rows.copy()
 
 
@@ -90,7 +90,10 @@ def everything() -> pd.DataFrame:
         batch_per_device=rows["batch"] / rows["devices"], per_device=explore_rates.per_device(rows),
         per_watt=explore_rates.per_watt(rows), utilisation=explore_rates.utilisation(rows, rows["flop_per_item"]),
     )  # fmt: skip
-    rows = rows.join(explore_rates.efficiencies(rows))
+    rows = rows.join(explore_rates.efficiencies(rows)).assign(
+        value=rows["throughput"].fillna(rows["time"]),
+        counted=rows["unit"].where(rows["throughput"].notna(), "s a " + rows["time_of"]),
+    )
     return _predicted(rows)[list(COLUMNS)]
 
 
@@ -114,7 +117,7 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
         generation=rows["accelerator"].map(devices["vendor"] + " " + devices["generation"]).fillna(""),
         year=rows["date"].str.extract(r"((?:19|20)\d\d)")[0].astype(float),
         framework=_each(rows["software"], explore_rows.framework).mask(rows["kind"].isin(("collectives", "matmul")), ""),
-        network=_each(rows["model"], explore_rows.network).where(rows["kind"].isin(("training", "inference")), ""),
+        network=_each(rows["model"], explore_rows.network),
     )  # fmt: skip
 
 
@@ -179,7 +182,7 @@ def _spelled(column: str, name: Any, known: set[str]) -> str:
     raise ValueError(f"no measurement has {column} = {name!r}; nearest: {close}")
 
 
-def _configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
+def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
     """A configuration as a mapping; that of a row where its id is given."""
     if isinstance(near, str):
         found = everything().query("id == @near")

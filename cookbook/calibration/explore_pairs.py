@@ -116,9 +116,8 @@ def versus(rows: pd.DataFrame, what: str) -> pd.DataFrame:
     same = [name for name in DECIDES if name not in TIED[what]]
     best = rows.sort_values("throughput", kind="stable").groupby([*same, what], dropna=False).tail(1)
     by = best.groupby(same, dropna=False)
-    best = best.assign(
-        setting=by.ngroup(), values=by[what].transform("size"), times=best["throughput"] / by["throughput"].transform("min"),
-    )  # fmt: skip
+    times = best["throughput"] / by["throughput"].transform("min")
+    best = best.assign(setting=by.ngroup(), values=by[what].transform("size"), times=times)
     best = best[best["values"] > 1]
     if not len(best):
         raise ValueError(f"no two values of {what} were measured with all else equal: loosen the choice")

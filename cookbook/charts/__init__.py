@@ -11,6 +11,7 @@ _HOMES = {
     "coverage": "accuracy",
     "efficiencies": "scaling",
     "errors": "accuracy",
+    "explored": "explore",
     "gets": "host",
     "machine": "host",
     "memory_bars": "models",
@@ -24,7 +25,7 @@ _HOMES = {
     "palette": "look",
     "theme": "look",
 }
-_MODULES = ("accuracy", "host", "live", "look", "models", "scaling")
+_MODULES = ("accuracy", "explore", "host", "live", "look", "models", "scaling")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

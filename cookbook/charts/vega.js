@@ -62,7 +62,8 @@ function wrap(text, width, font) {
 }
 
 // Draws `state()` = {spec, columns, signals} in `el`; the returned handle repaints, redraws and disposes.
-async function mountChart(model, el, state) {
+// `picked` is called with the `key` of a mark that was clicked.
+async function mountChart(model, el, state, picked = () => {}) {
   const embed = await vegaEmbed(model);
   let api = null, drawn = null, wanted = false, running = false, disposed = false;
   const width = () => Math.max(320, Math.floor(el.clientWidth) || 640);
@@ -90,14 +91,16 @@ async function mountChart(model, el, state) {
     if (disposed) return next.finalize();
     api?.finalize();
     api = next;
-    drawn = { look, width: width(), spec: state().spec, columns: state().columns, signals: {} };
+    drawn = { look, renderer, width: width(), spec: state().spec, columns: state().columns, signals: {} };
+    api.view.addEventListener("click", (_, item) => { if (item?.datum?.key >= 0) picked(item.datum.key); });
     const picture = el.querySelector("svg, canvas");
     picture?.setAttribute("role", "img");
     picture?.setAttribute("aria-label", [state().spec.description].flat().join(" "));
   };
   const repaint = async () => {
     const { spec, columns, signals } = state();
-    if (!api || spec !== drawn.spec) return draw();
+    const many = (columns[Object.keys(columns)[0]]?.length ?? 0) > CANVAS_ABOVE;
+    if (!api || spec !== drawn.spec || (many && drawn.renderer === "svg")) return draw();
     for (const [name, value] of Object.entries(signalsOf({ signals }, drawn.look))) {
       const text = JSON.stringify(value);  // a list that arrives again is no change
       if (text !== drawn.signals[name]) api.view.signal(name, value);

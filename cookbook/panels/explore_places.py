@@ -1,0 +1,165 @@
+"""Where marks, gridlines and labels stand in one picture or in small multiples; whole steps of `charts.explore.SIDE`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook.charts.explore import GAP, KINDS, SIDE, ticks
+from cookbook.charts.rows import nice_ceiling
+from cookbook.panels.explore_words import tick_text
+
+# Pixels at the left for names of rows, and for values.
+ROOM, NARROW_ROOM = 184, 52
+GOLDEN = 0.6180339887
+LOG_MARGIN, MARGIN = 0.03, 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Places from 0 to 1 on one axis: of the marks, and of ticks with their text.
+
+    Attributes
+    ----------
+    at : numpy.ndarray
+        Place of each mark.
+    ticks : list of (float, str)
+        Place and text.
+    ends : tuple of float
+        Values at 0 and 1; none for names.
+    log : bool
+    """
+
+    at: np.ndarray
+    ticks: list[tuple[float, str]]
+    ends: tuple[float, float] = (0.0, 1.0)
+    log: bool = False
+
+    def place(self, values: Any) -> np.ndarray:
+        """Places of other values on the same axis, held inside it."""
+        low, high = self.ends
+        with np.errstate(invalid="ignore", divide="ignore"):
+            way = np.log(values / low) / np.log(high / low) if self.log else (values - low) / (high - low)
+        return np.clip(way, 0, 1)
+
+
+def number_axis(values: pd.Series, log: bool) -> Axis:
+    """Axis over numbers; a margin keeps marks off its ends."""
+    low, high = float(values.min()), float(values.max())
+    if log:
+        span = max(np.log10(high / low), 0.3)
+        ends = (low * 10 ** (-LOG_MARGIN * span), high * 10 ** (LOG_MARGIN * span))
+    else:
+        span = max(high - low, 1.0)
+        ends = (low - MARGIN * span, high + MARGIN * span)
+    return _axis(values, ends, log, whole=not log)
+
+
+def value_axis(values: pd.Series, log: bool) -> Axis:
+    """Axis over outcomes: logarithmic, or from 0 for shares."""
+    return number_axis(values, True) if log else _axis(values, (0.0, nice_ceiling(float(values.max()))), False)
+
+
+def _axis(values: pd.Series, ends: tuple[float, float], log: bool, whole: bool = False) -> Axis:
+    bare = Axis(np.zeros(0), [], ends, log)
+    marks = [value for value in ticks(*ends, log) if not whole or float(value).is_integer()]
+    texts = [(float(bare.place(value)), tick_text(value, whole)) for value in marks]
+    return Axis(bare.place(values.to_numpy(dtype=float)), texts, ends, log)
+
+
+def name_axis(names: pd.Series, values: pd.Series, least: bool) -> Axis:
+    """Axis over names, one row each, the best median at the top; marks are spread a little within their row."""
+    middle = values.groupby(names).median().sort_values(ascending=not least)
+    order = {name: at for at, name in enumerate(middle.index)}
+    spread = (np.arange(len(names)) * GOLDEN % 1 - 0.5) * (0.55 if len(names) > len(order) else 0)
+    at = (names.map(order).to_numpy(dtype=float) + 0.5 + spread) / len(order)
+    counts = names.value_counts()
+    return Axis(at, [((place + 0.5) / len(order), f"{name} ({counts[name]:,})") for name, place in order.items()])
+
+
+@dataclass(frozen=True)
+class Places:
+    """Panes in columns and rows; `named`: names stand in rows at the left, and values run along the bottom."""
+
+    panes: tuple[int, int]
+    named: bool
+
+    @property
+    def across(self) -> int:
+        """Right end of the last pane."""
+        return self.panes[0] * SIDE + (self.panes[0] - 1) * self._gap
+
+    @property
+    def down(self) -> int:
+        """Upper end of the first pane, with room for titles where there are several."""
+        several = self.panes != (1, 1)
+        return self.panes[1] * SIDE + (self.panes[1] - 1) * 2 * self._gap + (self._gap if several else 0)
+
+    @property
+    def left(self) -> int:
+        """Pixels for what stands at the left."""
+        return ROOM if self.named else NARROW_ROOM
+
+    @property
+    def _gap(self) -> int:
+        return GAP
+
+    def most_names(self) -> int:
+        """How many names there is room for."""
+        return 16 if self.panes[1] == 1 else 5
+
+    def _corner(self, pane: Any) -> tuple[Any, Any]:
+        """Lower left corner of panes, counted from the upper left."""
+        column, row = pane % self.panes[0], pane // self.panes[0]
+        return column * (SIDE + self._gap), (self.panes[1] - 1 - row) * (SIDE + 2 * self._gap)
+
+    def points(self, pane: np.ndarray, x: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Places across and up of marks, (2, n): names run upwards, numbers across."""
+        across, up = (values, x) if self.named else (x, values)
+        left, below = self._corner(pane)
+        return np.array([left + np.round(across * SIDE), below + np.round(up * SIDE)]).astype(int)
+
+    def grid(self, x: Axis, values: Axis) -> pd.DataFrame:
+        """Gridlines of every pane, values under the lowest panes, labels left of the first ones."""
+        across, up = (values, x) if self.named else (x, values)
+        count = self.panes[0] * self.panes[1]
+        lines: list[dict[str, Any]] = []
+        for pane in range(count):
+            left, below = self._corner(pane)
+            few = 2 if self.panes[0] > 1 and len(across.ticks) > 4 else 1
+            for place, text in across.ticks:
+                lines.append(_line("grid", left + place * SIDE, below, left + place * SIDE, below + SIDE))
+            if pane + self.panes[0] >= count:
+                lines += [_line("tick", left + place * SIDE, below, text=text) for place, text in across.ticks[::few]]
+            for place, text in up.ticks:
+                lines.append(_line("grid", left, below + place * SIDE, left + SIDE, below + place * SIDE))
+                if pane % self.panes[0] == 0:
+                    lines.append(_line("label", left, below + place * SIDE, text=text))
+        return pd.DataFrame(lines)
+
+    def titles(self, names: list[str]) -> pd.DataFrame:
+        """Names of panes, above each."""
+        corners = [self._corner(pane) for pane in range(len(names))]
+        return pd.DataFrame([
+            _line("pane", left, below + SIDE, text=name) for name, (left, below) in zip(names, corners, strict=True)
+        ])  # fmt: skip
+
+    def intervals(
+        self, pane: np.ndarray, x: np.ndarray, point: np.ndarray, low: np.ndarray, high: np.ndarray, values: Axis
+    ) -> pd.DataFrame:
+        """Predicted values as marks (their text is set) and their intervals as rules; none where none is known."""
+        known = np.isfinite(point)
+        reach = known & np.isfinite(low)
+        at = self.points(pane[known], x[known], values.place(point[known]))
+        ends = [self.points(pane[reach], x[reach], values.place(end[reach])) for end in (low, high)]
+        what = KINDS.index("predicted")
+        rules = {"what": what, "x": ends[0][0], "y": ends[0][1], "x2": ends[1][0], "y2": ends[1][1], "text": None}
+        return pd.concat([pd.DataFrame(rules), pd.DataFrame({"what": what, "x": at[0], "y": at[1], "text": "p"})])
+
+
+def _line(kind: str, x: float, y: float, x2: float | None = None, y2: float | None = None, text: str = "") -> Any:
+    found: dict[str, Any] = {"what": KINDS.index(kind), "x": round(x), "y": round(y), "text": text or None}
+    return found if x2 is None or y2 is None else found | {"x2": round(x2), "y2": round(y2)}
