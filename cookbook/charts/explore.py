@@ -13,57 +13,70 @@ from cookbook.charts.rows import narrow_param
 if TYPE_CHECKING:
     import pandas as pd
 
-# One pane is SIDE wide and SIDE high, in whole steps, since whole numbers travel fastest.
+# One pane is SIDE wide and SIDE high, in whole steps.
 SIDE = 10_000
 GAP = 1_100
 MOST_PANES = 6
 COLOURS = (*PALETTE, "#767676")
 MARKS = (*SHAPES, "triangle-down")
-KINDS = ("point", "grid", "tick", "label", "pane", "predicted", "ring")
-COLUMNS = ("what", "x", "y", "x2", "y2", "group", "text", "model", "device", "count", "value", "source", "key")
-WHOLE = ("what", "x", "y", "x2", "y2", "group", "model", "device", "count", "source", "key")
+COLUMNS = ("x", "y", "group", "model", "device", "count", "value", "source", "key")
+# What is drawn beside the measurements, each a signal with one list a column: short lists travel with the signals, so
+# that the thousands of measurements are read once.
+BESIDE = {
+    "grid": ("x", "y", "x2", "y2"), "lines": ("x", "y", "x2", "y2", "group"), "intervals": ("x", "y", "x2", "y2"),
+    "predictions": ("x", "y"), "rings": ("x", "y"), "ticks": ("x", "y", "text"), "labels": ("x", "y", "text"),
+    "titles": ("x", "y", "text"),
+}  # fmt: skip
 LISTS = ("models", "devices", "publishers")
 HEIGHT = 372
 _GRID = "#e0e0e0"
-_KEY = "A click on a mark tells what it is, with its source and the runs most like it. Lines join best or median values."
+_KEY = "A click on a mark tells what it is, with its source."
+_FIRST: dict[str, Any] = {
+    "groups": [""], "across": SIDE, "down": SIDE, "left": 60, "size": 26, "opacity": 0.6, "unit": "",
+}  # fmt: skip
+_TIP = (
+    "{'what': models[datum.model], 'on': devices[datum.device] + (datum.count > 0 ? ' x ' + datum.count : ''), "
+    "'measured': format(datum.value, ',.4~g') + unit, 'published by': publishers[datum.source]}"
+)
 
 
 def explored(frame: pd.DataFrame, title: str = "") -> Any:
-    """Measurements, gridlines, labels and predictions at places that were computed before.
+    """Measurements, and whatever stands beside them, at places that were computed before.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Columns of `COLUMNS`: `what` (place in `KINDS`), `x`, `y`, `x2`, `y2` (steps of `SIDE` a pane), `group` (place
-        in `groups`), `text`, and of measurements `model`, `device`, `source` (places in the lists of names), `count`
-        (devices), `value` and `key` (what a click tells);
-        whole numbers but for `text` and `value`, -1 for none.
+        Columns of `COLUMNS`, numbers alone: `x`, `y` (steps of `SIDE` a pane), `group` (place in `groups`), `model`,
+        `device`, `source` (places in the lists of names), `count` (devices, -1 where unknown), `value`, and `key` (what
+        a click tells).
     title : str
         The takeaway.
 
     Returns
     -------
     altair.LayerChart
-        Signals: `groups` (names in the order of colours), `across` and `down` (ends of the places), `left` (pixels
-        for names of rows), `size` and `opacity` of marks, `lines` (whether they are joined), `unit`, and `models`,
-        `devices`, `publishers` (names, so that they travel once and not with every point).
+        Signals: those of `BESIDE`, each {column: list}; `groups` (names in the order of colours), `across` and `down`
+        (ends of the places), `left` (pixels for names of rows), `size` and `opacity` of marks, `unit`, and `models`,
+        `devices`, `publishers` (names, so that they travel once and not with every mark).
 
     Examples
     --------
     >>> import pandas as pd
-    >>> point = dict.fromkeys(COLUMNS, 0) | {"x": 5000, "y": 5000, "text": None}
-    >>> explored(pd.DataFrame([point]), "one run").title.text
+    >>> explored(pd.DataFrame([dict.fromkeys(COLUMNS, 0)]), "one run").title.text
     'one run'
     """
-    x = alt.X("x:Q", scale=alt.Scale(domain=[0, alt.ExprRef("across")], range=[alt.ExprRef("left"), alt.ExprRef("width")],
-                                     nice=False, zero=False), axis=None)  # fmt: skip
-    y = alt.Y("y:Q", scale=alt.Scale(domain=[0, alt.ExprRef("down")], range=[alt.ExprRef("height - 34"), 4],
-                                     nice=False, zero=False), axis=None)  # fmt: skip
-    layers = [_rules("grid", _GRID, 1, x, y), *_lines(x, y), _measured(x, y), *_predictions(x, y), _rings(x, y),
-              *_texts(x, y)]  # fmt: skip
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(
+        domain=[0, alt.ExprRef("across")], range=[alt.ExprRef("left"), alt.ExprRef("width")], nice=False, zero=False))
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(
+        domain=[0, alt.ExprRef("down")], range=[alt.ExprRef("height - 34"), 4], nice=False, zero=False))
+    grid = _of("grid").mark_rule(color=_GRID, strokeWidth=1).encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
+    line = _of("lines").mark_rule(strokeWidth=2, opacity=0.6)
+    lines = line.encode(x=x, y=y, x2="x2:Q", y2="y2:Q", color=_looks()["color"])
+    layers = [grid, lines, _measured(x, y), *_predictions(x, y), *_texts(x, y)]
     chart = alt.layer(*layers, data=frame).add_params(
         *(alt.param(name=name, value=value) for name, value in _FIRST.items()), narrow_param(),
         *(alt.param(name=name, value=[]) for name in LISTS),
+        *(alt.param(name=name, value=nothing(name)) for name in BESIDE),
     )  # fmt: skip
     words = (
         "Measurements as marks, one colour and shape a group, over gridlines with their values; the table below the "
@@ -71,82 +84,60 @@ def explored(frame: pd.DataFrame, title: str = "") -> Any:
     )
     return chart.properties(
         title=alt.Title(title, subtitle=_KEY), description=words, width="container", height=HEIGHT
-    ).resolve_scale(color="independent", shape="independent")
+    )
 
 
-_FIRST: dict[str, Any] = {
-    "groups": [""], "across": SIDE, "down": SIDE, "left": 60, "size": 26, "opacity": 0.6, "lines": False, "unit": "",
-}  # fmt: skip
+def nothing(signal: str) -> dict[str, list[Any]]:
+    """Value of a signal of `BESIDE` where there is nothing to draw."""
+    return {name: [] for name in BESIDE[signal]}
 
 
-def _only(kind: str) -> Any:
-    return alt.Chart().transform_filter(f"datum.what === {KINDS.index(kind)}")
+def _of(signal: str) -> Any:
+    """A chart over the lists of a signal."""
+    cells = {name: f"{signal}.{name}[datum.i]" for name in BESIDE[signal]}
+    one = alt.Chart(alt.sequence(0, 1, as_="one")).transform_calculate(i=f"sequence(length({signal}.x))")
+    return one.transform_flatten(["i"]).transform_calculate(**cells)
 
 
-def _rules(kind: str, colour: str, width: float, x: Any, y: Any) -> Any:
-    return _only(kind).mark_rule(color=colour, strokeWidth=width).encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
-
-
-def _named(chart: Any) -> Any:
-    return chart.transform_calculate(
-        name="groups[datum.group]", publisher="publishers[datum.source]", model="models[datum.model]",
-        on="devices[datum.device] + (datum.count > 0 ? ' x ' + datum.count : '')",
-        measured="format(datum.value, ',.4~g') + unit",
+def _looks() -> dict[str, Any]:
+    legend = alt.Legend(
+        orient="top", title=None, columns=alt.ExprRef("narrow ? 2 : 3"), symbolOpacity=1, labelLimit=190,
+        labelExpr="groups[datum.value]",
     )  # fmt: skip
-
-
-def _looks(legend: bool) -> dict[str, Any]:
-    shown = alt.Legend(
-        orient="top", title=None, columns=alt.ExprRef("narrow ? 2 : 3"), symbolOpacity=1, labelLimit=190
-    ) if legend else None  # fmt: skip
-    domain = {"domain": alt.ExprRef("groups")}
+    domain = {"domain": alt.ExprRef("sequence(length(groups))")}
     return {
-        "color": alt.Color("name:N", scale=alt.Scale(range=list(COLOURS), **domain), legend=shown),
-        "shape": alt.Shape("name:N", scale=alt.Scale(range=list(MARKS), **domain), legend=shown),
+        "color": alt.Color("group:N", scale=alt.Scale(range=list(COLOURS), **domain), legend=legend),
+        "shape": alt.Shape("group:N", scale=alt.Scale(range=list(MARKS), **domain), legend=legend),
     }  # fmt: skip
 
 
 def _measured(x: Any, y: Any) -> Any:
-    marks = _named(_only("point")).mark_point(
-        filled=True, size=alt.ExprRef("size"), opacity=alt.ExprRef("opacity"), cursor="pointer"
-    )
-    tip = [alt.Tooltip(f"{name}:N", title=words) for name, words in
-           (("model", "what"), ("on", "on"), ("measured", "measured"), ("publisher", "published by"))]  # fmt: skip
-    return marks.encode(x=x, y=y, tooltip=tip, **_looks(True))
-
-
-def _lines(x: Any, y: Any) -> list[Any]:
-    joined = _named(_only("point").transform_filter("lines"))
-    line = joined.mark_line(strokeWidth=2, opacity=0.6)
-    return [line.encode(x=x, y=y, color=_looks(False)["color"], detail="group:N")]
+    marks = alt.Chart().mark_point(
+        filled=True, size=alt.ExprRef("size"), opacity=alt.ExprRef("opacity"), cursor="pointer",
+        tooltip=alt.ExprRef(_TIP),
+    )  # fmt: skip
+    return marks.encode(x=x, y=y, **_looks())
 
 
 def _predictions(x: Any, y: Any) -> list[Any]:
-    """Interval as a rule, and the prediction itself as a hollow diamond (`text` is set where it is the diamond)."""
-    rule = _only("predicted").transform_filter("!isValid(datum.text)")
-    point = _only("predicted").transform_filter("isValid(datum.text)")
-    return [
-        rule.mark_rule(color=INK, strokeWidth=1, opacity=0.45).encode(x=x, y=y, x2="x2:Q", y2="y2:Q"),
-        point.mark_point(shape="diamond", color=INK, size=34, strokeWidth=1.2, opacity=0.8).encode(x=x, y=y),
-    ]
-
-
-def _rings(x: Any, y: Any) -> Any:
-    return _only("ring").mark_point(size=150, strokeWidth=2, color=INK, filled=False, shape="circle").encode(x=x, y=y)
+    """Intervals, predictions as hollow diamonds, rings around measurements."""
+    interval = _of("intervals").mark_rule(color=INK, strokeWidth=1, opacity=0.45)
+    point = _of("predictions").mark_point(shape="diamond", color=INK, size=34, strokeWidth=1.2, opacity=0.8)
+    ring = _of("rings").mark_point(size=150, strokeWidth=2, color=INK, filled=False, shape="circle")
+    return [interval.encode(x=x, y=y, x2="x2:Q", y2="y2:Q"), point.encode(x=x, y=y), ring.encode(x=x, y=y)]
 
 
 def _texts(x: Any, y: Any) -> list[Any]:
     """Values under the picture, names or values at its left, titles of panes."""
     size = {"fontSize": 12, "color": INK}
-    return [
-        _only("tick").mark_text(dy=13, baseline="middle", **size).encode(x=x, y=y, text="text:N"),
-        _only("label").mark_text(dx=-6, align="right", baseline="middle", limit=176, **size).encode(
-            x=x, y=y, text="text:N"
-        ),
-        _only("pane").mark_text(
+    marks = [
+        _of("ticks").mark_text(dy=13, baseline="middle", **size),
+        _of("labels").mark_text(dx=-6, align="right", baseline="middle", limit=176, **size),
+        _of("titles").mark_text(
             align="left", baseline="bottom", dy=-3, fontSize=12, fontWeight="bold", limit=230, color=MUTED
-        ).encode(x=x, y=y, text="text:N"),
-    ]  # fmt: skip
+        ),
+    ]
+    return [mark.encode(x=x, y=y, text="text:N") for mark in marks]
 
 
 def panes(count: int) -> tuple[int, int]:

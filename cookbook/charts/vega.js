@@ -19,10 +19,17 @@ async function vegaEmbed(model) {
   return globalThis.__cookbookVega;
 }
 
+// Many numbers arrive as 32-bit floats, which may start anywhere in their message.
+function listOf(column) {
+  if (!(column instanceof DataView)) return column ?? [];
+  return new Float32Array(column.buffer.slice(column.byteOffset, column.byteOffset + column.byteLength));
+}
+
 function toRows(columns) {
-  const names = Object.keys(columns);
-  const count = names.length ? columns[names[0]].length : 0;
-  return Array.from({ length: count }, (_, i) => Object.fromEntries(names.map((n) => [n, columns[n][i]])));
+  const names = Object.keys(columns), lists = names.map((name) => listOf(columns[name]));
+  const rows = Array.from({ length: lists[0]?.length ?? 0 }, () => ({}));
+  names.forEach((name, k) => { const list = lists[k]; for (let i = 0; i < rows.length; i++) rows[i][name] = list[i]; });
+  return rows;
 }
 
 // JupyterLab's colours at this moment; the fallbacks serve pages without JupyterLab.
@@ -99,7 +106,7 @@ async function mountChart(model, el, state, picked = () => {}) {
   };
   const repaint = async () => {
     const { spec, columns, signals } = state();
-    const many = (columns[Object.keys(columns)[0]]?.length ?? 0) > CANVAS_ABOVE;
+    const many = listOf(Object.values(columns)[0]).length > CANVAS_ABOVE;
     if (!api || spec !== drawn.spec || (many && drawn.renderer === "svg")) return draw();
     for (const [name, value] of Object.entries(signalsOf({ signals }, drawn.look))) {
       const text = JSON.stringify(value);  // a list that arrives again is no change

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cookbook.calibration import explore
 from cookbook.charts import explore as charts
-from cookbook.panels.explore_places import Axis, Places, name_axis, number_axis, value_axis
+from cookbook.panels.explore_places import Axis, Places, joined, name_axis, number_axis, value_axis
 from cookbook.panels.shell import MOST_ROWS, Part, Picture
 from cookbook.units import human
 
@@ -32,6 +32,7 @@ NAMES = {
     "link": "link in the node", "network_link": "link between nodes", "publisher": "publisher",
 }  # fmt: skip
 RINGS = 8
+_CODES = {"model": "network", "device": "device", "source": "publisher"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +142,17 @@ class Asked:
         values, x_axis = value_axis(shown[self.y], self.y not in SHARES), self._x_axis(places)
         pane = group if across_panes else np.zeros(len(shown), dtype=int)
         along = places.points(pane, x_axis.at, values.at)
-        frames = [places.grid(x_axis, values), self._marks(group, along)]
-        frames += [places.titles(self.groups)] if across_panes else []
-        frames += [places.intervals(pane, x_axis.at, *self.beside.T, values)] if self.predicted else []
-        frames += [self._rings(along)] if self.near else []
-        frame = pd.concat(frames, ignore_index=True).reindex(columns=list(charts.COLUMNS))
-        # Whole numbers travel fastest; -1 is none.
-        frame = frame.assign(**{name: frame[name].fillna(-1).astype(int) for name in charts.WHOLE})
-        return Picture("explored", frame, self.title, self._signals(places))
+        beside = {name: charts.nothing(name) for name in charts.BESIDE} | places.grid(x_axis, values)
+        if across_panes:
+            beside["titles"] = places.titles(self.groups)
+        if self.predicted:
+            beside |= places.intervals(pane, x_axis.at, self.beside, values)
+        if self.aggregate != "all" and self.x in NUMBERS:
+            beside["lines"] = joined(along, group)
+        if self.near:
+            at = np.flatnonzero(self.shown["id"].isin(self.near[:RINGS]).to_numpy())
+            beside["rings"] = {"x": along[0][at].tolist(), "y": along[1][at].tolist()}
+        return Picture("explored", self._marks(group, along), self.title, self._signals(places) | beside)
 
     def _x_axis(self, places: Places) -> Axis:
         if self.x in NAMES:
@@ -161,17 +165,11 @@ class Asked:
 
     def _marks(self, group: np.ndarray, along: np.ndarray) -> pd.DataFrame:
         shown = self.shown
-        codes = {name: pd.factorize(shown[name])[0] for name in ("network", "device", "publisher")}
-        found = {
-            "what": 0, "x": along[0], "y": along[1], "group": group, "model": codes["network"],
-            "device": codes["device"], "source": codes["publisher"], "count": shown["devices"].to_numpy(),
+        found = {name: pd.factorize(shown[column])[0] for name, column in _CODES.items()}
+        return pd.DataFrame({
+            **found, "x": along[0], "y": along[1], "group": group, "count": shown["devices"].fillna(-1).to_numpy(),
             "value": _digits(shown[self.y].to_numpy()), "key": shown.index.to_numpy(),
-        }  # fmt: skip
-        return pd.DataFrame(found)
-
-    def _rings(self, along: np.ndarray) -> pd.DataFrame:
-        at = np.flatnonzero(self.shown["id"].isin(self.near[:RINGS]).to_numpy())
-        return pd.DataFrame({"what": charts.KINDS.index("ring"), "x": along[0][at], "y": along[1][at]})
+        })[list(charts.COLUMNS)]  # fmt: skip
 
     @cached_property
     def beside(self) -> np.ndarray:
@@ -186,12 +184,12 @@ class Asked:
     def _signals(self, places: Places) -> dict[str, Any]:
         count = len(self.shown)
         suffix = "" if self.y in SHARES else f" {self.unit_words}"
-        names = {name: list(pd.unique(self.shown[column])) for name, column in
-                 (("models", "network"), ("devices", "device"), ("publishers", "publisher"))}  # fmt: skip
+        names = {f"{name}s".replace("source", "publisher"): list(pd.unique(self.shown[column]))
+                 for name, column in _CODES.items()}  # fmt: skip
         return {
             "groups": self.groups, "across": places.across, "down": places.down, "left": places.left,
             "size": 26 if count > 400 else 60, "opacity": 0.45 if count > 1500 else 0.7 if count > 200 else 0.9,
-            "lines": self.aggregate != "all" and self.x in NUMBERS, "unit": suffix, **names,
+            "unit": suffix, **names,
         }  # fmt: skip
 
     @property

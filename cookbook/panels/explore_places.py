@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook.charts.explore import GAP, KINDS, SIDE, ticks
+from cookbook.charts.explore import GAP, SIDE, nothing, ticks
 from cookbook.charts.rows import nice_ceiling
 from cookbook.panels.explore_words import tick_text
 
@@ -122,44 +122,56 @@ class Places:
         left, below = self._corner(pane)
         return np.array([left + np.round(across * SIDE), below + np.round(up * SIDE)]).astype(int)
 
-    def grid(self, x: Axis, values: Axis) -> pd.DataFrame:
+    def grid(self, x: Axis, values: Axis) -> dict[str, dict[str, list[Any]]]:
         """Gridlines of every pane, values under the lowest panes, labels left of the first ones."""
         across, up = (values, x) if self.named else (x, values)
         count = self.panes[0] * self.panes[1]
-        lines: list[dict[str, Any]] = []
+        few = 2 if self.panes[0] > 1 and len(across.ticks) > 4 else 1
+        grid, under, beside = nothing("grid"), nothing("ticks"), nothing("labels")
         for pane in range(count):
             left, below = self._corner(pane)
-            few = 2 if self.panes[0] > 1 and len(across.ticks) > 4 else 1
-            for place, text in across.ticks:
-                lines.append(_line("grid", left + place * SIDE, below, left + place * SIDE, below + SIDE))
-            if pane + self.panes[0] >= count:
-                lines += [_line("tick", left + place * SIDE, below, text=text) for place, text in across.ticks[::few]]
-            for place, text in up.ticks:
-                lines.append(_line("grid", left, below + place * SIDE, left + SIDE, below + place * SIDE))
-                if pane % self.panes[0] == 0:
-                    lines.append(_line("label", left, below + place * SIDE, text=text))
-        return pd.DataFrame(lines)
+            for place, _ in across.ticks:
+                _add(grid, x=left + place * SIDE, y=below, x2=left + place * SIDE, y2=below + SIDE)
+            for place, _ in up.ticks:
+                _add(grid, x=left, y=below + place * SIDE, x2=left + SIDE, y2=below + place * SIDE)
+            for place, text in across.ticks[::few] if pane + self.panes[0] >= count else ():
+                _add(under, x=left + place * SIDE, y=below, text=text)
+            for place, text in up.ticks if pane % self.panes[0] == 0 else ():
+                _add(beside, x=left, y=below + place * SIDE, text=text)
+        return {"grid": grid, "ticks": under, "labels": beside}
 
-    def titles(self, names: list[str]) -> pd.DataFrame:
+    def titles(self, names: list[str]) -> dict[str, list[Any]]:
         """Names of panes, above each."""
-        corners = [self._corner(pane) for pane in range(len(names))]
-        return pd.DataFrame([
-            _line("pane", left, below + SIDE, text=name) for name, (left, below) in zip(names, corners, strict=True)
-        ])  # fmt: skip
+        found = nothing("titles")
+        for pane, name in enumerate(names):
+            left, below = self._corner(pane)
+            _add(found, x=left, y=below + SIDE, text=name)
+        return found
 
     def intervals(
-        self, pane: np.ndarray, x: np.ndarray, point: np.ndarray, low: np.ndarray, high: np.ndarray, values: Axis
-    ) -> pd.DataFrame:
-        """Predicted values as marks (their text is set) and their intervals as rules; none where none is known."""
-        known = np.isfinite(point)
-        reach = known & np.isfinite(low)
-        at = self.points(pane[known], x[known], values.place(point[known]))
-        ends = [self.points(pane[reach], x[reach], values.place(end[reach])) for end in (low, high)]
-        what = KINDS.index("predicted")
-        rules = {"what": what, "x": ends[0][0], "y": ends[0][1], "x2": ends[1][0], "y2": ends[1][1], "text": None}
-        return pd.concat([pd.DataFrame(rules), pd.DataFrame({"what": what, "x": at[0], "y": at[1], "text": "p"})])
+        self, pane: np.ndarray, x: np.ndarray, beside: np.ndarray, values: Axis
+    ) -> dict[str, dict[str, list[Any]]]:
+        """Predicted values and their intervals, (n, 3) `beside`: point, low, high; none where none is known."""
+        known, reach = np.isfinite(beside[:, 0]), np.isfinite(beside[:, 1])
+        at = self.points(pane[known], x[known], values.place(beside[known, 0]))
+        low, high = (self.points(pane[reach], x[reach], values.place(beside[reach, end])) for end in (1, 2))
+        names = ("x", "y", "x2", "y2")
+        return {
+            "predictions": dict(zip(("x", "y"), at.tolist(), strict=True)),
+            "intervals": dict(zip(names, [*low.tolist(), *high.tolist()], strict=True)),
+        }
 
 
-def _line(kind: str, x: float, y: float, x2: float | None = None, y2: float | None = None, text: str = "") -> Any:
-    found: dict[str, Any] = {"what": KINDS.index(kind), "x": round(x), "y": round(y), "text": text or None}
-    return found if x2 is None or y2 is None else found | {"x2": round(x2), "y2": round(y2)}
+def joined(along: np.ndarray, group: np.ndarray) -> dict[str, list[Any]]:
+    """Lines from each mark of a group to the next one to the right."""
+    order = np.lexsort((along[0], group))
+    start, end = order[:-1], order[1:]
+    same = group[start] == group[end]
+    start, end = start[same], end[same]
+    ends = [*along[:, start].tolist(), *along[:, end].tolist(), group[start].tolist()]
+    return dict(zip(("x", "y", "x2", "y2", "group"), ends, strict=True))
+
+
+def _add(lists: dict[str, list[Any]], **cells: Any) -> None:
+    for name, cell in cells.items():
+        lists[name].append(cell if isinstance(cell, str) else round(cell))

@@ -122,7 +122,7 @@ class Panel(anywidget.AnyWidget):
     shape = traitlets.Dict().tag(sync=True)
     specs = traitlets.Dict().tag(sync=True)
     shown = traitlets.Dict().tag(sync=True)
-    columns = traitlets.Dict().tag(sync=True)
+    columns = traitlets.Dict().tag(sync=True, to_json=live.packed)
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
     def __init__(
