@@ -19,9 +19,11 @@ COLUMNS = (
     "id", "kind", "phase", "model", "network", "task", "accelerator", "device", "generation", "devices", "batch",
     "batch_per_device", "precision", "number_format", "framework", "software", "software_level", "data", "layout",
     "server", "processor", "link", "network_link", "date", "year", "value", "counted", "unit", "throughput", "time",
-    "time_of", "per_device", "per_watt", "utilisation", "weak_efficiency", "strong_efficiency", "scaling", "predicted", "low80",
-    "high80", "tier", "publisher", "source", "url", "locator", "how",
+    "time_of", "per_device", "per_watt", "utilisation", "weak_efficiency", "strong_efficiency", "scaling",
+    "predicted", "low80", "high80", "tier", "publisher", "source", "url", "locator", "how",
 )  # fmt: skip
+# Kinds whose software is a framework; elsewhere it is the benchmark.
+RUN = ("training", "inference", "storage")
 # Judged tables: measured table -> table of left-out predictions.
 JUDGED = {"training_classic": "validation_classic_rows", "training_transformer": "validation_transformer_rows"}
 
@@ -50,10 +52,11 @@ def measurements(
     -------
     pandas.DataFrame
         What was run: id, kind (training, inference, storage, collectives, matmul), phase, model (as printed), network
-        (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of one update or request, of all
-        devices), batch_per_device, precision, number_format, framework, software, software_level, data, layout,
-        server, processor, link, network_link, date, year. What came out: value (throughput, or time where only that is
-        stated; `counted` says what), throughput [as `unit` says], time [s] of what time_of says, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the
+        (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of one
+        update or request, of all devices), batch_per_device, precision, number_format, framework, software,
+        software_level, data, layout, server, processor, link, network_link, date, year. What came out: value
+        (throughput, or time where only that is stated; `counted` says what), throughput [as `unit` says], time [s] of
+        what time_of says, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the
         dense peak), weak_efficiency and strong_efficiency with scaling, the kind of curve. Predicted for it by what
         other publishers measured: predicted, low80, high80 [as throughput], tier. Where it stands: publisher, source,
         url, locator, how. What is not known is NaN or blank, never 0.
@@ -116,7 +119,7 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
         device=rows["accelerator"].map(devices["name"]).fillna(""),
         generation=rows["accelerator"].map(devices["vendor"] + " " + devices["generation"]).fillna(""),
         year=rows["date"].str.extract(r"((?:19|20)\d\d)")[0].astype(float),
-        framework=_each(rows["software"], explore_rows.framework).mask(rows["kind"].isin(("collectives", "matmul")), ""),
+        framework=_each(rows["software"], explore_rows.framework).where(rows["kind"].isin(RUN), ""),
         network=_each(rows["model"], explore_rows.network),
     )  # fmt: skip
 

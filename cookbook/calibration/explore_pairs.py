@@ -46,7 +46,7 @@ def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any]) -> pd.DataFrame:
     same = [rows[name] == asked[name] for name in ("kind", "phase") if asked.get(name)]
     rows = rows[np.logical_and.reduce(same)] if same else rows
     far = distances(_runs(_frame(asked)), _runs(rows), LABEL_COSTS, {**AMOUNT_COSTS, "devices": AMOUNT_COSTS["batch"]})
-    found = rows.assign(distance=far[0]).query("distance <= @REACH").sort_values("distance", kind="stable")
+    found = rows.assign(distance=far[0])[far[0] <= REACH].sort_values("distance", kind="stable")
     if not len(found):
         said = ", ".join(f"{name} = {value}" for name, value in asked.items())
         raise ValueError(f"nothing like {said} was measured: another maker's devices are out of reach; name less")

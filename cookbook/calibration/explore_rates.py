@@ -102,5 +102,5 @@ def classic_flop() -> dict[str, float]:
 def _flop(given: classic_rows.Input) -> float:
     if not given.name or given.why:
         return float("nan")
-    work = zoo.model(given.name, **json.loads(given.arguments or "{}"))
+    work = zoo.model(str(given.name), **json.loads(given.arguments or "{}"))
     return TRAINING_FLOP_PER_MAC * float(work.ops.total("macs", 1, given.seq or work.seq or 1)) / given.items

@@ -101,7 +101,7 @@ def _inference(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _storage(frame: pd.DataFrame) -> dict[str, Any]:
-    found = {"unit": "", "throughput": np.nan}
+    found: dict[str, Any] = {"unit": "", "throughput": np.nan}
     for column, unit in (("iops", "IO/s"), ("write_bandwidth", "B/s written"), ("read_bandwidth", "B/s read"),
                          ("samples_per_s", "samples/s")):  # fmt: skip
         known = frame[column].notna()

@@ -17,14 +17,14 @@ from cookbook.panels.shell import Panel, View
 
 # Filters: parameter -> (column, words, heading, "more").
 FILTERS = {
-    "kind": ("kind", "Kind", "Only", False), "networks": ("network", "Networks", "Only", False),
+    "networks": ("network", "Networks", "Only", False),
     "accelerators": ("accelerator", "Accelerators", "Only", False),
     "frameworks": ("framework", "Frameworks", "Only more", True),
     "precision": ("precision", "Number formats", "Only more", True),
     "years": ("year", "Years", "Only more", True), "publishers": ("publisher", "Publishers", "Only more", True),
 }  # fmt: skip
 DEFAULTS: dict[str, Any] = {
-    "y": "per_device", "x": "framework", "by": "generation", "kind": [], "networks": [], "accelerators": [],
+    "y": "per_device", "x": "year", "by": "generation", "kind": "training", "networks": [], "accelerators": [],
     "unit": "", "scaling": "", "most_devices": 16384, "frameworks": [], "precision": [], "years": [],
     "publishers": [], "near": "", "aggregate": "all", "several": "no", "predicted": "no",
 }  # fmt: skip
@@ -39,7 +39,8 @@ def measurements(**state: Any) -> Panel:
     **state
         y: "value", "throughput", "time", "per_device", "per_watt", "utilisation", "weak_efficiency" or "strong_efficiency".
         x: a column of `cb.measurements`, such as "year", "devices", "framework"; by: another one, or "".
-        kind, networks, accelerators, frameworks, precision, years, publishers: lists of what to keep; empty: all.
+        kind: one kind, or "" for every one. networks, accelerators, frameworks, precision, years, publishers: lists of
+        what to keep; empty: all.
         unit: what is counted, such as "images/s"; "": the most frequent, "all": every one.
         scaling: "", "weak" or "strong": runs with the same batch a device, or in all, on several numbers of devices.
         most_devices: largest number of devices; 16384 keeps those without a number too.
@@ -59,7 +60,7 @@ def measurements(**state: Any) -> Panel:
 
     Examples
     --------
-    >>> panel = measurements(kind=["matmul"])
+    >>> panel = measurements(kind="matmul", x="accelerator")
     >>> panel.update(y="time")
     >>> panel.answer.split(":")[0]
     'No measurement matches'
@@ -81,6 +82,7 @@ def _controls() -> tuple[Control, ...]:
         Combo("x", "Against", "Question", axes + names, tooltip="Numbers run across; names stand in rows"),
         Combo("by", "Colour", "Question", (("", "nothing", "", ""), *names, ("year", "year", "", "")),
               tooltip="What colours the marks, five groups and the others; also what small multiples are of"),
+        Combo("kind", "Kind", "Only", _kinds(), tooltip="What was measured"),
         *shown,
         Combo("unit", "Counted in", "Only more", _units(), more=True,
               tooltip="Rates of different things cannot be compared: one unit at a time"),
@@ -115,8 +117,13 @@ def _filter(name: str, column: str, label: str, group: str, more: bool) -> Combo
         (value, labels.get(value, value), "", f"{count:,} measurements") for value, count in order.items()
     )
     plain = (lambda year: f"{year:.0f}" if isinstance(year, (int, float)) else year) if column == "year" else None
-    return Combo(name, label, group, options, many=True, limit=6, more=more, plain=plain,
-                 tooltip=f"{label}, six at most; empty: all")  # fmt: skip
+    return Combo(name, label, group, options, many=True, limit=4, more=more, plain=plain,
+                 tooltip=f"{label}, four at most; empty: all")  # fmt: skip
+
+
+def _kinds() -> tuple[Option, ...]:
+    counts = explore.everything()["kind"].value_counts()
+    return (("", "every kind", "", ""), *((name, name, "", f"{count:,}") for name, count in counts.items()))
 
 
 def _units() -> tuple[Option, ...]:
@@ -158,7 +165,8 @@ def _show(value: Any) -> tuple[str, str]:
 
 def _where(values: Mapping[str, Any]) -> dict[str, Any]:
     """Filters as `cb.measurements` takes them."""
-    where = {column: values[name] for name, (column, *_) in FILTERS.items() if values[name] and column != "year"}
+    where = {"kind": values["kind"]} if values["kind"] else {}
+    where |= {column: values[name] for name, (column, *_) in FILTERS.items() if values[name] and column != "year"}
     if values["scaling"]:
         where["scaling"] = [values["scaling"], "weak and strong"]
     if values["most_devices"] < DEFAULTS["most_devices"]:
@@ -189,7 +197,8 @@ def _asked(key: str) -> frames.Asked:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    for name, known in (("y", [*frames.Y]), ("x", [*frames.NUMBERS, *frames.NAMES]), ("by", ["", "year", *frames.NAMES])):
+    axes = [*frames.NUMBERS, *frames.NAMES]
+    for name, known in (("y", [*frames.Y]), ("x", axes), ("by", ["", "year", *frames.NAMES])):
         if values[name] not in known:
             raise ValueError(f"{name} = {values[name]!r} is not a choice; take one of {', '.join(filter(None, known))}")
     asked = _asked(json.dumps(values))
@@ -213,16 +222,16 @@ def _code(values: dict[str, Any], asked: frames.Asked) -> str:
     where = _where(values)
     if asked.counted not in ("", "all"):
         where[frames.Y[asked.y][1]] = asked.counted
-    if values["near"]:
-        where["near"] = values["near"]
     if asked.y == "utilisation":
         where["classic_flop"] = True
-    call = f"cb.measurements({code.arguments(where)})"
-    if values["years"]:
-        years = ", ".join(values["years"])
-        call += f".query('year in [{years}]')"
+    stated = [f"{name} > 0" for name in (asked.y, asked.x) if name in {**frames.Y, **frames.NUMBERS}]
+    stated += [f"year in [{', '.join(values['years'])}]"] if values["years"] else []
+    call = f"cb.measurements({code.arguments(where)}).query({code.literal(' and '.join(stated))})"
     if asked.aggregate != "all":
         keys = list(dict.fromkeys(filter(None, (asked.x, asked.by))))
         how = {"median": 'quantile(0.5, interpolation="lower")', "best": "min()" if asked.y == "time" else "max()"}
         call += f'.groupby({code.literal(keys)})["{asked.y}"].{how[asked.aggregate]}'
-    return f"cb.panels.measurements({code.arguments(changed)})\n{call}"
+    lines = [f"cb.panels.measurements({code.arguments(changed)})", call]
+    if values["near"]:
+        lines.append(f"cb.measurements({code.arguments({'near': values['near'], **where})}).head(15)")
+    return "\n".join(lines)

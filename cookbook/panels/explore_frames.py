@@ -17,7 +17,7 @@ from cookbook.units import human
 
 OTHERS, UNKNOWN = "others", "not stated"
 MOST_GROUPS = charts.MOST_PANES - 1
-# Column, words, whether more is better, and which column says what is counted (none: a plain share).
+# Column of an outcome -> words, and the column that says what is counted (none: a plain share).
 Y = {
     "value": ("stated value", "counted"), "throughput": ("throughput", "unit"), "time": ("time", "time_of"), "per_device": ("rate of one device", "unit"),
     "per_watt": ("rate per watt of design power", "unit"), "utilisation": ("share of the peak FLOP/s", ""),
@@ -32,6 +32,8 @@ NAMES = {
     "link": "link in the node", "network_link": "link between nodes", "publisher": "publisher",
 }  # fmt: skip
 RINGS = 8
+# More predictions than that hide each other, and the measurements.
+MOST_PREDICTED = 400
 _CODES = {"model": "network", "device": "device", "source": "publisher"}
 
 
@@ -63,6 +65,12 @@ class Asked:
     several: bool
     predicted: bool
     near: tuple[str, ...] = ()
+    most_predicted: int = MOST_PREDICTED
+
+    @property
+    def unit_column(self) -> str:
+        """Column that says what is counted; blank for shares."""
+        return Y[self.y][1]
 
     @cached_property
     def counted(self) -> str:
@@ -139,13 +147,14 @@ class Asked:
         shown, across_panes = self.shown, self.several and len(self.groups) > 1
         group = self.labels.map({name: at for at, name in enumerate(self.groups)}).to_numpy()
         places = Places(charts.panes(len(self.groups) if across_panes else 1), self.x in NAMES)
-        values, x_axis = value_axis(shown[self.y], self.y not in SHARES), self._x_axis(places)
+        values = value_axis(shown[self.y], self.y not in SHARES, places.most_ticks(across=places.named))
+        x_axis = self._x_axis(places)
         pane = group if across_panes else np.zeros(len(shown), dtype=int)
         along = places.points(pane, x_axis.at, values.at)
         beside = {name: charts.nothing(name) for name in charts.BESIDE} | places.grid(x_axis, values)
         if across_panes:
             beside["titles"] = places.titles(self.groups)
-        if self.predicted:
+        if self.predicted and len(shown) <= self.most_predicted:
             beside |= places.intervals(pane, x_axis.at, self.beside, values)
         if self.aggregate != "all" and self.x in NUMBERS:
             beside["lines"] = joined(along, group)
@@ -157,7 +166,7 @@ class Asked:
     def _x_axis(self, places: Places) -> Axis:
         if self.x in NAMES:
             return name_axis(_few(self._named_x(), places.most_names()), self.shown[self.y], self.y == "time")
-        return number_axis(self.shown[self.x], self.x != "year")
+        return number_axis(self.shown[self.x], self.x != "year", places.most_ticks(across=True))
 
     def _named_x(self) -> pd.Series:
         column = "device" if self.x == "accelerator" else self.x
@@ -268,7 +277,8 @@ def table(asked: Asked) -> pd.DataFrame:
     ends = zip(rows["predicted"], rows["low80"], rows["high80"], strict=True)
     return pd.DataFrame({
         "Measured": [_outcome(row) for row in rows.itertuples()], "Network or operation": rows["network"],
-        "On": [_machine(row) for row in rows.itertuples()], "Batch a device": [_known(v) for v in rows["batch_per_device"]],
+        "On": [_machine(row) for row in rows.itertuples()],
+        "Batch a device": [_known(each) for each in rows["batch_per_device"]],
         "Format": rows["precision"], "Software": rows["software"], "Date": rows["date"],
         "Predicted (80 %)": ["" if p != p else figure(p) + (f" ({figure(a)}-{figure(b)})" if a == a else "")
                              for p, a, b in ends],

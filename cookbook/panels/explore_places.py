@@ -1,4 +1,4 @@
-"""Where marks, gridlines and labels stand in one picture or in small multiples; whole steps of `charts.explore.SIDE`."""
+"""Where marks, gridlines and labels stand in one picture or in small multiples: whole steps of `SIDE` a pane."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cookbook.panels.explore_words import tick_text
 # Pixels at the left for names of rows, and for values.
 ROOM, NARROW_ROOM = 184, 52
 GOLDEN = 0.6180339887
-LOG_MARGIN, MARGIN = 0.03, 0.03
+MARGIN, SPREAD = 0.03, 0.55
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,35 +46,38 @@ class Axis:
         return np.clip(way, 0, 1)
 
 
-def number_axis(values: pd.Series, log: bool) -> Axis:
-    """Axis over numbers; a margin keeps marks off its ends."""
+def number_axis(values: pd.Series, log: bool, most: int) -> Axis:
+    """Axis over amounts (logarithmic) or years, at which marks are spread; a margin keeps them off its ends."""
     low, high = float(values.min()), float(values.max())
-    if log:
-        span = max(np.log10(high / low), 0.3)
-        ends = (low * 10 ** (-LOG_MARGIN * span), high * 10 ** (LOG_MARGIN * span))
-    else:
-        span = max(high - low, 1.0)
-        ends = (low - MARGIN * span, high + MARGIN * span)
-    return _axis(values, ends, log, whole=not log)
+    if not log:
+        return _axis(values + SPREAD * _spread(len(values)), (low - 0.6, high + 0.6), False, most, whole=True)
+    span = max(np.log10(high / low), 0.3)
+    return _axis(values, (low * 10 ** (-MARGIN * span), high * 10 ** (MARGIN * span)), True, most)
 
 
-def value_axis(values: pd.Series, log: bool) -> Axis:
+def value_axis(values: pd.Series, log: bool, most: int) -> Axis:
     """Axis over outcomes: logarithmic, or from 0 for shares."""
-    return number_axis(values, True) if log else _axis(values, (0.0, nice_ceiling(float(values.max()))), False)
+    top = nice_ceiling(float(values.max()))
+    return number_axis(values, True, most) if log else _axis(values, (0.0, top), False, most)
 
 
-def _axis(values: pd.Series, ends: tuple[float, float], log: bool, whole: bool = False) -> Axis:
+def _axis(values: pd.Series, ends: tuple[float, float], log: bool, most: int, whole: bool = False) -> Axis:
     bare = Axis(np.zeros(0), [], ends, log)
-    marks = [value for value in ticks(*ends, log) if not whole or float(value).is_integer()]
+    marks = [value for value in ticks(*ends, log, most) if not whole or float(value).is_integer()]
     texts = [(float(bare.place(value)), tick_text(value, whole)) for value in marks]
     return Axis(bare.place(values.to_numpy(dtype=float)), texts, ends, log)
+
+
+def _spread(count: int) -> np.ndarray:
+    """Numbers from -0.5 to 0.5, neighbours far apart."""
+    return np.asarray(np.arange(count) * GOLDEN % 1 - 0.5)
 
 
 def name_axis(names: pd.Series, values: pd.Series, least: bool) -> Axis:
     """Axis over names, one row each, the best median at the top; marks are spread a little within their row."""
     middle = values.groupby(names).median().sort_values(ascending=not least)
     order = {name: at for at, name in enumerate(middle.index)}
-    spread = (np.arange(len(names)) * GOLDEN % 1 - 0.5) * (0.55 if len(names) > len(order) else 0)
+    spread = SPREAD * _spread(len(names)) * (len(names) > len(order))
     at = (names.map(order).to_numpy(dtype=float) + 0.5 + spread) / len(order)
     counts = names.value_counts()
     return Axis(at, [((place + 0.5) / len(order), f"{name} ({counts[name]:,})") for name, place in order.items()])
@@ -111,6 +114,10 @@ class Places:
         """How many names there is room for."""
         return 16 if self.panes[1] == 1 else 5
 
+    def most_ticks(self, across: bool) -> int:
+        """How many values there is room for, along the bottom or upwards."""
+        return (9, 6, 4)[self.panes[0] - 1] if across else (7, 4)[self.panes[1] - 1]
+
     def _corner(self, pane: Any) -> tuple[Any, Any]:
         """Lower left corner of panes, counted from the upper left."""
         column, row = pane % self.panes[0], pane // self.panes[0]
@@ -126,7 +133,6 @@ class Places:
         """Gridlines of every pane, values under the lowest panes, labels left of the first ones."""
         across, up = (values, x) if self.named else (x, values)
         count = self.panes[0] * self.panes[1]
-        few = 2 if self.panes[0] > 1 and len(across.ticks) > 4 else 1
         grid, under, beside = nothing("grid"), nothing("ticks"), nothing("labels")
         for pane in range(count):
             left, below = self._corner(pane)
@@ -134,7 +140,7 @@ class Places:
                 _add(grid, x=left + place * SIDE, y=below, x2=left + place * SIDE, y2=below + SIDE)
             for place, _ in up.ticks:
                 _add(grid, x=left, y=below + place * SIDE, x2=left + SIDE, y2=below + place * SIDE)
-            for place, text in across.ticks[::few] if pane + self.panes[0] >= count else ():
+            for place, text in across.ticks if pane + self.panes[0] >= count else ():
                 _add(under, x=left + place * SIDE, y=below, text=text)
             for place, text in up.ticks if pane % self.panes[0] == 0 else ():
                 _add(beside, x=left, y=below + place * SIDE, text=text)

@@ -19,13 +19,15 @@ def tick_text(value: float, whole: bool = False) -> str:
     Examples
     --------
     >>> tick_text(2016, True), tick_text(0.001), tick_text(5000), tick_text(2e6), tick_text(1e-5)
-    ('2016', '0.001', '5,000', '2 M', '1e-05')
+    ('2016', '0.001', '5,000', '2 M', '10 µ')
     """
     if whole:
         return f"{value:.0f}"
     for size, prefix in _PREFIXES:
         if value >= size:
             return f"{value / (size if size != 1e4 else 1e3):g} {prefix}"
+    if 0 < value < 0.999e-3:
+        return f"{value * 1e6:g} µ" if value > 0.999e-6 else f"{value * 1e9:g} n"
     return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 
@@ -33,7 +35,7 @@ def answer(asked: Asked) -> str:
     """The sentence in place 1."""
     said = [_near(asked) if asked.near else _span(asked)]
     if not asked.near:
-        said.append(_groups(asked) or _best(asked))
+        said.append("" if asked.counted == "all" else _groups(asked) or _best(asked))
     if asked.predicted:
         said.append(_predicted(asked))
     said.append(_aside(asked))
@@ -45,6 +47,9 @@ def _span(asked: Asked) -> str:
     what = {"all": "measurement", "best": "best measurement", "median": "median measurement"}[asked.aggregate]
     publishers = asked.shown["publisher"].nunique()
     by = f"{publishers} publisher{'s' if publishers > 1 else ''}"
+    if asked.counted == "all":
+        units = asked.shown[asked.unit_column].nunique()
+        return f"**{count:,} {what}s** by {by}, counted in {units} ways: compare only what counts the same."
     if count == 1:
         return f"**1 {what}** by {by}: {asked.printed(float(values.iloc[0]))}."
     return (
@@ -56,7 +61,7 @@ def _span(asked: Asked) -> str:
 def _from(asked: Asked, value: float) -> str:
     """A value without its unit where that follows."""
     printed = asked.printed(value)
-    return printed.removesuffix(f" {asked.unit_words}") if not asked.y == "time" else printed
+    return printed.removesuffix(f" {asked.unit_words}") if asked.y != "time" else printed
 
 
 def _best(asked: Asked) -> str:
@@ -81,7 +86,7 @@ def _groups(asked: Asked) -> str:
         return ""
     least, most = middle.index[0], middle.index[-1]
     return (
-        f"By median {most} lies highest ({asked.printed(middle.iloc[-1])}), {least} lowest "
+        f"By median, {most} lies highest ({asked.printed(middle.iloc[-1])}), {least} lowest "
         f"({asked.printed(middle.iloc[0])}): groups also differ in what else was run."
     )
 
@@ -93,7 +98,8 @@ def _predicted(asked: Asked) -> str:
     reach = known & np.isfinite(low)
     if not known.any():
         return "None of them was predicted: only training on known settings, and JPEG decoding, are."
-    words = f"{int(known.sum()):,} of them were predicted with their publisher left out (diamonds)"
+    drawn = "diamonds" if len(value) <= asked.most_predicted else "too many to draw: filter"
+    words = f"{int(known.sum()):,} of them were predicted with their publisher left out ({drawn})"
     if not reach.any():
         return f"{words}, without an interval."
     share = np.mean((low[reach] <= value[reach]) & (value[reach] <= high[reach]))
@@ -103,7 +109,8 @@ def _predicted(asked: Asked) -> str:
 def _near(asked: Asked) -> str:
     row = asked.listed.iloc[0]
     when = f", {row['date']}" if row["date"] else ""
-    batch = "" if row["batch_per_device"] != row["batch_per_device"] else f", batch {row['batch_per_device']:,.4g} a device"
+    each = row["batch_per_device"]
+    batch = "" if each != each else f", batch {each:,.4g} a device"
     value = row[asked.y]
     stated = f"**{asked.printed(value)}**" if value == value else f"it states no {asked.y.replace('_', ' ')}"
     shown = int(asked.shown["id"].isin(asked.near).sum())
@@ -126,8 +133,6 @@ def _aside(asked: Asked) -> str:
     silent = len(asked.rows) - len(asked.stated)
     if silent:
         said.append(f"{silent:,} state no such value")
-    if asked.counted == "all":
-        said.append("different units are mixed: compare only what counts the same")
     text = "; ".join(said)
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
@@ -139,7 +144,7 @@ def chips(asked: Asked) -> tuple[tuple[str, str], ...]:
         ("development set", "The predictions were developed with these measurements; none of them is hidden."),
     ]
     if asked.y == "per_watt":
-        found.append(("TDP, not power", "Design power of the devices alone: no power was measured, hosts are left out."))
+        found.append(("TDP, not power", "Design power of the devices: no power was measured, hosts are left out."))
     if asked.y == "utilisation":
         found.append(("counted by us", "FLOP of the network's own layers over the dense peak in the number format."))
     if asked.y in ("weak_efficiency", "strong_efficiency"):
