@@ -20,6 +20,7 @@ _HOMES = {
     "human": "units",
     "layers": "workloads.zoo",
     "match_storage": "prediction.match",
+    "measurements": "calibration.explore",
     "model": "workloads.zoo",
     "models": "workloads.zoo",
     "predict_first": "lesson",

@@ -14,6 +14,7 @@ _HOMES = {
     "days_usd": "run",
     "efficiencies": "scaling",
     "errors": "accuracy",
+    "explored": "explore",
     "gets": "host",
     "machine": "host",
     "memory_bars": "models",
@@ -30,7 +31,7 @@ _HOMES = {
     "theme": "look",
     "tornado": "places",
 }
-_MODULES = ("accuracy", "host", "live", "look", "models", "places", "run", "scaling")
+_MODULES = ("accuracy", "explore", "host", "live", "look", "models", "places", "run", "scaling")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

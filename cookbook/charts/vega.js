@@ -19,10 +19,17 @@ async function vegaEmbed(model) {
   return globalThis.__cookbookVega;
 }
 
+// Many numbers arrive as 32-bit floats, which may start anywhere in their message.
+function listOf(column) {
+  if (!(column instanceof DataView)) return column ?? [];
+  return new Float32Array(column.buffer.slice(column.byteOffset, column.byteOffset + column.byteLength));
+}
+
 function toRows(columns) {
-  const names = Object.keys(columns);
-  const count = names.length ? columns[names[0]].length : 0;
-  return Array.from({ length: count }, (_, i) => Object.fromEntries(names.map((n) => [n, columns[n][i]])));
+  const names = Object.keys(columns), lists = names.map((name) => listOf(columns[name]));
+  const rows = Array.from({ length: lists[0]?.length ?? 0 }, () => ({}));
+  names.forEach((name, k) => { const list = lists[k]; for (let i = 0; i < rows.length; i++) rows[i][name] = list[i]; });
+  return rows;
 }
 
 // JupyterLab's colours at this moment; the fallbacks serve pages without JupyterLab.
@@ -62,7 +69,8 @@ function wrap(text, width, font) {
 }
 
 // Draws `state()` = {spec, columns, signals} in `el`; the returned handle repaints, redraws and disposes.
-async function mountChart(model, el, state) {
+// `picked` is called with the `key` of a mark that was clicked.
+async function mountChart(model, el, state, picked = () => {}) {
   const embed = await vegaEmbed(model);
   let api = null, drawn = null, wanted = false, running = false, disposed = false;
   const width = () => Math.max(320, Math.floor(el.clientWidth) || 640);
@@ -90,14 +98,16 @@ async function mountChart(model, el, state) {
     if (disposed) return next.finalize();
     api?.finalize();
     api = next;
-    drawn = { look, width: width(), spec: state().spec, columns: state().columns, signals: {} };
+    drawn = { look, renderer, width: width(), spec: state().spec, columns: state().columns, signals: {} };
+    api.view.addEventListener("click", (_, item) => { if (item?.datum?.key >= 0) picked(item.datum.key); });
     const picture = el.querySelector("svg, canvas");
     picture?.setAttribute("role", "img");
     picture?.setAttribute("aria-label", [state().spec.description].flat().join(" "));
   };
   const repaint = async () => {
     const { spec, columns, signals } = state();
-    if (!api || spec !== drawn.spec) return draw();
+    const many = listOf(Object.values(columns)[0]).length > CANVAS_ABOVE;
+    if (!api || spec !== drawn.spec || (many && drawn.renderer === "svg")) return draw();
     for (const [name, value] of Object.entries(signalsOf({ signals }, drawn.look))) {
       const text = JSON.stringify(value);  // a list that arrives again is no change
       if (text !== drawn.signals[name]) api.view.signal(name, value);

@@ -11,6 +11,7 @@ _HOMES = {
     "accuracy": "trust",
     "assembly_line": "assembly",
     "host": "hosts",
+    "measurements": "explore",
     "model_zoo": "models",
     "scaling": "parallel",
     "storage": "match",

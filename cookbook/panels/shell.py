@@ -114,6 +114,8 @@ class Panel(anywidget.AnyWidget):
     off : mapping
         Control -> function from the values asked for to {option or "*": why it is not available}. It sees what was
         asked for, not what is shown, so that a state without an answer can be mended with any control.
+    pick : str
+        Control that a click on a mark sets to the mark's `key`; the table opens, which has its source.
     """
 
     _esm = live.script(_CHARTS / "vega.js", _HERE / "controls.js", _HERE / "panel.js")
@@ -121,13 +123,13 @@ class Panel(anywidget.AnyWidget):
     shape = traitlets.Dict().tag(sync=True)
     specs = traitlets.Dict().tag(sync=True)
     shown = traitlets.Dict().tag(sync=True)
-    columns = traitlets.Dict().tag(sync=True)
+    columns = traitlets.Dict().tag(sync=True, to_json=live.packed)
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
     def __init__(
         self, name: str, title: str, controls: Sequence[Control],
         charts: Mapping[str, Callable[[pd.DataFrame], Any]], draw: Draw, defaults: Mapping[str, Any],
-        values: Mapping[str, Any], off: Mapping[str, Off] | None = None,
+        values: Mapping[str, Any], off: Mapping[str, Off] | None = None, pick: str = "",
     ) -> None:  # fmt: skip
         self._name, self._charts, self._draw = name, dict(charts), draw
         self._controls = {control.name: control for control in controls}
@@ -138,7 +140,9 @@ class Panel(anywidget.AnyWidget):
         self._open, self._seq, self._error = "", 0, ""
         self._drawn: pd.DataFrame | None = None
         self._view, wrong = self._first(defaults)
-        shape = {"title": title, "height": HEIGHT, "controls": [control.describe() for control in controls]}
+        shape = {
+            "title": title, "height": HEIGHT, "controls": [control.describe() for control in controls], "pick": pick,
+        }  # fmt: skip
         super().__init__(shape=shape, runtime=live.runtime())
         self._error = wrong
         self.on_msg(lambda _, message, __: self.receive(message))
@@ -206,6 +210,9 @@ class Panel(anywidget.AnyWidget):
             case "set":
                 self._seq = int(message.get("seq", self._seq))
                 self.update(**message["values"])
+            case "pick":
+                self._open = "table"
+                self.update(**{self.shape["pick"]: message["key"]})
             case "pin":
                 self.pin()
             case "reset":

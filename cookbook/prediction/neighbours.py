@@ -156,6 +156,22 @@ def _weights(
     asked: Runs, known: Runs, label_costs: Mapping[str, float], amount_costs: Mapping[str, float]
 ) -> np.ndarray:
     """Weight of each known run for each asked one."""
+    distance = distances(asked, known, label_costs, amount_costs)
+    return np.where(distance <= REACH, np.exp(-distance), 0.0)
+
+
+def distances(
+    asked: Runs, known: Runs, label_costs: Mapping[str, float], amount_costs: Mapping[str, float]
+) -> np.ndarray:
+    """Distance of each known run (second axis) from each asked one, by what both of them name.
+
+    Parameters
+    ----------
+    asked, known : Runs
+        Runs with labels and amounts.
+    label_costs, amount_costs : mapping of str to float
+        Distance of different labels, and of a factor of e in an amount; an amount that is missing is out of reach.
+    """
     distance = np.zeros((len(asked), len(known)))
     for name, cost in label_costs.items():
         if name in asked.labels and name in known.labels:
@@ -166,7 +182,7 @@ def _weights(
             with np.errstate(divide="ignore", invalid="ignore"):
                 apart = np.log(asked.amounts[name])[:, None] - np.log(known.amounts[name])[None, :]
             distance += cost * np.nan_to_num(np.abs(apart), nan=REACH, posinf=REACH)
-    return np.where(distance <= REACH, np.exp(-distance), 0.0)
+    return distance
 
 
 def _codes(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,222 @@
+"""Six tables of measurements as rows of one shape: what was run, and what came out, in SI."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog
+from cookbook.catalog.names import index, normalise
+from cookbook.catalog.reading import data_directory
+from cookbook.performance.utilisation import chowdhery_2022
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What every table can say of a row; a column that it does not have stays missing.
+TEXTS = ("id", "kind", "phase", "model", "task", "accelerator", "precision", "number_format", "software", "data",
+         "layout", "server", "processor", "link", "network_link", "date", "unit", "time_of", "source", "locator",
+         "how")  # fmt: skip
+NUMBERS = ("devices", "batch", "throughput", "time", "flop_per_item")
+# First word that fits names the framework, so what builds on another stands before it.
+FRAMEWORKS = (
+    "TensorRT-LLM", "TensorRT", "MXNet", "PaddlePaddle", "Detectron", "LLM Foundry", "MaxText", "NeMo",
+    "Primus", "Megatron", "DeepSpeed", "NeuronX", "Neuron", "PyTorch", "TensorFlow", "Torch7", "Caffe",
+    "JAX", "llama.cpp", "OpenVINO",
+)  # fmt: skip
+# One batch, or one image, is one sample where these are counted; elsewhere a sample holds many.
+SAMPLES = ("images/s", "sequences/s", "volumes/s", "samples/s", "molecules/s", "users/s", "inferences/s")
+TIMES = {
+    "latency ms": "batch", "latency ms avg": "batch", "latency ms p50": "batch, median",
+    "latency ms p90": "batch, 90th percentile", "forward latency ms": "forward pass",
+    "TTFT ms": "first token", "TTFT ms p50": "first token, median", "TPOT ms p50": "output token, median",
+}  # fmt: skip
+_BRACKETS = re.compile(r"\(.*?\)")
+
+
+def rows(table: str) -> pd.DataFrame:
+    """Rows of one table of measurements: `TEXTS` and `NUMBERS`, outcomes in SI, NaN or blank where nothing is known.
+
+    Parameters
+    ----------
+    table : str
+        A key of `READERS`.
+    """
+    import pandas as pd
+
+    frame = catalog.table(table)
+    told = READERS[table](frame)
+    found = {name: told.get(name, frame.get(name, "")) for name in TEXTS}
+    found |= {name: told.get(name, frame.get(name, np.nan)) for name in NUMBERS}
+    return pd.DataFrame(found, index=frame.index)
+
+
+def _classic(frame: pd.DataFrame) -> dict[str, Any]:
+    passes = frame["grad_accum_steps"].fillna(1)
+    batch = frame["global_batch"].fillna(frame["batch_per_device"] * frame["devices"] * passes)
+    counted = frame["unit"].isin(SAMPLES) & (frame["global_batch"].notna() | frame["batch_per_device"].notna())
+    text = _joined(frame, "accelerator_as_printed", "software_notes", "note", "locator", "intra_node_link")
+    return {
+        "kind": "training", "phase": "training", "task": frame["task_input"], "batch": batch,
+        "throughput": frame["value"], "time": np.where(counted, batch / frame["value"], np.nan),
+        "time_of": np.where(counted, "step", ""), "layout": frame["software_notes"], "link": frame["intra_node_link"],
+        "network_link": frame["inter_node_link"], **_servers(frame["accelerator"], text),
+    }  # fmt: skip
+
+
+def _transformer(frame: pd.DataFrame) -> dict[str, Any]:
+    phases = {"pretrain": "pretraining", "finetune": "fine-tuning", "lora": "LoRA", "memory": "training"}
+    made = frame["global_batch"] * frame["seq_len"] / frame["step_seconds"]
+    weights = frame["active_parameters"].fillna(frame["parameters"])
+    flop = chowdhery_2022(weights, frame["layers"], frame["hidden"], frame["seq_len"])
+    text = _joined(frame, "accelerator_as_printed", "note", "locator", "intra_node_link")
+    return {
+        "kind": "training", "phase": frame["task"].map(phases), "task": _counted(frame["seq_len"], "tokens"),
+        "batch": frame["global_batch"], "throughput": frame["tokens_per_s"].fillna(made), "unit": "tokens/s",
+        "time": frame["step_seconds"], "time_of": np.where(frame["step_seconds"].notna(), "step", ""),
+        "layout": _layout(frame), "link": frame["intra_node_link"], "network_link": frame["inter_node_link"],
+        "flop_per_item": flop, **_servers(frame["accelerator"], text),
+    }  # fmt: skip
+
+
+def _inference(frame: pd.DataFrame) -> dict[str, Any]:
+    metric, value = frame["metric"], frame["value"]
+    timed, each = metric.isin(list(TIMES)), metric.str.endswith("/GPU")
+    unit = metric.where(~timed, "").str.removesuffix("/GPU")
+    rate = (value * np.where(each, frame["devices"], 1)).mask(timed)
+    counted = unit.isin(SAMPLES) & (frame["scenario"] == "static") & frame["batch"].notna()
+    tokens = unit.str.contains("tokens/s") & frame["parameters"].notna()
+    text = _joined(frame, "accelerator_as_printed", "note", "locator")
+    written = _counted(frame["output_len"], "out")
+    return {
+        "kind": "inference", "phase": frame["scenario"], "throughput": rate, "unit": unit,
+        "time": (value / 1000).where(timed, (frame["batch"] / rate).where(counted)),
+        "time_of": metric.map(TIMES).where(timed, np.where(counted, "batch", "")),
+        "task": frame["input_len"].str.cat(written.where(written == "", ", " + written)),
+        "flop_per_item": (2 * frame["active_parameters"].fillna(frame["parameters"])).where(tokens),
+        **_servers(frame["accelerator"], text),
+    }  # fmt: skip
+
+
+def _storage(frame: pd.DataFrame) -> dict[str, Any]:
+    found: dict[str, Any] = {"unit": "", "throughput": np.nan}
+    for column, unit in (("iops", "IO/s"), ("write_bandwidth", "B/s written"), ("read_bandwidth", "B/s read"),
+                         ("samples_per_s", "samples/s")):  # fmt: skip
+        known = frame[column].notna()
+        found = {"unit": np.where(known, unit, found["unit"]), "throughput": frame[column].where(
+            known, found["throughput"])}  # fmt: skip
+    decode = frame["kind"] == "decode"
+    return {
+        "kind": "storage", "phase": frame["kind"].str.replace("_", " "), "model": frame["workload"],
+        "devices": frame["accelerators"], "software": frame["framework"], "time": frame["latency"],
+        "time_of": np.where(frame["latency"].notna(), "operation", ""), "server": frame["system"].mask(decode, ""),
+        "processor": frame["cpu"].mask(decode, frame["system"]), "layout": _counted(frame["workers"], "workers"),
+        "task": _counted(frame["sample_bytes"], "B"), **found,
+    }  # fmt: skip
+
+
+def _collectives(frame: pd.DataFrame) -> dict[str, Any]:
+    known = frame["algorithm_bandwidth"].notna() & frame["payload_bytes"].notna()
+    return {
+        "id": _numbered("collective", frame), "kind": "collectives", "phase": frame["collective"].str.replace("_", " "),
+        "model": frame["collective"].str.replace("_", " "), "task": _counted(frame["payload_bytes"], "B"),
+        "devices": frame["ranks"], "throughput": frame["bus_bandwidth"], "unit": "B/s a rank (bus bandwidth)",
+        "time": frame["payload_bytes"] / frame["algorithm_bandwidth"], "time_of": np.where(known, "operation", ""),
+        "layout": frame["algorithm"], "link": frame["intra_node_link"], "network_link": frame["inter_node_link"],
+    }  # fmt: skip
+
+
+def _matmul(frame: pd.DataFrame) -> dict[str, Any]:
+    sizes = (frame[name].map("{:.0f}".format) for name in ("m", "n", "k"))
+    first, *others = sizes
+    return {
+        "id": _numbered("matmul", frame), "kind": "matmul", "phase": frame["shape_kind"] + " shape",
+        "model": "matrix product", "task": first.str.cat(others, sep=" x "), "devices": frame["device_fraction"],
+        "precision": frame["format_as_printed"], "throughput": frame["achieved_flops"], "unit": "FLOP/s",
+        "flop_per_item": 1.0,
+    }  # fmt: skip
+
+
+READERS = {
+    "training_classic": _classic, "training_transformer": _transformer, "inference": _inference,
+    "storage_measured": _storage, "collectives": _collectives, "matmul": _matmul,
+}  # fmt: skip
+
+
+def framework(software: str) -> str:
+    """Framework that a printed name of software tells; the name itself where none is known, blank where blank.
+
+    Examples
+    --------
+    >>> framework("NGC MXNet 20.06"), framework("Torch7 cuDNN 5.1"), framework("turbojpeg")
+    ('MXNet', 'Torch7', 'turbojpeg')
+    """
+    text = software.casefold()
+    return next((name for name in FRAMEWORKS if name.casefold() in text), software)
+
+
+def network(model: str) -> str:
+    """Name in the zoo of a network as printed; the printed name where the zoo has none.
+
+    Examples
+    --------
+    >>> network("googlenet (inception_v1)"), network("FastSpeech of my own")
+    ('googlenet', 'FastSpeech of my own')
+    """
+    return index("models", data_directory()).get(normalise(model), model)
+
+
+def _joined(frame: pd.DataFrame, *columns: str) -> pd.Series:
+    first, *others = (frame[column].astype(str) for column in columns)
+    return first.str.cat(others, sep=" | ")
+
+
+def _counted(values: pd.Series, words: str) -> pd.Series:
+    """Whole numbers with their unit as text; blank where missing."""
+    return values.map(lambda value: f"{value:,.0f} {words}" if np.isfinite(value) else "")
+
+
+def _numbered(name: str, frame: pd.DataFrame) -> list[str]:
+    return [f"{name}-{number:03d}" for number in range(1, len(frame) + 1)]
+
+
+def _layout(frame: pd.DataFrame) -> pd.Series:
+    """Layout in one text; the data-parallel size follows from it and the devices."""
+    columns = ("tp", "pp", "vp", "cp", "ep", "zero_stage", "sequence_parallel", "micro_batch", "activation_recompute",
+               "recompute_modules", "attention_kernel", "fused_norm", "cpu_offload")  # fmt: skip
+    texts = [
+        (name.replace("_", " "), frame[name].map("{:g}".format) if frame[name].dtype == float else frame[name])
+        for name in columns
+    ]
+    lines = zip(*(text.tolist() for _, text in texts), strict=True)
+    names = [name for name, _ in texts]
+    return frame["task"].map(lambda _: "") + [
+        ", ".join(f"{name} {cell}" for name, cell in zip(names, line, strict=True) if cell not in ("", "nan"))
+        for line in lines
+    ]
+
+
+def _servers(accelerators: pd.Series, texts: pd.Series) -> dict[str, list[str]]:
+    """Server and processor of rows whose words name a system of the catalogue with that accelerator; else blank."""
+    systems = _systems()
+    known: dict[tuple[str, str], tuple[str, str]] = {}
+    found = []
+    for key, text in zip(accelerators, texts, strict=True):
+        if (key, text) not in known:
+            plain = normalise(text) if key in systems else ""
+            known[key, text] = next((row[1:] for row in systems.get(key, ()) if row[0].search(plain)), ("", ""))
+        found.append(known[key, text])
+    return {"server": [server for server, _ in found], "processor": [processor for _, processor in found]}
+
+
+def _systems() -> dict[str, list[tuple[re.Pattern[str], str, str]]]:
+    """Accelerator -> (spelling, name, processor) of the systems it is sold in, the longest spelling first."""
+    frame, found = catalog.table("systems"), dict[str, list[tuple[re.Pattern[str], str, str]]]()
+    for row in frame.itertuples(index=False):
+        spelling = normalise(re.sub(r"^(aws|azure|gcp) ", "", _BRACKETS.sub("", row.name).strip(), flags=re.I))
+        for key in filter(None, {row.accelerator_key, *row.accelerator_alternatives.split(";")}):
+            # A TPU v3-8 is not named by a v3-8192.
+            found.setdefault(key, []).append((re.compile(re.escape(spelling) + r"(?!\d)"), row.name, row.cpu))
+    return {key: sorted(each, key=lambda one: -len(one[0].pattern)) for key, each in found.items()}
