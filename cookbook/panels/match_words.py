@@ -75,7 +75,8 @@ def _files(scene: Scene) -> str:
     card = data["card"] if isinstance(data, Mapping) else data
     rows = catalog.table("data_sets").set_index("key")
     layout = data["layout"] if isinstance(data, Mapping) else rows.loc[card, "layout"]
-    return f"{_named('data_sets', card)} in {layout} on {where}"
+    named = _named("data_sets", card).split(" (")[0].split(",")[0]
+    return f"{named} in {layout} on {where}"
 
 
 def _named(table: str, key: str) -> str:
