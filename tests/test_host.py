@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cookbook as cb
 from cookbook import catalog, topology
 from cookbook.host import FORWARDS, ROWS, Link, Node, Topology
 
@@ -297,3 +298,40 @@ def test_errors_teach():
     apart = Topology("own", "Mine", "single root", "", nodes, (Link("m", "s", 1.0),))
     with pytest.raises(ValueError, match="no path leads from m to a in Mine"):
         apart.bandwidth("m", "a")
+
+
+def test_lanes_by_hand_and_never_more_than_processors_have():
+    """DGX-1: eight x16 accelerators and four x16 adapters behind four x16 of the 80 lanes of two processors."""
+    frame = cb.planning.lane_budget(list(catalog.table("system_topologies")["key"]))
+    own = frame.loc["DGX-1 (V100)"]
+    assert own[["accelerators", "adapters", "asked", "taken", "offered", "left"]].tolist() == [128, 64, 192, 64, 80, 16]
+    known = frame.dropna(subset="offered")
+    assert len(known) >= 8 and (known["taken"] <= known["offered"]).all()
+    assert (frame["asked"] >= frame["taken"] - 1e-9).all() or (frame["sharing"] > 0).all()
+
+
+def test_a_platform_is_sized_phase_by_phase():
+    one, eight = (cb.planning.size_platform("hgx-h100", "resnet50", "imagenet-1k", n) for n in (1, 8))
+    for column in ("samples_per_s", "cores", "bytes_in"):
+        assert eight[column].tolist() == pytest.approx((8 * one[column]).tolist())
+    assert eight["host_link"].tolist() == pytest.approx(one["host_link"].tolist())
+    card = catalog.table("data_sets").set_index("key").loc["imagenet-1k"]
+    whole = eight.loc["pre-processing"]
+    assert whole["bytes_out"] / whole["bytes_in"] == pytest.approx(
+        card["decoded_bytes"] * card["samples"] / card["stored_bytes"])  # fmt: skip
+    with pytest.raises(ValueError, match="machines"):
+        cb.planning.size_platform("hgx-h100", "resnet50", "imagenet-1k", 0)
+
+
+def test_stores_are_counted_as_the_match_counts_them():
+    """So many nodes as asked feed the samples, and one fewer does not."""
+    sample, rate = 115_440.0, 50_000.0
+    stores = ["hdfs-datanode-12-disks", "nfs-server-10-gbe"]
+    need = cb.planning.nodes_needed(stores, rate, sample)
+    for layout in need:
+        for store in stores:
+            count = need.loc[store, layout]
+            card = {"samples": 1e6, "stored_bytes": 1e6 * sample, "layout": layout}
+            tiers = [{"storage": store, "drives": count}, {"storage": store, "drives": max(count - 1, 1)}]
+            fed = cb.match_storage(1e-6, "h100-sxm", tiers, card, workers=4096).stages["storage"]
+            assert fed[0] >= rate > fed[1]

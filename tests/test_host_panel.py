@@ -27,7 +27,10 @@ def panel() -> Any:
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     found = cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k")
     assert f"at best {found.rate:,.0f} samples/s of ImageNet-1k for ResNet-50" in panel.answer
-    assert f"of the {found.stages['computing']:,.0f} that it can take: decoding holds it back" in panel.answer
+    low, high = (f"{end:,.0f}" for end in found.computing_range)
+    can = f"of the {found.stages['computing']:,.0f} ({low}-{high}) that it can take: decoding holds it back"
+    assert can in panel.answer
+    assert (f"{can}, probably" in panel.answer) == (found.decoding_range[1] >= found.computing_range[0])
     assert f"{found.workers_needed:.0f} workers an accelerator instead of 2 would do" in panel.answer
 
 
@@ -271,3 +274,11 @@ def test_parts_are_times_of_one_batch(panel: Any) -> None:
 def test_at_most_six_controls_each_explained(panel: Any) -> None:
     controls = [c for c in panel.shape["controls"] if c["place"] == "controls" and not c["more"]]
     assert len(controls) <= 6 and all(control["tooltip"] for control in controls)
+
+
+def test_idle_cores_are_never_called_right() -> None:
+    """Two of sixteen cores decode just enough: the workers are tight, not the host."""
+    panel = cb.panels.host("hgx-a100", workers=2)
+    found = cb.planning.size_host("hgx-a100", "resnet50", "imagenet-1k", workers=2)
+    assert found.limit == "computing" and found.workers < found.cores
+    assert "the host is right" not in panel.answer and "Buy nothing for the host" in panel.answer

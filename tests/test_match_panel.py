@@ -275,3 +275,13 @@ def test_predictions_left_out_beat_their_rules() -> None:
     kept = kept[kept["kind"] != "accelerators"].groupby("kind")[["error", "rule_error"]]
     assert (kept.median()["error"] < kept.median()["rule_error"]).all()
     assert (kept.mean()["error"] < kept.mean()["rule_error"] / 2).all()
+
+
+def test_burst_credits_are_said_with_what_holds_after_them(panel: Any) -> None:
+    panel.update(storage="amazon-ebs-gp2-200-gib", data="imagenet-1k-tfrecord", epochs=100)
+    found = called(panel)
+    assert found.credit_seconds < found.total_seconds and "rates are those after them" in panel.answer
+    panel.update(epochs=1)
+    assert "longer than the training" in panel.answer
+    panel.update(storage="micron-7500-7-68tb")
+    assert "redits" not in panel.answer

@@ -21,8 +21,8 @@ def answer(size: HostSize, network: str, samples: str) -> str:
 
 def _rate(size: HostSize, network: str, samples: str) -> str:
     low, high = _interval(size)
-    range_ = "" if math.isinf(high) else f" (80 % interval {low:,.0f}-{high:,.0f})"
-    can = size.stages["computing"]
+    range_ = "" if math.isinf(high) else f" (80 % interval {figure(low)}-{figure(high)})"
+    can, ends = size.stages["computing"], size.computing_range
     short = samples.split(" (")[0].split(",")[0]
     start = (
         f"{size.machine.name} gives each accelerator at best **{figure(size.rate)}** samples/s of {short} for "
@@ -32,7 +32,9 @@ def _rate(size: HostSize, network: str, samples: str) -> str:
         return f"{start}: all that it can take."
     stage = "decoding" if size.limit == "decoding" else "links"
     verb = "holds" if stage == "decoding" else "hold"
-    return f"{start} of the {figure(can)} that it can take: **{stage}** {verb} it back."
+    sure = "" if (size.rate if math.isinf(high) else high) < ends[0] else ", probably"
+    could = f"{figure(can)} ({figure(ends[0])}-{figure(ends[1])})"
+    return f"{start} of the {could} that it can take: **{stage}** {verb} it back{sure}."
 
 
 def _interval(size: HostSize) -> tuple[float, float]:
@@ -63,12 +65,24 @@ def advice(size: HostSize) -> str:
 
 def _nothing(size: HostSize) -> str:
     room = size.stages["decoding"] / size.stages["computing"]
-    if room < _TIGHT:
-        return f"Decoding has x{room:.2f} of that: the host is right, and the next faster accelerator will starve."
     if math.isinf(room):
         return "No core decodes here: cores are not what to buy."
+    full = _all_cores(size) / size.stages["computing"]
+    if full < _TIGHT:
+        return f"Its cores could decode x{full:.2f} of that: the host is right, and a faster accelerator will starve."
+    if room < _TIGHT:
+        return (
+            f"Buy nothing for the host: {size.workers:g} workers decode x{room:.2f} of that, a worker on each of its "
+            f"{size.cores:g} cores would x{full:.1f}. Raise Workers when accelerators get faster."
+        )
     need = f"{size.cores_needed:g} of its {size.cores:g} cores an accelerator would do"
     return f"Buy nothing for the host: decoding has x{room:.1f} of that, and {need}."
+
+
+def _all_cores(size: HostSize) -> float:
+    """Samples a second with a worker on each core that there is."""
+    here = size.curve[size.curve["cores"] <= size.cores]
+    return float(here["rate"].max()) if len(here) else size.stages["decoding"]
 
 
 def _more_cores(size: HostSize) -> str:

@@ -166,12 +166,17 @@ def _code(values: dict[str, Any], size: HostSize) -> str:
         count = len(size.machine.named("accelerator"))
         call = {
             "batch": values["batch"], "accelerators": count, "workers": values["workers"],
-            "cores": size.cores * count, "processor": size.processor,
+            "cores": _whole(size.cores * count), "processor": size.processor,
         }  # fmt: skip
-        where = f"{size.step:.6g}, {code.literal(size.machine.accelerator)}, {code.literal(BOUNDLESS)}"
+        endless = code.literal({**BOUNDLESS, "read_bandwidth": "1 PB/s"})
+        where = f"{size.step:.6g}, {code.literal(size.machine.accelerator)}, {endless}"
         card = code.literal({"card": values["data"], "layout": "shards"})
         lines.append(f"cb.match_storage({where}, {card}, {code.arguments(call)})")
     return "\n".join(lines)
+
+
+def _whole(value: float) -> float:
+    return int(value) if value == int(value) else value
 
 
 def _asked(size: HostSize) -> list[tuple[float, int]]:

@@ -50,7 +50,8 @@ def answer(scene: Scene) -> str:
     first = (f"{scene.count:,} × {_named('accelerators', scene.names[1])}, {_work(scene)}, {_files(scene)}: "
              f"**{rate(found.samples_per_s)} samples/s**{_range(scene)} at "
              f"**{share(found.utilisation)}** utilisation{_reach(scene)}, {_held(scene)}.")  # fmt: skip
-    return " ".join(filter(None, [first, _money(scene), _most(scene), _epochs(scene), _stall(scene), _changes(scene)]))
+    return " ".join(filter(None, [first, _money(scene), _most(scene), _epochs(scene), _credits(scene),
+                                  _stall(scene), _changes(scene)]))  # fmt: skip
 
 
 def _work(scene: Scene) -> str:
@@ -74,7 +75,8 @@ def _files(scene: Scene) -> str:
     card = data["card"] if isinstance(data, Mapping) else data
     rows = catalog.table("data_sets").set_index("key")
     layout = data["layout"] if isinstance(data, Mapping) else rows.loc[card, "layout"]
-    return f"{card} in {layout} on {where}"
+    named = _named("data_sets", card).split(" (")[0].split(",")[0]
+    return f"{named} in {layout} on {where}"
 
 
 def _named(table: str, key: str) -> str:
@@ -143,6 +145,16 @@ def _epochs(scene: Scene) -> str:
     if abs(found.first_utilisation - found.utilisation) < _KEPT:
         return f"{total}."
     return f"The first epoch runs at {share(found.first_utilisation)}; {total}."
+
+
+def _credits(scene: Scene) -> str:
+    """How long storage lends speed; the answer is what holds after that."""
+    found = scene.found
+    if math.isinf(found.credit_seconds):
+        return ""
+    if found.credit_seconds >= found.total_seconds:
+        return f"That is without burst credits: they last {human(found.credit_seconds, 's')}, longer than the training."
+    return f"Burst credits last {human(found.credit_seconds, 's')}; the rates are those after them."
 
 
 def _stall(scene: Scene) -> str:

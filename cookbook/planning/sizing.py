@@ -75,8 +75,8 @@ def machines(names: Sequence[str]) -> pd.DataFrame:
     -------
     pandas.DataFrame
         By machine: root; ``input alone``, ``input, all`` (from the nearest memory, all at once), ``all from socket 0``
-        (from one memory), ``gradients`` (rings of an all-reduce; NaN for one accelerator) and ``gradients beside
-        input`` [B/s].
+        (from one memory), ``gradients`` (rings of an all-reduce; NaN for one accelerator), and with both at
+        once ``both: input`` and ``both: gradients`` [B/s].
 
     Examples
     --------
@@ -89,8 +89,9 @@ def machines(names: Sequence[str]) -> pd.DataFrame:
     for box in map(topology, names):
         near, far = box.input_flows(), box.input_flows(box.named("memory")[0])
         inputs = box.bandwidth(*near[0]), box.concurrent(near).min(), box.concurrent(far).min()
-        rows.append((box.name, box.root, *inputs, box.ring_bandwidth(), box.ring_bandwidth(beside=near)))
-    rates = ["input alone", "input, all", "all from socket 0", "gradients", "gradients beside input"]
+        both = box.concurrent([*near, *box.ring_flows()])[: len(near)].min()
+        rows.append((box.name, box.root, *inputs, box.ring_bandwidth(), both, box.ring_bandwidth(beside=near)))
+    rates = ["input alone", "input, all", "all from socket 0", "gradients", "both: input", "both: gradients"]
     return pd.DataFrame(rows, columns=["machine", "root", *rates]).set_index("machine")
 
 

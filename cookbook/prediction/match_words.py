@@ -127,7 +127,8 @@ def data_set(data: Any) -> dict[str, Any]:
         if missing:
             raise ValueError(f"data has no {missing[0]}; give it, or a card such as 'imagenet-1k' to start from")
         found.setdefault("decoded_bytes", np.asarray(found["stored_bytes"]) / found["samples"])
-        unknown = [word for word in np.ravel(found["layout"]).tolist() if word not in LAYOUTS]
+        layouts: Any = found["layout"]
+        unknown = [word for word in np.ravel(layouts).tolist() if word not in LAYOUTS]
         if unknown:
             raise ValueError(f"data['layout'] = {unknown[0]!r} is not a layout; take one of {', '.join(LAYOUTS)}")
         return found
