@@ -252,3 +252,17 @@ def test_the_code_of_the_line_reproduces_it(line: Any) -> None:
     assert np.isclose(line.frame["end"].max(), eval(line.code.splitlines()[1], {"cb": cb})["end"].max())
     line.receive({"do": "open", "what": "table"})
     assert len(line.shown["table"]["rows"]) == 6
+
+
+def test_one_micro_batch_can_be_followed(line: Any) -> None:
+    """Its passes stand out in the order in which they need one another: down the line, and back up."""
+    line.update(follow=3)
+    drawn = pd.DataFrame(line.columns)
+    own = drawn[~drawn["faded"].astype(bool)].sort_values("start")
+    assert own["row"].tolist() == [f"device {device}" for device in (1, 2, 3, 4, 4, 3, 2, 1)]
+    assert (own["start"].to_numpy()[1:] >= own["end"].to_numpy()[:-1]).all() and set(own["micro_batch"]) == {3}
+    assert f"on the line for {own['end'].max() - own['start'].min():g} ms, worked on for 12 ms" in line.answer
+    line.update(follow=9)
+    assert "Follow micro-batch = 9" in line.answer and "0 to 8" in line.answer
+    line.update(follow=0)
+    assert not any(line.columns["faded"]) and "on the line" not in line.answer

@@ -221,7 +221,7 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `row` (device, in order from the top), `start`, `end` (both in one unit of time), `phase` (a key of
-        `PHASES`), `micro_batch`.
+        `PHASES`), `micro_batch`; `faded` (True for passes that stand back), where there are any.
     title : str, optional
         The takeaway; the number of passes by default.
 
@@ -243,13 +243,14 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
     legend = alt.Legend(orient="top", title=None, symbolType="square")
     tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("micro_batch:Q", title="micro-batch"),
            alt.Tooltip("phase:N"), *(alt.Tooltip(f"{end}:Q", format=",.4~g") for end in ("start", "end"))]  # fmt: skip
-    base, y = alt.Chart(), rows_axis(70)
+    base, y, opacity = alt.Chart(), rows_axis(70), alt.condition("datum.faded", alt.value(0.3), alt.value(1))
     bars = base.mark_bar(stroke="#ffffff", strokeWidth=0.5).encode(
-        x=x, x2="end:Q", y=y, color=alt.Color("phase:N", scale=looks, legend=legend), tooltip=tip)  # fmt: skip
+        x=x, x2="end:Q", y=y, color=alt.Color("phase:N", scale=looks, legend=legend), tooltip=tip,
+        opacity=opacity)  # fmt: skip
     wide = base.transform_joinaggregate(n="count()").transform_filter(f"datum.n <= {_NUMBERED}")
     wide = wide.transform_calculate(middle="(datum.start + datum.end) / 2")
     numbers = wide.mark_text(fontSize=12, color="#ffffff").encode(
-        x=alt.X("middle:Q", scale=scale), y=y, text="micro_batch:Q")  # fmt: skip
+        x=alt.X("middle:Q", scale=scale), y=y, text="micro_batch:Q", opacity=opacity)  # fmt: skip
     chart = alt.layer(bars, numbers, data=frame).add_params(
         rows_param(frame), alt.param(name="most", value=float(frame["end"].max()))
     )

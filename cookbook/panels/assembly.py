@@ -21,7 +21,7 @@ SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "Interleaved 1F1B"
 MILLI = 1e-3
 
 
-def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any = 8) -> Panel:
+def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any = 8, follow: Any = 0) -> Panel:
     """The panel "Who waits in a pipeline?", in the state that the arguments say.
 
     Parameters
@@ -30,6 +30,8 @@ def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any =
         Who works on which micro-batch when.
     stages, micro_batches : int
         Devices in line, and what passes them between two updates. A forward pass of a stage takes 1 ms.
+    follow : int
+        Micro-batch whose passes, a dependency group, stand out; 0: none.
 
     Returns
     -------
@@ -59,7 +61,9 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Who works on which micro-batch when"),
         Slider("stages", "Stages", "Line", tuple(range(2, 17)), tooltip="Devices in line, each with its layers"),
         Slider("micro_batches", "Micro-batches", "Line", tuple(range(1, 65)),
-               tooltip="What passes the line between two updates"),
+               tooltip="What passes the line between two updates: independent chunks of the batch"),
+        Slider("follow", "Follow micro-batch", "Line", tuple(range(65)),
+               tooltip="Its passes need one another, in order: a dependency group; 0: none"),
     )  # fmt: skip
 
 
@@ -70,12 +74,14 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
         raise ValueError(
             f"micro_batches = {batches} is no multiple of {stages} stages, which interleaving needs; take {near}"
         )
+    if values["follow"] > batches:
+        raise ValueError(f"follow = {values['follow']} is more than the micro-batches; take one of 0 to {batches}")
     line = run(schedule, stages, batches, MILLI)
     return View(
         answer=_answer(values, line),
         headline={"waiting share": line.waiting, "micro-batches kept": line.kept},
         chips=_CHIPS,
-        picture=line_picture(line, SCHEDULES[schedule]),
+        picture=line_picture(line, SCHEDULES[schedule], values["follow"]),
         parts=line_parts(line),
         parts_title=f"Time of {stages} devices between two updates",
         table=partial(line_table, line),
@@ -104,8 +110,17 @@ def _answer(values: dict[str, Any], line: AssemblyLine) -> str:
     return (
         f"{SCHEDULES[values['schedule']]}, {values['stages']} stages, {values['micro_batches']} micro-batches: devices "
         f"wait **{100 * line.waiting:.0f} %** of the time, and one keeps the activations of up to **{line.kept:g}** "
-        f"micro-batches. {_lesson(values)}"
+        f"micro-batches. {_lesson(values)}{_followed(values['follow'], line)}"
     )
+
+
+def _followed(micro_batch: int, line: AssemblyLine) -> str:
+    """How long one micro-batch is on the line, and how much of that somebody works on it."""
+    if not micro_batch:
+        return ""
+    own = line.passes[line.passes["micro_batch"] == micro_batch - 1]
+    stay, work = own["end"].max() - own["start"].min(), (own["end"] - own["start"]).sum()
+    return f" Micro-batch {micro_batch} is on the line for {human(stay, 's')}, worked on for {human(work, 's')}."
 
 
 def _lesson(values: dict[str, Any]) -> str:
@@ -127,12 +142,13 @@ def _code(values: dict[str, Any]) -> str:
     return f"cb.panels.assembly_line({code.arguments(changed)})\n{call}"
 
 
-def line_picture(line: AssemblyLine, schedule: str) -> Picture:
-    """Every pass on its device."""
+def line_picture(line: AssemblyLine, schedule: str, follow: int = 0) -> Picture:
+    """Every pass on its device; those of one micro-batch may stand out."""
     passes = line.passes
     frame = pd.DataFrame({
         "row": [f"device {device + 1}" for device in passes["device"]], "start": (passes["start"] / MILLI).round(4),
         "end": (passes["end"] / MILLI).round(4), "phase": passes["phase"], "micro_batch": passes["micro_batch"] + 1,
+        "faded": (passes["micro_batch"] != follow - 1) & (follow > 0),
     })  # fmt: skip
     rows = sorted(set(frame["row"]), key=lambda row: int(row.split()[1]))
     title = f"{schedule}: {100 * line.waiting:.0f} % of the time is waiting; up to {line.kept:g} micro-batches kept"

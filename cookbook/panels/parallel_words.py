@@ -31,7 +31,7 @@ def answer(view: Scaled) -> str:
         f"**{100 * last['efficiency']:.0f} %** of the ideal."
     )
     full = f" More devices cannot share a batch of {view.arguments['batch']:,}." if _full(view) else ""
-    return f"{first} {_stop(own)} {_why(view)}{full}"
+    return f"{first} {_stop(own)}; {_why(view)}{full}"
 
 
 def _full(view: Scaled) -> bool:
@@ -48,22 +48,22 @@ def _stop(own: Any) -> str:
     """Where scaling stops."""
     peak = own.loc[own["speed_up"].idxmax()]
     if peak["devices"] < own["devices"].iloc[-1]:
-        return f"Beyond {peak['devices']:,} devices more make it slower:"
+        return f"Beyond {peak['devices']:,} devices more make it slower"
     worth = own.loc[own["efficiency"] >= WORTH, "devices"].max()
     if worth == own["devices"].iloc[-1]:
-        return f"It stays above {100 * WORTH:.0f} % all the way; what is lost is mostly"
+        return f"It stays above {100 * WORTH:.0f} % all the way"
     if worth == 1:
-        return f"The second device already leaves less than {100 * WORTH:.0f} %; what is lost is mostly"
-    return f"It stays above {100 * WORTH:.0f} % up to {worth:,} devices; what is lost is mostly"
+        return f"The second device already leaves less than {100 * WORTH:.0f} %"
+    return f"It stays above {100 * WORTH:.0f} % up to {worth:,} devices"
 
 
 def _why(view: Scaled) -> str:
     """What takes most of the loss, and the ratio that decides."""
     part, share = growth(view)
     if share == 0:
-        return "nothing."
+        return "nothing is lost."
     compute = f"A step computes {view.work:,.0f} MAC for each parameter whose gradient is exchanged."
-    return f"{REASONS[part]} ({100 * share:.0f} % of it). {compute}"
+    return f"{100 * share:.0f} % of what is lost is {REASONS[part]}. {compute}"
 
 
 def chips(view: Scaled) -> tuple[tuple[str, str], ...]:
