@@ -139,6 +139,9 @@ def test_groups_of_replicas_trade_memory_for_traffic() -> None:
     states = plans[8].memory["weights"]
     assert states == pytest.approx(8 * plans[64].memory["weights"]) == pytest.approx(plans[1].memory["weights"] / 8)
     assert plans[64].parts["gradient_exchange"] == 0 < plans[8].parts["gradient_exchange"]
+    # Four pairs of a node sum up over NVLink first: the network carries no more than for groups of eight.
+    ports = [step(**SHARDED, shard=shard).parts["gradient_exchange"] for shard in (2, 8)]
+    assert ports[1] < ports[0] < 2 * ports[1]
     slow = {shard: step(**SHARDED, shard=shard, oversubscription=8).parts["weight_exchange"] for shard in (8, 64)}
     assert slow[8] == plans[8].parts["weight_exchange"] and slow[64] > plans[64].parts["weight_exchange"]
 
