@@ -283,6 +283,9 @@ def test_lists_of_options_are_taken_entry_by_entry() -> None:
     assert np.isfinite(many.point).tolist() == [True, True, True, False] and "1f1b" in many.why[3]
     for row, (name, vp, to) in enumerate(zip(names[:3], (1, 1, 2), ("", "optimiser", ""), strict=True)):
         assert many.point[row] == step(**PIPED, pipeline_schedule=name, vp=vp, offload=to).point
+    racks = [step("llama2_70b", "gb200", devices=144, zero=3, fabric=name) for name in ("", "NVL72")]
+    both = step("llama2_70b", "gb200", devices=144, zero=3, fabric=["", "NVL72"])
+    assert both.point.tolist() == [each.point for each in racks]
     two = step(**SHARDED, fabric=["", "meta-24k-roce"], shard=[8, None])
     assert two.point[0] == step(**SHARDED, shard=8).point and two.point[1] == step(**SHARDED, fabric="Meta RoCE").point
 
