@@ -121,4 +121,5 @@ def host_link(accelerator: str) -> float:
         return float("nan")
     share = links.loc[key, "efficiency"]
     devices_of_link = 2 if "per superchip" in words else 1
-    return float(links.loc[key, "bandwidth"] / devices_of_link * (share if np.isfinite(share) else figure("copy-bandwidth-share")))
+    reached = share if np.isfinite(share) else figure("copy-bandwidth-share")
+    return float(links.loc[key, "bandwidth"] / devices_of_link * reached)
