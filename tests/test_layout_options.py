@@ -139,6 +139,9 @@ def test_groups_of_replicas_trade_memory_for_traffic() -> None:
     states = plans[8].memory["weights"]
     assert states == pytest.approx(8 * plans[64].memory["weights"]) == pytest.approx(plans[1].memory["weights"] / 8)
     assert plans[64].parts["gradient_exchange"] == 0 < plans[8].parts["gradient_exchange"]
+    # Four pairs of a node sum up over NVLink first: the network carries no more than for groups of eight.
+    ports = [step(**SHARDED, shard=shard).parts["gradient_exchange"] for shard in (2, 8)]
+    assert ports[1] < ports[0] < 2 * ports[1]
     slow = {shard: step(**SHARDED, shard=shard, oversubscription=8).parts["weight_exchange"] for shard in (8, 64)}
     assert slow[8] == plans[8].parts["weight_exchange"] and slow[64] > plans[64].parts["weight_exchange"]
 
@@ -280,6 +283,9 @@ def test_lists_of_options_are_taken_entry_by_entry() -> None:
     assert np.isfinite(many.point).tolist() == [True, True, True, False] and "1f1b" in many.why[3]
     for row, (name, vp, to) in enumerate(zip(names[:3], (1, 1, 2), ("", "optimiser", ""), strict=True)):
         assert many.point[row] == step(**PIPED, pipeline_schedule=name, vp=vp, offload=to).point
+    racks = [step("llama2_70b", "gb200", devices=144, zero=3, fabric=name) for name in ("", "NVL72")]
+    both = step("llama2_70b", "gb200", devices=144, zero=3, fabric=["", "NVL72"])
+    assert both.point.tolist() == [each.point for each in racks]
     two = step(**SHARDED, fabric=["", "meta-24k-roce"], shard=[8, None])
     assert two.point[0] == step(**SHARDED, shard=8).point and two.point[1] == step(**SHARDED, fabric="Meta RoCE").point
 

@@ -26,16 +26,23 @@ CHIP_LINK = "nvlink-c2c-grace-hopper-blackwell"
 
 
 def networks(names: Any) -> list[Fabric | None]:
-    """The networks that a plan names, one or a list; None where it names none."""
-    return [fabric(name) if name else None for name in np.ravel(np.asarray(names, dtype=object)).tolist()]
+    """The networks that a plan names, one or a list; None where it names none. A torus is refused."""
+    found = [fabric(name) if name else None for name in np.ravel(np.asarray(names, dtype=object)).tolist()]
+    for known in found:
+        if known is not None and known.kind == "torus":
+            raise ValueError(
+                f"fabric = {known.key!r} is a torus: its links join the whole slice, which the prediction for its "
+                "accelerator counts already; leave fabric out"
+            )
+    return found
 
 
-def per_node(plan: Any, devices: np.ndarray) -> Any:
-    """Devices of a node where the plan's network says so, else None."""
-    sizes = [np.nan if known is None else known.domain for known in networks(plan.fabric)]
-    if np.isnan(sizes).any():
-        return None
-    return np.minimum(devices, sizes if np.ndim(plan.fabric) else sizes[0])
+def per_node(plan: Any, usual: float) -> Any:
+    """Devices of a node: what the plan says, else the domain of its network, else the usual; no more than there are."""
+    if plan.per_node is not None:
+        return plan.per_node
+    domains = np.array([usual if known is None else known.domain for known in networks(plan.fabric)])
+    return np.minimum(np.asarray(plan.devices, dtype=float), domains if np.ndim(plan.fabric) else domains[0])
 
 
 def cells(plan: Any, accelerator: str) -> dict[str, Any]:
@@ -73,19 +80,13 @@ def _given(plan: Any, field: str) -> bool:
 
 
 def _network(plan: Any, found: list[Fabric | None]) -> dict[str, Any]:
-    for known in found:
-        if known is not None and known.kind == "torus":
-            raise ValueError(
-                f"fabric = {known.key!r} is a torus: its links join the whole slice, which the prediction for its "
-                "accelerator counts already; leave fabric out"
-            )
     read = {
         "network_bandwidth": lambda known: known.network_bandwidth,
         "pod": lambda known: known.group,
         "oversubscription": lambda known: known.oversubscription,
     }
     columns = {name: [None if each is None else cell(each) for each in found] for name, cell in read.items()}
-    row: dict[str, Any] = columns if np.ndim(plan.fabric) else {name: cells[0] for name, cells in columns.items()}
+    row: dict[str, Any] = columns if np.ndim(plan.fabric) else {name: column[0] for name, column in columns.items()}
     return row | ({"oversubscription": plan.oversubscription} if _given(plan, "oversubscription") else {})
 
 
@@ -119,4 +120,6 @@ def host_link(accelerator: str) -> float:
     if key not in links.index:
         return float("nan")
     share = links.loc[key, "efficiency"]
-    return float(links.loc[key, "bandwidth"] * (share if np.isfinite(share) else figure("copy-bandwidth-share")))
+    devices_of_link = 2 if "per superchip" in words else 1
+    reached = share if np.isfinite(share) else figure("copy-bandwidth-share")
+    return float(links.loc[key, "bandwidth"] / devices_of_link * reached)

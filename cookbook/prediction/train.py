@@ -59,7 +59,8 @@ class Plan:
     shard : int
         Replicas that share one copy of what `zero` shares out (HSDP, groups of FSDP); all of them by default.
     offload : str
-        "optimiser": its states in host memory, updated there; "optimiser to drives": on drives of the host.
+        "optimiser": its states in host memory, updated there; "optimiser to drives": on drives of the host. Whether
+        the host has the memory is not checked.
     capacity_factor : float
         Rows that each expert computes over its even share; by default as many as it is sent.
     fabric : str
@@ -246,9 +247,7 @@ def _machine(system: str) -> tuple[str, bool]:
 
 def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
     """Device, node and links of a server or accelerator by name."""
-    devices = np.asarray(plan.devices, dtype=float)
-    node = plan_options.per_node(plan, devices) if plan.per_node is None else plan.per_node
-    row: dict[str, Any] = {"accelerator": "", "per_node": node}
+    row: dict[str, Any] = {"accelerator": "", "per_node": plan_options.per_node(plan, NODE)}
     key, is_server = _machine(system)
     if not is_server:
         row["accelerator"] = key
@@ -259,7 +258,7 @@ def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
             raise ValueError(f"system = {system!r}: the catalogue does not say which accelerator it has")
         row |= {"accelerator": server["accelerator_key"], "intra_node_link": server["intra_link"]}
         row["inter_node_link"] = server["nic"]
-        row["per_node"] = np.minimum(plan.devices, server["devices"]) if node is None else node
+        row["per_node"] = plan_options.per_node(plan, server["devices"])
     device = hardware.accelerator(row["accelerator"])
     wanted = catalog.lookup("number_formats", number_format) if number_format else ""
     offered = hardware.formats(device)
@@ -269,8 +268,7 @@ def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
     chosen = wanted or (formats[0] if formats else "")
     if not chosen:
         raise ValueError(f"number_format: no peak of {device.name} is known in {', '.join(PRECISIONS)}")
-    per_node = np.minimum(devices, NODE) if row["per_node"] is None else row["per_node"]
-    return row | {"precision": PRECISIONS.get(chosen, chosen), "devices": plan.devices, "per_node": per_node}
+    return row | {"precision": PRECISIONS.get(chosen, chosen), "devices": plan.devices}
 
 
 def _classic(network: Workload, plan: Plan, seq: float | None) -> dict[str, Any]:

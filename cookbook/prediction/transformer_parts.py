@@ -268,7 +268,10 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> di
         trained * s.element, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
     )
     shard, groups = trained * s.element / s.shard_group, np.maximum(replicas / s.shard_group, 1)
-    sharded = exchange.tree_all_reduce_seconds(shard, groups, r.ring, NETWORK_LATENCY)
+    inner, outer = r.levels(groups, s.tp * s.shard_group)
+    sharded = exchange.hierarchical_all_reduce_seconds(
+        shard, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
+    )
     reduce = np.where(s.zero >= 3, sharded, whole)
     # Adam reads gradient, master weight, momentum and variance and writes the last three in 32 bits.
     update = memory.update_bytes(trained / s.shard_group, 4, 3, 4, s.element, s.element) / r.memory
