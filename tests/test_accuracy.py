@@ -167,3 +167,19 @@ def test_the_less_is_the_same_the_more_repeats_there_are():
     counts = cb.accuracy(by="repeats")["rows"].tolist()
     assert counts == sorted(counts) and counts[0] < counts[-1]
     assert "value" in judged.NO_INPUT and "step_seconds" in judged.NO_INPUT
+
+
+def test_layouts_of_one_run_are_ranked_by_what_was_measured() -> None:
+    found = cb.accuracy(by="layouts", kind="transformer")
+    assert (found["chosen"] >= 1).all() and (found["chosen"] <= found["slowest"]).all()
+    assert (found["layouts"] >= 5).all() and found["rank_correlation"].between(-1, 1).all()
+    blind = cb.accuracy(by="layouts", kind="transformer", model="constant utilisation")
+    assert found["chosen"].median() < blind["chosen"].median()
+    line, rows = found.iloc[-1], cb.accuracy(by="row", kind="transformer")
+    table = cb.table("training_transformer")
+    same = [name for name in ("seq_len", "attention_kernel", "fused_norm") if line[name] == line[name]]
+    runs = rows.merge(table[["id", *same]], on="id")
+    for name in ("publisher", "model", "devices", *same):
+        runs = runs[runs[name] == line[name]]
+    assert runs.loc[runs["predicted"].idxmin(), "measured"] / runs["measured"].min() == pytest.approx(line["chosen"])
+    assert cb.accuracy(by="layouts", kind="classic").empty

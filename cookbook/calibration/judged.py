@@ -57,7 +57,7 @@ def accuracy(
         What to group the runs by: "publisher", "generation", "year", "tier", "software_level", "scale",
         "accelerator" or "model" (the network); "prediction": one line for each entry that `model` can be; "all": one
         line; "row": every run with its measured and predicted outcome, its interval and its source; "repeats": runs
-        that the tables cannot tell apart, see `repeats`.
+        that the tables cannot tell apart, see `repeats`; "layouts": whether layouts of one run are put in order.
     kind : str
         "transformer", "classic" or "both".
     model : str
@@ -91,12 +91,16 @@ def accuracy(
         return per_prediction(rows)
     if by == "repeats":
         return repeats(rows)
+    if by == "layouts":
+        from cookbook.calibration.rankings import ranked_layouts
+
+        return ranked_layouts(as_rows(rows, model))
     if by == "speed-up":
         from cookbook.calibration import speedups
 
         return speedups.judged_pairs(rows["id"])
     if by not in (*GROUPS, "all"):
-        known = (*GROUPS, "prediction", "all", "row", "repeats", "speed-up")
+        known = (*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up")
         raise ValueError(f"by = {by!r} is not a choice; take one of {', '.join(known)}")
     return grouped(rows, by, model)
 
