@@ -16,7 +16,8 @@ AZURE = {
         {"armSkuName": "Standard_ND40rs_v2", "skuName": "ND40rs v2", "productName": "NDrs Series Windows",
          "type": "Consumption", "currencyCode": "USD", "unitOfMeasure": "1 Hour", "retailPrice": 99.0},
         {"armSkuName": "Standard_ND40rs_v2", "skuName": "ND40rs v2", "productName": "NDrs Series",
-         "type": "Reservation", "reservationTerm": "1 Year", "currencyCode": "USD", "unitOfMeasure": "1 Hour", "retailPrice": 87600.0},
+         "type": "Reservation", "reservationTerm": "1 Year", "currencyCode": "USD", "unitOfMeasure": "1 Hour",
+         "retailPrice": 87600.0},
     ],
     "NextPageLink": "second page",
 }  # fmt: skip
