@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SIDE = 10_000
 GAP = 1_100
 MOST_PANES = 6
-COLOURS = (*PALETTE, "#767676")
+COLOURS = (*PALETTE[:4], "#9467BD", "#767676")
 MARKS = (*SHAPES, "triangle-down")
 COLUMNS = ("x", "y", "group", "model", "device", "count", "value", "source", "key")
 # What is drawn beside the measurements, each a signal with one list a column: short lists travel with the signals, so

@@ -37,7 +37,8 @@ def measurements(**state: Any) -> Panel:
     Parameters
     ----------
     **state
-        y: "value", "throughput", "time", "per_device", "per_watt", "utilisation", "weak_efficiency" or "strong_efficiency".
+        y: "value", "throughput", "time", "per_device", "per_watt", "utilisation", "weak_efficiency" or
+        "strong_efficiency".
         x: a column of `cb.measurements`, such as "year", "devices", "framework"; by: another one, or "".
         kind: one kind, or "" for every one. networks, accelerators, frameworks, precision, years, publishers: lists of
         what to keep; empty: all.

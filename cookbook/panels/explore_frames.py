@@ -19,8 +19,9 @@ OTHERS, UNKNOWN = "others", "not stated"
 MOST_GROUPS = charts.MOST_PANES - 1
 # Column of an outcome -> words, and the column that says what is counted (none: a plain share).
 Y = {
-    "value": ("stated value", "counted"), "throughput": ("throughput", "unit"), "time": ("time", "time_of"), "per_device": ("rate of one device", "unit"),
-    "per_watt": ("rate per watt of design power", "unit"), "utilisation": ("share of the peak FLOP/s", ""),
+    "value": ("stated value", "counted"), "throughput": ("throughput", "unit"), "time": ("time", "time_of"),
+    "per_device": ("rate of one device", "unit"), "per_watt": ("rate per watt of design power", "unit"),
+    "utilisation": ("share of the peak FLOP/s", ""),
     "weak_efficiency": ("weak scaling efficiency", ""), "strong_efficiency": ("strong scaling efficiency", ""),
 }  # fmt: skip
 SHARES = ("utilisation", "weak_efficiency", "strong_efficiency")
@@ -147,17 +148,18 @@ class Asked:
         shown, across_panes = self.shown, self.several and len(self.groups) > 1
         group = self.labels.map({name: at for at, name in enumerate(self.groups)}).to_numpy()
         places = Places(charts.panes(len(self.groups) if across_panes else 1), self.x in NAMES)
-        values = value_axis(shown[self.y], self.y not in SHARES, places.most_ticks(across=places.named))
+        values = value_axis(shown[self.y], self.y not in SHARES, places.most_ticks(across=places.named), self.drawn)
         x_axis = self._x_axis(places)
         pane = group if across_panes else np.zeros(len(shown), dtype=int)
         along = places.points(pane, x_axis.at, values.at)
         beside = {name: charts.nothing(name) for name in charts.BESIDE} | places.grid(x_axis, values)
         if across_panes:
             beside["titles"] = places.titles(self.groups)
-        if self.predicted and len(shown) <= self.most_predicted:
-            beside |= places.intervals(pane, x_axis.at, self.beside, values)
+        if len(self.drawn):
+            beside |= places.intervals(pane, x_axis.at, self.drawn, values)
         if self.aggregate != "all" and self.x in NUMBERS:
-            beside["lines"] = joined(along, group)
+            named = np.array(self.groups)[group] != OTHERS
+            beside["lines"] = joined(along[:, named], group[named])
         if self.near:
             at = np.flatnonzero(self.shown["id"].isin(self.near[:RINGS]).to_numpy())
             beside["rings"] = {"x": along[0][at].tolist(), "y": along[1][at].tolist()}
@@ -179,6 +181,11 @@ class Asked:
             **found, "x": along[0], "y": along[1], "group": group, "count": shown["devices"].fillna(-1).to_numpy(),
             "value": _digits(shown[self.y].to_numpy()), "key": shown.index.to_numpy(),
         })[list(charts.COLUMNS)]  # fmt: skip
+
+    @property
+    def drawn(self) -> np.ndarray:
+        """What of `beside` is drawn: nothing where it was not asked for, or is too much."""
+        return self.beside if self.predicted and len(self.shown) <= self.most_predicted else np.empty((0, 3))
 
     @cached_property
     def beside(self) -> np.ndarray:
@@ -213,11 +220,11 @@ class Asked:
     def title(self) -> str:
         """The takeaway above the picture: what is on its axes."""
         name = Y[self.y][0]
+        name = name if self.aggregate == "all" else f"{self.aggregate} {name}"
         head = f"{name[0].upper()}{name[1:]}" + ("" if self.y in SHARES else f" [{self.unit_words}]")
         scale = "" if self.y in SHARES else ", logarithmic"
-        which = {"all": "", "best": "best ", "median": "median "}[self.aggregate]
         place = "along the bottom" if self.x in NAMES else "upwards"
-        return f"{which}{head}{scale} ({place}) by {self.words_x}".strip()
+        return f"{head}{scale} ({place}) by {self.words_x}"
 
     def printed(self, value: float) -> str:
         """A value with its unit."""

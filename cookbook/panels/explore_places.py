@@ -55,10 +55,11 @@ def number_axis(values: pd.Series, log: bool, most: int) -> Axis:
     return _axis(values, (low * 10 ** (-MARGIN * span), high * 10 ** (MARGIN * span)), True, most)
 
 
-def value_axis(values: pd.Series, log: bool, most: int) -> Axis:
-    """Axis over outcomes: logarithmic, or from 0 for shares."""
-    top = nice_ceiling(float(values.max()))
-    return number_axis(values, True, most) if log else _axis(values, (0.0, top), False, most)
+def value_axis(values: pd.Series, log: bool, most: int, beside: np.ndarray) -> Axis:
+    """Axis over outcomes: logarithmic, or from 0 for shares, with room for what is drawn `beside` them."""
+    known = np.concatenate([values.to_numpy(), beside[np.isfinite(beside)]])
+    ends = number_axis(pd.Series(known), True, most).ends if log else (0.0, nice_ceiling(float(known.max())))
+    return _axis(values, ends, log, most)
 
 
 def _axis(values: pd.Series, ends: tuple[float, float], log: bool, most: int, whole: bool = False) -> Axis:
