@@ -124,6 +124,13 @@ def test_dragonfly_rates_are_those_of_fair_flows_over_all_detours(groups, used, 
     assert min(out.values()) == pytest.approx(float(found))
 
 
+def test_a_job_that_fills_no_group_is_spread_evenly():
+    """Twelve devices in pods of 8 are two pods of 6: as if the pods were of that size."""
+    for exchange in EXCHANGES:
+        uneven = exchange(1.0, 12, [1, 2, 8], [8, 1, 0.5], [5e-6, 1e-5, 2e-5])
+        assert uneven == pytest.approx(float(exchange(1.0, 12, [1, 2, 6], [8, 1, 0.5], [5e-6, 1e-5, 2e-5])))
+
+
 def test_rails_without_a_spine_carry_what_a_spine_would():
     """Forwarding over NVLink makes a rail network as fast as a non-blocking one, as long as NVLink is the faster."""
     spine = fabric.nested_all_to_all_seconds(1e9, 1024, [1, 8], [LINK, PORT], 0)

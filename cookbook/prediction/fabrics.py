@@ -64,7 +64,7 @@ class Fabric:
         Parameters
         ----------
         devices : float
-            Devices of the job, which fill one group after the other.
+            Devices of the job, spread evenly over as few groups as hold them.
         partners : str
             "all" where each group sends to all others, "next" where it sends to one, as a ring does.
         """
