@@ -207,7 +207,8 @@ def _power(found: hardware.Accelerator) -> dict[str, float]:
     table = catalog.table("accelerators")
     process = table.loc[table["key"] == found.key.rstrip("*"), "process_nm"]
     known = found.kind in GPUS and math.isfinite(found.tdp_watts) and len(process) and math.isfinite(process.iloc[0])
-    return {"watts": found.tdp_watts, "process_nm": float(process.iloc[0])} if known else NO_LIMIT
+    share = figure("module-power-share") if found.kind == "edge" else 1.0
+    return {"watts": found.tdp_watts * share, "process_nm": float(process.iloc[0])} if known else NO_LIMIT
 
 
 def _arithmetic(found: hardware.Accelerator, used: str) -> dict[str, float]:
