@@ -101,10 +101,9 @@ def read_input(model: str, length: str, metric: str, scenario: str = "") -> Inpu
     row = input_row(model, length, scenario)
     if row.get("care") == "refused":
         return Input(why=f"{model}: {row['note']}")
-    try:
-        found = zoo.model(row.get("model") or model)
-    except KeyError as unknown:
-        return Input(why=str(unknown.args[0] if unknown.args else unknown))
+    found = _known(str(row.get("model") or model))
+    if isinstance(found, str):
+        return Input(why=found)
     arguments, seq = str(row.get("arguments") or ""), row.get("seq", math.nan)
     stated = words.number(length) if length and not SIZE.match(length) else math.nan
     if found.ops.needs_seq and not math.isfinite(seq):
@@ -120,14 +119,26 @@ def read_input(model: str, length: str, metric: str, scenario: str = "") -> Inpu
     return Input(found.name, arguments, seq if math.isfinite(seq) else None, items, False, found.family, why)
 
 
+@lru_cache(maxsize=1024)
+def _known(model: str) -> Workload | str:
+    """A network of the zoo, or why there is none of that name."""
+    try:
+        return zoo.model(model)
+    except KeyError as unknown:
+        return str(unknown.args[0] if unknown.args else unknown)
+
+
+@lru_cache(maxsize=1)
+def _input_rows() -> list[dict[str, Any]]:
+    rows = catalog.table("inference_inputs").to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
+
+
 @lru_cache(maxsize=4096)
 def input_row(model: str, length: str, scenario: str = "") -> dict[str, Any]:
     """Row of ``inference_inputs`` that says more about a printed name than the zoo does; empty without one."""
     text = f"{model}; {length}; {scenario}"
-    for row in catalog.table("inference_inputs").to_dict("records"):
-        if re.search(row["pattern"], text, re.I):
-            return {str(name): value for name, value in row.items()}
-    return {}
+    return next((row for row in _input_rows() if re.search(row["pattern"], text, re.I)), {})
 
 
 @lru_cache(maxsize=4096)
@@ -138,13 +149,19 @@ def engine(software: str, note: str, accelerator: str, scenario: str) -> tuple[s
     ('tensorrt', 'neuron')
     """
     text = f"{software}; {note}; {accelerator}; {scenario}"
-    levels = catalog.table("software_levels")
+    patterns, does = _engines()
+    level = next((level for pattern, level in patterns if re.search(pattern, text, re.I)), "")
+    return level, does[level]
+
+
+@lru_cache(maxsize=1)
+def _engines() -> tuple[list[tuple[str, str]], dict[str, dict[str, float]]]:
+    """Patterns with their levels, and what each level does; without a level, what most do."""
+    levels, rows = catalog.table("software_levels"), catalog.table("inference_engines").set_index("level")
     levels = levels[levels["kind"] == "inference"]
-    pairs = zip(levels["pattern"], levels["level"], strict=True)
-    level = next((str(level) for pattern, level in pairs if re.search(pattern, text, re.I)), "")
-    rows = catalog.table("inference_engines").set_index("level")
-    row = rows.loc[level] if level else rows[list(DOES)].median()
-    return level, {name: float(row[name]) for name in DOES}
+    does = {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
+    does[""] = {name: float(value) for name, value in rows[list(DOES)].median().items()}
+    return list(zip(levels["pattern"], levels["level"], strict=True)), does
 
 
 def format_of(number_format: str, precision: str) -> str:
@@ -190,7 +207,8 @@ def _power(found: hardware.Accelerator) -> dict[str, float]:
     table = catalog.table("accelerators")
     process = table.loc[table["key"] == found.key.rstrip("*"), "process_nm"]
     known = found.kind in GPUS and math.isfinite(found.tdp_watts) and len(process) and math.isfinite(process.iloc[0])
-    return {"watts": found.tdp_watts, "process_nm": float(process.iloc[0])} if known else NO_LIMIT
+    share = figure("module-power-share") if found.kind == "edge" else 1.0
+    return {"watts": found.tdp_watts * share, "process_nm": float(process.iloc[0])} if known else NO_LIMIT
 
 
 def _arithmetic(found: hardware.Accelerator, used: str) -> dict[str, float]:
@@ -285,7 +303,8 @@ def needs_care(frame: pd.DataFrame) -> np.ndarray:
     care = np.array([row.get("care") == "yes" for row in rows], dtype=bool)
     variants = np.array([bool(re.search(r"variant \d+ of", each)) for each in words.texts(frame, "note")], dtype=bool)
     queued = np.array([each == "server" for each in words.texts(frame, "scenario")], dtype=bool)
-    return care | variants | queued
+    tokens = np.array([bool(SERVED.search(each)) for each in words.texts(frame, "metric")], dtype=bool)
+    return care | variants | queued | tokens
 
 
 __all__ = ["Scenarios", "device", "engine", "needs_care", "read_input", "scenarios"]
