@@ -305,11 +305,13 @@ def times(value: float) -> str:
 
     Examples
     --------
-    >>> times(0.2519), times(147.2)
-    ('x0.25', 'x147')
+    >>> times(0.2519), times(147.2), times(355395)
+    ('x0.25', 'x147', 'x355,000')
     """
     if not math.isfinite(value):
         return "no limit"
+    if value >= 1000:
+        return f"x{float(f'{value:.3g}'):,.0f}"
     return f"x{value:.0f}" if value >= 100 else f"x{value:.3g}" if value >= 1 else f"x{value:.2g}"
 
 
