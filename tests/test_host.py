@@ -327,7 +327,7 @@ def test_stores_are_counted_as_the_match_counts_them():
     """So many nodes as asked feed the samples, and one fewer does not."""
     sample, rate = 115_440.0, 50_000.0
     stores = ["hdfs-datanode-12-disks", "nfs-server-10-gbe"]
-    need = cb.planning.nodes_needed(stores, rate, sample)
+    need = cb.planning.nodes_needed(rate, sample, stores)
     for layout in need:
         for store in stores:
             count = need.loc[store, layout]

@@ -181,7 +181,7 @@ def _changes(scene: Scene) -> str:
 def _paid(change: Change) -> str:
     if math.isnan(change.usd):
         return "no price known"
-    return "free" if change.usd == 0 else f"{money(change.usd)} USD{' a month' * (change.per == 'month')}"
+    return "free" if change.usd == 0 else f"{money(change.usd)} USD{'/month' * (change.per == 'month')}"
 
 
 def _soon(row: Any) -> str:
@@ -276,7 +276,7 @@ def worth(value: float) -> str:
     """Gain for what an hour costs."""
     if math.isnan(value):
         return "not known"
-    return "costs nothing" if math.isinf(value) else f"{float(f'{value:.3g}'):,.6g}"
+    return "costs nothing" if math.isinf(value) else rate(value)
 
 
 def after(row: Any) -> str:
@@ -305,11 +305,13 @@ def times(value: float) -> str:
 
     Examples
     --------
-    >>> times(0.2519), times(147.2)
-    ('x0.25', 'x147')
+    >>> times(0.2519), times(147.2), times(355395)
+    ('x0.25', 'x147', 'x355,000')
     """
     if not math.isfinite(value):
         return "no limit"
+    if value >= 1000:
+        return f"x{float(f'{value:.3g}'):,.0f}"
     return f"x{value:.0f}" if value >= 100 else f"x{value:.3g}" if value >= 1 else f"x{value:.2g}"
 
 

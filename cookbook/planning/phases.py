@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Forward and two gradients of a training step, each about the same work: inference is the first alone.
 PASSES = 3
+STORES = ("hdfs-datanode-12-disks", "nfs-server-10-gbe", "hpe-clusterstor-e1000-48-x-7-15tib-nvme-10xhdr200")
 ETHERNET = ("ethernet-1g", "ethernet-10g", "ethernet-25g", "ethernet-100g", "ethernet-200g", "ethernet-400g")
 
 
@@ -93,17 +94,17 @@ def _ethernet(rate: float) -> str:
     return str(fast["name"].iloc[0]) if len(fast) else ""
 
 
-def nodes_needed(stores: Sequence[str], rate: float, sample: float) -> pd.DataFrame:
+def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES) -> pd.DataFrame:
     """Nodes, drives or units of stores that read samples one by one or in shards as fast as asked.
 
     Parameters
     ----------
-    stores : sequence of str
-        Keys of the table ``storage``, each with a read bandwidth.
     rate : float
         Samples a second [1/s].
-    sample : float
-        Bytes of one as stored [B].
+    data : str or float
+        A card of the table ``data_sets``, or the bytes of one sample as stored [B].
+    stores : sequence of str, optional
+        Keys of the table ``storage``, each with a read bandwidth; one each of HDFS, NFS and Lustre by default.
 
     Returns
     -------
@@ -117,10 +118,10 @@ def nodes_needed(stores: Sequence[str], rate: float, sample: float) -> pd.DataFr
     """
     import pandas as pd
 
-    for name, value in (("rate", rate), ("sample", sample)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name} = {value!r} is outside (0, inf): give more than zero")
-    found = {}
+    if not 0 < rate < np.inf:
+        raise ValueError(f"rate = {rate!r} is outside (0, inf): give more than zero samples a second")
+    card, found = data_set(data), {}
+    sample = float(card["stored_bytes"]) / float(card["samples"])
     for store in stores:
         one = tier(store)
         streamed, single = rate * sample / one["read_bandwidth"], rate / one["read_iops"]

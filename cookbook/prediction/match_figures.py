@@ -34,6 +34,8 @@ def figures_of(
         A figure that cannot be.
     """
     g, variation = given, given["variation"]
+    if np.any(np.remainder(words.setting("accelerators", g["accelerators"], 1), words.setting("hosts", g["hosts"], 1))):
+        remarks.append("accelerators do not divide evenly among hosts: a mean host stands for them")
     size = need["batch"] if g["batch"] is None else g["batch"]
     return {
         **_work(need, size, g["workload"], known),
