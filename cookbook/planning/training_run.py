@@ -38,12 +38,12 @@ class TrainingRun:
     Attributes
     ----------
     table : pandas.DataFrame
-        One row a number of devices: its layout (as in `Layouts.table`), step_seconds with step_low and step_high
-        (80 %), tokens_per_second; mfu with mfu_low and mfu_high, and hfu; mtbf_seconds of the cluster,
+        One row a number of devices: its layout (as in `Layouts.table`), step_seconds with step_low and step_high (80
+        %), tokens_per_second; mfu with mfu_low and mfu_high, and hfu; mtbf_seconds of the cluster,
         checkpoint_seconds, checkpoint_interval_seconds, goodput at the middle failure rate with goodput_low and
-        goodput_high at the extreme ones; days with days_low and days_high (80 % interval of the step); device_hours; failures expected;
-        usd with usd_low and usd_high (days_low at the lowest price, days_high at the highest); energy_kwh of the
-        accelerators at their design power; memory_bytes, headroom_bytes; why, where there is none.
+        goodput_high at the extreme ones; days with days_low and days_high (80 % interval of the step); device_hours;
+        failures expected; usd with usd_low and usd_high (days_low at the lowest price, days_high at the highest);
+        energy_kwh of the accelerators at their design power; memory_bytes, headroom_bytes; why, where there is none.
     tokens, tokens_per_step, peak_flops : float
         Tokens of the run and of one step; peak that utilisation refers to, of one device [FLOP/s].
     checkpoint_bytes : float
