@@ -25,6 +25,7 @@ from cookbook.workloads import zoo
 
 MILLION, PERCENT, MINUTE = 1e6, 100.0, 60.0
 SHOWN = 8
+AGAIN = {"selective": ", recomputes some", "full": ", recomputes all"}
 MEMORY = {
     "weights": ("weights", "gathered"), "gradients": ("gradients",), "optimiser states": ("optimiser",),
     "activations": ("activations", "transient"), "workspace": ("reserved",),
@@ -157,7 +158,7 @@ def memory_picture(view: Planned) -> Picture:
         for name, size in sizes.items():
             rows.append({"row": row["words"], "role": "compared" if at else "need", "part": name, "bytes": size,
                          "verdict": None, "text": None})  # fmt: skip
-        rows[-1]["text"] = f"{_binary(row['memory_bytes'])}, recompute {row['recompute']}"
+        rows[-1]["text"] = f"{_binary(row['memory_bytes'])}{AGAIN.get(row['recompute'], '')}"
     rows.append({"row": view.device.name, "role": "device", "part": "capacity", "bytes": capacity, "verdict": "fits",
                  "text": _binary(capacity)})  # fmt: skip
     frame = pd.DataFrame(rows)
