@@ -11,7 +11,7 @@ NOTEBOOKS ?=
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: help lab test notebooks lint lock bench peers site student binder-links validate-data data-readme calibrate validate clean
+.PHONY: help lab test notebooks lint lock bench browser-figures peers site student binder-links validate-data data-readme calibrate validate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
@@ -23,7 +23,8 @@ lab: $(VENV)/lab.stamp $(VENV)/package.stamp ## Set up and open JupyterLab on th
 test: $(VENV)/test.stamp $(VENV)/package.stamp ## Set up and run every test
 	@status=0; set -x; \
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone" --benchmark-disable || status=1; \
-	$(BIN)/python -m pytest -m "browser or alone" --benchmark-disable || status=1; \
+	$(BIN)/python -m pytest -n 2 -m browser || status=1; \
+	$(BIN)/python -m pytest -m alone --benchmark-disable || status=1; \
 	exit $$status
 
 notebooks: $(VENV)/test.stamp $(VENV)/package.stamp ## Run the notebooks again and store them normalised (NOTEBOOKS=… for some)
@@ -37,6 +38,9 @@ lint: $(VENV)/test.stamp $(VENV)/package.stamp ## Check style, notebooks include
 
 bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction and notebook times
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-columns=min,median,max,rounds
+
+browser-figures: $(VENV)/test.stamp $(VENV)/package.stamp ## Time first charts and key presses in a browser, into build/browser-figures
+	COOKBOOK_PRESSES=40 $(BIN)/python -m pytest -m browser -k test_recipe
 
 peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in the same run (fetches them into build/peers)
 	$(PYTHON) -m venv build/peers

@@ -32,11 +32,6 @@ def reported(kind, **where):
 
 
 @each_kind
-def test_the_rows_are_of_the_state_of_the_report(kind):
-    assert set(table_of(kind)["key"]) == {validate.state_key()}, "run make validate"
-
-
-@each_kind
 def test_every_clear_measurement_is_there_once_with_its_outcome(kind):
     rows, frame = folds.measured_rows(kind)
     table = table_of(kind)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cookbook import lesson
+from cookbook.lesson import questions, record
 from cookbook.performance import roofline
 
 OPTIONS = {
@@ -57,7 +58,7 @@ def test_live_question_tells_the_misconception_of_the_choice(monkeypatch, capsys
     pytest.importorskip("ipywidgets")
     monkeypatch.setenv("JPY_SESSION_NAME", "notebook")
     assert "application/vnd.jupyter.widget-view+json" in ask()._repr_mimebundle_()
-    box = lesson._question_widget(ask())
+    box = questions._question_widget(ask())
     radio, told = box.children[1], box.children[2]
     radio.value = "c"
     assert "the other way round" in told.value
@@ -198,3 +199,37 @@ def test_hints_unfold_one_by_one():
 def test_everything_prints_the_same_twice():
     for make in (ask, lambda: lesson.check(3, 4), lambda: lesson.hint("x"), lambda: lesson.show_source(lesson.hint)):
         assert repr(make()) == repr(make()) and make()._repr_html_() == make()._repr_html_()
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    monkeypatch.setattr(record, "_seen", {})
+    return record._seen
+
+
+def test_progress_of_a_session_is_restored_by_the_line_that_it_prints(fresh, monkeypatch):
+    exercises = [lambda: 264e12, lambda: 2 * 3e9]
+    assert lesson.check("264 TFLOP/s", exercises[0], unit="FLOP/s") and not lesson.check(1.0, exercises[1])
+    box = questions._question_widget(ask())
+    box.children[1].value = "b"
+    told = lesson.progress()
+    assert (told.answered, told.asked, told.solved, told.tried) == (1, 1, 1, 2)
+    monkeypatch.setattr(record, "_seen", {})
+    assert (lesson.progress().answered, lesson.progress().tried) == (0, 0)
+    state = told.line.removeprefix('cb.progress("').removesuffix('")')
+    assert lesson.progress(state) == told
+    assert questions._question_widget(ask()).children[1].value == "b"
+    assert "solved this before, with 264 TFLOP/s" in repr(lesson.check(None, exercises[0]))
+    assert not lesson.check(2.0, exercises[0]) and lesson.progress() == told  # a later slip takes nothing away
+
+
+def test_exercises_are_told_apart(fresh):
+    keys = {record.key_of("x", each) for each in (lambda: 264e12, lambda: 2 * 3e9, lambda: 2 * 4e9, 7.0, "memory")}
+    assert len(keys) == 5
+
+
+@pytest.mark.parametrize("line", ["nonsense", "x12=4", 'cb.progress("x0a1b2c=1")'])
+def test_text_that_is_no_progress_is_named(fresh, line):
+    with pytest.raises(ValueError, match="paste the whole line"):
+        lesson.progress(line)
+    assert not fresh

@@ -54,6 +54,16 @@ def test_committed_evidence_equals_the_refit(refit):
     )
 
 
+def test_committed_errors_of_similar_runs_equal_the_refit(refit):
+    committed = catalog.table("training_neighbours").set_index(["kind", "row"])
+    found = refit["training_neighbours"]
+    assert {(row["kind"], row["row"]) for row in found} == set(committed.index), "run: make calibrate"
+    for row in found:
+        known = committed.loc[(row["kind"], row["row"])]
+        assert float(row["ratio"]) == pytest.approx(known["ratio"], rel=1e-3), f"{row['row']}: run make calibrate"
+        assert [row["labels"], row["amounts"]] == [known["labels"], known["amounts"]], row["row"]
+
+
 def test_constants_are_few_and_none_is_for_one_model_or_publisher():
     rows = catalog.table("training_constants")
     publishers = set(catalog.table("sources")["source_group"])

@@ -37,7 +37,7 @@ ROW_ALONE = "full, row alone left out"
 GROUPS = ("publisher", "generation", "year", "tier", "software_level", "scale", "accelerator", "model")
 ROWS = ("kind", "id", "publisher", "source", "url", "model", "accelerator", "device", "generation", "year", "devices",
         "precision", "software_level", "scale", "tier", "neighbours", "measured", "unit")  # fmt: skip
-BESIDE = {"key", "id", "software_level", "scale", "tier", "neighbours", "measured", "unit", "how", "source",
+BESIDE = {"id", "software_level", "scale", "tier", "neighbours", "measured", "unit", "how", "source",
           *(f"half_{level}" for level in LEVELS)}  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def _joined(kind: str) -> pd.DataFrame:
 
 @lru_cache(maxsize=2)
 def _of_table(table: str) -> pd.DataFrame:
-    judged = catalog.table(table_name(table)).drop(columns=["key", "how", "source"])
+    judged = catalog.table(table_name(table)).drop(columns=["how", "source"])
     names = {column: name for name, column in _ratios(table_name(table)).items()}
     measured = catalog.table(table)[["id", "source", "model", "accelerator", "devices", "precision", "date"]]
     rows = judged.rename(columns=names).merge(measured, on="id", how="left", validate="one_to_one")

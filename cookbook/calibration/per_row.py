@@ -41,13 +41,11 @@ def column_of(model: str) -> str:
     return model.replace(" ", "_").replace("-", "_")
 
 
-def row_table(key: str, rows: Rows, frame: pd.DataFrame, judged: Mapping[str, LeftOut]) -> pd.DataFrame:
+def row_table(rows: Rows, frame: pd.DataFrame, judged: Mapping[str, LeftOut]) -> pd.DataFrame:
     """One row for each measurement of which it is clear what was run.
 
     Parameters
     ----------
-    key : str
-        Digest of the code and data that predicted.
     rows : Rows
         The measured rows.
     frame : pandas.DataFrame
@@ -65,7 +63,7 @@ def row_table(key: str, rows: Rows, frame: pd.DataFrame, judged: Mapping[str, Le
 
     full, half, keys = judged[FULL], row_widths(rows, judged[FULL]), rows.keys
     found: dict[str, Any] = {
-        "key": key, "id": frame["id"], "software_level": keys["engine"], "scale": keys["scale"], "tier": full.tier,
+        "id": frame["id"], "software_level": keys["engine"], "scale": keys["scale"], "tier": full.tier,
         "neighbours": full.neighbours, "measured": [f"{value:.6g}" for value in rows.measured],
         "unit": frame.get("unit", "s"),
     }  # fmt: skip
@@ -89,7 +87,6 @@ def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[d
         Terms that can be switched off, and rules to beat.
     """
     known = [
-        ("key", "text", "yes", "Digest of the code and data that gave the row"),
         ("id", f"key:{kind}", "yes", "The measured row"),
         ("software_level", "text", "yes", "Level of software that the words of the row lead to"),
         ("scale", "text", "yes", "1 device, 1 node or multi-node"),

@@ -42,7 +42,7 @@ NOT_READ = frozenset({
     "inference", "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices", "cloud_price_history",
     "hardware_prices", "model_facts", "accelerator_provenance", "sources",
     "system_topologies", "system_nodes", "system_links", "data_sets", "processors", "cloud_networks",
-    "pipeline_constants", "long_runs",
+    "pipeline_constants", "training_neighbours", "long_runs",
 })  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def validate(
             found.append(report(rows, frame, folds).assign(kind=kind, leave_out=way, model=FULL))
             found += [_line(kind, way, name, rows, other) for name, other in others.items()]
             if way == "source":
-                tables[table_name(kind)] = row_table(key, rows, frame, {FULL: folds, **others, **alone})
+                tables[table_name(kind)] = row_table(rows, frame, {FULL: folds, **others, **alone})
         found += [_line(kind, ROW, FULL, measured_rows(kind)[0], folds) for folds in alone.values()]
     whole = pd.concat(found, ignore_index=True).assign(key=key).reindex(columns=list(COLUMNS))
     return whole.assign(**{name: [_rounded(value) for value in whole[name]] for name in FIGURES}), tables

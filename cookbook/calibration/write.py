@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.calibration.fit import Fit, Rows, minimise
-from cookbook.calibration.folds import fold_labels, left_out, measured_rows
+from cookbook.calibration.folds import fold_labels, left_out, log_error, measured_rows
 from cookbook.calibration.intervals import widths
 from cookbook.calibration.memory import memory_constants, memory_rows
 from cookbook.calibration.per_row import schema_rows, table_name
@@ -37,7 +38,7 @@ def calibrate(kinds: Sequence[str] = tuple(KINDS)) -> dict[str, list[dict[str, A
     Returns
     -------
     dict
-        Rows of the tables training_constants, training_evidence and interval_quantiles.
+        Rows of the tables training_constants, training_evidence, training_neighbours and interval_quantiles.
     """
     tables: dict[str, list[dict[str, Any]]] = {}
     for kind in kinds:
@@ -48,6 +49,7 @@ def calibrate(kinds: Sequence[str] = tuple(KINDS)) -> dict[str, list[dict[str, A
         if kind == "training_transformer":
             tables["training_constants"].extend(_memory_constants(kind, sources))
         tables.setdefault("training_evidence", []).extend(_evidence(kind, rows, sources))
+        tables.setdefault("training_neighbours", []).extend(_neighbours(kind, rows, whole, frame["id"]))
         tables.setdefault("interval_quantiles", []).extend(_quantiles(kind, rows, whole, sources))
     return tables
 
@@ -91,6 +93,23 @@ def _evidence(kind: str, rows: Rows, sources: np.ndarray) -> list[dict[str, Any]
             "rows": int(used.sum()), "how": HOW, "source": ";".join(sorted(set(sources[used]))),
         })  # fmt: skip
     return found
+
+
+def _neighbours(kind: str, rows: Rows, whole: Fit, names: Iterable[str]) -> list[dict[str, Any]]:
+    """What was run and how far the formulas miss it, of every row that was fitted."""
+    if not hasattr(rows.module, "runs"):
+        return []
+    error, runs = log_error(rows, whole.fitted), rows.module.runs(rows.scenarios)
+    labels = {name: np.asarray(cells).astype(str).tolist() for name, cells in runs.labels.items()}
+    amounts = {name: np.asarray(cells, dtype=float).tolist() for name, cells in runs.amounts.items()}
+    return [
+        {
+            "kind": kind, "row": name, "publisher": rows.group[at], "ratio": f"{np.exp(error[at]):.6g}",
+            "labels": json.dumps({label: cells[at] for label, cells in labels.items()}),
+            "amounts": json.dumps({amount: cells[at] for amount, cells in amounts.items()}),
+            "how": HOW, "source": VALIDATION_SOURCE,
+        } for at, name in enumerate(names) if rows.usable[at] and np.isfinite(error[at])
+    ]  # fmt: skip
 
 
 def _quantiles(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[dict[str, Any]]:

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from cookbook import catalog
 from cookbook.prediction import measurements
-from cookbook.prediction.constants import committed, of_rows
-from cookbook.prediction.neighbours import Correction, Measured, correction
+from cookbook.prediction.neighbours import Correction, Measured, Runs, correction
 
 
 @lru_cache(maxsize=4)
 def known_errors(kind: str) -> Measured | None:
     """Measured runs of a kind of which it is clear what was run; none for a kind that has no likeness of runs.
 
+    Calibration writes them to the table ``training_neighbours``, so that no measured network is built to read them.
+
     Parameters
     ----------
     kind : str
-        "training_classic" or "training_transformer".
+        Kind of prediction.
     """
-    module = measurements.module_of(kind)
-    if not hasattr(module, "runs"):
+    table = catalog.table("training_neighbours")
+    table = table[table["kind"] == kind]
+    if not len(table) or not hasattr(measurements.module_of(kind), "runs"):
         return None
-    frame = measurements.clear_rows(measurements.measured_table(kind))
-    scenarios = module.scenarios(measurements.without_outcomes(frame))
-    constants = of_rows(committed(kind), module.CONSTANTS, scenarios.tier_keys)
-    with np.errstate(all="ignore"):
-        found = module.outcome(scenarios, module.step_seconds(module.parts(scenarios, constants)))
-        error = np.log(found / np.asarray(module.measured(frame), dtype=float))
-    usable = np.isfinite(error) & (np.asarray(scenarios.why) == "")
-    group, names = measurements.publishers(frame), frame["id"].to_numpy(dtype=str)
-    return Measured(module.runs(scenarios), np.where(usable, error, np.nan), group, names)
+    labels = _columns(table["labels"])
+    amounts = {name: cells.astype(float) for name, cells in _columns(table["amounts"]).items()}
+    ratio, group, names = (table[name].to_numpy() for name in ("ratio", "publisher", "row"))
+    return Measured(Runs(labels, amounts), np.log(ratio), group.astype(str), names.astype(str))
+
+
+def _columns(cells: Iterable[str]) -> dict[str, np.ndarray]:
+    """Cells of JSON objects with the same names, as one array a name."""
+    rows = [json.loads(cell) for cell in cells]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def correct(kind: str, scenarios: Any, without: Mapping[str, Any] | None = None) -> Correction | None:

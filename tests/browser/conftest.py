@@ -118,10 +118,13 @@ def _count(page: Any, frame: Any) -> None:
     page.received[0] += len(frame)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def figures() -> Any:
-    """What was measured, written to build/browser-figures.json at the end."""
-    measured: dict[str, Any] = {}
-    yield measured
-    BUILD.mkdir(exist_ok=True)
-    (BUILD / "browser-figures.json").write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n")
+    """Keeps what was measured of a recipe in build/browser-figures."""
+    folder = BUILD / "browser-figures"
+
+    def keep(recipe: str, measured: dict[str, Any]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{Path(recipe).stem}.json").write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n")
+
+    return keep
