@@ -78,10 +78,15 @@ INTERVALS = pd.DataFrame(
     [["curve", 10.0, 90.0, 80.0, 95.0, None], ["mark", 20.0, 97.0, None, None, "Daly 2006"]],
     columns=["what", "minutes", "useful", "low", "high", "text"],
 )
+LAYOUTS = pd.DataFrame(
+    [["TP 8", "compute", 2.0, "9 days"], ["PP 8", "compute", 2.0, "10 days"], ["PP 8", "bubble", 0.2, None]],
+    columns=["row", "part", "value", "text"],
+)
 CHARTS = {
     "days": (run.days_usd, DAYS),
     "hours": (run.days_hours, DAYS),
     "checkpoints": (run.checkpoints, INTERVALS),
+    "layouts": (run.layout_parts, LAYOUTS),
     "machine": (host.machine, MACHINE),
     "gets": (host.gets, FLOWS),
     "cores": (host.over_cores, CORES),

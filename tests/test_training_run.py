@@ -61,6 +61,7 @@ def test_utilisation_by_hand() -> None:
     flop = (6 * parameters + 12 * 32 * 4096 * 4096) * row["tokens_per_second"]
     assert row["mfu"] == pytest.approx(flop / (32 * 989.4e12), rel=1e-3)
     assert row["hfu"] / row["mfu"] == pytest.approx(4 / 3)
+    assert row["mfu_high"] / row["mfu_low"] == pytest.approx(row["step_high"] / row["step_low"])
     none = plan_run(devices=32, layout={**layout, "recompute": "none"}, **SAME).table.iloc[0]
     assert none["hfu"] == none["mfu"] > row["mfu"]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cookbook.charts.engine import alt
 from cookbook.charts.look import INK, MUTED, PALETTE
-from cookbook.charts.rows import titled
+from cookbook.charts.rows import narrow_param, titled
+from cookbook.charts.scaling import step_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _CURVE_KEY = "Numbers: devices. Cross: 80 % interval of the days, lowest to highest price."
 _HOURS_KEY = "Numbers: devices. Cross: 80 % interval of the days."
 _CHECKPOINTS_KEY = "Line: middle of published failure rates; band: the extremes."
+_LAYOUTS_KEY = "Right: days of the run, and memory of the fullest device."
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -142,6 +144,20 @@ def curve_description(frame: pd.DataFrame) -> str:
         "what the run costs over the days that it takes, both logarithmic. A cross marks the number chosen, with its "
         "intervals; dashed rules are the deadline and the budget."
     )
+
+
+def layout_parts(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """What a step is made of, one bar a layout, as `step_parts` draws it.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As for `cookbook.charts.step_parts`, in seconds.
+    title : str, optional
+        The takeaway; longest and shortest bar by default.
+    """
+    columns = alt.ExprRef("narrow ? 2 : 3")
+    return step_parts(frame, title, "Step [s]", _LAYOUTS_KEY, columns).add_params(narrow_param())
 
 
 def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from cookbook.charts.engine import alt
 from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES, TIME_PARTS
-from cookbook.charts.rows import narrow_param, nice_ceiling, row_order, row_text, rows_axis, rows_param, titled
+from cookbook.charts.rows import nice_ceiling, row_order, row_text, rows_axis, rows_param, titled
 
 PHASES = {"forward": PALETTE[0], "backward": PALETTE[1], "weight gradients": PALETTE[2]}
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
@@ -153,8 +153,9 @@ def speedups_description(frame: pd.DataFrame) -> str:
 
 
 def step_parts(
-    frame: pd.DataFrame, title: str | None = None, axis: str = "Device time for one sample [ms]", key: str = PARTS_KEY
-) -> Any:
+    frame: pd.DataFrame, title: str | None = None, axis: str = "Device time for one sample [ms]", key: str = PARTS_KEY,
+    columns: Any = 3,
+) -> Any:  # fmt: skip
     """What a step is made of, one stacked bar a row.
 
     Parameters
@@ -168,6 +169,8 @@ def step_parts(
         What the bars measure, with its unit.
     key : str
         What the marks mean.
+    columns : int or altair.ExprRef
+        Columns of the legend.
 
     Returns
     -------
@@ -184,8 +187,7 @@ def step_parts(
     names = [name for name in TIME_PARTS if name in set(frame["part"])]
     scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("most"), nice=False)
     colour = alt.Scale(domain=names, range=[TIME_PARTS[name] for name in names])
-    legend = alt.Legend(orient="top", title=None, columns=alt.ExprRef("narrow ? 2 : 3"),
-                        symbolType="square")  # fmt: skip
+    legend = alt.Legend(orient="top", title=None, columns=columns, symbolType="square")
     base = alt.Chart().transform_calculate(place=f"indexof({names}, datum.part)")
     tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("value:Q", title=axis, format=",.3~g")]
     bars = base.mark_bar(clip=True).encode(
@@ -193,7 +195,7 @@ def step_parts(
         tooltip=tip, color=alt.Color("part:N", scale=colour, legend=legend), order=alt.Order("place:Q"),
     )  # fmt: skip
     chart = alt.layer(*row_text(alt.Chart(), _ROOM), bars, data=frame).add_params(
-        rows_param(frame), narrow_param(), alt.param(name="most", value=longest(frame))
+        rows_param(frame), alt.param(name="most", value=longest(frame))
     )
     return titled(chart, title or parts_title(frame), key, parts_description(frame))
 

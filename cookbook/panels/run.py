@@ -8,7 +8,6 @@ from typing import Any
 from cookbook import catalog, hardware
 from cookbook.charts import models as memory_charts
 from cookbook.charts import run as charts
-from cookbook.charts import scaling as step_charts
 from cookbook.panels import code
 from cookbook.panels import run_frames as frames
 from cookbook.panels import run_words as words
@@ -26,8 +25,7 @@ DEFAULTS: dict[str, Any] = {
     "budget": None, "mtbf": None, "storage": None, "picture": "curve",
 }  # fmt: skip
 PICTURES: dict[str, Any] = {
-    "curve": charts.days_usd, "hours": charts.days_hours, "layouts": partial(
-        step_charts.step_parts, axis="Step [s]", key="Right: days of the run, and memory of the fullest device."),
+    "curve": charts.days_usd, "hours": charts.days_hours, "layouts": charts.layout_parts,
     "memory": memory_charts.memory_bars, "checkpoints": charts.checkpoints,
 }  # fmt: skip
 # Numbers of devices that the curve is drawn through.

@@ -25,6 +25,7 @@ from cookbook.workloads import zoo
 
 MILLION, PERCENT, MINUTE = 1e6, 100.0, 60.0
 SHOWN = 8
+AGAIN = {"selective": ", recomputes some", "full": ", recomputes all"}
 MEMORY = {
     "weights": ("weights", "gathered"), "gradients": ("gradients",), "optimiser states": ("optimiser",),
     "activations": ("activations", "transient"), "workspace": ("reserved",),
@@ -137,12 +138,12 @@ def layouts_picture(view: Planned) -> Picture:
     parts = view.part_seconds(best["row"])
     frame = pd.DataFrame([
         {"row": row["words"], "part": part, "value": float(f"{parts[part].iloc[at]:.5g}"),
-         "text": f"{figure(row['days'])} days|{_binary(row['memory_bytes'])}" if part == "compute" else None}
+         "text": f"{figure(row['days'])} days, {_binary(row['memory_bytes'])}" if part == "compute" else None}
         for at, (_, row) in enumerate(best.iterrows()) for part in parts if np.isfinite(parts[part].iloc[at])
     ])  # fmt: skip
     longest = best["step_seconds"].iloc[-1] / best["step_seconds"].iloc[0]
     title = f"{best['words'].iloc[0]} is fastest of those tried" + (
-        f"; the last shown takes {longest:.2f} times as long" if len(best) > 1 else "")  # fmt: skip
+        f"; the last shown: x{longest:.2f}" if len(best) > 1 else "")  # fmt: skip
     return Picture("layouts", frame, title, {"rows": row_order(frame), "most": step_charts.longest(frame)})
 
 
@@ -157,7 +158,7 @@ def memory_picture(view: Planned) -> Picture:
         for name, size in sizes.items():
             rows.append({"row": row["words"], "role": "compared" if at else "need", "part": name, "bytes": size,
                          "verdict": None, "text": None})  # fmt: skip
-        rows[-1]["text"] = f"{_binary(row['memory_bytes'])}|recompute {row['recompute']}"
+        rows[-1]["text"] = f"{_binary(row['memory_bytes'])}{AGAIN.get(row['recompute'], '')}"
     rows.append({"row": view.device.name, "role": "device", "part": "capacity", "bytes": capacity, "verdict": "fits",
                  "text": _binary(capacity)})  # fmt: skip
     frame = pd.DataFrame(rows)

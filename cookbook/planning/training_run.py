@@ -38,12 +38,12 @@ class TrainingRun:
     Attributes
     ----------
     table : pandas.DataFrame
-        One row a number of devices: its layout (as in `Layouts.table`), step_seconds with step_low and step_high
-        (80 %), tokens_per_second; mfu and hfu; mtbf_seconds of the cluster, checkpoint_seconds,
-        checkpoint_interval_seconds, goodput at the middle failure rate with goodput_low and goodput_high at the
-        extreme ones; days with days_low and days_high (80 % interval of the step); device_hours; failures expected;
-        usd with usd_low and usd_high (days_low at the lowest price, days_high at the highest); energy_kwh of the
-        accelerators at their design power; memory_bytes, headroom_bytes; why, where there is none.
+        One row a number of devices: its layout (as in `Layouts.table`), step_seconds with step_low and step_high (80
+        %), tokens_per_second; mfu with mfu_low and mfu_high, and hfu; mtbf_seconds of the cluster,
+        checkpoint_seconds, checkpoint_interval_seconds, goodput at the middle failure rate with goodput_low and
+        goodput_high at the extreme ones; days with days_low and days_high (80 % interval of the step); device_hours;
+        failures expected; usd with usd_low and usd_high (days_low at the lowest price, days_high at the highest);
+        energy_kwh of the accelerators at their design power; memory_bytes, headroom_bytes; why, where there is none.
     tokens, tokens_per_step, peak_flops : float
         Tokens of the run and of one step; peak that utilisation refers to, of one device [FLOP/s].
     checkpoint_bytes : float
@@ -363,5 +363,8 @@ def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], pea
     again = utilisation.repeated_forward(*sizes, np.where(known, products, 0), np.where(known, attention, 0))
     model = utilisation.chowdhery_2022(*sizes)
     rate = table["tokens_per_second"] / (table["devices"] * peak)
-    return table.assign(mfu=model * rate, hfu=(model + again) * rate)
+    slow, fast = (table["step_seconds"] / table[name] for name in ("step_high", "step_low"))
+    return table.assign(
+        mfu=model * rate, hfu=(model + again) * rate, mfu_low=model * rate * slow, mfu_high=model * rate * fast
+    )
 
