@@ -133,6 +133,7 @@ def _found(uplink: float, **values: Any) -> WhereToRun:
     return compare(uplink=uplink * 1e9 / 8, **values)
 
 
+@lru_cache(maxsize=8)
 def _even(found: WhereToRun) -> tuple[BreakEven | None, str]:
     try:
         return break_even(found), ""
