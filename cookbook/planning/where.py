@@ -98,7 +98,7 @@ class WhereToRun:
             return f"too late: {units.human((row['hours'] + row['upload_hours']) * HOUR, 's')} a run{waits}"
         return ""
 
-    @property
+    @cached_property
     def best(self) -> str | None:
         """Key of the cheapest place that will do; None where none will."""
         will_do = self.frame[self.frame["will_do"]]
@@ -257,5 +257,5 @@ def where_to_run(
         raise ValueError("places = []: give at least one, or leave it out for all")
     length = (seq or network_of(key)[1]) if language_model(key) else None
     task = Task(key, region=region, private=private, seq=length, **numbers)
-    found = {each: read_place(each, key, int(batch), length, region, since, own) for each in chosen}
+    found = {each: read_place(each, key, int(batch), length, region, since, tuple(own.items())) for each in chosen}
     return WhereToRun(task, found)
