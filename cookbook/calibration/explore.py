@@ -78,7 +78,7 @@ def measurements(
     if not len(rows):
         raise ValueError(f"no measurement matches {_words(where)}: loosen one of them")
     if near is not None:
-        rows = explore_pairs.nearest_rows(rows, configuration(near))
+        rows = explore_pairs.nearest_rows(rows, configuration(near), str(near))
     return explore_pairs.versus(rows, versus) if versus else rows.copy()
 
 
@@ -179,7 +179,7 @@ def _spelled(column: str, name: Any, known: set[str]) -> str:
             found = catalog.lookup("accelerators" if column == "accelerator" else "models", name)
         except catalog.UnknownName:
             found = ""
-        if found in known:
+        if found and found in known:
             return found
     close = ", ".join(nearest(str(name), sorted(known - {""}), 3))
     raise ValueError(f"no measurement has {column} = {name!r}; nearest: {close}")

@@ -191,7 +191,8 @@ def _asked(key: str) -> frames.Asked:
     rows = _kept(values["y"] == "utilisation", json.dumps(_where(values)), tuple(values["years"]))
     near: tuple[str, ...] = ()
     if values["near"]:
-        near = tuple(explore_pairs.nearest_rows(rows, explore.configuration(values["near"]))["id"].head(15))
+        like = explore_pairs.nearest_rows(rows, explore.configuration(values["near"]), str(values["near"]))
+        near = tuple(like["id"].head(15))
     names = ("y", "x", "by", "unit", "aggregate")
     yes = {name: values[name] == "yes" for name in ("several", "predicted")}
     return frames.Asked(rows, **{name: values[name] for name in names}, **yes, near=near)
