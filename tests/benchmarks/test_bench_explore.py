@@ -27,7 +27,8 @@ def test_a_question_costs_little_of_making_the_frame():
 def test_a_picture_of_everything_costs_less_than_the_frame():
     """Filtering, places of all marks and words; what is kept of former questions is thrown away."""
     panel = cb.panels.measurements(kind="", y="value", unit="all", x="year")
-    states = ({"x": "framework"}, {"by": "kind"}, {"several": "yes"}, {"x": "year", "by": "generation", "several": "no"})
+    last = {"x": "year", "by": "generation", "several": "no"}
+    states = ({"x": "framework"}, {"by": "kind"}, {"several": "yes"}, last)
 
     def ask():
         panels._asked.cache_clear()
