@@ -70,7 +70,7 @@ def measurements(
     --------
     >>> rows = measurements(network="resnet50", accelerator="V100 SXM2 16GB", devices=1)
     >>> rows["unit"].unique().tolist(), bool((rows["throughput"] > 0).any())
-    (['images/s', ''], True)
+    (['images/s'], True)
     """
     rows = _with_classic() if classic_flop else everything()
     for column, wanted in where.items():
