@@ -70,7 +70,7 @@ def measurements(
     --------
     >>> rows = measurements(network="resnet50", accelerator="V100 SXM2 16GB", devices=1)
     >>> rows["unit"].unique().tolist(), bool((rows["throughput"] > 0).any())
-    (['images/s', ''], True)
+    (['images/s'], True)
     """
     rows = _with_classic() if classic_flop else everything()
     for column, wanted in where.items():
@@ -78,7 +78,7 @@ def measurements(
     if not len(rows):
         raise ValueError(f"no measurement matches {_words(where)}: loosen one of them")
     if near is not None:
-        rows = explore_pairs.nearest_rows(rows, configuration(near))
+        rows = explore_pairs.nearest_rows(rows, configuration(near), str(near))
     return explore_pairs.versus(rows, versus) if versus else rows.copy()
 
 
@@ -179,7 +179,7 @@ def _spelled(column: str, name: Any, known: set[str]) -> str:
             found = catalog.lookup("accelerators" if column == "accelerator" else "models", name)
         except catalog.UnknownName:
             found = ""
-        if found in known:
+        if found and found in known:
             return found
     close = ", ".join(nearest(str(name), sorted(known - {""}), 3))
     raise ValueError(f"no measurement has {column} = {name!r}; nearest: {close}")

@@ -26,7 +26,7 @@ TIED = {
 }  # fmt: skip
 
 
-def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any]) -> pd.DataFrame:
+def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "") -> pd.DataFrame:
     """Rows by their distance from a configuration, nearest first; none beyond the reach of corrections.
 
     Distances are those by which similar runs correct predictions, with devices counted like the batch.
@@ -37,6 +37,8 @@ def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any]) -> pd.DataFrame:
         Measurements.
     asked : mapping
         Some of `ASKED`.
+    itself : str
+        Row that comes before others at the same distance.
 
     Raises
     ------
@@ -46,7 +48,8 @@ def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any]) -> pd.DataFrame:
     same = [rows[name] == asked[name] for name in ("kind", "phase") if asked.get(name)]
     rows = rows[np.logical_and.reduce(same)] if same else rows
     far = distances(_runs(_frame(asked)), _runs(rows), LABEL_COSTS, {**AMOUNT_COSTS, "devices": AMOUNT_COSTS["batch"]})
-    found = rows.assign(distance=far[0])[far[0] <= REACH].sort_values("distance", kind="stable")
+    found = rows.assign(distance=far[0], other=rows["id"] != itself)[far[0] <= REACH]
+    found = found.sort_values(["distance", "other"], kind="stable").drop(columns="other")
     if not len(found):
         said = ", ".join(f"{name} = {value}" for name, value in asked.items())
         raise ValueError(f"nothing like {said} was measured: another maker's devices are out of reach; name less")

@@ -93,7 +93,7 @@ def _controls() -> tuple[Control, ...]:
         Slider("most_devices", "Devices at most", "Only more", powers_of_two(0, 14), more=True,
                tooltip="At its end, runs without a number of devices are kept too"),
         *more,
-        Combo("near", "Like", "Yours", (("", "nothing", "", ""),), own=_own(), more=True, plain=_row_id,
+        Combo("near", "Like", "Yours", _examples(), own=_own(), more=True, plain=_row_id,
               tooltip="A configuration of yours: rings show what was measured most like it; so does a click on a mark"),
         Choice("aggregate", "Marks", "", (
             ("all", "Every run", "All measurements"), ("best", "Best", "The best run of each place and group"),
@@ -124,7 +124,14 @@ def _filter(name: str, column: str, label: str, group: str, more: bool) -> Combo
 
 def _kinds() -> tuple[Option, ...]:
     counts = explore.everything()["kind"].value_counts()
-    return (("", "every kind", "", ""), *((name, name, "", f"{count:,}") for name, count in counts.items()))
+    return (*((name, name, "", f"{count:,}") for name, count in counts.items()), ("", "every kind", "", ""))
+
+
+def _examples() -> tuple[Option, ...]:
+    """A run of each kind, to start from."""
+    rows = explore.everything().query("device != ''").drop_duplicates("kind")
+    found = ((row.id, f"{row.network} on {row.device}", row.id, row.kind) for row in rows.itertuples())
+    return (("", "nothing", "", ""), *found)
 
 
 def _units() -> tuple[Option, ...]:
@@ -191,7 +198,8 @@ def _asked(key: str) -> frames.Asked:
     rows = _kept(values["y"] == "utilisation", json.dumps(_where(values)), tuple(values["years"]))
     near: tuple[str, ...] = ()
     if values["near"]:
-        near = tuple(explore_pairs.nearest_rows(rows, explore.configuration(values["near"]))["id"].head(15))
+        like = explore_pairs.nearest_rows(rows, explore.configuration(values["near"]), str(values["near"]))
+        near = tuple(like["id"].head(15))
     names = ("y", "x", "by", "unit", "aggregate")
     yes = {name: values[name] == "yes" for name in ("several", "predicted")}
     return frames.Asked(rows, **{name: values[name] for name in names}, **yes, near=near)

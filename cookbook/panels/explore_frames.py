@@ -89,7 +89,7 @@ class Asked:
     @cached_property
     def stated(self) -> pd.DataFrame:
         """Rows that state the value asked for."""
-        found = self.rows[self.rows[self.y] > 0]
+        found = _those(self.rows, self.rows[self.y] > 0)
         if not len(found):
             why = _WHY.get(self.y, "")
             raise ValueError(f"no measurement matches: {len(self.rows):,} pass the filters, but none states "
@@ -101,14 +101,14 @@ class Asked:
         """Those of them that count the same, whether or not they say where on the other axis they stand."""
         column = Y[self.y][1]
         same = self.stated
-        return same if not column or self.counted == "all" else same[same[column] == self.counted]
+        return same if not column or self.counted == "all" else _those(same, same[column] == self.counted)
 
     @cached_property
     def shown(self) -> pd.DataFrame:
         """Rows in the picture: with a place on both axes, each group reduced to its best or middle run if asked."""
         found = self.of_unit
         if self.x in NUMBERS:
-            found = found[found[self.x] > 0]
+            found = _those(found, found[self.x] > 0)
         if not len(found):
             raise ValueError(f"no measurement matches: none of {len(self.of_unit):,} states its {self.words_x}; "
                              "choose another horizontal axis, or loosen a filter")  # fmt: skip
@@ -178,8 +178,8 @@ class Asked:
         shown = self.shown
         found = {name: pd.factorize(shown[column])[0] for name, column in _CODES.items()}
         return pd.DataFrame({
-            **found, "x": along[0], "y": along[1], "group": group, "count": shown["devices"].fillna(-1).to_numpy(),
-            "value": _digits(shown[self.y].to_numpy()), "key": shown.index.to_numpy(),
+            **found, "x": along[0], "y": along[1], "group": group,
+            "count": shown["devices"].fillna(-1).astype(int).to_numpy(), "value": _digits(shown[self.y].to_numpy()), "key": shown.index.to_numpy(),
         })[list(charts.COLUMNS)]  # fmt: skip
 
     @property
@@ -248,6 +248,11 @@ _WHY = {
     "weak_efficiency": ": it needs the same run on fewer devices", "utilisation": ": FLOP or peak are not known",
     "strong_efficiency": ": it needs the same batch on fewer devices", "per_watt": ": design power is not known",
 }  # fmt: skip
+
+
+def _those(rows: pd.DataFrame, wanted: pd.Series) -> pd.DataFrame:
+    """Rows that are wanted; the frame itself where all are, since copying it takes longest."""
+    return rows if wanted.all() else rows[wanted]
 
 
 def _few(names: pd.Series, most: int) -> pd.Series:

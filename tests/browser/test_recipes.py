@@ -325,3 +325,86 @@ def test_a_network_of_ones_own(lab: str, page: Any) -> None:
         assert "ck-active" in str(first.get_attribute("class")), "the first entry is skipped"
         page.keyboard.press("Escape")
     assert page.problems == [] and page.outside == []
+
+
+# The panel of all measurements with every one of them in the picture.
+EXPLORER = "07-explore-measurements.ipynb"
+WATCH_ALL = """panel => {
+  window.times = []; let since = null;
+  panel.addEventListener('keydown', e => { if (/^Arrow|^Enter/.test(e.key)) since = performance.now(); }, true);
+  new MutationObserver(() => {
+    if (since === null || panel.dataset.settled === 'false') return;
+    const start = since; since = null;
+    requestAnimationFrame(() => setTimeout(() => window.times.push(performance.now() - start), 0));
+  }).observe(panel, {attributes: true, attributeFilter: ['data-settled']});
+}"""
+CHOICES = {"x": ("framework", "devices", "publisher", "year"), "by": ("publisher", "framework", "phase", "kind"),
+           "y": ("throughput", "stated value")}  # fmt: skip
+EVERYTHING = (("kind", "every kind"), ("unit", "all, mixed"), ("y", "stated value"), ("by", "kind"))
+
+
+def choose(page: Any, panel: Any, control: str, text: str) -> None:
+    """Type a choice into a combo box, and take it."""
+    box = panel.locator(f"[data-control={control}] [role=combobox]")
+    box.focus()
+    box.fill(text)
+    page.wait_for_timeout(60)
+    page.keyboard.press("Enter")
+    settle(page, panel)
+    page.wait_for_timeout(120)
+
+
+def times(page: Any) -> list[float]:
+    taken = page.evaluate("window.times.splice(0)")
+    return [float(each) for each in taken]
+
+
+def figures_of(taken: list[float]) -> dict[str, float]:
+    taken = sorted(taken)
+    found = {"p50_ms": taken[len(taken) // 2], "p95_ms": taken[int(len(taken) * 0.95)], "presses": len(taken)}
+    return {name: round(value, 1) for name, value in found.items()}
+
+
+def test_every_measurement_at_once(lab: str, page: Any, figures: dict[str, Any]) -> None:
+    if EXPLORER not in [path.name for path in RECIPES]:
+        pytest.skip("the recipe is not among those tested")
+    open_and_run(page, lab, EXPLORER)
+    panel = page.locator(".cookbook-panel").first
+    panel.scroll_into_view_if_needed()
+    panel.locator(".ck-more summary").click()
+    panel.locator("[data-control=networks] .ck-tag").first.click()
+    settle(page, panel)
+    for control, text in EVERYTHING:
+        choose(page, panel, control, text)
+    assert int(panel.locator(".ck-say strong").first.inner_text().split()[0].replace(",", "")) > 8000
+    assert panel.locator(".ck-figure canvas").count() == 1, "thousands of marks belong on a canvas"
+    panel.evaluate(WATCH_ALL)
+    measured = {}
+    for control, texts in CHOICES.items():
+        for text in 2 * texts:
+            choose(page, panel, control, text)
+        measured[control] = times(page)
+    panel.locator("input[type=range]:enabled").first.focus()
+    for key in 6 * ["ArrowLeft"] + 6 * ["ArrowRight"]:
+        page.keyboard.press(key)
+        settle(page, panel)
+        page.wait_for_timeout(120)
+    measured["filter"] = times(page)
+    figures["explorer"] = {name: figures_of(taken) for name, taken in measured.items()}
+    figures["explorer"]["all"] = figures_of([each for taken in measured.values() for each in taken])
+    click_a_mark(page, panel)
+    assert page.problems == [] and page.outside == []
+
+
+def click_a_mark(page: Any, panel: Any) -> None:
+    """A click on a mark names its row and shows its source."""
+    panel.locator(".ck-figure canvas").scroll_into_view_if_needed()
+    box = panel.locator(".ck-figure canvas").bounding_box()
+    for step in range(60):
+        page.mouse.click(box["x"] + box["width"] * (0.1 + 0.014 * step), box["y"] + box["height"] * 0.5)
+        settle(page, panel)
+        page.wait_for_timeout(60)
+        if panel.locator(".ck-say").inner_text().startswith("Nearest"):
+            assert panel.locator(".ck-drawer td a").first.get_attribute("href").startswith("http")
+            return
+    raise AssertionError("no mark was found to click on")

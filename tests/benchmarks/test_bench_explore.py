@@ -1,0 +1,40 @@
+"""Speed of the explorer, against a reference run beside it in the same run, never against absolute seconds."""
+
+import time
+
+import cookbook as cb
+from cookbook.calibration import explore
+from cookbook.panels import explore as panels
+
+
+def fastest(call, repeats=5):
+    """Shortest of a few runs, after one to warm up."""
+    call()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def test_a_question_costs_little_of_making_the_frame():
+    everything = fastest(explore.everything.__wrapped__, 3)
+    question = fastest(lambda: cb.measurements(kind="training", framework=["PyTorch", "MXNet"], devices=(2, 64)))
+    assert question < everything / 5, f"{everything / question:.1f} questions a frame"
+
+
+def test_a_picture_of_everything_costs_less_than_the_frame():
+    """Filtering, places of all marks and words; what is kept of former questions is thrown away."""
+    panel = cb.panels.measurements(kind="", y="value", unit="all", x="year")
+    last = {"x": "year", "by": "generation", "several": "no"}
+    states = ({"x": "framework"}, {"by": "kind"}, {"several": "yes"}, last)
+
+    def ask():
+        panels._asked.cache_clear()
+        for state in states:
+            panel.update(**state)
+
+    everything = fastest(explore.everything.__wrapped__, 3)
+    each = fastest(ask, 3) / len(states)
+    assert len(panel.columns["x"]) > 8000 and each < everything, f"{everything / each:.1f} pictures a frame"
