@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from cookbook import accelerator, catalog, cost
+from cookbook import accelerator, catalog
+from cookbook.planning import cost
 
 CLOUD, BOUGHT = catalog.table("cloud_prices"), catalog.table("hardware_prices")
 STORAGE, TCO = catalog.table("storage"), catalog.table("tco")

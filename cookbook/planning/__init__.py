@@ -9,17 +9,29 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "Price": "cost",
+    "annuity_usd": "ownership",
     "assembly_line": "assembly",
+    "break_even_hours": "ownership",
+    "break_even_use": "ownership",
+    "carbon": "facts",
     "cores_needed": "sizing",
     "electricity_usd": "cost",
     "hourly_usd": "cost",
     "machines": "sizing",
     "measured_links": "sizing",
+    "ownership_usd": "ownership",
+    "power_watts": "energy",
     "rented": "sizing",
+    "run_cost": "bills",
     "search": "layouts",
     "size_host": "sizing",
+    "stated": "facts",
+    "step_kwh": "energy",
     "storage_usd": "cost",
     "sweep": "sweeps",
+    "tariff": "facts",
+    "where_to_run": "where",
 }
 
 __all__ = sorted(_HOMES)
