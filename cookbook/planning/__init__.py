@@ -15,6 +15,7 @@ _HOMES = {
     "break_even_hours": "ownership",
     "break_even_use": "ownership",
     "carbon": "facts",
+    "compare": "comparison",
     "cores_needed": "sizing",
     "electricity_usd": "cost",
     "hourly_usd": "cost",

@@ -11,6 +11,7 @@ import numpy as np
 from cookbook import catalog
 from cookbook.performance import memory, roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
+from cookbook.planning import energy
 from cookbook.planning.cost import HOUR, Price, hourly_usd
 from cookbook.prediction import train
 from cookbook.prediction.checks import checked_batch, checked_seq
@@ -29,6 +30,8 @@ FORMATS = {"training": ("bf16", "fp16", "tf32", "fp32"), "inference": ("bf16", "
 PASSES = {"training": 3, "inference": 1}
 MEASURED, SIBLING, DATASHEET = "measured here", "sibling measured", "datasheet only"
 MILLION = 1e6
+# What each end of a cost or an energy is computed with: the fast end of the rate gives the low one.
+ENDS = {"low": "high", "median": "samples_per_s", "high": "low"}
 # Optimiser of memory, where the prediction does not say: the one that most measured runs of such networks use.
 OPTIMISER = "momentum"
 
@@ -96,6 +99,8 @@ def compare(
     >>> table["why"].tolist()
     ['', 'Alveo U250 trains nothing: devices of its kind run trained networks alone; choose inference']
     """
+    import pandas as pd
+
     if phase not in PHASES:
         raise ValueError(f"phase = {phase!r} is not a choice; take one of {', '.join(PHASES)}")
     network = train.network_of(workload)
@@ -108,8 +113,10 @@ def compare(
     found = _rates(network, table, chosen, why, phase, int(size), software, seq, neighbours)
     found |= _work(network, table, found, phase, int(size), length)
     found |= _memory(network, table, found, phase, int(size), length)
+    found |= _energy(table, found)
     found |= _cost(table, found, way, since)
-    return _frame(table, found)
+    sources = [*table["sources"]]
+    return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **found, "sources": sources})
 
 
 def _formats(table: pd.DataFrame, phase: str, wanted: str) -> tuple[list[str], list[str]]:
@@ -158,7 +165,7 @@ def _rates(
     """Predicted samples a second with their interval, all devices at once."""
     import pandas as pd
 
-    names = ("samples_per_s", "low", "high", "memory_bytes")
+    names = ("samples_per_s", "low", "high", "active_share", "memory_bytes")
     found: dict[str, Any] = {name: np.full(len(table), np.nan) for name in names}
     found |= {"tier": np.full(len(table), "", dtype=object), "fits": np.full(len(table), "", dtype=object)}
     found |= {"number_format": chosen, "why": why}
@@ -176,6 +183,7 @@ def _rates(
         steps = forward_rows(network, [keys[at] for at in good], [chosen[at] for at in good], batch, software, seq)
     for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
         found[name][good] = batch / np.asarray(seconds, dtype=float)
+    found["active_share"][good] = energy.active_seconds(steps) / steps.point
     found["tier"][good] = np.where(np.isfinite(steps.point), steps.tier, "")
     found["memory_bytes"][good] = steps.memory_bytes
     found["why"] = list(why)
@@ -194,4 +202,95 @@ def _work(
     return {
         "evidence": [evidence(tier) for tier in found["tier"]], "peak_flops": peak, "mem_bandwidth": bandwidth,
         "ridge": roofline.ridge_point(peak, bandwidth), "share_of_peak": found["samples_per_s"] * flop / peak,
+    }  # fmt: skip
+
+
+def _peak(device: pd.DataFrame, number_format: str) -> float:
+    return float(peaks(device, number_format)[0]) if number_format else np.nan
+
+
+def evidence(tier: str) -> str:
+    """How a prediction is known, in two words; "" without one.
+
+    Examples
+    --------
+    >>> evidence("device and engine measured"), evidence("sibling device"), evidence("datasheet only no measurements")
+    ('measured here', 'sibling measured', 'datasheet only')
+    """
+    if not tier:
+        return ""
+    return MEASURED if tier.startswith("device") else SIBLING if tier.startswith("sibling") else DATASHEET
+
+
+def _memory(
+    network: Workload, table: pd.DataFrame, found: dict[str, Any], phase: str, batch: int, seq: float | None
+) -> dict[str, Any]:
+    """Bytes that each device must hold, and whether it can."""
+    needed = found["memory_bytes"].copy()
+    formats = np.array(found["number_format"], dtype=object)
+    for name in set(formats[np.isnan(needed)]) - {""}:
+        needed[np.isnan(needed) & (formats == name)] = held_bytes(network, phase, name, batch, seq)
+    capacity = table["memory_bytes"].to_numpy(dtype=float)
+    known = np.isfinite(needed) & np.isfinite(capacity)
+    fits = np.where(known, np.where(needed <= capacity, "yes", "no"), np.where(formats == "", "", "not known"))
+    return {"memory_bytes": needed, "capacity_bytes": capacity, "fits": fits}
+
+
+def held_bytes(network: Workload, phase: str, number_format: str, batch: int, seq: float | None) -> float:
+    """Memory of one device that does it all: training with SGD and momentum, or a forward pass that keeps nothing [B].
+
+    Parameters
+    ----------
+    network : Workload
+    phase, number_format : str
+        As for `compare`; a format that trains, to train.
+    batch : int
+        Samples of one pass.
+    seq : float, optional
+        Sequence length [tokens].
+    """
+    sizes = sizes_of(number_format if phase == "training" else "fp32", OPTIMISER)[0]
+    if phase == "training":
+        return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
+    row = format_row(number_format)
+    buffer = activations(network.ops, batch, seq, row["activation_bytes"]).buffer
+    held = memory.inference_bytes(
+        network.ops.parameter_count, row["weight_bytes"], 0, memory.workspace_bytes(buffer, sizes.runtime)
+    )
+    return float(sum(held.values()))
+
+
+def _cost(table: pd.DataFrame, found: dict[str, Any], way: str, since: int | None) -> dict[str, Any]:
+    """USD per million samples: the cheapest hour at the fastest end of the interval to the dearest at the slowest."""
+    prices = [_price(key, way, since) for key in table["key"]]
+    usd = {
+        end: np.array([getattr(price, end) for price in prices]) * MILLION / found[rate] / HOUR
+        for end, rate in ENDS.items()
+    }
+    return {
+        "usd_per_million": usd["median"], "usd_per_million_low": usd["low"], "usd_per_million_high": usd["high"],
+        "usd_per_hour": np.array([price.median for price in prices]),
+        "price_first": [price.first for price in prices], "price_last": [price.last for price in prices],
+        "price_rows": [price.rows for price in prices], "price_sources": [price.source for price in prices],
+        "why_usd": [reason or price.why for reason, price in zip(found["why"], prices, strict=True)],
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=2048)
+def _price(key: str, way: str, since: int | None) -> Price:
+    return hourly_usd(key, way, since)
+
+
+def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
+    """Joules a sample of the device alone, its host left out: from idle power up, over the interval of the rate."""
+    rated, active = table["tdp_watts"].to_numpy(dtype=float), np.clip(found["active_share"], 0, 1)
+    idle, full = energy.shares()
+    watts = {end: energy.power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
+    joules = {end: watts[end] / found[rate] for end, rate in ENDS.items()}
+    lacks = [f"data/accelerators.csv has no rated power of {key}" if np.isnan(rated[at]) else ""
+             for at, key in enumerate(table["key"])]  # fmt: skip
+    return {
+        "tdp_watts": rated, "watts": watts["median"], "watts_low": watts["low"], "watts_high": watts["high"],
+        "joules": joules["median"], "joules_low": joules["low"], "joules_high": joules["high"],
+        "why_joules": [reason or lack for reason, lack in zip(found["why"], lacks, strict=True)],
     }  # fmt: skip
