@@ -12,19 +12,22 @@ _HOMES = {
     "efficiencies": "scaling",
     "errors": "accuracy",
     "gets": "host",
+    "growth": "devices",
     "machine": "host",
     "memory_bars": "models",
     "parameters_vs_flop": "models",
     "over_cores": "host",
+    "per_device": "devices",
     "points": "accuracy",
     "rate_needed": "models",
     "ratios": "accuracy",
+    "roofline": "devices",
     "speedups": "scaling",
     "step_parts": "scaling",
     "palette": "look",
     "theme": "look",
 }
-_MODULES = ("accuracy", "host", "live", "look", "models", "scaling")
+_MODULES = ("accuracy", "devices", "host", "live", "look", "models", "scaling")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

@@ -61,8 +61,8 @@ function wrap(text, width, font) {
   return lines;
 }
 
-// Draws `state()` = {spec, columns, signals} in `el`; the returned handle repaints, redraws and disposes.
-async function mountChart(model, el, state) {
+// Draws `state()` = {spec, columns, signals} in `el`; `picked(control, value)` hears of clicks; the returned handle repaints, redraws and disposes.
+async function mountChart(model, el, state, picked) {
   const embed = await vegaEmbed(model);
   let api = null, drawn = null, wanted = false, running = false, disposed = false;
   const width = () => Math.max(320, Math.floor(el.clientWidth) || 640);
@@ -90,6 +90,8 @@ async function mountChart(model, el, state) {
     if (disposed) return next.finalize();
     api?.finalize();
     api = next;
+    // A mark whose row names a control sets it when clicked.
+    if (picked) api.view.addEventListener("click", (_, item) => { if (item?.datum?.control) picked(item.datum.control, item.datum.value); });
     drawn = { look, width: width(), spec: state().spec, columns: state().columns, signals: {} };
     const picture = el.querySelector("svg, canvas");
     picture?.setAttribute("role", "img");

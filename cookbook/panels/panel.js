@@ -212,7 +212,7 @@ async function render({ model, el }) {
   };
   model.on("change:shown", update);
   try {
-    chart = await mountChart(model, figure, state);
+    chart = await mountChart(model, figure, state, (name, raw) => out.put(name, raw));
   } catch (error) {
     figure.replaceChildren(h("p", { class: "ck-error", role: "alert", text: error.message }));
   }

@@ -17,7 +17,7 @@ from cookbook.prediction import train
 from cookbook.prediction.checks import checked_batch, checked_seq
 from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.requirements import sizes_of
-from cookbook.prediction.scenario import activations, memory_parts
+from cookbook.prediction.scenario import Sizes, activations, memory_parts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,7 @@ def compare(
         share_of_peak (FLOP that the network defines over what the peak could do; Winograd may exceed 1);
         memory_bytes needed, capacity_bytes, fits ("yes", "no", "not known"); watts, joules a sample and usd_per_million
         samples, each with _low and _high; price_first, price_last, price_rows; and why, why_usd, why_joules where a
-        figure is missing. Missing is NaN, never 0.
+        figure is missing. Missing is NaN, never 0. Also "compute seconds" and so on: time of a pass by part [s].
 
     Raises
     ------
@@ -163,8 +163,6 @@ def _rates(
     seq: float | None, neighbours: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Predicted samples a second with their interval, all devices at once."""
-    import pandas as pd
-
     names = ("samples_per_s", "low", "high", "active_share", "memory_bytes")
     found: dict[str, Any] = {name: np.full(len(table), np.nan) for name in names}
     found |= {"tier": np.full(len(table), "", dtype=object), "fits": np.full(len(table), "", dtype=object)}
@@ -173,16 +171,17 @@ def _rates(
     if not good:
         return found
     keys = table["key"].tolist()
+    systems, formats = [keys[at] for at in good], [chosen[at] for at in good]
     if phase == "training":
-        kind = train.kind_of(network)
-        frames = [train.step_frame(network, keys[at], chosen[at], software, seq, {"batch": batch}) for at in good]
-        steps = train.predict_rows(kind, network, pd.concat(frames, ignore_index=True), neighbours)
+        kind, rows = train.kind_of(network), train.step_frame(network, systems, formats, batch, software, seq)
     else:
-        from cookbook.prediction.forward import forward_rows
-
-        steps = forward_rows(network, [keys[at] for at in good], [chosen[at] for at in good], batch, software, seq)
+        kind, rows = "inference", _forward_frame(network, systems, formats, batch, software, seq)
+    steps = train.predict_rows(kind, network, rows, neighbours)
     for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
         found[name][good] = batch / np.asarray(seconds, dtype=float)
+    for part, seconds in steps.by_part.items():
+        found[f"{part} seconds"] = np.full(len(table), np.nan)
+        found[f"{part} seconds"][good] = seconds
     found["active_share"][good] = energy.active_seconds(steps) / steps.point
     found["tier"][good] = np.where(np.isfinite(steps.point), steps.tier, "")
     found["memory_bytes"][good] = steps.memory_bytes
@@ -192,21 +191,32 @@ def _rates(
     return found
 
 
+def _forward_frame(
+    network: Workload, systems: list[str], formats: list[str], batch: int, software: str, seq: float | None
+) -> pd.DataFrame:
+    """Rows of one forward pass on each device, in the columns of the table ``inference``."""
+    import pandas as pd
+
+    length = seq or network.seq
+    row = {"model": network.name, "batch": f"{batch}", "devices": "1", "software": software, "metric": "samples/s",
+           "precision": "", "scenario": "offline", "input_len": f"{length:g}" if length else ""}  # fmt: skip
+    return pd.DataFrame({"accelerator": systems, "number_format": formats}).assign(**row)
+
+
 def _work(
     network: Workload, table: pd.DataFrame, found: dict[str, Any], phase: str, batch: int, seq: float | None
 ) -> dict[str, Any]:
     """Peak of the format of each device, and what the network's arithmetic is of it."""
-    peak = np.array([_peak(table.iloc[[at]], name) for at, name in enumerate(found["number_format"])])
+    chosen = np.array(found["number_format"], dtype=object)
+    peak = np.full(len(table), np.nan)
+    for name in set(chosen) - {""}:
+        peak = np.where(chosen == name, peaks(table, name), peak)
     flop = FLOP_PER_MAC * float(np.sum(network.ops.column("macs", 1, seq))) * PASSES[phase]
     bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
     return {
         "evidence": [evidence(tier) for tier in found["tier"]], "peak_flops": peak, "mem_bandwidth": bandwidth,
         "ridge": roofline.ridge_point(peak, bandwidth), "share_of_peak": found["samples_per_s"] * flop / peak,
     }  # fmt: skip
-
-
-def _peak(device: pd.DataFrame, number_format: str) -> float:
-    return float(peaks(device, number_format)[0]) if number_format else np.nan
 
 
 def evidence(tier: str) -> str:
@@ -249,7 +259,7 @@ def held_bytes(network: Workload, phase: str, number_format: str, batch: int, se
     seq : float, optional
         Sequence length [tokens].
     """
-    sizes = sizes_of(number_format if phase == "training" else "fp32", OPTIMISER)[0]
+    sizes = _sizes(number_format if phase == "training" else "fp32")
     if phase == "training":
         return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
     row = format_row(number_format)
@@ -258,6 +268,11 @@ def held_bytes(network: Workload, phase: str, number_format: str, batch: int, se
         network.ops.parameter_count, row["weight_bytes"], 0, memory.workspace_bytes(buffer, sizes.runtime)
     )
     return float(sum(held.values()))
+
+
+@lru_cache(maxsize=16)
+def _sizes(number_format: str) -> Sizes:
+    return sizes_of(number_format, OPTIMISER)[0]
 
 
 def _cost(table: pd.DataFrame, found: dict[str, Any], way: str, since: int | None) -> dict[str, Any]:
@@ -294,3 +309,28 @@ def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
         "joules": joules["median"], "joules_low": joules["low"], "joules_high": joules["high"],
         "why_joules": [reason or lack for reason, lack in zip(found["why"], lacks, strict=True)],
     }  # fmt: skip
+
+
+def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
+    """Corners of the roofline of each device, in the number format that it was compared in.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From `compare`; devices without a peak or a bandwidth have no line.
+    least, most : float
+        Arithmetic intensity at which lines begin and end [FLOP/B].
+
+    Returns
+    -------
+    pandas.DataFrame
+        key, name, intensity [FLOP/B], attainable_flops [FLOP/s]: three rows a device.
+    """
+    import pandas as pd
+
+    known = table[np.isfinite(table["ridge"])]
+    corners = [np.full(len(known), least), np.clip(known["ridge"], least, most), np.full(len(known), most)]
+    lines = [known[["key", "name"]].assign(
+        intensity=at, attainable_flops=roofline.attainable_flops(at, known["peak_flops"], known["mem_bandwidth"]))
+        for at in corners]  # fmt: skip
+    return pd.concat(lines, ignore_index=True)

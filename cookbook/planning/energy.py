@@ -7,6 +7,7 @@ move memory. Each figure is a range of the table `tco`, and most are recalled.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,6 +122,7 @@ def machine_power(device: str, devices: Any = 1) -> Power:
     return Power(rated, *shares())
 
 
+@lru_cache(maxsize=1)
 def shares() -> tuple[Price, Price]:
     """Draw of an idle machine and of one whose accelerators are active all the time, over its rated power."""
     return stated("power", "fraction", items="idle draw"), stated("power", "fraction", items="full draw;GPU")

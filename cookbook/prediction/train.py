@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -146,19 +146,24 @@ def kind_of(network: Workload) -> str:
 
 
 def step_frame(
-    network: Workload, system: str, number_format: str = "", software: str = "", seq: float | None = None,
-    plan: Plan | Mapping[str, Any] | None = None,
+    network: Workload, systems: Sequence[str], number_formats: Sequence[str], batch: int = 1, software: str = "",
+    seq: float | None = None,
 ) -> pd.DataFrame:  # fmt: skip
-    """The rows that `train_step` predicts for one machine, so that those of several may be predicted at once.
+    """Rows of the same step on one device of each kind, so that they may be predicted at once.
 
     Parameters
     ----------
-    network, system, number_format, software, seq, plan
+    network : Workload
+    systems, number_formats : sequence of str
+        Accelerators, and the number format of each.
+    batch, software, seq
         As for `train_step`.
     """
-    layout = _plan(plan, {})
-    _check(layout, seq)
-    return _frame(_row(network, system, layout, software, number_format, seq, kind_of(network)))
+    plan, kind = Plan(batch=batch), kind_of(network)
+    _check(plan, seq)
+    pairs = zip(systems, number_formats, strict=True)
+    rows = [_row(network, system, plan, software, name, seq, kind) for system, name in pairs]
+    return _frame({name: [row[name] for row in rows] for name in rows[0]})
 
 
 def predict_rows(
@@ -255,9 +260,13 @@ def _check(plan: Plan, seq: float | None) -> None:
 
 
 def _is_language_model(network: Workload) -> bool:
+    return network.name in _language_models()
+
+
+@lru_cache(maxsize=1)
+def _language_models() -> frozenset[str]:
     rows = catalog.table("models")
-    builder = rows.loc[rows["name"] == network.name, "builder"]
-    return len(builder) > 0 and builder.iloc[0] in LANGUAGE_MODELS
+    return frozenset(rows.loc[rows["builder"].isin(LANGUAGE_MODELS), "name"])
 
 
 @lru_cache(maxsize=256)
