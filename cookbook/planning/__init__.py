@@ -18,6 +18,7 @@ _HOMES = {
     "compare": "comparison",
     "cores_needed": "sizing",
     "electricity_usd": "cost",
+    "growth_lines": "growth",
     "growth_rates": "growth",
     "hourly_usd": "cost",
     "least_squares_growth": "growth",

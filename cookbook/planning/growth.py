@@ -241,3 +241,50 @@ def decimal_year(date: str) -> float:
         return year + (float(parts[1][1:]) - 0.5) / 4
     month = float(parts[1]) - 1
     return year + (month + 0.5) / 12 if len(parts) == 2 else year + (month + (float(parts[2]) - 1) / 30.4) / 12
+
+
+def growth_lines(
+    accelerators: Iterable[str] | None = LINE, quantities: Iterable[str] = ("flops", "flop_per_joule", "bandwidth")
+) -> pd.DataFrame:
+    """Devices and fitted lines, both over the line's value in its first year, as `charts.growth` draws them.
+
+    Parameters
+    ----------
+    accelerators : iterable of str, optional
+        As for `milestones`.
+    quantities : iterable of str
+        Keys of `QUANTITIES`; one that fewer than three devices state is left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        what ("device" or "line"), words, year, value, name, text.
+
+    Raises
+    ------
+    ValueError
+        An unknown quantity.
+
+    Examples
+    --------
+    >>> lines = growth_lines(quantities=["bandwidth"])
+    >>> float(lines.loc[lines["what"] == "line", "value"].iloc[0])
+    1.0
+    """
+    import pandas as pd
+
+    rows, found = milestones(accelerators), []
+    for name in quantities:
+        if name not in QUANTITIES:
+            raise ValueError(f"quantity = {name!r} is not known; take some of {', '.join(QUANTITIES)}")
+        own = rows[rows["quantity"] == name]
+        if len(own) < 3:
+            continue
+        fit = least_squares_growth(own["year"], own["value"])
+        ends = np.array([own["year"].min(), own["year"].max()])
+        first = float(fit.line(ends[0]))
+        words = f"{QUANTITIES[name][0].split(',')[0]}: x{fit.per_year:.2f} a year"
+        line = {"what": "line", "year": ends, "value": fit.line(ends) / first, "name": "", "text": [None, words]}
+        found += [own[["name", "year"]].assign(what="device", value=own["value"] / first, text=None, words=words),
+                  pd.DataFrame(line).assign(words=words)]  # fmt: skip
+    return pd.concat(found, ignore_index=True)[["what", "words", "year", "value", "name", "text"]]
