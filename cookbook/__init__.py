@@ -16,6 +16,7 @@ _HOMES = {
     "check": "lesson",
     "cite": "catalog",
     "compare_published": "workloads.zoo",
+    "forward_pass": "prediction.forward",
     "hint": "lesson",
     "human": "units",
     "layers": "workloads.zoo",

@@ -53,10 +53,10 @@ def budget(rows: Rows) -> Budget:
 
 
 def _of_networks(s: Any) -> Budget:
-    """Totals of networks of the zoo; a backward pass costs two forward ones."""
+    """Totals of networks of the zoo; a backward pass costs two forward ones, inference has none."""
     totals = np.array([_totals(*each) for each in s.networks] + [(np.nan,) * 3])
     macs, moved, parameters = totals[s.network].T
-    passes = 3 * s.accumulation
+    passes = s.values.get("passes", 3.0) * s.accumulation
     samples = s.batch * passes
     slowest = np.where(s.nodes > 1, s.values["network"], s.link)
     level = np.where(s.devices > 1, parameters * s.element_bytes / slowest, 0)

@@ -47,13 +47,15 @@ def measured_rows(kind: str) -> tuple[Rows, Any]:
     Parameters
     ----------
     kind : str
-        "training_classic" or "training_transformer".
+        "training_classic", "training_transformer" or "inference".
     """
     module = measurements.module_of(kind)
     frame = measurements.measured_table(kind)
     scenarios = module.scenarios(measurements.without_outcomes(frame))
     measured = np.asarray(module.measured(frame), dtype=float)
     clear = np.isin(frame["id"], measurements.clear_rows(frame)["id"])
+    if hasattr(module, "needs_care"):
+        clear, frame = clear & ~module.needs_care(frame), frame.assign(unit=module.units(frame))
     group, workload = measurements.publishers(frame), workload_families(module, scenarios, frame)
     return Rows(module, scenarios, measured, group, clear=clear, workload=workload), frame
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cookbook.prediction import transformer_text as words
 from cookbook.prediction.cells import impossible
+from cookbook.prediction.inference import seconds_of
 from cookbook.prediction.intake import Intake, read_scenarios
-from cookbook.prediction.measurements import KINDS, NOT_MODELLED_YET, as_scenarios, module_of, without_outcomes
+from cookbook.prediction.measurements import KINDS, as_scenarios, module_of, without_outcomes
 from cookbook.prediction.record import Prediction
 from cookbook.prediction.step import predict_scenarios
 from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
@@ -23,7 +25,7 @@ COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tie
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 # Beyond `COLUMNS`, by kind.
 MORE = {"training_transformer": MEMORY_COLUMNS, "storage": STORAGE_COLUMNS}
-ASKED = (*KINDS, "storage", *NOT_MODELLED_YET)
+ASKED = (*KINDS, "storage")
 BLOCK = 4096
 # Kinds whose rows say what the rate counts.
 COUNTED = ("training_classic",)
@@ -69,11 +71,9 @@ def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, taken: Intak
     if kind not in ASKED:
         raise ValueError(f"kind = {kind!r} is not known; take one of {', '.join(ASKED)}")
     ids = frame["id"].astype(str).tolist() if "id" in frame else [""] * len(frame)
-    if kind in NOT_MODELLED_YET:
-        return _columns(kind, len(frame)).assign(id=ids, why="not modelled yet")
     asked = without_outcomes(as_scenarios(frame)).reset_index(drop=True)
     known = [""] * len(frame) if taken is None else taken.why
-    known = [first or second for first, second in zip(known, impossible(asked), strict=True)]
+    known = [first or second for first, second in zip(known, impossible(asked, formats=kind != "inference"), strict=True)]
     blocks = [_block(asked.iloc[at : at + BLOCK], kind, neighbours) for at in range(0, len(asked), BLOCK)]
     found = pd.concat(blocks, ignore_index=True) if blocks else _columns(kind, 0)
     found["id"] = ids
@@ -127,12 +127,23 @@ def _block(frame: pd.DataFrame, kind: str, neighbours: bool) -> pd.DataFrame:
                 return storage_table(frame).assign(id="")[list(_columns(kind, 0))]
             scenarios = module_of(kind).scenarios(frame.reset_index(drop=True))
             found = _table(kind, predict_scenarios(kind, scenarios, neighbours))
+        if kind == "inference":
+            return _in_metrics(found, words.texts(frame, "metric"))
         return found.assign(unit=frame["unit"].to_numpy()) if kind in COUNTED and "unit" in frame else found
     except Exception as problem:
         if len(frame) > 1:
             half = len(frame) // 2
             return pd.concat([_block(part, kind, neighbours) for part in (frame.iloc[:half], frame.iloc[half:])])
         return _columns(kind, 1).assign(why=f"the row could not be understood: {problem}"[:300])
+
+
+def _in_metrics(found: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
+    """Rates of passes as delays where the metric is one: a delay is long where the rate is low."""
+    names = ["predicted", "low80", "high80", "low90", "high90"]
+    scale = np.array([seconds_of(metric) for metric in metrics], dtype=float)
+    delays = (1 / scale)[:, None] / found[["predicted", "high80", "low80", "high90", "low90"]].to_numpy(dtype=float)
+    numbers = np.where(np.isfinite(scale)[:, None], delays, found[names].to_numpy(dtype=float))
+    return found.assign(**dict(zip(names, numbers.T, strict=True)), unit=[each or "samples/s" for each in metrics])
 
 
 def _table(kind: str, found: Prediction) -> pd.DataFrame:
@@ -143,7 +154,7 @@ def _table(kind: str, found: Prediction) -> pd.DataFrame:
     ratio = seconds / found.point[:, None]
     rate = np.asarray(found.rate, dtype=float)
     # A rate falls where the time rises.
-    numbers = rate[:, None] / ratio[:, [0, 2, 1, 4, 3]] if kind == "training_classic" else seconds
+    numbers = rate[:, None] / ratio[:, [0, 2, 1, 4, 3]] if kind != "training_transformer" else seconds
     predicted = np.isfinite(numbers[:, 0])
     table: dict[str, Any] = {"id": [""] * rows}
     table |= dict(zip(("predicted", "low80", "high80", "low90", "high90"), numbers.T, strict=True))

@@ -30,13 +30,15 @@ DOUBTFUL = re.compile(r"\d|\b(?:k|m|b|nodes?|hosts?|servers?|per|or|to)\b|^\s*[-
 LARGEST = 1e15
 
 
-def impossible(frame: pd.DataFrame) -> list[str]:
+def impossible(frame: pd.DataFrame, formats: bool = True) -> list[str]:
     """For each row, the first cell that cannot be what its column holds, in words; "" where all can.
 
     Parameters
     ----------
     frame : pandas.DataFrame
         Scenarios as text or numbers; blank cells and columns that are absent are fine.
+    formats : bool
+        Whether ``precision`` must name a format of training; engines for inference have more of them.
     """
     found = [""] * len(frame)
     for columns, good, wanted in (
@@ -47,7 +49,7 @@ def impossible(frame: pd.DataFrame) -> list[str]:
         for column in columns:
             if column in frame:
                 _check(frame[column].tolist(), column, partial(_holds, good=good), wanted, found)
-    if "precision" in frame:
+    if formats and "precision" in frame:
         known = "a number format such as fp16, bf16, tf32 or fp32"
         _check(frame["precision"].tolist(), "precision", lambda cell: bool(FORMATS.search(cell)), known, found)
     return found

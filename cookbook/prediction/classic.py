@@ -99,7 +99,7 @@ def parts(
     on = {name: bool((terms or {}).get(name, True)) for name in TERMS}
     values = {c.name: np.asarray(constants[c.name], dtype=float) for c in CONSTANTS}
     table = products(scenarios.networks)
-    shares = _shares(table, values, on)
+    shares = product_shares(table, values, on)
     size = len(scenarios)
     found = {name: np.full(size, np.nan) for name in ("products", "elementwise", "launch", "recurrence")}
     order = np.flatnonzero(scenarios.why == "")
@@ -120,7 +120,7 @@ def _passes(
     rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.network[at]
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
     batch, size = rows["batch"], rows["element_bytes"]
-    layers = _layers(table.of(net), shares, rows, bandwidth, values, on)
+    layers = product_seconds(table.of(net), shares, rows, bandwidth, values, on)
     kept = np.where(rows["fused"] > 0, values["fused_share"], 1.0)
     touched = table.streamed[net] * on["elementwise"] + table.scores[net] * values["score_touches"] * on["scores"]
     reordered = table.convolved[net] * (PASSES * on["transposes"]) * rows["transposes"] * (rows["unit_kind"] == 1)
@@ -146,11 +146,27 @@ def _passes(
     }
 
 
-def _layers(
+def product_seconds(
     pairs: Pairs, shares: np.ndarray, rows: Mapping[str, np.ndarray], bandwidth: np.ndarray,
-    values: Mapping[str, np.ndarray], on: Mapping[str, bool],
+    values: Mapping[str, np.ndarray], on: Mapping[str, bool], passes: int = PASSES,
 ) -> np.ndarray:  # fmt: skip
-    """Seconds of the products of one forward and backward pass."""
+    """Seconds of the products of one forward and backward pass, or of as many passes as are asked for.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Rows and the products of their networks.
+    shares : numpy.ndarray
+        From `product_shares`.
+    rows, values : mapping of str to numpy.ndarray
+        Scenarios and constants, one entry a row or one for all.
+    bandwidth : numpy.ndarray
+        Memory bandwidth that products reach on each row's device [B/s].
+    on : mapping of str to bool
+        Terms; those named "products" and "traffic" count here.
+    passes : int
+        1 for inference, 3 for training.
+    """
     kind = rows["unit_kind"].astype(int)
     peak = rows["peak"]
     slower = formulas.matrix_unit_rate(peak, 1.0, REFERENCE_PEAK, values["peak_exponent"])
@@ -166,12 +182,22 @@ def _layers(
     samples = pairs.row(rows["batch"])
     moved = (samples * pairs.moved + pairs.weights) * pairs.row(rows["element_bytes"] * on["traffic"])
     flop = samples * (pairs.macs * (2.0 * on["products"]))
-    return pairs.sum(formulas.layer_seconds(flop, moved, rate, pairs.row(bandwidth), PASSES))
+    return pairs.sum(formulas.layer_seconds(flop, moved, rate, pairs.row(bandwidth), passes))
 
 
-def _shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, bool]) -> np.ndarray:
-    """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units."""
-    one = {c.name: float(values[c.name]) for c in CONSTANTS if not c.by}
+def product_shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, bool]) -> np.ndarray:
+    """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units.
+
+    Parameters
+    ----------
+    table : Products
+        The products.
+    values : mapping of str to numpy.ndarray
+        Constants.
+    on : mapping of str to bool
+        Terms; that named "fast_algorithms" counts here.
+    """
+    one = {name: float(value) for name, value in values.items() if not np.ndim(value)}
     vector = np.where(table.convolution, one["vector_convolution"], one["vector_product"])
     fast = vector * (table.saving if on["fast_algorithms"] else 1.0)
     matrix = np.where(table.convolution, one["convolution_efficiency"], one["product_efficiency"])

@@ -106,9 +106,9 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
         A network that is not in the zoo, for all rows; they count samples.
     """
     reader = read_input if own is None else partial(own_input, own)
-    inputs = _each(frame, ("model", "task_input", "unit"), reader)
-    softwares = _each(frame, ("software", "software_notes", "accelerator"), software)
-    devices = _each(frame, ("accelerator", "precision"), device)
+    inputs = each_row(frame, ("model", "task_input", "unit"), reader)
+    softwares = each_row(frame, ("software", "software_notes", "accelerator"), software)
+    devices = each_row(frame, ("accelerator", "precision"), device)
     known: dict[tuple[str | Workload, str, float | None], int] = {}
     index = [known.setdefault((i.name, i.arguments, i.seq), len(known)) if i.name else -1 for i in inputs]
     values = _counts(frame, inputs)
@@ -134,7 +134,7 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
     return Scenarios(values, np.array(index, dtype=int), tuple(known), why, keys)
 
 
-def _each(frame: pd.DataFrame, columns: tuple[str, ...], reader: Any) -> list[Any]:
+def each_row(frame: pd.DataFrame, columns: tuple[str, ...], reader: Any) -> list[Any]:
     """`reader` of some cells of every row, run once for each distinct combination."""
     cells = list(zip(*(words.texts(frame, column) for column in columns), strict=True))
     known: dict[tuple[str, ...], Any] = {}
@@ -160,7 +160,7 @@ def read_input(model: str, task_input: str, unit: str) -> Input:
     if not math.isfinite(seq):
         seq = float(length.group(1)) if length else found.seq if found.seq else math.nan
     if not arguments and square and square.group(1) == square.group(2):
-        arguments = _image(found.name, int(square.group(1)))
+        arguments = square_image(found.name, int(square.group(1)))
     positions = seq if math.isfinite(seq) else math.nan
     items = _items(row, positions, unit)
     why = "" if math.isfinite(items) and items > 0 else f"unit {unit!r} cannot be counted for {found.title}"
@@ -196,7 +196,7 @@ def _input_row(name: str, task_input: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1024)
-def _image(name: str, side: int) -> str:
+def square_image(name: str, side: int) -> str:
     """Changed arguments that give a network square images of that side; none where it takes no such images."""
     kinds = set(zoo.model(name).ops.kind.tolist())
     for value in (side, [side, side]):
@@ -266,12 +266,12 @@ def device(name: str, precision: str) -> dict[str, Any]:
         "mem_bandwidth": found.mem_bandwidth,
         "element_bytes": 2.0 if half else 4.0,
         "unit_kind": kind,
-        "lanes": _lanes().get(machines.family(found.key), SPARE),
+        "lanes": lanes().get(machines.family(found.key), SPARE),
     }
 
 
 @lru_cache(maxsize=1)
-def _lanes() -> dict[str, float]:
+def lanes() -> dict[str, float]:
     """Lanes that one scheduler feeds, as a share of the width of an instruction, by generation."""
     rows = catalog.table("generations")
     return dict(zip(rows["generation"], rows["lanes"].astype(float), strict=True))

@@ -14,8 +14,7 @@ from cookbook.catalog import tables
 if TYPE_CHECKING:
     import pandas as pd
 
-KINDS = {"training_classic": "classic", "training_transformer": "transformer"}
-NOT_MODELLED_YET = ("inference",)
+KINDS = {"training_classic": "classic", "training_transformer": "transformer", "inference": "inference"}
 # What came out of a run: never an input.
 OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_s_per_device", "mfu", "hfu",
             "tflops_per_device_reported", "reported_flops", "memory_per_device_gb", "memory_bytes",
@@ -55,7 +54,7 @@ def module_of(kind: str) -> Any:
     Parameters
     ----------
     kind : str
-        "training_classic" or "training_transformer".
+        "training_classic", "training_transformer" or "inference".
 
     Raises
     ------

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NAMES = {
     "compute": ("products", "experts", "attention", "head"),
     "memory traffic": ("elementwise",),
-    "launch": ("launch", "overhead", "recurrence"),
+    "launch": ("launch", "floor", "overhead", "recurrence"),
     "tensor-parallel communication": ("tensor_exchange", "context_exchange", "expert_exchange"),
     "pipeline-parallel communication": ("pipeline_exchange",),
     "data-parallel communication": ("gradient_exchange", "weight_exchange", "exchange"),
@@ -29,14 +29,14 @@ NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Predicted training steps, one entry a scenario; numbers where there is one scenario.
+    """Predicted training steps or forward passes, one entry a scenario; numbers where there is one scenario.
 
     Attributes
     ----------
     kind : str
-        "training_classic" or "training_transformer".
+        "training_classic", "training_transformer" or "inference".
     point : numpy.ndarray
-        Time of one step [s].
+        Time of one step, or of one forward pass [s].
     low80, high80, low90, high90 : numpy.ndarray
         Intervals of the time of one step at 80 and 90 per cent [s]; NaN where none has been calibrated.
     parts : dict of str to numpy.ndarray
@@ -83,14 +83,18 @@ class Prediction:
 
     def __repr__(self) -> str:
         if len(self) != 1:
-            return f"<{len(self):,} predicted steps, {int(np.isfinite(self.point).sum()):,} of them with a number>"
+            return f"<{len(self):,} predicted {self._units[1]}, {int(np.isfinite(self.point).sum()):,} of them with a number>"
         one = self.one() if np.ndim(self.point) else self
         if one.why:
             return f"<no prediction: {one.why}>"
         low, high = units.human(one.low80, "s"), units.human(one.high80, "s")
         corrected = f", {one.corrected}" if one.neighbours else ""
         remark = f"; interval: {one.remark}" if one.remark else ""
-        return f"<{units.human(one.point, 's')} a step, 80 % within {low} to {high} ({one.tier}{corrected}{remark})>"
+        return f"<{units.human(one.point, 's')} a {self._units[0]}, 80 % within {low} to {high} ({one.tier}{corrected}{remark})>"
+
+    @property
+    def _units(self) -> tuple[str, str]:
+        return ("pass", "passes") if self.kind == "inference" else ("step", "steps")
 
     @property
     def corrected(self) -> str:

@@ -14,7 +14,7 @@ from cookbook.prediction.measurements import module_of
 from cookbook.prediction.record import Prediction
 
 # What the rate is where the row does not say what it counts.
-UNITS = {"training_classic": "samples/s", "training_transformer": "s"}
+UNITS = {"training_classic": "samples/s", "training_transformer": "s", "inference": "samples/s"}
 KEYS = ("accelerator", "vendor", "family", "engine", "scale", "moe")
 
 
@@ -144,12 +144,21 @@ def _correction(prepared: Prepared, wanted: bool) -> tuple[np.ndarray, np.ndarra
 
 def _memory(prepared: Prepared) -> dict[str, Any]:
     """Device memory by part, in all, and whether it fits, for the kinds that know it."""
+    if prepared.kind == "inference":
+        return _told(module_of(prepared.kind).memory_parts(prepared.scenarios), prepared.scenarios.memory_bytes)
     if prepared.kind != "training_transformer":
         return {}
     known = committed(prepared.kind).values
     constants = {each.name: known.get(each.name, {}).get("", each.start) for each in transformer_memory.CONSTANTS}
     parts = transformer_memory.memory_parts(prepared.scenarios, constants)
+    return _told(parts, prepared.scenarios.memory / prepared.scenarios.cores)
+
+
+def _told(parts: Mapping[str, np.ndarray], capacity: np.ndarray) -> dict[str, Any]:
     total = np.asarray(sum(parts.values()))
-    capacity = prepared.scenarios.memory / prepared.scenarios.cores
     fits = np.where(total <= capacity, "yes", "no")
-    return {"memory": parts, "memory_bytes": total, "fits": np.where(np.isfinite(total), fits, "")}
+    return {
+        "memory": parts,
+        "memory_bytes": total,
+        "fits": np.where(np.isfinite(total) & np.isfinite(capacity), fits, ""),
+    }

@@ -30,12 +30,18 @@ _MOBILENET_V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((5
 def mobilenet_v1(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
     """MobileNet v1: depthwise and pointwise convolutions in turn."""
     t = Trace()
-    x = conv_norm(t, t.image(3, image, image), divisible(32 * width), 3, 2, act="relu6", name="stem")
-    for channels, stride in _MOBILENET_V1:
+    classify(t, mobilenet_v1_features(t, t.image(3, image, image), width)[0], classes)
+    return t.ops()
+
+
+def mobilenet_v1_features(t: Trace, x: Shape, width: float = 1.0, taps: Sequence[int] = (13,)) -> list[Shape]:
+    """The convolutions of MobileNet v1; gives the outputs of the separable convolutions with the numbers `taps`."""
+    x, tapped = conv_norm(t, x, divisible(32 * width), 3, 2, act="relu6", name="stem"), []
+    for number, (channels, stride) in enumerate(_MOBILENET_V1, start=1):
         x = conv_norm(t, x, int(x.channels), 3, stride, groups=int(x.channels), act="relu6", name="depthwise")
         x = conv_norm(t, x, divisible(channels * width), 1, act="relu6", name="pointwise")
-    classify(t, x, classes)
-    return t.ops()
+        tapped += [x] if number in taps else []
+    return tapped
 
 
 # Sandler et al., arXiv:1801.04381, Table 2: expansion, channels, repeats, stride.

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 
 from .conv_blocks import conv_norm, variant_of
 from .convnets import vgg_features
-from .convnets_mobile import mobilenet_v3_features
+from .convnets_mobile import mobilenet_v1_features, mobilenet_v3_features
 from .layers import Trace
 from .ops import Ops
 from .resnets import resnet_stage, resnet_stem
 from .shapes import Shape
 
 
-def _heads(t: Trace, maps: Sequence[Shape], anchors: Sequence[int], outputs: Sequence[int]) -> None:
-    """A 3x3 convolution for each map and each kind of output (classes, boxes)."""
+def _heads(t: Trace, maps: Sequence[Shape], anchors: Sequence[int], outputs: Sequence[int], kernel: int = 3,
+           strides: Sequence[int] = (1,) * 6) -> None:  # fmt: skip
+    """A convolution for each map and each kind of output (classes, boxes)."""
     for out in outputs:
-        for number, (x, boxes) in enumerate(zip(maps, anchors, strict=True)):
-            t.conv(x, boxes * out, 3, padding=1, name=f"head{number + 1}")
+        for number, (x, boxes, stride) in enumerate(zip(maps, anchors, strides, strict=True)):
+            t.conv(x, boxes * out, kernel, stride, kernel // 2, name=f"head{number + 1}")
 
 
 def _tower(t: Trace, maps: Sequence[Shape], depth: int, out: int, name: str, width: int = 256) -> None:
@@ -58,8 +59,12 @@ def ssd300_vgg16(image: int = 300, classes: int = 91) -> Ops:
 _SSD_RESNET = {34: (256, 512, 512, 256, 256, 256), 50: (1024, 512, 512, 256, 256, 256)}
 
 
-def ssd300_resnet(depth: int = 50, image: int = 300, classes: int = 81) -> Ops:
-    """SSD300 on the first three stages of ResNet-34 (MLPerf Training) or ResNet-50 (NVIDIA)."""
+def ssd300_resnet(depth: int = 50, image: int = 300, classes: int = 81,
+                  head_strides: Sequence[int] = (1,) * 6) -> Ops:  # fmt: skip
+    """SSD300 on the first three stages of ResNet-34 (MLPerf Training) or ResNet-50 (NVIDIA).
+
+    MLPerf Inference gives it images of 1200 pixels, and heads that stride over the large maps.
+    """
     t = Trace()
     x = resnet_stem(t, t.image(3, image, image))
     for stage, stride in enumerate((1, 2, 1)):
@@ -69,7 +74,7 @@ def ssd300_resnet(depth: int = 50, image: int = 300, classes: int = 81) -> Ops:
     for out, inner, stride in steps:
         y = _conv_relu(t, maps[-1], inner, 1, norm=norm)
         maps.append(_conv_relu(t, y, out, 3, stride, 1 if stride == 2 else 0, norm))
-    _heads(t, maps, _SSD_ANCHORS, (4, classes))
+    _heads(t, maps, _SSD_ANCHORS, (4, classes), strides=head_strides)
     return t.ops()
 
 
@@ -78,6 +83,17 @@ def _conv_relu(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1, paddi
     if norm:
         return conv_norm(t, x, out, kernel, stride, padding, name="extra")
     return t.act(t.conv(x, out, kernel, stride, padding, name="extra"), "relu")
+
+
+def ssd_mobilenet_v1(image: int = 300, classes: int = 91) -> Ops:
+    """SSD on MobileNet v1 (Huang et al., arXiv:1611.10012; TensorFlow's object detection, MLPerf Inference)."""
+    t = Trace()
+    maps = mobilenet_v1_features(t, t.image(3, image, image), taps=(11, 13))
+    for inner, out in ((256, 512), (128, 256), (128, 256), (64, 128)):
+        y = conv_norm(t, maps[-1], inner, 1, act="relu6", name="extra.reduce")
+        maps.append(conv_norm(t, y, out, 3, 2, act="relu6", name="extra"))
+    _heads(t, maps, (3, 6, 6, 6, 6, 6), (classes, 4), kernel=1)
+    return t.ops()
 
 
 def ssdlite320(image: int = 320, classes: int = 91) -> Ops:
