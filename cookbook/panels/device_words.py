@@ -39,10 +39,13 @@ def title(view: Compared, picture: str) -> str:
     known = ranked(view, picture)
     if known.empty:
         return f"None of these {len(view.table)} devices has this figure"
-    point, last = COLUMNS[picture][0], known.iloc[-1]
-    apart = max(known.iloc[0][point], last[point]) / min(known.iloc[0][point], last[point])
-    reach = f", x{ratio(apart)} to {last['name']}" if len(known) > 1 else ""
-    return f"{known.iloc[0]['name']}: {figure(known.iloc[0][point])} {UNIT[picture]}{reach}"
+    point, first, last = COLUMNS[picture][0], known.iloc[0], known.iloc[-1]
+    said = f"{first['name']}: {figure(first[point])} {UNIT[picture]}"
+    if len(known) == 1:
+        return said
+    if picture == "throughput":
+        return f"{said}, {ratio(first[point] / last[point])} times {last['name']}"
+    return f"{said}; {last['name']} takes {ratio(last[point] / first[point])} times that"
 
 
 def _best(view: Compared, picture: str) -> str:

@@ -16,10 +16,10 @@ from cookbook.planning.cost import BOUGHT, RENT
 
 USUAL = "usual"
 DEFAULTS: dict[str, Any] = {
-    "model": "resnet50", "phase": "training", "batch": 32,
-    "accelerators": ["xeon-platinum-8592", "k40", "v100-sxm2-16gb", "h100-sxm", "rtx-4090", "rtx-4070-laptop", "tpu-v5e",
-                     "gaudi2", "jetson-agx-orin-64gb", "alveo-u250"],
-    "number_format": USUAL, "on": "h100-sxm", "software": "", "way": "on demand", "op": "", "picture": "throughput",
+    "model": "resnet50", "phase": "inference", "batch": 32,
+    "accelerators": ["xeon-platinum-8592", "v100-sxm2-16gb", "h100-sxm", "rtx-4090", "rtx-4070-laptop", "tpu-v5e",
+                     "gaudi2", "inferentia2", "jetson-agx-orin-64gb", "alveo-u250"],
+    "number_format": USUAL, "on": "h100-sxm", "software": "MLPerf", "way": "on demand", "op": "", "picture": "throughput",
 }  # fmt: skip
 PICTURES = {
     "throughput": charts.per_device, "energy": partial(charts.per_device, what="energy"),
@@ -36,7 +36,7 @@ def accelerators(
     batch: Any = DEFAULTS["batch"],
     number_format: str = USUAL,
     on: str = "",
-    software: str = "",
+    software: str = DEFAULTS["software"],
     way: str = DEFAULTS["way"],
     op: str = "",
     picture: str = DEFAULTS["picture"],
@@ -54,7 +54,7 @@ def accelerators(
     number_format : str
         A format for all devices, or "usual": each device its own.
     on : str
-        Device looked at; one of those compared, by default the fourth, or the first of fewer.
+        Device looked at, one of those compared.
     op : str
         Operation whose numbers are told under the roofline; the longest by default.
     picture : {"throughput", "energy", "cost", "roofline"}
@@ -72,7 +72,8 @@ def accelerators(
     >>> panel.answer.split(";")[0]
     "Batch = 0 is outside its range"
     """
-    chosen = list(accelerators) or DEFAULTS["accelerators"]
+    own = list(accelerators)
+    chosen = own or [*DEFAULTS["accelerators"], *([on] if on and on not in DEFAULTS["accelerators"] else [])]
     given = {
         "model": model, "phase": phase, "batch": batch, "accelerators": chosen, "number_format": number_format,
         "on": on or (DEFAULTS["on"] if DEFAULTS["on"] in chosen else chosen[0]), "software": software, "way": way,
@@ -91,15 +92,15 @@ def _controls() -> tuple[Control, ...]:
             ("training", "training", "A step: forward, backward, update"),
             ("inference", "inference", "One forward pass of a batch")), tooltip="What is done with it"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
+        Combo("software", "Software", "Workload", _software(),
+              tooltip="What runs the network on GPUs; other makers have their own compilers. Type any, such as PyTorch 2.4"),
         Combo("accelerators", "Accelerators", "Hardware", _devices(), many=True, least=2, limit=MOST, short=_short,
               tooltip="Two to twelve devices, one of each"),
         Choice("number_format", "Number format", "Hardware", (
             (USUAL, "usual", "Each device: the first that it has of bf16, fp16, fp32 and so on"),
             *((str(name), str(name), "") for name in formats)), tooltip="In what numbers are multiplied"),
-        Combo("on", "Look at", "Hardware", _devices(),
+        Combo("on", "Look at", "Hardware", _devices(), more=True,
               tooltip="The device of the sentence, the parts and the roofline; a click on its mark chooses it too"),
-        Combo("software", "Software", "Workload", _software(), more=True,
-              tooltip="Framework and version; type any, such as PyTorch 2.4"),
         Choice("way", "Pay", "Money", tuple((way, way, "") for way in (*RENT, BOUGHT)), more=True,
                tooltip="Rented from a cloud, or bought and used up over its years"),
         Combo("op", "Operation", "Roofline", (("", "the longest", "", ""),), more=True,
@@ -128,8 +129,9 @@ def _short(name: str) -> str:
 
 
 def _software() -> tuple[Option, ...]:
-    names = ("Caffe 1.0", "TensorFlow 1.15", "PyTorch 1.13", "PyTorch 2.4", "NGC 23.05", "MLPerf v3.1", "TensorRT 8.6")
-    return (("", "not stated", "", ""), *((name, name, "", "") for name in names))
+    names = ("ONNX Runtime 1.17", "NGC 23.05", "TensorFlow 1.15", "Caffe 1.0")
+    usual = (("MLPerf", "tuned as for MLPerf", "tensorrt compiled", ""), ("", "PyTorch, module by module", "eager", ""))
+    return (*usual, *((name, name, "", "") for name in names))
 
 
 def _formats(values: dict[str, Any]) -> dict[str, str]:
@@ -192,7 +194,8 @@ def _code(values: dict[str, Any], keys: tuple[str, ...]) -> str:
     changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
     call = {"phase": values["phase"], "batch": values["batch"]}
     call |= {} if values["number_format"] == USUAL else {"number_format": values["number_format"]}
-    call |= {name: values[name] for name in ("software", "way") if values[name] != DEFAULTS[name]}
+    call |= {"software": values["software"]} if values["software"] else {}
+    call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
     lines = [f"cb.panels.accelerators({code.arguments(changed)})"]
     where = f"{code.literal(values['model'])}, {code.literal(list(keys))}"
     lines.append(f"cb.planning.compare({where}, {code.arguments(call)})")

@@ -16,6 +16,7 @@ from cookbook.planning.cost import HOUR, Price, hourly_usd
 from cookbook.prediction import train
 from cookbook.prediction.checks import checked_batch, checked_seq
 from cookbook.prediction.devices import device_table, format_row, peaks
+from cookbook.prediction.forward import forward_pass
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.scenario import Sizes, activations, memory_parts
 
@@ -173,10 +174,12 @@ def _rates(
     keys = table["key"].tolist()
     systems, formats = [keys[at] for at in good], [chosen[at] for at in good]
     if phase == "training":
-        kind, rows = train.kind_of(network), train.step_frame(network, systems, formats, batch, software, seq)
+        rows = train.step_frame(network, systems, formats, batch, software, seq)
+        steps = train.predict_rows(train.kind_of(network), network, rows, neighbours)
     else:
-        kind, rows = "inference", _forward_frame(network, systems, formats, batch, software, seq)
-    steps = train.predict_rows(kind, network, rows, neighbours)
+        steps = forward_pass(
+            network, systems, batch=batch, number_format=formats, software=software, seq=seq, neighbours=neighbours
+        )
     for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
         found[name][good] = batch / np.asarray(seconds, dtype=float)
     for part, seconds in steps.by_part.items():
@@ -189,18 +192,6 @@ def _rates(
     for at, reason in zip(good, np.asarray(steps.why, dtype=object), strict=True):
         found["why"][at] = str(reason)
     return found
-
-
-def _forward_frame(
-    network: Workload, systems: list[str], formats: list[str], batch: int, software: str, seq: float | None
-) -> pd.DataFrame:
-    """Rows of one forward pass on each device, in the columns of the table ``inference``."""
-    import pandas as pd
-
-    length = seq or network.seq
-    row = {"model": network.name, "batch": f"{batch}", "devices": "1", "software": software, "metric": "samples/s",
-           "precision": "", "scenario": "offline", "input_len": f"{length:g}" if length else ""}  # fmt: skip
-    return pd.DataFrame({"accelerator": systems, "number_format": formats}).assign(**row)
 
 
 def _work(
