@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from cookbook.panels.device_frames import COLUMNS, UNIT, figure, formula
+from cookbook.panels.device_frames import COLUMNS, UNIT, figure, formula, short
 from cookbook.prediction.verdicts import ratio
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _looked(view: Compared, picture: str) -> str:
         fits = "; it does not fit its memory" if row["fits"] == "no" else ""
         return (
             f"{row['name']}: {figure(row[point])} in {row['number_format']}, {100 * share:.2g} % of what its peak of "
-            f"{row['peak_flops'] / 1e12:,.3g} TFLOP/s could{fits}."
+            f"{row['peak_flops'] / 1e12:,.3g} TFLOP/s could{fits}; {_each(row, 'energy')}, {_each(row, 'cost')}."
         )
     if picture == "energy":
         return (
@@ -96,6 +96,12 @@ def _looked(view: Compared, picture: str) -> str:
         f"{row['name']}: {figure(row[point])} USD at {row['usd_per_hour']:.2f} USD/h, the median of {row['price_rows']} "
         f"prices from {row['price_first'][:7] or 'no date'} to {row['price_last'][:7] or 'no date'}."
     )
+
+
+def _each(row: Any, picture: str) -> str:
+    """A figure with its unit, or in short why there is none."""
+    point, _, _, why = COLUMNS[picture]
+    return f"{figure(row[point])} {UNIT[picture]}" if math.isfinite(row[point]) else short(row[why])
 
 
 def _missing(view: Compared, picture: str) -> str:

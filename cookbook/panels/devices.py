@@ -25,7 +25,6 @@ PICTURES = {
     "throughput": charts.per_device, "energy": partial(charts.per_device, what="energy"),
     "cost": partial(charts.per_device, what="cost"), "roofline": charts.roofline,
 }  # fmt: skip
-LABELS = {"throughput": "Throughput", "energy": "Energy", "cost": "Cost", "roofline": "Roofline"}
 MOST = 12
 
 
@@ -80,7 +79,8 @@ def accelerators(
         "op": op, "picture": picture,
     }  # fmt: skip
     title = "Which accelerator for this work?"
-    return Panel("accelerators", title, _controls(), PICTURES, _draw, DEFAULTS, given, {"number_format": _formats})
+    off = {"number_format": _formats, "op": _operations}
+    return Panel("accelerators", title, _controls(), PICTURES, _draw, DEFAULTS, given, off)
 
 
 @lru_cache(maxsize=1)
@@ -134,11 +134,16 @@ def _software() -> tuple[Option, ...]:
     return (*usual, *((name, name, "", "") for name in names))
 
 
+def _operations(values: dict[str, Any]) -> dict[str, str]:
+    return {} if values.get("picture") == "roofline" else {"*": "only the roofline shows operations"}
+
+
 def _formats(values: dict[str, Any]) -> dict[str, str]:
     """Formats that cannot be chosen, with the reason."""
     rows = catalog.table("number_formats").set_index("name")
     trains = values.get("phase", PHASES[0]) == "training"
-    return {str(name): f"{name} does not train a network" for name in rows.index if trains and rows.loc[name, "trains"] != "yes"}
+    unfit = rows.index[(rows["trains"] != "yes") & trains]
+    return {str(name): f"{name} does not train a network" for name in unfit}
 
 
 @lru_cache(maxsize=64)
@@ -178,7 +183,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         table=partial(frames.op_table if roof else frames.device_table, view),
         data=partial(frames.data, view, picture),
         sources=partial(frames.source_rows, view),
-        code=_code(values, keys),
+        code=_code(values, keys, str(view.looked["number_format"])),
         kept=found,
     )  # fmt: skip
 
@@ -190,7 +195,7 @@ def _headline(view: frames.Compared) -> dict[str, float]:
     return {words: value for words, value in found.items() if value == value}
 
 
-def _code(values: dict[str, Any], keys: tuple[str, ...]) -> str:
+def _code(values: dict[str, Any], keys: tuple[str, ...], number_format: str) -> str:
     changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
     call = {"phase": values["phase"], "batch": values["batch"]}
     call |= {} if values["number_format"] == USUAL else {"number_format": values["number_format"]}
@@ -200,6 +205,7 @@ def _code(values: dict[str, Any], keys: tuple[str, ...]) -> str:
     where = f"{code.literal(values['model'])}, {code.literal(list(keys))}"
     lines.append(f"cb.planning.compare({where}, {code.arguments(call)})")
     if values["picture"] == "roofline":
-        name = "" if values["number_format"] == USUAL else f", number_format={code.literal(values['number_format'])}"
-        lines.append(f"cb.roofline_table({code.literal(values['model'])}, {code.literal(values['on'])}, {values['batch']}{name})")
+        name = f", number_format={code.literal(number_format)}"
+        where = f"{code.literal(values['model'])}, {code.literal(values['on'])}, {values['batch']}"
+        lines.append(f"cb.roofline_table({where}{name})")
     return "\n".join(lines)
