@@ -30,7 +30,7 @@ _KEYS = {
 }
 _ROOF_KEY = "A mark for each kind of operation, larger where it takes longer. Click one to read its numbers."
 _GROWTH_KEY = "Times the line's value in its first year. Marks: devices at launch; lines: least squares on logarithms."
-_ROOM = 150
+_ROOM = 160
 _SIGNS = tuple((PALETTE[at % 5], SHAPES[at % 5], dash) for at, dash in enumerate(
     ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 0], [6, 3], [2, 2])))  # fmt: skip
 
@@ -42,8 +42,8 @@ def per_device(frame: pd.DataFrame, title: str | None = None, what: str = "throu
     ----------
     frame : pandas.DataFrame
         Tidy rows: `row` (label, in order from the top), `point`, `low`, `high`, `peak` (what the peak would give, else
-        missing), `before` (pinned, else missing), `evidence` (a key of `EVIDENCE`), `text` (words at the right), `looked`
-        (True for the device looked at), `control` and `value` (what a click sets).
+        missing), `before` (pinned, else missing), `evidence` (a key of `EVIDENCE`), `text` (words at the right),
+        `looked` (True for the device looked at), `control` and `value` (what a click sets).
     title : str, optional
         The takeaway; how many have a figure by default.
     what : {"throughput", "energy", "cost"}
@@ -57,8 +57,8 @@ def per_device(frame: pd.DataFrame, title: str | None = None, what: str = "throu
     Examples
     --------
     >>> import pandas as pd
-    >>> row = {"row": "a", "point": 2.0, "low": 1.0, "high": 4.0, "peak": 9.0, "before": None, "text": "2", "looked": True,
-    ...        "evidence": "measured here", "control": "on", "value": "a"}
+    >>> row = {"row": "a", "point": 2.0, "low": 1.0, "high": 4.0, "peak": 9.0, "before": None, "text": "2",
+    ...        "evidence": "measured here", "looked": True, "control": "on", "value": "a"}
     >>> per_device(pd.DataFrame([row])).title.text
     '1 of 1 devices has a figure'
     """
@@ -109,8 +109,8 @@ def per_device_title(frame: pd.DataFrame) -> str:
 def per_device_description(frame: pd.DataFrame, what: str) -> str:
     """Words for those who do not see the picture."""
     return (
-        f"One row for each of {len(frame)} devices on a logarithmic axis ({AXES[what]}): a mark whose shape says how the "
-        "figure is known, a bar for its interval, and where there is none the reason at the right."
+        f"One row for each of {len(frame)} devices on a logarithmic axis ({AXES[what]}): a mark whose shape says how "
+        "the figure is known, a bar for its interval, and where there is none the reason at the right."
     )
 
 
@@ -120,9 +120,9 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `what` (roof, op or label), `id` (device or operation), `x` (FLOP/B), `y` (FLOP/s); of operations also
-        `bound` (a key of `BOUNDS`), `share` of the time, `text`, `looked`, and `control` and `value` (what a click sets);
-        of roofs `looked` too.
+        Tidy rows: `what` (roof, op or label), `id` (device or operation), `x` (FLOP/B), `y` (FLOP/s), `looked`; of
+        operations also `bound` (a key of `BOUNDS`), `share` of the time, `text`, and `control` and `value` (what a
+        click sets).
     title : str, optional
         The takeaway; how many operations memory holds back by default.
 
@@ -134,8 +134,8 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> row = {"what": "op", "id": "a", "x": 9.0, "y": 1e12, "bound": "memory", "share": 0.5, "text": "a", "looked": True,
-    ...        "control": "op", "value": "a"}
+    >>> row = {"what": "op", "id": "a", "x": 9.0, "y": 1e12, "bound": "memory", "share": 0.5, "text": "a",
+    ...        "looked": True, "control": "op", "value": "a"}
     >>> roofline(pd.DataFrame([row])).title.text
     'Memory holds back 1 of 1 operations'
     """
@@ -143,7 +143,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     across = alt.Scale(type="log", domainMin=alt.ExprRef("left"), domainMax=alt.ExprRef("right"), nice=False)
     up = alt.Scale(type="log", domainMin=alt.ExprRef("bottom"), domainMax=alt.ExprRef("top"), nice=False)
     x = alt.X("x:Q", title="Arithmetic per byte moved [FLOP/B], logarithmic", scale=across, axis=_decades())
-    y = alt.Y("y:Q", title="At best [FLOP/s], logarithmic", scale=up, axis=_decades())
+    y = alt.Y("y:Q", title="At best, unfused [FLOP/s], logarithmic", scale=up, axis=_decades())
     names = list(BOUNDS)
     colour = alt.Color("bound:N", scale=alt.Scale(domain=names, range=[c for c, _ in BOUNDS.values()]),
                        legend=alt.Legend(orient="top", title="held back by", titleOrient="left"))  # fmt: skip
@@ -154,7 +154,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
            alt.Tooltip("share:Q", title="of the time", format=".1%")]  # fmt: skip
     roof, ops = _part("roof"), _part("op")
     line = {"x": x, "y": y, "detail": "id:N"}
-    chosen = ops.transform_filter("datum.looked").mark_point(size=620, color=INK, strokeWidth=2, filled=False, clip=True)
+    chosen = ops.transform_filter("datum.looked").mark_point(size=620, color=INK, strokeWidth=2, filled=False)
     layers = [
         roof.transform_filter("!datum.looked").mark_line(color=MUTED, strokeWidth=1, clip=True).encode(**line),
         roof.transform_filter("datum.looked").mark_line(color=INK, strokeWidth=2.5, clip=True).encode(**line),
@@ -205,7 +205,7 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `what` (device or line), `words` (the quantity), `year`, `value` (over the line's in its first year),
-        `name` (of the device), `text` (at the end of a line, else missing).
+        `name` (of the device).
     title : str, optional
         The takeaway; the span of years by default.
 
@@ -216,32 +216,31 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> rows = [["device", "a", 2014.0, 1.0, "x", None], ["line", "a", 2014.0, 1.0, "", None], ["line", "a", 2024.0, 9.0, "", "a"]]
-    >>> growth(pd.DataFrame(rows, columns=["what", "words", "year", "value", "name", "text"])).title.text
+    >>> rows = [["device", "a", 2014.0, 1.0, "x"], ["line", "a", 2014.0, 1.0, ""], ["line", "a", 2024.0, 9.0, ""]]
+    >>> growth(pd.DataFrame(rows, columns=["what", "words", "year", "value", "name"])).title.text
     '1 quantity from 2014 to 2024'
     """
     names = list(dict.fromkeys(frame["words"]))
-    ends = [float(frame["year"].min()) - 0.5, float(frame["year"].max()) + 0.5]
-    x = alt.X("year:Q", title="Launch [year]", scale=alt.Scale(domain=ends, nice=False),
-              axis=alt.Axis(format="d", tickMinStep=1))  # fmt: skip
+    first, last = float(frame["year"].min()) - 0.5, float(frame["year"].max()) + 0.3
     low, high = decades(frame["value"], 0.1, 1000.0)
+    x = alt.X("year:Q", title="Launch [year]", axis=alt.Axis(format="d", tickMinStep=1),
+              scale=alt.Scale(domain=[first, last], nice=False))  # fmt: skip
     y = alt.Y("value:Q", title="Times the first year's line, logarithmic", axis=_decades(),
               scale=alt.Scale(type="log", domain=[low, high], nice=False))  # fmt: skip
-    looks = [_SIGNS[at % len(_SIGNS)] for at in range(len(names))]
-    colour = alt.Color("words:N", scale=alt.Scale(domain=names, range=[look[0] for look in looks]), legend=None)
-    shape = alt.Shape("words:N", scale=alt.Scale(domain=names, range=[look[1] for look in looks]), legend=None)
-    dash = alt.StrokeDash("words:N", scale=alt.Scale(domain=names, range=[look[2] for look in looks]), legend=None)
+    looks, legend = zip(*(_SIGNS[at % len(_SIGNS)] for at in range(len(names))), strict=True), alt.Legend(
+        orient="top", title="growth in a year", columns=2, symbolType="stroke", titleOrient="left")  # fmt: skip
+    colours, shapes, dashes = (list(look) for look in looks)
+    colour = alt.Color("words:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
+    shape = alt.Shape("words:N", scale=alt.Scale(domain=names, range=shapes), legend=None)
+    dash = alt.StrokeDash("words:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     tip = [alt.Tooltip("name:N", title="device"), alt.Tooltip("words:N", title="quantity"),
            alt.Tooltip("value:Q", title="times the first", format=",.3~g")]  # fmt: skip
+    points = _part("device").mark_point(filled=True, size=60, opacity=0.8)
     layers = [
         _part("line").mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash),
-        _part("device").mark_point(filled=True, size=55, opacity=0.8).encode(
-            x=x, y=y, color=colour, shape=shape, tooltip=tip),
-        _part("line").transform_filter("isValid(datum.text)").mark_text(align="left", dx=8, fontSize=12).encode(
-            x=x, y=y, text="text:N", color=colour),
-    ]  # fmt: skip
-    chart = alt.layer(*layers, data=frame).properties(padding={"left": 5, "right": 190, "top": 5, "bottom": 5})
-    return titled(chart, title or growth_title(frame), _GROWTH_KEY, growth_description(frame))
+        points.encode(x=x, y=y, color=colour, shape=shape, tooltip=tip),
+    ]
+    return titled(alt.layer(*layers, data=frame), title or growth_title(frame), _GROWTH_KEY, growth_description(frame))
 
 
 def growth_title(frame: pd.DataFrame) -> str:
@@ -256,5 +255,5 @@ def growth_description(frame: pd.DataFrame) -> str:
     devices = int((frame["what"] == "device").sum())
     return (
         f"{devices} marks over the year of launch on a logarithmic axis, and a straight line for each of "
-        f"{frame['words'].nunique()} quantities with its growth in a year at the right end."
+        f"{frame['words'].nunique()} quantities, with its growth in a year in the legend."
     )

@@ -27,7 +27,8 @@ COLUMNS = {
 UNIT = {"throughput": "samples/s", "energy": "J a sample", "cost": "USD a million samples"}
 # Short words for a reason, by how it is told in full.
 SHORT = (("trains nothing", "trains nothing"), ("has no peak", "no such peak"), ("no peak", "no peak known"),
-         ("does not train", "format trains not"), ("rated power", "no rated power"), ("states a price", "no price"))  # fmt: skip
+         ("does not train", "format trains not"), ("rated power", "no rated power"), ("states a price", "no price"),
+         ("not modelled yet", "not modelled yet"))  # fmt: skip
 _HOW = {
     "compute": "Matrix products and convolutions at the fitted share of the peak, or their bytes, whichever is longer",
     "memory traffic": "Bytes of norms, activations and sums over memory bandwidth",
@@ -69,15 +70,17 @@ class Compared:
         found = every.groupby(sizes, sort=False).agg(
             name=("name", "first"), kind=("kind", "first"), count=("count", "sum"), flop=("flop", "sum"),
             bytes=("bytes", "sum"), intensity=("intensity", "first"), attainable_flops=("attainable_flops", "first"),
-            seconds=("seconds", "sum"), bound_by=("bound_by", "first"), names=("name", tuple))  # fmt: skip
+            seconds=("seconds", "sum"), bound_by=("bound_by", "first"))  # fmt: skip
+        again = found.groupby("name").cumcount() + 1  # networks repeat a name in every block
+        found["name"] = [f"{name} ({n})" if n > 1 else name for name, n in zip(found["name"], again, strict=True)]
         found = found.sort_values("seconds", ascending=False, kind="stable").reset_index(drop=True)
         return found.assign(share=found["seconds"] / found["seconds"].sum())
 
     @cached_property
     def chosen(self) -> pd.Series:
         """The operation asked for; the longest where none is, or the network has none of that name."""
-        named = [at for at, names in enumerate(self.ops["names"]) if self.op in names]
-        return self.ops.iloc[named[0] if named else 0]
+        named = np.flatnonzero(self.ops["name"] == self.op)
+        return self.ops.iloc[named[0] if len(named) else 0]
 
 
 def figure(value: float) -> str:
@@ -109,8 +112,10 @@ def per_device_frame(view: Compared, picture: str, before: pd.DataFrame | None =
     pinned = {} if before is None else dict(zip(before["key"], before[point], strict=True))
     known = table[point].notna()
     peak = table["samples_per_s"] / table["share_of_peak"] if picture == "throughput" else table[point] * np.nan
+    names = table["name"].str.split(" (", regex=False).str[0]
     return pd.DataFrame({
-        "row": table["name"], "point": table[point], "low": table[low], "high": table[high], "peak": peak,
+        "row": table["name"].where(names.duplicated(keep=False), names), "point": table[point], "low": table[low],
+        "high": table[high], "peak": peak,
         "before": [pinned.get(key) for key in table["key"]], "evidence": table["evidence"],
         "text": [_text(row, point, low, high, why) for row in table.to_dict("records")],
         "looked": (table["key"] == view.on) & known, "control": "on", "value": table["key"],
@@ -231,7 +236,9 @@ def _device_row(row: dict[str, Any]) -> dict[str, str]:
 
 def _range(row: dict[str, Any], picture: str) -> str:
     point, low, high, why = COLUMNS[picture]
-    return short(row[why]) if math.isnan(row[point]) else f"{figure(row[point])} ({figure(row[low])}-{figure(row[high])})"
+    if math.isnan(row[point]):
+        return short(row[why])
+    return f"{figure(row[point])} ({figure(row[low])}-{figure(row[high])})"
 
 
 def _percent(share: float) -> str:
@@ -253,7 +260,7 @@ def op_table(view: Compared) -> pd.DataFrame:
 def data(view: Compared, picture: str) -> pd.DataFrame:
     """The numbers behind the picture, in SI units."""
     if picture == "roofline":
-        return view.ops.drop(columns="names")
+        return view.ops
     return view.table.assign(**{name: view.table[name].str.join(";") for name in ("sources", "price_sources")})
 
 

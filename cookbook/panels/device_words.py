@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cookbook.panels.device_frames import Compared
 
 VERB = {"training": "train", "inference": "run"}
-BEST = {"throughput": "the most", "energy": "the least energy", "cost": "the lowest rent"}
+BEST = {"energy": "the least energy", "cost": "the lowest rent"}
 
 
 def answer(view: Compared, picture: str) -> str:
@@ -35,7 +35,7 @@ def title(view: Compared, picture: str) -> str:
     if picture == "roofline":
         ops = view.ops
         slow = 100 * float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
-        return f"{view.looked['name']}: memory holds back {slow:.0f} % of the time of a forward pass at best"
+        return f"{view.looked['name']}: memory holds back {slow:.0f} % of the time of a forward pass, unfused"
     known = ranked(view, picture)
     if known.empty:
         return f"None of these {len(view.table)} devices has this figure"
@@ -59,7 +59,7 @@ def _best(view: Compared, picture: str) -> str:
         if picture == "energy" else
         f"For a million samples of {view.title} at batch {view.batch:,}, **{first['name']}** asks {BEST[picture]}"
         if picture == "cost" else
-        f"{first['name']} {VERB[view.phase]}s **{BEST[picture]}** of these on {view.title} at batch {view.batch:,}"
+        f"**{first['name']}** {VERB[view.phase]}s {view.title} fastest of these at batch {view.batch:,}"
     )  # fmt: skip
     said = f"{start}: **{figure(first[point])}** {UNIT[picture]} (80 % interval {_ends(first, low, high)})"
     if picture != "throughput":
@@ -83,8 +83,10 @@ def _looked(view: Compared, picture: str) -> str:
     if picture == "throughput":
         share = row["share_of_peak"]
         fits = "; it does not fit its memory" if row["fits"] == "no" else ""
+        leads = row["key"] == ranked(view, picture).iloc[0]["key"]
+        start = "It does so" if leads else f"{row['name']}: {figure(row[point])}"
         return (
-            f"{row['name']}: {figure(row[point])} in {row['number_format']}, {100 * share:.2g} % of what its peak of "
+            f"{start} in {row['number_format']}, at {100 * share:.2g} % of what its peak of "
             f"{row['peak_flops'] / 1e12:,.3g} TFLOP/s could{fits}; {_each(row, 'energy')}, {_each(row, 'cost')}."
         )
     if picture == "energy":
@@ -92,9 +94,10 @@ def _looked(view: Compared, picture: str) -> str:
             f"{row['name']}: {figure(row[point])} J at about {row['watts']:,.0f} of {row['tdp_watts']:,.0f} W rated, "
             "its host left out; no power was measured."
         )
+    hour = f"{row['usd_per_hour']:.2f} USD/h, the median of {row['price_rows']} prices"
     return (
-        f"{row['name']}: {figure(row[point])} USD at {row['usd_per_hour']:.2f} USD/h, the median of {row['price_rows']} "
-        f"prices from {row['price_first'][:7] or 'no date'} to {row['price_last'][:7] or 'no date'}."
+        f"{row['name']}: {figure(row[point])} USD at {hour} from "
+        f"{row['price_first'][:7] or 'no date'} to {row['price_last'][:7] or 'no date'}."
     )
 
 
@@ -120,17 +123,18 @@ def _under_the_roof(view: Compared) -> str:
     bound = 100 * float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
     best = view.batch / float(ops["seconds"].sum())
     rate = row["samples_per_s"]
-    beside = f"; predicted are {figure(rate)} {'trained' if view.phase == 'training' else ''}".rstrip()
+    fused = ", as software that fuses operations moves less" if rate > best else ""
+    beside = f" Predicted are {figure(rate)} samples/s {'trained' if view.phase == 'training' else 'run'}{fused}."
     return (
-        f"A forward pass of {view.title} on **{row['name']}** in {row['number_format']} makes at best "
-        f"**{figure(best)}** samples/s, memory being the limit of **{bound:.0f} %** of its time"
-        f"{beside if math.isfinite(rate) else ''}."
+        f"One operation at a time, a forward pass of {view.title} on **{row['name']}** in {row['number_format']} makes "
+        f"at best **{figure(best)}** samples/s, memory being the limit of **{bound:.0f} %** of its time."
+        f"{beside if math.isfinite(rate) else ''}"
     )
 
 
 def _operation(view: Compared) -> str:
     op = view.chosen
-    lost = "" if not view.op or view.op in op["names"] else f"{view.title} has no operation {view.op!r}; the longest: "
+    lost = "" if not view.op or view.op == op["name"] else f"{view.title} has no operation {view.op!r}; the longest: "
     return f"{lost}{op['name']}, {formula(view, op)}"
 
 
@@ -142,7 +146,7 @@ def chips(view: Compared) -> tuple[tuple[str, str], ...]:
     known = row["evidence"] or "no prediction"
     return (
         (f"{row['name']}: {known}",
-         "Measured here: runs of this device went into the constants. Sibling: of its maker. Else its datasheet alone."),
+         "Measured here: runs of this device went into the constants. Sibling: of its maker. Else: a datasheet alone."),
         (f"{here} of {len(view.table)} devices measured",
          "Devices of which the tables hold measured runs; intervals of the others are wider."),
         ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),

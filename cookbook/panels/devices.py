@@ -10,16 +10,17 @@ from cookbook.charts import devices as charts
 from cookbook.panels import code, device_words
 from cookbook.panels import device_frames as frames
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.shell import Panel, View
+from cookbook.panels.shell import Off, Panel, View
 from cookbook.planning.comparison import FORMATS, PHASES, compare
 from cookbook.planning.cost import BOUGHT, RENT
 
 USUAL = "usual"
 DEFAULTS: dict[str, Any] = {
     "model": "resnet50", "phase": "inference", "batch": 32,
-    "accelerators": ["xeon-platinum-8592", "v100-sxm2-16gb", "h100-sxm", "rtx-4090", "rtx-4070-laptop", "tpu-v5e",
-                     "gaudi2", "inferentia2", "jetson-agx-orin-64gb", "alveo-u250"],
-    "number_format": USUAL, "on": "h100-sxm", "software": "MLPerf", "way": "on demand", "op": "", "picture": "throughput",
+    "accelerators": ["xeon-platinum-8592", "v100-sxm2-16gb", "h100-sxm", "rtx-4090", "rtx-4070-laptop",
+                     "tpu-v5e", "gaudi2", "inferentia2", "jetson-agx-orin-64gb", "alveo-u250"],
+    "number_format": USUAL, "on": "h100-sxm", "software": "MLPerf", "way": "on demand", "op": "",
+    "picture": "throughput",
 }  # fmt: skip
 PICTURES = {
     "throughput": charts.per_device, "energy": partial(charts.per_device, what="energy"),
@@ -79,7 +80,7 @@ def accelerators(
         "op": op, "picture": picture,
     }  # fmt: skip
     title = "Which accelerator for this work?"
-    off = {"number_format": _formats, "op": _operations}
+    off: dict[str, Off] = {"number_format": _formats, "op": _operations}
     return Panel("accelerators", title, _controls(), PICTURES, _draw, DEFAULTS, given, off)
 
 
@@ -93,7 +94,7 @@ def _controls() -> tuple[Control, ...]:
             ("inference", "inference", "One forward pass of a batch")), tooltip="What is done with it"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
         Combo("software", "Software", "Workload", _software(),
-              tooltip="What runs the network on GPUs; other makers have their own compilers. Type any, such as PyTorch 2.4"),
+              tooltip="What runs the network on GPUs; others have compilers of their makers. Type any, such as PyTorch 2.4"),
         Combo("accelerators", "Accelerators", "Hardware", _devices(), many=True, least=2, limit=MOST, short=_short,
               tooltip="Two to twelve devices, one of each"),
         Choice("number_format", "Number format", "Hardware", (
@@ -101,8 +102,8 @@ def _controls() -> tuple[Control, ...]:
             *((str(name), str(name), "") for name in formats)), tooltip="In what numbers are multiplied"),
         Combo("on", "Look at", "Hardware", _devices(), more=True,
               tooltip="The device of the sentence, the parts and the roofline; a click on its mark chooses it too"),
-        Choice("way", "Pay", "Money", tuple((way, way, "") for way in (*RENT, BOUGHT)), more=True,
-               tooltip="Rented from a cloud, or bought and used up over its years"),
+        Combo("way", "Pay", "Money", tuple((way, way, "", "") for way in (*RENT, BOUGHT)), more=True,
+              tooltip="Rented from a cloud, or bought and used up over its years"),
         Combo("op", "Operation", "Roofline", (("", "the longest", "", ""),), more=True,
               tooltip="Name of an operation in the table; a click on its mark chooses it too"),
         Choice("picture", "Picture", "", (
@@ -140,10 +141,14 @@ def _operations(values: dict[str, Any]) -> dict[str, str]:
 
 def _formats(values: dict[str, Any]) -> dict[str, str]:
     """Formats that cannot be chosen, with the reason."""
-    rows = catalog.table("number_formats").set_index("name")
     trains = values.get("phase", PHASES[0]) == "training"
-    unfit = rows.index[(rows["trains"] != "yes") & trains]
-    return {str(name): f"{name} does not train a network" for name in unfit}
+    return {name: f"{name} does not train a network" for name in _unfit()} if trains else {}
+
+
+@lru_cache(maxsize=1)
+def _unfit() -> tuple[str, ...]:
+    rows = catalog.table("number_formats")
+    return tuple(str(name) for name in rows.loc[rows["trains"] != "yes", "name"])
 
 
 @lru_cache(maxsize=64)
@@ -159,11 +164,10 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         raise ValueError(f"Look at = {values['on']!r} is not among the devices compared; take one of {', '.join(keys)}")
     number_format, phase = values["number_format"], values["phase"]
     if number_format in _formats(values):
-        raise ValueError(f"number_format = {number_format!r} does not train a network; take {', '.join(FORMATS[phase])}")
+        able = ", ".join(FORMATS[phase])
+        raise ValueError(f"number_format = {number_format!r} does not train a network; take {able}")
     found = _compared(values["model"], keys, phase, values["batch"], number_format, values["software"], values["way"])
-    rows = catalog.table("models").set_index("name")
-    title = str(rows.loc[catalog.lookup("models", values["model"]), "title"])
-    view = frames.Compared(values["model"], title, phase, values["batch"], found, on, values["op"])
+    view = frames.Compared(values["model"], _title(values["model"]), phase, values["batch"], found, on, values["op"])
     words = device_words.title(view, picture)
     drawn = (
         frames.roofline_picture(view, words) if picture == "roofline"
@@ -186,6 +190,12 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         code=_code(values, keys, str(view.looked["number_format"])),
         kept=found,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _title(model: str) -> str:
+    rows = catalog.table("models").set_index("name")
+    return str(rows.loc[catalog.lookup("models", model), "title"])
 
 
 def _headline(view: frames.Compared) -> dict[str, float]:

@@ -258,7 +258,7 @@ def growth_lines(
     Returns
     -------
     pandas.DataFrame
-        what ("device" or "line"), words, year, value, name, text.
+        what ("device" or "line"), words (the quantity, and its growth in a year), year, value, name.
 
     Raises
     ------
@@ -283,8 +283,8 @@ def growth_lines(
         fit = least_squares_growth(own["year"], own["value"])
         ends = np.array([own["year"].min(), own["year"].max()])
         first = float(fit.line(ends[0]))
-        words = f"{QUANTITIES[name][0].split(',')[0]}: x{fit.per_year:.2f} a year"
-        line = {"what": "line", "year": ends, "value": fit.line(ends) / first, "name": "", "text": [None, words]}
-        found += [own[["name", "year"]].assign(what="device", value=own["value"] / first, text=None, words=words),
-                  pd.DataFrame(line).assign(words=words)]  # fmt: skip
-    return pd.concat(found, ignore_index=True)[["what", "words", "year", "value", "name", "text"]]
+        words = f"{QUANTITIES[name][0].split(',')[0]}: x{fit.per_year:.2f}"
+        line = pd.DataFrame({"what": "line", "year": ends, "value": fit.line(ends) / first, "name": ""})
+        found += [own[["name", "year"]].assign(what="device", value=own["value"] / first, words=words),
+                  line.assign(words=words)]  # fmt: skip
+    return pd.concat(found, ignore_index=True)[["what", "words", "year", "value", "name"]]
