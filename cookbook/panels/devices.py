@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -22,7 +23,7 @@ DEFAULTS: dict[str, Any] = {
     "number_format": USUAL, "on": "h100-sxm", "software": "MLPerf", "way": "on demand", "op": "",
     "picture": "throughput",
 }  # fmt: skip
-PICTURES = {
+PICTURES: dict[str, Callable[[Any], Any]] = {
     "throughput": charts.per_device, "energy": partial(charts.per_device, what="energy"),
     "cost": partial(charts.per_device, what="cost"), "roofline": charts.roofline,
 }  # fmt: skip
@@ -94,7 +95,7 @@ def _controls() -> tuple[Control, ...]:
             ("inference", "inference", "One forward pass of a batch")), tooltip="What is done with it"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
         Combo("software", "Software", "Workload", _software(),
-              tooltip="What runs the network on GPUs; others have compilers of their makers. Type any, such as PyTorch 2.4"),
+              tooltip="What runs the network on GPUs; others have their makers' compilers. Type any, such as PyTorch 2.4"),
         Combo("accelerators", "Accelerators", "Hardware", _devices(), many=True, least=2, limit=MOST, short=_short,
               tooltip="Two to twelve devices, one of each"),
         Choice("number_format", "Number format", "Hardware", (
