@@ -11,7 +11,7 @@ NOTEBOOKS ?=
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: help lab test notebooks lint lock bench peers site student binder-links validate-data data-readme calibrate validate clean
+.PHONY: help lab test notebooks lint lock bench peers site student binder-links validate-data data-readme refresh-prices calibrate validate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
@@ -53,6 +53,10 @@ binder-links: $(VENV)/test.stamp $(VENV)/package.stamp ## Write launch links int
 	$(BIN)/python -m cookbook binder-links "$(REPO)" "$(TAG)"
 
 validate-data: $(VENV)/lab.stamp $(VENV)/package.stamp ## Check every table of data/ against its schema
+	$(BIN)/python -m cookbook check-data
+
+refresh-prices: $(VENV)/lab.stamp $(VENV)/package.stamp ## Read public price catalogues into data/ (needs the network; CATALOGUES="azure aws")
+	$(BIN)/python -m cookbook refresh-prices $(CATALOGUES)
 	$(BIN)/python -m cookbook check-data
 
 calibrate: $(VENV)/lab.stamp $(VENV)/package.stamp ## Fit the constants and intervals of training predictions anew

@@ -29,6 +29,7 @@ def _parser() -> argparse.ArgumentParser:
         ("binder-links", _binder_links, "write launch links pinned to a tag into README.md"),
         ("data-readme", _data_readme, "count the rows of every table, write data/README.md from the schemas"),
         ("check-data", _check_data, "validate every table in data/"),
+        ("refresh-prices", _refresh_prices, "read public price catalogues and date the price rows (needs the network)"),
         ("calibrate", _calibrate, "fit the constants and intervals of predictions anew and write them to data/"),
         ("validate", _validate, "judge predictions by measurements that were left out"),
         ("judge-storage", _judge_storage, "judge predictions of storage by measurements that were left out"),
@@ -55,6 +56,8 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("--markdown", type=Path, help="write the report to this file, not to the screen")
         command.add_argument("--write", action="store_true", help="write data/validation*.csv and README.md")
         command.add_argument("--baseline", action="store_true", help="with --write: set the baseline of tests")
+    if name == "refresh-prices":
+        command.add_argument("catalogues", nargs="*", metavar="CATALOGUE", help="azure, aws (default: both)")
     if name == "judge-storage":
         command.add_argument("--write", action="store_true", help="write data/validation_storage_rows.csv instead")
     if name == "predict":
@@ -129,6 +132,15 @@ def _check_data(options: argparse.Namespace) -> None:
         raise SystemExit("\n".join(map(str, problems)))
     for name in catalog.table_names():
         print(f"{name}: {len(catalog.table(name)):,} rows")
+
+
+def _refresh_prices(options: argparse.Namespace) -> None:
+    from cookbook.publish.prices import CATALOGUES, refresh_prices
+
+    for name, change in refresh_prices(options.catalogues or CATALOGUES).items():
+        print(f"{name}: {change.updated} rows written anew, {change.added} added")
+        print(f"  not in the catalogue: {', '.join(change.unknown) or 'none'}")
+    _data_readme(options)
 
 
 def _calibrate(options: argparse.Namespace) -> None:

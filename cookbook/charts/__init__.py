@@ -24,10 +24,13 @@ _HOMES = {
     "roofline": "devices",
     "speedups": "scaling",
     "step_parts": "scaling",
+    "paid": "places",
     "palette": "look",
+    "place_costs": "places",
     "theme": "look",
+    "tornado": "places",
 }
-_MODULES = ("accuracy", "devices", "host", "live", "look", "models", "scaling")
+_MODULES = ("accuracy", "devices", "host", "live", "look", "models", "places", "scaling")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

@@ -34,6 +34,19 @@ MEMORY_PARTS = {
     "workspace": "#767676",
 }
 
+MONEY_PARTS = {
+    "hardware": "#0072B2",
+    "network": "#2F8F9D",
+    "storage": "#009E73",
+    "maintenance": "#6B8E23",
+    "electricity": "#D55E00",
+    "cooling": "#A67C00",
+    "staff": "#9467BD",
+    "space": "#767676",
+    "rent": "#CC79A7",
+    "data": "#8C564B",
+}
+
 # A verdict is a colour, a shape and a word, never a colour alone.
 VERDICTS = {
     "possible": ("#009E73", "circle"),

@@ -15,6 +15,7 @@ _HOMES = {
     "model_zoo": "models",
     "scaling": "parallel",
     "storage": "match",
+    "where_to_run": "places",
 }
 
 __all__ = sorted(_HOMES)

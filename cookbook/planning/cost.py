@@ -130,19 +130,47 @@ def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
     return _devices(_rented("accelerators", system["accelerator_key"], way, since), system)
 
 
+def bought_usd(name: str | Accelerator, since: int | None = None) -> Price:
+    """What one accelerator, or a whole system, costs to buy [USD]; a system without a price counts its accelerators.
+
+    Parameters
+    ----------
+    name, since
+        As for `hourly_usd`; the price of a system is not dated, so that its note says how old it is.
+
+    Raises
+    ------
+    UnknownName
+        If it is neither an accelerator nor a system.
+
+    Examples
+    --------
+    >>> bought_usd("tinybox-green").median
+    25000.0
+    """
+    kind, key = _known(name)
+    if kind == "systems" and not math.isnan(_row("systems", key)["price_usd"]):
+        return _purchase(kind, key, None)
+    return _purchase(kind, key, since)
+
+
 def _bought(kind: str, key: str, since: int | None) -> Price:
+    return _spread(_purchase(kind, key, since))
+
+
+def _purchase(kind: str, key: str, since: int | None) -> Price:
     if kind == "accelerators":
         prices = _since(catalog.table("hardware_prices"), since)
         rows = prices[prices["accelerator_key"] == key]
         why = f"no row of data/hardware_prices.csv states a price of {key}{_from(since)}"
-        return _spread(_price(rows["usd_per_device"], rows, why, unit="USD"))
+        return _price(rows["usd_per_device"], rows, why, unit="USD")
     system = _row("systems", key)
     if since is None and not math.isnan(system["price_usd"]):
         cost, source = float(system["price_usd"]), tuple(system["source"].split(";"))
-        return _spread(Price(cost, cost, cost, "USD", rows=1, source=source, note=system["note"]))
+        return Price(cost, cost, cost, "USD", rows=1, source=source, note=system["note"])
     if not system["accelerator_key"]:
-        return _missing("USD/h", f"data/systems.csv has no price of {key}, nor for certain its accelerator")
-    return _devices(_bought("accelerators", system["accelerator_key"], since), system, ", with the server or without")
+        return _missing("USD", f"data/systems.csv has no price of {key}, nor for certain its accelerator")
+    return _devices(_purchase("accelerators", system["accelerator_key"], since), system, ", with the server or without")
 
 
 def _spread(price: Price) -> Price:

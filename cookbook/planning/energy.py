@@ -85,6 +85,7 @@ def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share
     return (rated * (idle + (full - idle) * active))[()]
 
 
+@lru_cache(maxsize=128)
 def machine_power(device: str, devices: Any = 1) -> Power:
     """What machines with so many accelerators are rated for and draw.
 
@@ -183,7 +184,10 @@ def step_kwh(prediction: Prediction, device: str, devices: Any = 1) -> Price:
         rated, idle, full = (getattr(each, end) for each in (power.rated, power.idle, power.full))
         ends.append(power_watts(rated, active, idle, full) * seconds / JOULES_A_KWH)
     source = tuple(dict.fromkeys([*power.rated.source, *power.idle.source, *power.full.source]))
-    return Price(*ends, "kWh", rows=power.rated.rows, source=source, note=UNVALIDATED, why=power.rated.why)
+    low, middle, high = ends
+    return Price(
+        low, middle, high, "kWh", rows=power.rated.rows, source=source, note=UNVALIDATED, why=power.rated.why
+    )
 
 
 def seconds_of(prediction: Prediction) -> tuple[Any, Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ PER_KWH = "USD/kWh"
 SINCE = "2024"
 
 
+@lru_cache(maxsize=512)
 def stated(
     category: str, unit: str = "", *, items: str = "", region: str | None = None, since: str = "", note: str = ""
 ) -> Price:
@@ -103,6 +105,7 @@ def region_row(region: str) -> dict[str, Any]:
     return table[table["key"] == key].iloc[0].to_dict()
 
 
+@lru_cache(maxsize=64)
 def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Price:
     """Price of electricity for industry, in US dollars whatever the currency of the source.
 
@@ -150,16 +153,18 @@ def _exchange(currency: str) -> Price:
     if found.why:
         known = catalog.table("tco")
         units = known.loc[known["category"] == "exchange_rate", "unit"].str.partition("/")[2]
-        raise ValueError(f"currency = {currency!r} has no exchange rate in data/tco.csv; take USD or {', '.join(units)}")
+        offered = ", ".join(["USD", *units])
+        raise ValueError(f"currency = {currency!r} has no exchange rate in data/tco.csv; take one of {offered}")
     return found
 
 
 def _over(price: Price, rate: Price, unit: str) -> Price:
     source = tuple(dict.fromkeys([*price.source, *rate.source]))
-    ends = {"low": price.low / rate.high, "median": price.median / rate.median, "high": price.high / rate.low}
-    return replace(price, **ends, unit=unit, source=source)
+    low, median, high = price.low / rate.high, price.median / rate.median, price.high / rate.low
+    return replace(price, low=low, median=median, high=high, unit=unit, source=source)
 
 
+@lru_cache(maxsize=64)
 def carbon(region: str = "us") -> Price:
     """Carbon intensity of a region's electricity, location based [gCO2e/kWh].
 

@@ -1,0 +1,272 @@
+"""Prices from public catalogues into the tables, for maintainers: needs the network, and no notebook or test uses it.
+
+What cannot be read off a catalogue is kept: a row of another cloud, region or way to rent stays as it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from urllib.request import urlopen
+
+from cookbook import catalog
+
+Read = Callable[[str], Any]
+Row = dict[str, str]
+WAYS = ("usd_per_hour", "usd_per_hour_spot", "usd_per_hour_reserved_1y", "usd_per_hour_reserved_3y")
+TIMEOUT, HOURS_A_YEAR, MOST_PAGES = 120, 8760, 500
+TERMS = {"1 Year": ("usd_per_hour_reserved_1y", 1), "3 Years": ("usd_per_hour_reserved_3y", 3)}
+AZURE_SERIES = re.compile(r"^standard_n", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """A public price catalogue.
+
+    Attributes
+    ----------
+    provider, region, source : str
+        As in `cloud_prices`; the region that is read.
+    title, url : str
+        Of the row in `sources`; where to start reading.
+    find : callable
+        From the address and a reader to {instance: {column: USD an hour}}.
+    """
+
+    provider: str
+    region: str
+    source: str
+    title: str
+    url: str
+    find: Callable[[str, Read], dict[str, dict[str, float]]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a refresh did: rows written anew, rows added, and instances of which the catalogue says nothing."""
+
+    updated: int
+    added: int
+    unknown: tuple[str, ...]
+
+
+def read_json(url: str) -> Any:
+    """What stands at an address, read as JSON."""
+    with urlopen(url, timeout=TIMEOUT) as answer:
+        return json.load(answer)
+
+
+def azure_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]]:
+    """Linux prices of accelerated virtual machines from Azure's retail prices, page by page.
+
+    Parameters
+    ----------
+    url : str
+        First page.
+    read : callable
+        From an address to what stands there.
+
+    Returns
+    -------
+    dict
+        Instance, as `cloud_prices` writes it, to {column: USD an hour}.
+
+    Raises
+    ------
+    ValueError
+        If a page is not of the form known, so that nothing wrong is written.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for _ in range(MOST_PAGES):
+        page = read(url)
+        if not isinstance(page, Mapping) or "Items" not in page:
+            raise ValueError(f"{url} is not a page of Azure's retail prices: it has no Items")
+        for item in page["Items"]:
+            column, price = _azure_item(item)
+            if column:
+                name = str(item["armSkuName"]).partition("_")[2].replace("_", " ")
+                found.setdefault(name, {})[column] = price
+        url = page.get("NextPageLink") or ""
+        if not url:
+            break
+    return found
+
+
+def _azure_item(item: Mapping[str, Any]) -> tuple[str, float]:
+    """Column and USD an hour of one item; no column where it is not what the table holds."""
+    name, kind, price = str(item.get("armSkuName", "")), item.get("type"), float(item.get("retailPrice") or 0)
+    sort = str(item.get("skuName", ""))
+    other = "Windows" in str(item.get("productName", "")) or "Low Priority" in sort
+    if not AZURE_SERIES.match(name) or other or price <= 0 or item.get("currencyCode") != "USD":
+        return "", 0.0
+    if kind == "Reservation" and item.get("reservationTerm") in TERMS:
+        column, years = TERMS[str(item["reservationTerm"])]
+        return column, price / (years * HOURS_A_YEAR)
+    if kind == "Consumption" and item.get("unitOfMeasure") == "1 Hour":
+        return ("usd_per_hour_spot" if "Spot" in sort else "usd_per_hour"), price
+    return "", 0.0
+
+
+def aws_prices(url: str, read: Read = read_json) -> dict[str, dict[str, float]]:
+    """Linux on-demand prices of one region from the price list of AWS; the file is large.
+
+    Parameters
+    ----------
+    url, read
+        As for `azure_prices`.
+
+    Raises
+    ------
+    ValueError
+        If the file is not of the form known.
+    """
+    offers = read(url)
+    if not isinstance(offers, Mapping) or not {"products", "terms"} <= set(offers):
+        raise ValueError(f"{url} is not a price list of AWS: it has no products and terms")
+    wanted = {"operatingSystem": "Linux", "tenancy": "Shared", "preInstalledSw": "NA", "capacitystatus": "Used"}
+    found: dict[str, dict[str, float]] = {}
+    for sku, product in offers["products"].items():
+        facts = product.get("attributes", {})
+        if any(facts.get(name) != value for name, value in wanted.items()):
+            continue
+        prices = [
+            float(part["pricePerUnit"]["USD"]) for term in offers["terms"].get("OnDemand", {}).get(sku, {}).values()
+            for part in term["priceDimensions"].values() if part.get("unit") == "Hrs" and "USD" in part["pricePerUnit"]
+        ]  # fmt: skip
+        if prices and max(prices) > 0:
+            found[facts["instanceType"]] = {"usd_per_hour": max(prices)}
+    return found
+
+
+_AZURE = "https://prices.azure.com/api/retail/prices?$filter=" + quote(
+    "serviceName eq 'Virtual Machines' and armRegionName eq 'eastus' and startswith(armSkuName, 'Standard_N')"
+)
+_AWS = "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/current/us-east-1/index.json"
+CATALOGUES = {
+    "azure": Catalogue("Azure", "eastus", "azure-retail-prices", "Azure Retail Prices API", _AZURE, azure_prices),
+    "aws": Catalogue("AWS", "us-east-1", "aws-price-list", "AWS Price List, Amazon EC2, us-east-1", _AWS, aws_prices),
+}
+
+
+def refresh_prices(
+    names: Iterable[str] = tuple(CATALOGUES),
+    folder: Path | None = None,
+    read: Read = read_json,
+    today: str = "",
+) -> dict[str, Change]:
+    """Write what catalogues ask today into `cloud_prices`; what the rows said before goes to `cloud_price_history`.
+
+    A row of the same cloud, instance and region is written anew; an instance known from another region gets a row.
+    Instances that no row knows are left out: which accelerator they hold is for a person to say.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Catalogues, of `CATALOGUES`.
+    folder : Path, optional
+        Where the tables are; `data/` by default.
+    read : callable
+        From an address to what stands there.
+    today : str
+        Date of the prices; the day it is by default.
+
+    Returns
+    -------
+    dict of str to Change
+        By catalogue.
+
+    Raises
+    ------
+    ValueError
+        A catalogue that is not known, or that answers in another form: then nothing is written.
+    """
+    folder, today = folder or catalog.data_directory(), today or date.today().isoformat()
+    unknown = [name for name in names if name not in CATALOGUES]
+    if unknown:
+        raise ValueError(f"no catalogue called {unknown[0]!r}; take some of {', '.join(CATALOGUES)}")
+    tables = {name: _Table.read(folder / f"{name}.csv") for name in ("cloud_prices", "cloud_price_history", "sources")}
+    found = {name: CATALOGUES[name].find(CATALOGUES[name].url, read) for name in names}
+    changes = {name: _merge(CATALOGUES[name], prices, tables, today) for name, prices in found.items()}
+    for table in tables.values():
+        table.write()
+    return changes
+
+
+def _merge(
+    catalogue: Catalogue, prices: Mapping[str, Mapping[str, float]], tables: Mapping[str, _Table], today: str
+) -> Change:
+    """Put one catalogue's prices into the rows."""
+    rows, history, updated, added = tables["cloud_prices"].rows, tables["cloud_price_history"], 0, 0
+    ours = [row for row in rows if row["provider"] == catalogue.provider]
+    latest = {row["instance"]: row for row in sorted(ours, key=lambda row: row["date"])}
+    for instance, pattern in latest.items():
+        if instance not in prices:
+            continue
+        here = [row for row in ours if row["instance"] == instance and row["region"] == catalogue.region]
+        new = _priced(pattern, catalogue, prices[instance], today)
+        if here:
+            old = max(here, key=lambda row: row["date"])
+            history.rows += _earlier(old, history.columns)
+            rows[rows.index(old)] = new
+            updated += 1
+        else:
+            rows.append(new)
+            added += 1
+    known = {row["key"] for row in tables["sources"].rows}
+    if (updated or added) and catalogue.source not in known:
+        tables["sources"].rows.append(dict.fromkeys(tables["sources"].columns, "") | {
+            "key": catalogue.source, "source_group": catalogue.provider.lower(), "title": catalogue.title,
+            "url": catalogue.url, "seen": "yes", "note": "Read by `python -m cookbook refresh-prices`",
+        })  # fmt: skip
+    return Change(updated, added, tuple(sorted(name for name in latest if name not in prices)))
+
+
+def _priced(row: Row, catalogue: Catalogue, prices: Mapping[str, float], today: str) -> Row:
+    """The row with today's prices; ways to rent that the catalogue does not state are blank, not old."""
+    new = row | {way: f"{prices[way]:.6g}" if way in prices else "" for way in WAYS}
+    one = f"{prices['usd_per_hour'] / float(row['devices']):.6g}" if "usd_per_hour" in prices else ""
+    return new | {
+        "region": catalogue.region, "usd_per_device_hour": one, "date": today, "date_from": "", "how": "seen",
+        "note": "", "locator": "refresh-prices", "source": catalogue.source,
+    }  # fmt: skip
+
+
+def _earlier(row: Row, columns: list[str]) -> list[Row]:
+    """The row as history, for each accelerator; none where it had no date or no price on demand."""
+    if not (row["date"] and row["usd_per_device_hour"]):
+        return []
+    count = float(row["devices"])
+    past = {name: row.get(name, "") for name in columns}
+    for years in (1, 3):
+        price = row[f"usd_per_hour_reserved_{years}y"]
+        past[f"usd_per_device_hour_reserved_{years}y"] = f"{float(price) / count:.6g}" if price else ""
+    return [past]
+
+
+@dataclass
+class _Table:
+    """A table as text, cell by cell, so that rows which do not change stay as they are."""
+
+    path: Path
+    columns: list[str]
+    rows: list[Row]
+
+    @classmethod
+    def read(cls, path: Path) -> _Table:
+        reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+        return cls(path, list(reader.fieldnames or []), list(reader))
+
+    def write(self) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        self.path.write_text(text.getvalue(), encoding="utf-8")
