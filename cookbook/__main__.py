@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-TRAINING = ("training_classic", "training_transformer")
+KINDS = ("training_classic", "training_transformer", "inference")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _more_options(name: str, command: argparse.ArgumentParser) -> None:
     if name == "validate":
-        command.add_argument("--table", choices=TRAINING, help="one kind of training (default: all)")
+        command.add_argument("--table", choices=KINDS, help="one kind (default: all)")
         command.add_argument("--leave-out", choices=("source", "accelerator", "family"), help="default: all")
         command.add_argument("--json", type=Path, help="write the report as JSON to this file as well")
         command.add_argument("--markdown", type=Path, help="write the report to this file, not to the screen")
@@ -63,7 +63,7 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
     if name == "predict":
         command.add_argument("input", metavar="INPUT.csv", type=Path)
         command.add_argument("output", metavar="OUTPUT.csv", type=Path)
-        command.add_argument("--kind", required=True, choices=(*TRAINING, "inference", "storage"))
+        command.add_argument("--kind", required=True, choices=(*KINDS, "storage"))
         command.add_argument("--no-neighbours", action="store_true", help="do not correct by similar measurements")
 
 
@@ -167,7 +167,7 @@ def _validate(options: argparse.Namespace) -> None:
         raise ValueError("--write takes the whole report: leave out --table and --leave-out")
     if options.baseline and not options.write:
         raise ValueError("--baseline goes with --write")
-    chosen = {"kinds": (options.table,) if options.table else TRAINING}
+    chosen = {"kinds": (options.table,) if options.table else KINDS}
     report, tables = validate.validate(**chosen, **({"leave_out": (options.leave_out,)} if options.leave_out else {}))
     for path in filter(None, (options.markdown, options.json)):
         path.parent.mkdir(parents=True, exist_ok=True)

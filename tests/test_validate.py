@@ -19,7 +19,10 @@ from cookbook.prediction.measurements import KINDS
 from cookbook.publish.accuracy import END, START, accuracy_section, write_accuracy
 
 # Publishers that are left out again by the tests: few rows, several devices and software levels.
-SUBSET = {"training_classic": ("cnn-benchmarks", "huggingface"), "training_transformer": ("mosaicml", "nvidia-jax")}
+SUBSET = {
+    "training_classic": ("cnn-benchmarks", "huggingface"), "training_transformer": ("mosaicml", "nvidia-jax"),
+    "inference": ("cnn-benchmarks", "nvidia-tfqat"),
+}  # fmt: skip
 # Terms of layouts that no measured row has: context parallelism.
 NOBODY_MEASURED = ("context_exchange",)
 each_kind = pytest.mark.parametrize("kind", list(KINDS))

@@ -27,7 +27,7 @@ ASIDE = {
 }
 KINDS: dict[str, tuple[str, ...]] = {
     "transformer": ("training_transformer",), "classic": ("training_classic",),
-    "both": ("training_transformer", "training_classic"),
+    "both": ("training_transformer", "training_classic"), "inference": ("inference",),
 }  # fmt: skip
 RULES = {
     "constant_utilisation": "constant utilisation", "scaled_neighbour": "scaled neighbour", "paleo_2017": "Paleo 2017",
@@ -159,7 +159,7 @@ def _joined(kind: str) -> pd.DataFrame:
     return pd.concat([_of_table(table) for table in KINDS[kind]], ignore_index=True)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _of_table(table: str) -> pd.DataFrame:
     judged = catalog.table(table_name(table)).drop(columns=["how", "source"])
     names = {column: name for name, column in _ratios(table_name(table)).items()}

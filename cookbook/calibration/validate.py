@@ -39,8 +39,8 @@ READERS = (
 NOT_READ = frozenset({
     "training_constants", "training_evidence", "interval_quantiles", "validation", "validation_baseline",
     "validation_classic_rows", "validation_transformer_rows", "validation_storage_rows",
-    "validation_inference_rows", "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices", "cloud_price_history",
-    "hardware_prices", "model_facts", "accelerator_provenance", "sources",
+    "validation_inference_rows", "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices",
+    "cloud_price_history", "hardware_prices", "model_facts", "accelerator_provenance", "sources",
     "system_topologies", "system_nodes", "system_links", "data_sets", "processors", "cloud_networks",
     "pipeline_constants", "training_neighbours",
 })  # fmt: skip

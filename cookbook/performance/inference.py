@@ -145,7 +145,7 @@ def sustained_peak(
     Two cards with the same chip, one of them with a quarter of the power:
 
     >>> [f"{float(sustained_peak(10e12, watts, 25e-12)):.2e}" for watts in (300, 75)]
-    ['8.80e+12', '2.99e+12']
+    ['9.06e+12', '2.99e+12']
     """
     slowest = smooth_max(
         1 / positive("peak_flops", peak_flops),

@@ -73,7 +73,8 @@ def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, taken: Intak
     ids = frame["id"].astype(str).tolist() if "id" in frame else [""] * len(frame)
     asked = without_outcomes(as_scenarios(frame)).reset_index(drop=True)
     known = [""] * len(frame) if taken is None else taken.why
-    known = [first or second for first, second in zip(known, impossible(asked, formats=kind != "inference"), strict=True)]
+    cells = impossible(asked, formats=kind != "inference")
+    known = [first or second for first, second in zip(known, cells, strict=True)]
     blocks = [_block(asked.iloc[at : at + BLOCK], kind, neighbours) for at in range(0, len(asked), BLOCK)]
     found = pd.concat(blocks, ignore_index=True) if blocks else _columns(kind, 0)
     found["id"] = ids

@@ -24,13 +24,13 @@ from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
 __all__ = [
-    "CONSTANTS", "TERMS", "Scenarios", "measured", "memory_parts", "needs_care", "outcome", "parts", "runs", "scenarios",
-    "step_seconds", "units",
+    "CONSTANTS", "TERMS", "Scenarios", "measured", "memory_parts", "needs_care", "outcome", "parts", "runs",
+    "scenarios", "step_seconds", "units",
 ]  # fmt: skip
 
 CONSTANTS = (
-    Constant("convolution_efficiency", 0.7, 0.2, 1.0),
-    Constant("product_efficiency", 0.75, 0.2, 1.0),
+    Constant("convolution_efficiency", 0.8, 0.2, 1.0),
+    Constant("product_efficiency", 0.85, 0.2, 1.0),
     Constant("tf32_convolution", 0.7, 0.3, 1.3),
     Constant("tf32_product", 0.9, 0.3, 1.3),
     Constant("byte_share", 1.0, 0.3, 1.5),
@@ -52,14 +52,14 @@ CONSTANTS = (
     Constant("overlap", 2.5, 1.0, 8.0),
     Constant("recurrent_step", 1e-5, 1e-6, 3e-4, "", "s", 1.0),
     Constant("replica_waiting", 0.02, 0.001, 0.3, "", "", 1.0),
-    Constant("vector_energy", 1.2e-12, 1e-13, 1e-11, "", "J/nm", 1.0),
-    Constant("half_energy", 2e-13, 2e-14, 2e-12, "", "J/nm", 1.0),
-    Constant("byte_energy", 1e-13, 1e-14, 1e-12, "", "J/nm", 1.0),
+    Constant("vector_energy", 1.4e-12, 1e-13, 1e-11, "", "J/nm", 1.0),
+    Constant("half_energy", 1.9e-13, 2e-14, 2e-12, "", "J/nm", 1.0),
+    Constant("byte_energy", 8.5e-14, 1e-14, 1e-12, "", "J/nm", 1.0),
     Constant("engine_share", 1.0, 0.1, 1.6, "engine", "", 0.3),
 )
 TERMS = (
-    "products", "traffic", "fast_algorithms", "elementwise", "launch", "floor", "transposes", "scores", "recurrence",
-    "waiting", "power",
+    "products", "traffic", "fast_algorithms", "elementwise", "launch", "floor", "transposes", "scores", "waiting",
+    "power",
 )  # fmt: skip
 BLOCK = 4096
 # Makers whose runtime holds memory of the device.
@@ -185,16 +185,17 @@ def _pass(
     batch, size = rows["batch"], rows["element_bytes"]
     if on["power"]:
         rows |= _sustained(rows, values)
-    bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"] * values["engine_share"]
+    share = values["engine_share"] * rows["kernels"]
+    bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"] * np.sqrt(share)
     kept = values["fused_share"] ** rows["fused"]
     again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
     kernels = formulas.kernels_left(table.started[net] + again, table.others[net], kept)
     device = {
         "products": product_seconds(table.of(net), shares, rows, bandwidth, values, on, passes=1)
-        / values["engine_share"],
+        / share,
         "elementwise": _streams(table, net, rows, bandwidth, kept, values, on),
-        "floor": layers.dispatch_seconds(kernels * on["floor"], values["kernel_floor"]),
-        "recurrence": layers.recurrence_seconds(table.positions[net] * on["recurrence"], values["recurrent_step"], 1),
+        "floor": layers.dispatch_seconds(kernels * on["floor"], values["kernel_floor"] * rows["drains"]),
+        "recurrence": layers.recurrence_seconds(table.positions[net], values["recurrent_step"], 1),
     }
     reordered = table.convolved[net] * on["transposes"] * rows["transposes"] * (rows["unit_kind"] == 1)
     device["products"] = device["products"] + layers.stream_seconds(reordered * batch, size, bandwidth)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,8 +34,9 @@ LANGUAGE_MODELS = ("transformers.decoder", "encoders.encoder_decoder")
 INSTEAD = {"fp4": ("fp8", "bf16", "fp16", "fp32"), "fp8": ("bf16", "fp16", "fp32"), "int8": ("fp16", "bf16", "fp32"),
            "bf16": ("fp16", "fp32"), "fp16": ("bf16", "fp32"), "tf32": ("fp32",), "fp32": ("bf16", "fp16")}  # fmt: skip
 VECTOR, HALF, TF32, BYTE = 0.0, 1.0, 2.0, 3.0
-DOES = ("launches", "fused", "transposes", "fast_algorithms")
-DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory_bytes", "watts", "process_nm")
+DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms")
+DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory_bytes", "watts",
+          "process_nm")  # fmt: skip
 GPUS, NO_LIMIT = ("gpu", "edge"), {"watts": math.inf, "process_nm": 1.0}
 NOT_YET = "not modelled yet: serving of language models"
 NOT_YET_SERVER = "not modelled yet: queues of the server scenario"
@@ -51,7 +52,7 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
     own : Workload, optional
         A network that is not in the zoo, for all rows.
     """
-    reader = read_input if own is None else lambda _, length, metric, __: own_input(own, "", f"seq_len {length}", metric)
+    reader = read_input if own is None else partial(_own, own)
     inputs = each_row(frame, ("model", "input_len", "metric", "scenario"), reader)
     devices = each_row(frame, ("accelerator", "number_format", "precision"), device)
     engines = each_row(frame, ("software", "note", "accelerator", "scenario"), engine)
@@ -76,6 +77,10 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
     for name in ("batch", "replicas", "items", "peak", "mem_bandwidth"):
         values[name] = np.where(why == "", values[name], np.nan)
     return Scenarios(values, np.array(index, dtype=int), tuple(known), why, keys)
+
+
+def _own(own: Workload, _model: str, length: str, metric: str, _scenario: str) -> Input:
+    return own_input(own, "", f"seq_len {length}", metric)
 
 
 @lru_cache(maxsize=4096)
@@ -160,6 +165,8 @@ def device(name: str, number_format: str, precision: str) -> dict[str, Any]:
         return {**known, "why": str(unknown.args[0] if unknown.args else unknown)}
     known |= {"accelerator": found.key, "vendor": found.vendor, "family": machines.family(found.key)}
     offered = hardware.formats(found)
+    if not format_of(number_format, precision) and re.search(r"\d", precision):
+        return {**known, "why": f"precision {precision!r} is not one of fp32, tf32, fp16, bf16, fp8, fp4, int8"}
     # Without a word about it, the smallest that engines take without being told.
     stated = format_of(number_format, precision) or next((n for n in ("int8", "fp16", "fp32") if n in offered), "fp32")
     used = next((each for each in (stated, *INSTEAD.get(stated, ())) if each in offered), "")

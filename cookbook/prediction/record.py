@@ -83,14 +83,16 @@ class Prediction:
 
     def __repr__(self) -> str:
         if len(self) != 1:
-            return f"<{len(self):,} predicted {self._units[1]}, {int(np.isfinite(self.point).sum()):,} of them with a number>"
+            known = int(np.isfinite(self.point).sum())
+            return f"<{len(self):,} predicted {self._units[1]}, {known:,} of them with a number>"
         one = self.one() if np.ndim(self.point) else self
         if one.why:
             return f"<no prediction: {one.why}>"
         low, high = units.human(one.low80, "s"), units.human(one.high80, "s")
         corrected = f", {one.corrected}" if one.neighbours else ""
         remark = f"; interval: {one.remark}" if one.remark else ""
-        return f"<{units.human(one.point, 's')} a {self._units[0]}, 80 % within {low} to {high} ({one.tier}{corrected}{remark})>"
+        found = f"{units.human(one.point, 's')} a {self._units[0]}"
+        return f"<{found}, 80 % within {low} to {high} ({one.tier}{corrected}{remark})>"
 
     @property
     def _units(self) -> tuple[str, str]:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 START, END = "<!-- accuracy: start -->", "<!-- accuracy: end -->"
 KINDS = {
-    "training_classic": "convolutional, recurrent and other classic networks",
-    "training_transformer": "transformers",
+    "training_classic": "training of convolutional, recurrent and other classic networks",
+    "training_transformer": "training of transformers",
+    "inference": "one forward pass",
 }
 WAYS = {
     "source": "its publisher",
@@ -23,7 +24,7 @@ WAYS = {
     "row": "the row alone",
 }
 SHOWN = ("full", "without neighbours", "constant utilisation", "scaled neighbour")
-HEADINGS = ("training of", "not seen", "model", "rows", "median error", "mean of publishers", "within 10 %",
+HEADINGS = ("predicted", "not seen", "model", "rows", "median error", "mean of publishers", "within 10 %",
             "80 % interval covers", "reaches")  # fmt: skip
 
 

@@ -1,0 +1,136 @@
+"""One forward pass: limits of the formulas, what rows mean, and the front door."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook import catalog
+from cookbook.performance import inference as formulas
+from cookbook.prediction import inference_rows as rows
+from cookbook.prediction.answer import answer
+
+ROW = {
+    "id": "a", "model": "resnet50", "accelerator": "t4", "devices": "1", "precision": "int8", "batch": "32",
+    "software": "TensorRT 7.2", "scenario": "static", "metric": "images/s",
+}  # fmt: skip
+
+
+def test_a_pass_is_at_least_its_longer_side_and_at_most_the_sum():
+    device, host = np.array([0.0, 1e-3, 2e-3, 5.0]), np.array([1e-3, 1e-3, 0.0, 1e-3])
+    found = formulas.pass_seconds(device, host, 2.5)
+    assert np.all(found >= np.maximum(device, host)) and np.all(found <= device + host + 1e-15)
+
+
+def test_power_limits_a_peak_only_where_it_is_short():
+    plenty, short = formulas.sustained_peak(1e13, [1e6, 1.0], 1e-12)
+    assert plenty == pytest.approx(1e13, rel=1e-6) and short == pytest.approx(1e12, rel=1e-3)
+    assert formulas.sustained_peak(1e13, np.inf, 1e-12) == 1e13
+
+
+def test_rates_grow_with_the_batch_and_delays_do_too():
+    found = cb.forward_pass("resnet50", "a100-sxm-80gb", batch=[1, 2, 4, 16, 64, 256], software="TensorRT 8")
+    found_plain = cb.forward_pass("resnet50", "a100", batch=[1, 16, 256], software="TensorRT 8", neighbours=False)
+    assert np.all(np.diff(found_plain.rate) > 0) and np.all(np.diff(found_plain.point) > 0)
+    assert np.all(np.diff(found.point) > 0) and np.all(found.low80 < found.point)
+
+
+def test_narrow_formats_are_faster_in_large_batches_where_the_device_has_them():
+    formats = ["fp32", "tf32", "fp16", "fp8"]
+    found = cb.forward_pass("vit_l_16", "h100-sxm", batch=256, number_format=formats, software="TensorRT 9",
+                            neighbours=False)  # fmt: skip
+    assert np.all(np.diff(found.rate) > 0)
+
+
+def test_compiled_engines_start_faster():
+    engines = ["PyTorch eager", "TensorFlow", "torch.compile", "TensorRT 8"]
+    found = cb.forward_pass("resnet50", "a100", batch=1, software=engines, neighbours=False)
+    assert found.point[-1] < found.point[2] < found.point[0]
+
+
+def test_every_kind_of_device_gets_a_time_and_says_how_well_it_is_known():
+    keys = ["a100-sxm-80gb", "rtx-3090", "jetson-agx-orin-64gb", "xeon-platinum-8480", "tpu-v4", "inferentia2",
+            "alveo-u280", "epyc-9654", "apple-m2-max"]  # fmt: skip
+    found = cb.forward_pass("resnet50", keys, batch=8)
+    assert np.all(np.isfinite(found.point)) and set(found.why) == {""}
+    assert found.tier[keys.index("epyc-9654")] == found.tier[keys.index("apple-m2-max")] == "datasheet only"
+    reach = found.high80 / found.point
+    assert reach[keys.index("epyc-9654")] > reach[keys.index("a100-sxm-80gb")]
+
+
+def test_a_format_that_the_device_lacks_is_named_with_those_it_has():
+    with pytest.raises(ValueError, match=r"fp8.*V100.*fp32, fp16"):
+        cb.forward_pass("resnet50", "v100", number_format="fp8")
+    several = cb.forward_pass("resnet50", ["v100", "h100-sxm"], number_format="fp8")
+    assert np.isnan(several.point[0]) and "fp16" in several.why[0] and np.isfinite(several.point[1])
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ({"batch": 0}, "batch"), ({"batch": "many"}, "not a number"), ({"devices": 0}, "devices"), ({"seq": 128}, "seq"),
+    ({"batch": [1, 2], "devices": [1, 2, 3]}, "one length"),
+])  # fmt: skip
+def test_bad_input_gets_a_sentence(change, words):
+    with pytest.raises(ValueError, match=words):
+        cb.forward_pass("resnet50", "t4", **change)
+
+
+def test_language_models_are_not_answered_yet():
+    with pytest.raises(ValueError, match="not modelled yet"):
+        cb.forward_pass("llama2_7b", "h100-sxm")
+
+
+def test_memory_is_weights_and_what_one_operation_holds():
+    small, large = (cb.forward_pass("vgg16", "jetson-nano", batch=b, number_format="fp32") for b in (1, 1024))
+    weights = 4 * cb.model("vgg16").ops.parameter_count
+    assert small.memory["weights"] == large.memory["weights"] == weights
+    assert small.fits == "yes" and large.fits == "no" and large.memory_bytes > small.memory_bytes
+
+
+def test_changed_networks_are_predicted():
+    changed = cb.model("resnet50", image=448)
+    plain, larger = (cb.forward_pass(w, "t4", batch=32, neighbours=False) for w in ("resnet50", changed))
+    assert 3 < larger.point / plain.point < 5
+
+
+def test_a_delay_is_the_rate_turned_over():
+    both = answer(pd.DataFrame([ROW, ROW | {"metric": "latency ms"}]), "inference")
+    rate, delay = both.iloc[0], both.iloc[1]
+    assert rate["unit"] == "images/s" and delay["unit"] == "latency ms"
+    assert delay["predicted"] == pytest.approx(1e3 * 32 / rate["predicted"])
+    assert delay["high80"] == pytest.approx(1e3 * 32 / rate["low80"])
+    assert (both["low90"] < both["low80"]).all() and (both["low80"] < both["predicted"]).all()
+
+
+def test_outcomes_are_never_read():
+    found = answer(pd.DataFrame([ROW | {"value": value} for value in ("", "1", "9e9", "x")]), "inference")
+    assert found["predicted"].nunique() == 1
+
+
+def test_cores_of_a_chip_share_it():
+    row = ROW | {"accelerator": "inferentia2", "precision": "bf16", "note": "data parallel over 2 NeuronCores"}
+    made = rows.scenarios(pd.DataFrame([row]))
+    assert made.replicas[0] == 2 and made.peak[0] == pytest.approx(cb.accelerator("inferentia2").peaks["peak_bf16"] / 2)
+    printed = ROW | {"accelerator": "tpu-v3", "accelerator_as_printed": "tpu-v3.8", "devices": "8"}
+    assert rows.scenarios(pd.DataFrame([printed])).replicas[0] == 4
+
+
+def test_every_level_of_engines_is_reached_and_described():
+    levels = catalog.table("software_levels")
+    assert set(levels.loc[levels["kind"] == "inference", "level"]) == set(catalog.table("inference_engines")["level"])
+
+
+@pytest.mark.parametrize(("words", "level"), [
+    (("TensorRT 4.0.0.3 CUDA 9.0 cuDNN 7", "", "v100-sxm2-16gb", "static"), "tensorrt-early"),
+    (("TensorRT 10.2", "", "l4", "offline"), "tensorrt"), (("OpenVINO", "", "xeon-platinum-8380", "offline"), "cpu"),
+    (("tf-nightly", "", "tpu-v3", "offline"), "xla-tpu"), (("PyTorch 2.4 nchw", "", "rtx-3090", ""), "eager-nchw"),
+    (("ONNX Runtime", "", "a100-sxm-80gb", "static"), "compiled"), (("", "", "h100-sxm", ""), "eager"),
+])  # fmt: skip
+def test_words_lead_to_levels(words, level):
+    assert rows.engine(*words)[0] == level
+
+
+def test_networks_of_mlperf_inference_meet_their_published_counts():
+    for name in ("ssd1200_resnet34", "ssd_mobilenet_v1"):
+        row = catalog.table("models").set_index("name").loc[name]
+        macs = float(cb.model(name).ops.total("macs", 1, None))
+        assert macs == pytest.approx(row["published_macs"], rel=0.005)
