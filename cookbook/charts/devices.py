@@ -178,9 +178,9 @@ def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
     """Ends of both axes of `roofline`: whole decades around its operations, and up to the highest roof."""
     ops, roofs = frame[frame["what"] == "op"], frame[frame["what"] == "roof"]
     left, right = decades(ops["x"], 0.1, 1000.0)
-    own = roofs.loc[roofs["looked"].astype(bool), "y"] if len(roofs) else roofs["y"]
     bottom = decades(ops["y"], 1e9, 1e15)[0]
-    return left, max(right, 1000.0), bottom, decades([*ops["y"], *own, *roofs["y"]], 1e9, 1e15)[1]
+    # Marks on the highest roof, and its name, need room above it.
+    return left, max(right, 1000.0), bottom, decades([2 * y for y in (*ops["y"], *roofs["y"])], 1e9, 1e15)[1]
 
 
 def roofline_title(frame: pd.DataFrame) -> str:
@@ -207,7 +207,7 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
         Tidy rows: `what` (device or line), `words` (the quantity), `year`, `value` (over the line's in its first year),
         `name` (of the device).
     title : str, optional
-        The takeaway; the span of years by default.
+        The takeaway; the growth of the first and the last quantity by default.
 
     Returns
     -------
@@ -216,9 +216,10 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> rows = [["device", "a", 2014.0, 1.0, "x"], ["line", "a", 2014.0, 1.0, ""], ["line", "a", 2024.0, 9.0, ""]]
+    >>> words = "a: x1.25"
+    >>> rows = [["device", words, 2014.0, 1.0, "x"], ["line", words, 2014.0, 1.0, ""], ["line", words, 2024.0, 9.0, ""]]
     >>> growth(pd.DataFrame(rows, columns=["what", "words", "year", "value", "name"])).title.text
-    '1 quantity from 2014 to 2024'
+    'A year brings a x1.25'
     """
     names = list(dict.fromkeys(frame["words"]))
     first, last = float(frame["year"].min()) - 0.5, float(frame["year"].max()) + 0.3
@@ -245,9 +246,8 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 def growth_title(frame: pd.DataFrame) -> str:
     """Takeaway of `growth`."""
-    count, lines = frame["words"].nunique(), frame[frame["what"] == "line"]
-    span = f"from {lines['year'].min():.0f} to {lines['year'].max():.0f}"
-    return f"{count} quantit{'y' if count == 1 else 'ies'} {span}"
+    names = [words.replace(":", "") for words in dict.fromkeys(frame["words"])]
+    return f"A year brings {names[0]}" + (f", but {names[-1]}" if len(names) > 1 else "")
 
 
 def growth_description(frame: pd.DataFrame) -> str:

@@ -38,7 +38,7 @@ _HOW = {
 }
 MOST_PARTS = 8
 # Decades between two labels of roofs that can both be read.
-_APART = 0.16
+_APART = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ def roofline_picture(view: Compared, title: str) -> Picture:
     lines = comparison.roofs(view.table, left, right)
     roofs = pd.DataFrame({
         "what": "roof", "id": lines["key"], "x": lines["intensity"], "y": lines["attainable_flops"],
-        "looked": lines["key"] == view.on, "text": lines["name"],
+        "looked": lines["key"] == view.on, "text": lines["name"].str.split(" (", regex=False).str[0],
     })  # fmt: skip
     frame = pd.concat([roofs, spots, _labels(roofs, right)], ignore_index=True)
     frame["looked"] = frame["looked"].astype(bool)

@@ -45,7 +45,7 @@ def title(view: Compared, picture: str) -> str:
         return said
     if picture == "throughput":
         return f"{said}, {ratio(first[point] / last[point])} times {last['name']}"
-    return f"{said}; {last['name']} takes {ratio(last[point] / first[point])} times that"
+    return f"{said}, {last['name']} x{ratio(last[point] / first[point])}"
 
 
 def _best(view: Compared, picture: str) -> str:
@@ -124,7 +124,8 @@ def _under_the_roof(view: Compared) -> str:
     best = view.batch / float(ops["seconds"].sum())
     rate = row["samples_per_s"]
     fused = ", as software that fuses operations moves less" if rate > best else ""
-    beside = f" Predicted are {figure(rate)} samples/s {'trained' if view.phase == 'training' else 'run'}{fused}."
+    what = "training" if view.phase == "training" else "this pass"
+    beside = f" Predicted for {what}: {figure(rate)} samples/s{fused}."
     return (
         f"One operation at a time, a forward pass of {view.title} on **{row['name']}** in {row['number_format']} makes "
         f"at best **{figure(best)}** samples/s, memory being the limit of **{bound:.0f} %** of its time."
