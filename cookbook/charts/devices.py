@@ -161,9 +161,9 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         ops.mark_point(filled=True, opacity=0.75, cursor="pointer", clip=True).encode(
             x=x, y=y, color=colour, shape=shape, size=size, tooltip=tip),
         chosen.encode(x=x, y=y),
-        _part("label").mark_text(align="right", dy=-8, stroke=PAPER, strokeWidth=4, color=PAPER).encode(
+        _part("label").mark_text(align="right", dy=-10, stroke=PAPER, strokeWidth=4, color=PAPER).encode(
             x=x, y=y, text="text:N"),
-        _part("label").mark_text(align="right", dy=-8, color=INK).encode(x=x, y=y, text="text:N"),
+        _part("label").mark_text(align="right", dy=-10, color=INK).encode(x=x, y=y, text="text:N"),
     ]  # fmt: skip
     ends = zip(("left", "right", "bottom", "top"), (left, right, bottom, top), strict=True)
     chart = alt.layer(*layers, data=frame).add_params(*(alt.param(name=name, value=value) for name, value in ends))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -230,8 +230,14 @@ def _device_row(row: dict[str, Any]) -> dict[str, str]:
         "Samples/s": _range(row, "throughput"), "Of peak [%]": _percent(row["share_of_peak"]),
         "J a sample": _range(row, "energy"), "USD a million": _range(row, "cost"), "Prices of": dated,
         "Memory": f"{held} of {room}" if row["fits"] in ("yes", "no") else row["fits"] or "none",
-        "Known": row["evidence"] or row["why"],
+        "Known": row["evidence"] or row["why"], "Effort to program (judgement)": _effort()[row["kind"]],
     }  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _effort() -> dict[str, str]:
+    rows = catalog.table("programmability")
+    return dict(zip(rows["kind"], rows["effort"], strict=True))
 
 
 def _range(row: dict[str, Any], picture: str) -> str:

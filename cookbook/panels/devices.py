@@ -71,7 +71,7 @@ def accelerators(
     >>> panel = accelerators(phase="inference", accelerators=["h100-sxm", "t4"])
     >>> panel.update(batch=0)
     >>> panel.answer.split(";")[0]
-    "Batch = 0 is outside its range"
+    'Batch = 0 is outside its range'
     """
     own = list(accelerators)
     chosen = own or [*DEFAULTS["accelerators"], *([on] if on and on not in DEFAULTS["accelerators"] else [])]
@@ -95,7 +95,7 @@ def _controls() -> tuple[Control, ...]:
             ("inference", "inference", "One forward pass of a batch")), tooltip="What is done with it"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
         Combo("software", "Software", "Workload", _software(),
-              tooltip="What runs the network on GPUs; others have their makers' compilers. Type any, such as PyTorch 2.4"),
+              tooltip="What runs the network on GPUs; others have compilers of their own. Type any: PyTorch 2.4"),
         Combo("accelerators", "Accelerators", "Hardware", _devices(), many=True, least=2, limit=MOST, short=_short,
               tooltip="Two to twelve devices, one of each"),
         Choice("number_format", "Number format", "Hardware", (

@@ -79,7 +79,8 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        One row a device, in order: key, name, kind, number_format; samples_per_s with its 80 % interval (low, high);
+        One row a device, in order: key, name, kind, number_format and all formats that it has a peak in;
+        samples_per_s with its 80 % interval (low, high);
         evidence ("measured here", "sibling measured", "datasheet only") and tier; peak_flops, mem_bandwidth and
         share_of_peak (FLOP that the network defines over what the peak could do; Winograd may exceed 1);
         memory_bytes needed, capacity_bytes, fits ("yes", "no", "not known"); watts, joules a sample and usd_per_million
@@ -110,21 +111,21 @@ def compare(
         raise ValueError(f"batch = {batch!r} is a list; give one batch, 1 or more")
     wanted = catalog.lookup("number_formats", number_format) if number_format else ""
     table = device_table(accelerators)
-    chosen, why = _formats(table, phase, wanted)
+    chosen, why, offered = _formats(table, phase, wanted)
     found = _rates(network, table, chosen, why, phase, int(size), software, seq, neighbours)
     found |= _work(network, table, found, phase, int(size), length)
     found |= _memory(network, table, found, phase, int(size), length)
-    found |= _energy(table, found)
+    found |= _energy(table, found) | {"formats": offered}
     found |= _cost(table, found, way, since)
     sources = [*table["sources"]]
     return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **found, "sources": sources})
 
 
-def _formats(table: pd.DataFrame, phase: str, wanted: str) -> tuple[list[str], list[str]]:
-    """Format of each device, and why it has none."""
+def _formats(table: pd.DataFrame, phase: str, wanted: str) -> tuple[list[str], list[str], list[str]]:
+    """Format of each device, why it has none, and all that it has."""
     has = {name: ~np.isnan(peaks(table, name)) for name in FORMATS["inference"] + FORMATS["training"]}
     trains = catalog.table("number_formats").set_index("name")["trains"] == "yes"
-    chosen, why = [], []
+    chosen, why, offered = [], [], []
     for at, device in enumerate(table.itertuples()):
         own = [name for name in has if has[name][at]]
         able = [name for name in FORMATS[phase] if name in own]
@@ -137,7 +138,8 @@ def _formats(table: pd.DataFrame, phase: str, wanted: str) -> tuple[list[str], l
             reason = f"no peak of {device.name} is known in {', '.join(FORMATS[phase])}"
         chosen.append("" if reason else wanted or able[0])
         why.append(reason)
-    return chosen, why
+        offered.append(", ".join(own))
+    return chosen, why, offered
 
 
 def _untrained(device: Any) -> str:
