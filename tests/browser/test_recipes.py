@@ -310,3 +310,27 @@ def test_a_network_of_ones_own(lab: str, page: Any) -> None:
     settle(page, panel)
     assert "VGG-1" in combo.input_value(), "Enter takes the first match"
     assert page.problems == [] and page.outside == []
+
+
+MARKS = """panel => [...panel.querySelectorAll('.vega-embed svg .mark-symbol.role-mark path')].map(path => {
+  const box = path.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })"""
+
+
+def test_a_click_on_a_mark_sets_its_control(lab: str, page: Any) -> None:
+    """A device by its mark, then an operation by its own: the sentence tells the numbers of what was clicked."""
+    open_and_run(page, lab, "04-accelerator-comparison.ipynb")
+    panel, code = page.locator(".cookbook-panel").first, page.locator(".cookbook-panel .ck-code").first
+    panel.scroll_into_view_if_needed()
+    page.mouse.click(*panel.evaluate(MARKS)[1])  # the second device: the first is looked at
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    assert "on=" in code.inner_text()
+    panel.locator(".ck-views [data-value=roofline]").click()
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    before = panel.locator(".ck-say").inner_text()
+    page.mouse.click(*panel.evaluate(MARKS)[2])  # the third longest operation: the longest is told
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    assert "op=" in code.inner_text() and panel.locator(".ck-say").inner_text() != before
+    assert page.problems == []
