@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cookbook.charts import accuracy, host, live, look, models, rows
+from cookbook.charts import accuracy, host, live, look, models, places, rows
 
 RATES = pd.DataFrame(
     [
@@ -65,7 +65,27 @@ CORES = pd.DataFrame(
     [["curve", 1, 500.0, 400.0, 600.0, 500.0, ""], ["demand", 1, 900.0, None, None, None, "takes 900"]],
     columns=["what", "cores", "rate", "low", "high", "chosen", "text"],
 )
+COSTS = pd.DataFrame(
+    [
+        ["a", 90.0, 70.0, 120.0, "cheapest that will do", "90 USD"], ["b", 50.0, 40.0, 60.0, "will not do", "too late"],
+        ["c", 95.0, 80.0, 300.0, "will do", "95 USD"], ["d", None, None, None, "will not do", "no price"],
+        ["e", 70.0, 60.0, 80.0, "cannot tell", "70 USD, time not stated"],
+    ],
+    columns=["row", "usd", "low", "high", "verdict", "text"],
+)  # fmt: skip
+SWINGS = pd.DataFrame(
+    [["price", 10.0, 40.0, 20.0, "5 to 20 USD/h"], ["tariff", 21.0, 19.0, 20.0, ""]],
+    columns=["row", "start", "end", "centre", "text"],
+)
+PAID = pd.DataFrame(
+    [["owned", 0.0, 20.0, 15.0, 30.0, "a", 10.0], ["owned", 12.0, 22.0, 17.0, 33.0, "a", 10.0],
+     ["rented", 0.0, 0.0, 0.0, 0.0, "b", 10.0], ["rented", 12.0, 24.0, 20.0, 40.0, "b", 10.0]],
+    columns=["what", "month", "usd", "low", "high", "text", "meets"],
+)  # fmt: skip
 CHARTS = {
+    "costs": (places.place_costs, COSTS),
+    "tornado": (places.tornado, SWINGS),
+    "paid": (places.paid, PAID),
     "machine": (host.machine, MACHINE),
     "gets": (host.gets, FLOWS),
     "cores": (host.over_cores, CORES),
@@ -79,24 +99,28 @@ CHARTS = {
 }
 
 
-@pytest.mark.parametrize("colour", [*look.PALETTE, *look.TIME_PARTS.values(), *look.MEMORY_PARTS.values()])
+PARTS = [*look.TIME_PARTS.values(), *look.MEMORY_PARTS.values(), *look.MONEY_PARTS.values()]
+
+
+@pytest.mark.parametrize("colour", [*look.PALETTE, *PARTS])
 def test_colours_stand_out_on_white(colour: str) -> None:
     assert look.contrast(colour) >= 3
 
 
-@pytest.mark.parametrize("colour", [*look.PALETTE[:4], *look.TIME_PARTS.values(), *look.MEMORY_PARTS.values()])
+@pytest.mark.parametrize("colour", [*look.PALETTE[:4], *PARTS])
 def test_colours_stand_out_in_the_dark_theme(colour: str) -> None:
     assert look.contrast(colour, "#111111") >= 3
 
 
-@pytest.mark.parametrize("parts", [look.TIME_PARTS, look.MEMORY_PARTS])
+@pytest.mark.parametrize("parts", [look.TIME_PARTS, look.MEMORY_PARTS, look.MONEY_PARTS])
 def test_parts_that_touch_differ(parts: dict[str, str]) -> None:
     assert len(set(parts.values())) == len(parts)
     assert all(a != b for a, b in pairwise(parts.values()))
 
 
 def test_verdicts_differ_in_shape_as_well_as_colour() -> None:
-    assert len({shape for _, shape in look.VERDICTS.values()}) == len(look.VERDICTS)
+    for verdicts in (look.VERDICTS, places.VERDICTS):
+        assert len({shape for _, shape in verdicts.values()}) == len(verdicts)
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -21,7 +21,7 @@ VERDICTS = {
 LINES = ("owned", "rented")
 _ROOM = 205
 _COSTS_KEY = "Bar: middle 80 % of draws. Total over the horizon, all runs; no mark: a figure is missing."
-_TORNADO_KEY = "Each bar: one figure from its low to its high end, the others at their medians."
+_TORNADO_KEY = "One figure from its low to its high end, the others at their medians; the least are in the table."
 _PAID_KEY = "Band: middle 80 % of draws. Purchases are paid at the start; nothing is sold at the end."
 
 
@@ -181,8 +181,9 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     months = alt.Scale(domainMin=0, domainMax=alt.ExprRef("last"), nice=False)
     x = alt.X("month:Q", title="Months since the start", scale=months, axis=alt.Axis(tickMinStep=1))
     y = alt.Y("usd:Q", title="Paid so far [kUSD]", scale=scale)
-    colour = alt.Color("what:N", legend=alt.Legend(orient="top", title=None, symbolType="stroke", symbolStrokeWidth=3),
-                       scale=alt.Scale(domain=list(LINES), range=[PALETTE[0], PALETTE[1]]))  # fmt: skip
+    legend = alt.Legend(orient="top", title=None, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1)
+    colours = alt.Scale(domain=list(LINES), range=[PALETTE[0], PALETTE[1]])
+    colour = alt.Color("what:N", legend=legend, scale=colours)
     dash = alt.StrokeDash("what:N", legend=None, scale=alt.Scale(domain=list(LINES), range=[[1, 0], [6, 4]]))
     tip = [alt.Tooltip("what:N", title="place"), alt.Tooltip("month:Q", format=".0f"),
            *(alt.Tooltip(f"{c}:Q", format=",.3~f") for c in ("low", "usd", "high"))]  # fmt: skip

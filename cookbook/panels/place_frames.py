@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from cookbook.planning.where import WhereToRun
 
 MOST_FIGURES = 10
+# Bars below this part of the widest cannot be seen.
+LEAST = 0.01
 POINTS = 13
 KILO = 1e3
 HOW = {
@@ -60,6 +62,7 @@ def tornado_picture(found: WhereToRun) -> Picture:
     """The cheapest place's figures, the one that matters most on top."""
     place = found.place()
     table = found.tornado().head(MOST_FIGURES)
+    table = table[table["swing"] >= LEAST * table["swing"].max()]
     centre = float(np.asarray(_centre(found, place.key)))
     frame = pd.DataFrame({
         "row": [words.FIGURES[name] for name in table["figure"]], "start": (table["usd_low"] / KILO).round(4),
@@ -114,38 +117,40 @@ def place_table(found: WhereToRun) -> pd.DataFrame:
     """Every place as printed text."""
     rows = found.frame
     return pd.DataFrame({
-        "Place": rows["name"], "Cost over the horizon": [_band(row, "usd") for _, row in rows.iterrows()],
+        "Place": rows["name"],
+        "Will do": ["yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)],
+        "Cost over the horizon": [_band(row) for _, row in rows.iterrows()],
         "A run": [words.usd(value) for value in rows["usd_per_run"]],
         "Hours a run": [_number(value) for value in rows["hours"]],
         "In use": [_in_use(row) for _, row in rows.iterrows()],
-        "Energy": ["not known" if math.isnan(kwh) else f"{kwh / 1e3:,.3g} MWh" for kwh in rows["kwh"]],
-        "CO2e": ["not known" if math.isnan(kg) else f"{kg / 1e3:,.3g} t" for kg in rows["kgco2e"]],
+        "Energy": ["not known" if math.isnan(kwh) else f"{_number(kwh / KILO)} MWh" for kwh in rows["kwh"]],
+        "CO2e": ["not known" if math.isnan(kg) else f"{_number(kg / KILO)} t" for kg in rows["kgco2e"]],
         "Data done by the deadline": ["not known" if math.isnan(part) else f"{100 * part:.0f} %"
                                       for part in rows["part"]],
         "Price": [_price(row) for _, row in rows.iterrows()], "Priced": rows["priced"].replace("", "undated"),
-        "Will do": ["yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)],
     })  # fmt: skip
 
 
-def _band(row: pd.Series, name: str) -> str:
-    if math.isnan(row[name]):
-        return "not known"
-    return f"{words.usd(row[name])} ({words.usd(row[f'{name}_low'])} to {words.usd(row[f'{name}_high'])})"
+def _band(row: pd.Series) -> str:
+    known = not math.isnan(row["usd"])
+    return f"{words.usd(row['usd'])} ({words.usd_range(row['usd_low'], row['usd_high'])})" if known else "not known"
 
 
 def _in_use(row: pd.Series) -> str:
     if math.isnan(row["use"]):
         return "not known"
-    of = f" of {row['units']:.0f}" if row["units"] > 1 else ""
+    if row["use"] > row["units"]:
+        return f"{row['use']:,.1f} at a time"
+    of = f" of {row['units']:,.0f}" if row["units"] > 1 else ""
     return f"{100 * row['use'] / row['units']:.0f} %{of}"
 
 
 def _number(value: float) -> str:
-    return "not known" if math.isnan(value) else f"{value:,.3g}"
+    return "not known" if math.isnan(value) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _price(row: pd.Series) -> str:
-    return "not known" if math.isnan(row["price"]) else f"{row['price']:,.4g} {row['price_unit']}"
+    return "not known" if math.isnan(row["price"]) else f"{_number(row['price'])} {row['price_unit']}"
 
 
 def tornado_table(found: WhereToRun) -> pd.DataFrame:

@@ -108,11 +108,12 @@ def chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
     """How the answer is known."""
     key = found.best or found.frame.index[0]
     row = found.frame.loc[key]
-    price = f"priced {row['priced']}" if row["priced"][:1].isdigit() else row["priced"] or "price undated"
+    dated = row["priced"].partition(";")[0] or "price undated"
+    price = f"priced {dated}" if dated[:1].isdigit() else dated
     tier = row["tier"] or "time not predicted"
     own = "Purchases are spread over years of use." if row["way"] == BOUGHT else "Rent includes power and staff."
     return (
-        (price, f"{_range(row)}. Prices are stale the day they are printed: give your own with prices=. {own}"),
+        (price, f"{_range(row)}, {row['priced']}. Stale the day it is printed: give your own with prices=. {own}"),
         (tier, "How well measurements cover the predicted time of a step."),
         ("power unvalidated", UNVALIDATED),
         ("middle 80 % of 2,000 draws",

@@ -133,6 +133,7 @@ def _found(uplink: float, **values: Any) -> WhereToRun:
     return compare(uplink=uplink * 1e9 / 8, **values)
 
 
+@lru_cache(maxsize=8)
 def _even(found: WhereToRun) -> tuple[BreakEven | None, str]:
     try:
         return break_even(found), ""
@@ -181,11 +182,17 @@ def _printed(table: str, key: str, column: str, name: str) -> str:
     return str(rows.loc[catalog.lookup(table, name), column])
 
 
+def _plain(value: Any) -> Any:
+    """A whole number without its point."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _code(values: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    call = {name: value for name, value in values.items() if name not in ("model", "data", "picture", "uplink")}
-    call |= {"deadline": duration(values["deadline"]), "uplink": f"{values['uplink']:g} Gb/s"}
+    plain = {name: _plain(value) for name, value in values.items()} | {"deadline": duration(values["deadline"])}
+    changed = {name: value for name, value in plain.items() if values[name] != DEFAULTS[name]}
+    call = {name: value for name, value in plain.items() if name not in ("model", "data", "picture")}
+    call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     given = f"{code.literal(values['model'])}, {code.literal(values['data'])}, {code.arguments(call)}"
     lines = [f"cb.panels.where_to_run({code.arguments(changed)})", f"found = cb.planning.where_to_run({given})"]
     last = {"costs": "found.frame", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}

@@ -120,8 +120,10 @@ def place_keys() -> list[str]:
     return catalog.table("places")["key"].tolist()
 
 
+@lru_cache(maxsize=256)
 def read_place(
-    key: str, model: str, batch: int, seq: float | None, region: str, since: int | None, own: Mapping[str, float]
+    key: str, model: str, batch: int, seq: float | None, region: str, since: int | None,
+    given: tuple[tuple[str, float], ...] = (),
 ) -> Place:
     """A place with all figures that its cost rests on.
 
@@ -135,11 +137,11 @@ def read_place(
         Where machines stand: electricity and carbon.
     since : int, optional
         First year of prices to count.
-    own : mapping
-        The reader's own price by key: USD of the purchase, USD an hour of one accelerator, or USD a million tokens;
+    given : tuple of (str, float)
+        The reader's own prices by key: USD of the purchase, USD an hour of one accelerator, or USD a million tokens;
         "electricity": USD a kWh.
     """
-    table = catalog.table("places")
+    table, own = catalog.table("places"), dict(given)
     row = table[table["key"] == key].iloc[0].to_dict()
     service = row["way"] == PER_TOKEN
     machines = 0 if service else int(row["machines"])

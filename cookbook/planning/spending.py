@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -148,8 +149,9 @@ def spread(figure: Price, normal: np.ndarray) -> np.ndarray:
     return middle * np.exp(side * (normal / TENTH))
 
 
+@lru_cache(maxsize=64)
 def drawn(place: Place, count: int = DRAWS) -> dict[str, np.ndarray]:
-    """Monte-Carlo values of the figures of a place; figures that places share vary together.
+    """Monte-Carlo values of the figures of a place; figures that places share vary together. Never change them.
 
     Parameters
     ----------

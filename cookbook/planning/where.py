@@ -98,7 +98,7 @@ class WhereToRun:
             return f"too late: {units.human((row['hours'] + row['upload_hours']) * HOUR, 's')} a run{waits}"
         return ""
 
-    @property
+    @cached_property
     def best(self) -> str | None:
         """Key of the cheapest place that will do; None where none will."""
         will_do = self.frame[self.frame["will_do"]]
@@ -224,7 +224,7 @@ def where_to_run(
     Returns
     -------
     WhereToRun
-        `frame`, `best`, `odds`, `tornado()`; see `break_even_runs`.
+        `frame`, `best`, `odds`, `tornado()`; see `break_even`.
 
     Raises
     ------
@@ -250,12 +250,12 @@ def where_to_run(
             raise ValueError(f"{name} = {value:g} must be above 0 and finite; give a number such as 3")
     if private not in PRIVACY:
         raise ValueError(f"private = {private!r} is not a rule; take one of {', '.join(PRIVACY)}")
-    key, own = catalog.lookup("models", model), dict(prices or {})
-    unknown = [each for each in own if each not in (*place_keys(), ELECTRICITY)]
-    chosen = [catalog.lookup("places", each) for each in (place_keys() if places is None else [*places, *unknown])]
+    key = catalog.lookup("models", model)
+    own = {each if each == ELECTRICITY else catalog.lookup("places", each): usd for each, usd in (prices or {}).items()}
+    chosen = [catalog.lookup("places", each) for each in (place_keys() if places is None else places)]
     if not chosen:
         raise ValueError("places = []: give at least one, or leave it out for all")
     length = (seq or network_of(key)[1]) if language_model(key) else None
-    task = Task(key, region=region, private=private, seq=length, **{k: v for k, v in numbers.items()})
-    found = {each: read_place(each, key, int(batch), length, region, since, own) for each in chosen}
+    task = Task(key, region=region, private=private, seq=length, **numbers)
+    found = {each: read_place(each, key, int(batch), length, region, since, tuple(own.items())) for each in chosen}
     return WhereToRun(task, found)

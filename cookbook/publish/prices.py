@@ -59,7 +59,7 @@ class Change:
 
 
 def read_json(url: str) -> Any:
-    """What stands at an address, read as JSON."""
+    """What stands at `url`, read as JSON."""
     with urlopen(url, timeout=TIMEOUT) as answer:
         return json.load(answer)
 

@@ -1,0 +1,110 @@
+"""The panel of recipe 09: figures are those of `where_to_run`, errors are words, every picture is drawn."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook.panels.shell import MOST_ROWS
+
+PICTURES = ["costs", "paid", "tornado"]
+
+
+@pytest.fixture
+def panel() -> Any:
+    return cb.panels.where_to_run()
+
+
+def test_the_answer_names_the_cheapest_with_band_and_break_even(panel: Any) -> None:
+    found = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4)
+    row, even = found.frame.loc[found.best], cb.planning.break_even(found)
+    assert f"{row['name']} is the cheapest place that will do: {row['usd'] / 1e3:.1f} kUSD over 3 years" in panel.answer
+    assert f"({row['usd_low'] / 1e3:.1f}-{row['usd_high'] / 1e3:.1f} kUSD)" in panel.answer
+    assert f"cheapest in {100 * found.odds[found.best]:.0f} % of draws" in panel.answer
+    assert f"beats {found.places[even.rent].name} from {even.runs[1]:.2g} runs a month" in panel.answer
+    assert "a laptop gets through" in panel.answer
+    pd.testing.assert_frame_equal(panel.frame.set_index("place"), found.frame)
+
+
+def test_rules_filter_before_prices(panel: Any) -> None:
+    panel.update(private="in house", deadline="60 d")
+    rows = panel.frame[panel.frame["will_do"]]
+    assert set(rows["kind"]) == {"laptop", "workstation", "on premises"}
+    assert rows.loc[rows["usd"].idxmin(), "name"] in panel.answer
+    assert "Cloud" not in panel.answer
+    panel.update(deadline="1 h")
+    assert panel.answer.startswith("No place will do") and panel.shown["error"] == "" and not panel.shown["parts"]
+    assert set(panel.shown["off"]["picture"]) == {"paid", "tornado"}
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_every_picture_has_a_title_a_table_and_sources(panel: Any, picture: str) -> None:
+    panel.update(picture=picture)
+    for what in ("table", "sources"):
+        panel.receive({"do": "open", "what": what})
+    assert panel.shown["picture"] == picture and panel.shown["error"] == ""
+    assert any("recalled" in item[2] for item in panel.shown["sources"]["items"])
+    panel.receive({"do": "open", "what": "table"})
+    assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
+    frame = pd.read_csv(io.StringIO(panel.csv()), comment="#")
+    assert len(frame) and json.dumps(panel.specs[picture])
+
+
+def test_parts_add_up_to_the_cost(panel: Any) -> None:
+    found = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4)
+    total = sum(float(part[0]) for part in found.points[found.best]["parts"].values())
+    assert sum(part["value"] for part in panel.shown["parts"]) == pytest.approx(total)
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_the_code_gives_the_same_state(panel: Any, picture: str) -> None:
+    panel.update(picture=picture, runs=8, region="de", years=2)
+    first, *rest = panel.code.splitlines()
+    ast.parse(panel.code)
+    again = eval(first, {"cb": cb})
+    assert again.answer == panel.answer and again.values == panel.values
+    scope: dict[str, Any] = {"cb": cb}
+    exec(rest[0], scope)
+    assert scope["found"].best is not None and scope["found"].frame.loc[scope["found"].best, "name"] in panel.answer
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"region": "Atlantis"}, ["No region called 'Atlantis'", "nearest"]),
+        ({"years": 0}, ["Horizon = 0", "0.25 to 6"]),
+        ({"runs": "many"}, ["Runs a month", "many"]),
+        ({"deadline": "7"}, ["Deadline", "no unit"]),
+        ({"model": "resnet999"}, ["resnet999", "nearest"]),
+        ({"private": "secret"}, ["secret"]),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_sentence(panel: Any, change: dict[str, Any], words: list[str]) -> None:
+    before = panel.code
+    panel.update(**change)
+    assert all(word in panel.answer for word in words), panel.answer
+    assert "\n" not in panel.answer and panel.answer.endswith(".") and panel.shown["error"]
+    assert panel.code == before
+    panel.reset()
+    assert panel.shown["error"] == ""
+
+
+def test_missing_is_said_and_never_zero(panel: Any) -> None:
+    panel.update(region="Norway")
+    row = panel.frame.set_index("place").loc["on-premises-h100"]
+    assert pd.isna(row["usd"]) and "no electricity price of Norway" in row["why"]
+    panel.receive({"do": "open", "what": "table"})
+    cells = {cells[0]: cells for cells in panel.shown["table"]["rows"]}
+    assert cells["On premises, 8 x H100"][2] == "not known" and "Norway" in cells["On premises, 8 x H100"][1]
+
+
+def test_a_pinned_scenario_is_compared(panel: Any) -> None:
+    panel.pin()
+    panel.update(runs=8)
+    assert "Against the pinned scenario: cost x" in panel.answer
