@@ -9,6 +9,7 @@ from cookbook import catalog
 from cookbook.performance import inference as formulas
 from cookbook.prediction import inference_rows as rows
 from cookbook.prediction.answer import answer
+from cookbook.prediction.measurements import measured_table
 
 ROW = {
     "id": "a", "model": "resnet50", "accelerator": "t4", "devices": "1", "precision": "int8", "batch": "32",
@@ -74,8 +75,8 @@ def test_bad_input_gets_a_sentence(change, words):
         cb.forward_pass("resnet50", "t4", **change)
 
 
-def test_language_models_are_not_answered_yet():
-    with pytest.raises(ValueError, match="not modelled yet"):
+def test_language_models_are_more_than_one_pass():
+    with pytest.raises(ValueError, match="token by token"):
         cb.forward_pass("llama2_7b", "h100-sxm")
 
 
@@ -112,6 +113,53 @@ def test_cores_of_a_chip_share_it():
     assert made.replicas[0] == 2 and made.peak[0] == pytest.approx(cb.accelerator("inferentia2").peaks["peak_bf16"] / 2)
     printed = ROW | {"accelerator": "tpu-v3", "accelerator_as_printed": "tpu-v3.8", "devices": "8"}
     assert rows.scenarios(pd.DataFrame([printed])).replicas[0] == 4
+
+
+LLM = {
+    "id": "a", "model": "Llama-2-7b", "accelerator": "h100-sxm", "devices": "1", "tp": "1",
+    "precision": "fp16/fp16/fp16", "input_len": "128", "output_len": "128", "batch": "1", "scenario": "static",
+    "software": "TensorRT-LLM 0.9", "metric": "output tokens/s",
+}  # fmt: skip
+
+
+def generated(**changes):
+    lists = {name: values for name, values in changes.items() if isinstance(values, list)}
+    count = len(next(iter(lists.values()))) if lists else 1
+    rows_ = [LLM | {n: v[at] if n in lists else v for n, v in changes.items()} for at in range(count)]
+    return answer(pd.DataFrame(rows_), "inference")["predicted"].to_numpy(float)
+
+
+def test_one_token_takes_at_least_the_time_to_read_all_weights():
+    device = cb.accelerator("h100-sxm")
+    found = generated(metric="TPOT ms p50")[0] * 1e-3
+    assert 1 < found / (2 * cb.model("llama2_7b").ops.parameter_count / device.mem_bandwidth) < 2.5
+
+
+def test_answers_take_longer_with_longer_prompts_and_share_weights_in_a_batch():
+    assert np.all(np.diff(generated(batch=["1", "8", "64"])) > 0)
+    assert np.all(np.diff(generated(metric="TTFT ms", input_len=["128", "1024", "4096"])) > 0)
+    assert np.all(np.diff(generated(input_len=["128", "1024", "4096"], batch="16")) < 0)
+
+
+def test_shards_share_weights_and_stages_do_not_speed_up_one_stream():
+    one, two = generated(tp=["1", "2"], devices=["1", "2"])
+    assert 1 < two / one < 2
+    assert generated(pp=["1", "2"], devices=["1", "2"]) == pytest.approx([one, one])
+    whole, each = generated(tp="2", devices="2", metric=["output tokens/s", "output tokens/s/GPU"])
+    assert each == pytest.approx(whole / 2)
+
+
+def test_fewer_bits_of_weights_are_faster_where_memory_sets_the_pace():
+    found = generated(precision=["F16/fp16/fp16", "Q8_0/fp16/fp16", "Q4_K_M/fp16/fp16"], software="llama.cpp")
+    assert np.all(np.diff(found) > 0)
+
+
+def test_intervals_of_language_models_cover_publishers_that_no_constant_has_seen():
+    frame = measured_table("inference")
+    frame = frame[frame["source"].isin(["tensorrt-llm-performance", "xiongjiedai-llama-cpp"])].reset_index(drop=True)
+    found, value = answer(frame, "inference"), frame["value"].astype(float)
+    inside = (found["low80"] <= value) & (value <= found["high80"])
+    assert inside.groupby(frame["source"]).mean().between(0.75, 0.98).all()
 
 
 def test_every_level_of_engines_is_reached_and_described():

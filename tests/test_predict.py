@@ -257,10 +257,10 @@ def test_almost_every_measured_row_gets_a_number(kind):
     frame = measured_table(TABLES.get(kind, kind))
     wanted = {
         "training_classic": ("use", ("core",)), "training_transformer": ("task", ("pretrain",)),
-        "inference": ("scenario", ("static", "forward", "offline", "single_stream")),
+        "inference": ("how", ("measured", "mixed")),
     }  # fmt: skip
     column, values = wanted[kind]
-    clear = frame[frame[column].isin(values) & ~frame["source"].eq("tensorrt-llm-performance")]
+    clear = frame[frame[column].isin(values)]
     assert answer(clear, kind)["predicted"].notna().mean() >= 0.95
 
 
@@ -274,10 +274,10 @@ def test_hundred_thousand_rows(tmp_path, kind):
     np.testing.assert_allclose(first["predicted"], again["predicted"].to_numpy(), rtol=1e-9)
 
 
-def test_serving_of_language_models_is_not_modelled_yet(tmp_path):
-    content = "id,model,accelerator,metric,scenario\na,Llama-2-7b,h100-sxm,output tokens/s,static\n"
-    found = predicted(tmp_path, content + "b,resnet50,t4,samples/s,server\n", "inference")
-    assert found["id"].tolist() == ["a", "b"] and found["why"].str.startswith("not modelled yet").all()
+def test_what_takes_many_passes_says_so(tmp_path):
+    content = "id,model,accelerator,metric,scenario\na,gnmt,t4,samples/s,offline\nb,Stable Diffusion 1.5,t4,,\n"
+    found = predicted(tmp_path, content, "inference")
+    assert found["id"].tolist() == ["a", "b"] and found["why"].str.contains("many passes").all()
     assert found[NUMBERS].isna().all(axis=None)
 
 

@@ -153,3 +153,79 @@ def sustained_peak(
         smoothness,
     )
     return np.asarray(1 / slowest)
+
+
+def generation_seconds(
+    prompt_seconds: ArrayLike, step_seconds: ArrayLike, steps: ArrayLike, prompts: ArrayLike = 1
+) -> Array:
+    r"""Time of a static batch of a language model: one pass over the prompts, then one a token.
+
+    .. math:: t = q\, t_p + n\, t_s
+
+    Parameters
+    ----------
+    prompt_seconds : array_like
+        Pass over all tokens of the prompts, t_p [s].
+    step_seconds : array_like
+        Pass over one token of each sequence, at the mean length of the cache, t_s [s].
+    steps : array_like
+        Such passes, n: tokens of an answer less the one that the prompt gives [-].
+    prompts : array_like
+        Passes over prompts that count, q: 0 where the delay of single tokens is asked for [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s].
+
+    References
+    ----------
+    Pope et al., Efficiently scaling transformer inference, MLSys 2023, section 2 (prefill and decode).
+
+    Examples
+    --------
+    >>> round(float(generation_seconds(0.2, 0.01, 127)), 3)
+    1.47
+    """
+    passes = non_negative("prompts", prompts) * non_negative("prompt_seconds", prompt_seconds)
+    return np.asarray(passes + non_negative("steps", steps) * non_negative("step_seconds", step_seconds))
+
+
+def shard_exchange_seconds(
+    exchanges: ArrayLike, bytes_each: ArrayLike, shards: ArrayLike, link_bandwidth: ArrayLike, start_seconds: ArrayLike
+) -> Array:
+    r"""Time that tensor-parallel shards of one pass spend on their sums, nothing of it hidden.
+
+    .. math:: t = n \left( t_0 \log_2 k + \frac{2 (k - 1)}{k} \frac{M}{B} \right)
+
+    Parameters
+    ----------
+    exchanges : array_like
+        All-reduces of one pass, n: two a layer [-].
+    bytes_each : array_like
+        Payload of one, M [B].
+    shards : array_like
+        Devices that share a layer, k >= 1 [-].
+    link_bandwidth : array_like
+        Rate of a device's links that an all-reduce reaches, B > 0 [B/s].
+    start_seconds : array_like
+        Time of one message, t_0 [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s]; 0 for one shard.
+
+    References
+    ----------
+    Thakur, Rabenseifner & Gropp, Optimization of collective communication operations in MPICH, IJHPCA 2005.
+
+    Examples
+    --------
+    >>> float(shard_exchange_seconds(64, 1e6, 1, 1e11, 1e-5)), float(shard_exchange_seconds(2, 1e9, 2, 1e9, 0.5))
+    (0.0, 3.0)
+    """
+    k = at_least_one("shards", shards)
+    start = non_negative("start_seconds", start_seconds) * np.log2(k)
+    ring = 2 * (k - 1) / k * non_negative("bytes_each", bytes_each) / positive("link_bandwidth", link_bandwidth)
+    return np.asarray(non_negative("exchanges", exchanges) * (start + ring))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cookbook.prediction import generation, inference_rows
 from cookbook.prediction import transformer_text as words
 from cookbook.prediction.cells import impossible
 from cookbook.prediction.inference import seconds_of
@@ -129,7 +130,7 @@ def _block(frame: pd.DataFrame, kind: str, neighbours: bool) -> pd.DataFrame:
             scenarios = module_of(kind).scenarios(frame.reset_index(drop=True))
             found = _table(kind, predict_scenarios(kind, scenarios, neighbours))
         if kind == "inference":
-            return _in_metrics(found, words.texts(frame, "metric"))
+            return _served(frame, _in_metrics(found, words.texts(frame, "metric")))
         return found.assign(unit=frame["unit"].to_numpy()) if kind in COUNTED and "unit" in frame else found
     except Exception as problem:
         if len(frame) > 1:
@@ -145,6 +146,15 @@ def _in_metrics(found: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
     delays = (1 / scale)[:, None] / found[["predicted", "high80", "low80", "high90", "low90"]].to_numpy(dtype=float)
     numbers = np.where(np.isfinite(scale)[:, None], delays, found[names].to_numpy(dtype=float))
     return found.assign(**dict(zip(names, numbers.T, strict=True)), unit=[each or "samples/s" for each in metrics])
+
+
+def _served(frame: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """Static batches of language models, which are more than one pass."""
+    at = np.flatnonzero(found["why"] == inference_rows.SERVED_TOKENS)
+    if len(at):
+        for name, values in generation.answers(frame.iloc[at].reset_index(drop=True)).items():
+            found.loc[found.index[at], name] = values
+    return found
 
 
 def _table(kind: str, found: Prediction) -> pd.DataFrame:

@@ -38,11 +38,13 @@ DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory_bytes", "watts",
           "process_nm")  # fmt: skip
 GPUS, NO_LIMIT = ("gpu", "edge"), {"watts": math.inf, "process_nm": 1.0}
-NOT_YET = "not modelled yet: serving of language models"
-NOT_YET_SERVER = "not modelled yet: queues of the server scenario"
+SERVED_TOKENS = (
+    "a language model answers token by token, not in one pass; static batches of them are answered by "
+    "python -m cookbook predict --kind inference"
+)
 
 
-def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
+def scenarios(frame: pd.DataFrame, own: Workload | None = None, served: bool = False) -> Scenarios:
     """Rows of a table as arrays; `batch` is that of one replica, `peak` and `mem_bandwidth` what one replica has.
 
     Parameters
@@ -51,6 +53,8 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
         Columns of the table ``inference``; any may be absent or blank, cells may be text.
     own : Workload, optional
         A network that is not in the zoo, for all rows.
+    served : bool
+        Whether to take rows of language models too, as one pass over ``input_len`` tokens.
     """
     reader = read_input if own is None else partial(_own, own)
     inputs = each_row(frame, ("model", "input_len", "metric", "scenario"), reader)
@@ -64,6 +68,8 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
     for name in ("peak", "vector_peak", "mem_bandwidth", "memory_bytes", "watts"):
         values[name] = values[name] / values["cores"]
     values["items"] = np.array([each.items for each in inputs], dtype=float)
+    queued = np.array([each == "server" for each in words.texts(frame, "scenario")], dtype=bool)
+    values["items"] = values["items"] * np.where(queued, figure("server-share"), 1.0)
     metrics = words.texts(frame, "metric")
     values["is_delay"] = np.array([bool(LATENCY.search(each)) for each in metrics], dtype=float)
     values["each_device"] = np.array([bool(EACH_DEVICE.search(each)) for each in metrics], dtype=float)
@@ -73,7 +79,7 @@ def scenarios(frame: pd.DataFrame, own: Workload | None = None) -> Scenarios:
     keys["engine"] = np.array([each[0] for each in engines], dtype=object)
     keys["scale"] = np.where(values["replicas"] > 1, "1 node", "1 device")
     keys["moe"] = np.zeros(len(frame), dtype=bool)
-    why = _refusals(frame, inputs, devices, values)
+    why = _refusals(frame, inputs, devices, values, served)
     for name in ("batch", "replicas", "items", "peak", "mem_bandwidth"):
         values[name] = np.where(why == "", values[name], np.nan)
     return Scenarios(values, np.array(index, dtype=int), tuple(known), why, keys)
@@ -93,10 +99,11 @@ def read_input(model: str, length: str, metric: str, scenario: str = "") -> Inpu
     if not model:
         return Input(why="model is blank: name a network of the zoo")
     row = input_row(model, length, scenario)
-    try:
-        found = zoo.model(row.get("model") or model)
-    except KeyError as unknown:
-        return Input(why=str(unknown.args[0] if unknown.args else unknown))
+    if row.get("care") == "refused":
+        return Input(why=f"{model}: {row['note']}")
+    found = _known(str(row.get("model") or model))
+    if isinstance(found, str):
+        return Input(why=found)
     arguments, seq = str(row.get("arguments") or ""), row.get("seq", math.nan)
     stated = words.number(length) if length and not SIZE.match(length) else math.nan
     if found.ops.needs_seq and not math.isfinite(seq):
@@ -112,14 +119,26 @@ def read_input(model: str, length: str, metric: str, scenario: str = "") -> Inpu
     return Input(found.name, arguments, seq if math.isfinite(seq) else None, items, False, found.family, why)
 
 
+@lru_cache(maxsize=1024)
+def _known(model: str) -> Workload | str:
+    """A network of the zoo, or why there is none of that name."""
+    try:
+        return zoo.model(model)
+    except KeyError as unknown:
+        return str(unknown.args[0] if unknown.args else unknown)
+
+
+@lru_cache(maxsize=1)
+def _input_rows() -> list[dict[str, Any]]:
+    rows = catalog.table("inference_inputs").to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
+
+
 @lru_cache(maxsize=4096)
 def input_row(model: str, length: str, scenario: str = "") -> dict[str, Any]:
     """Row of ``inference_inputs`` that says more about a printed name than the zoo does; empty without one."""
     text = f"{model}; {length}; {scenario}"
-    for row in catalog.table("inference_inputs").to_dict("records"):
-        if re.search(row["pattern"], text, re.I):
-            return {str(name): value for name, value in row.items()}
-    return {}
+    return next((row for row in _input_rows() if re.search(row["pattern"], text, re.I)), {})
 
 
 @lru_cache(maxsize=4096)
@@ -130,13 +149,19 @@ def engine(software: str, note: str, accelerator: str, scenario: str) -> tuple[s
     ('tensorrt', 'neuron')
     """
     text = f"{software}; {note}; {accelerator}; {scenario}"
-    levels = catalog.table("software_levels")
+    patterns, does = _engines()
+    level = next((level for pattern, level in patterns if re.search(pattern, text, re.I)), "")
+    return level, does[level]
+
+
+@lru_cache(maxsize=1)
+def _engines() -> tuple[list[tuple[str, str]], dict[str, dict[str, float]]]:
+    """Patterns with their levels, and what each level does; without a level, what most do."""
+    levels, rows = catalog.table("software_levels"), catalog.table("inference_engines").set_index("level")
     levels = levels[levels["kind"] == "inference"]
-    pairs = zip(levels["pattern"], levels["level"], strict=True)
-    level = next((str(level) for pattern, level in pairs if re.search(pattern, text, re.I)), "")
-    rows = catalog.table("inference_engines").set_index("level")
-    row = rows.loc[level] if level else rows[list(DOES)].median()
-    return level, {name: float(row[name]) for name in DOES}
+    does = {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
+    does[""] = {name: float(value) for name, value in rows[list(DOES)].median().items()}
+    return list(zip(levels["pattern"], levels["level"], strict=True)), does
 
 
 def format_of(number_format: str, precision: str) -> str:
@@ -182,7 +207,8 @@ def _power(found: hardware.Accelerator) -> dict[str, float]:
     table = catalog.table("accelerators")
     process = table.loc[table["key"] == found.key.rstrip("*"), "process_nm"]
     known = found.kind in GPUS and math.isfinite(found.tdp_watts) and len(process) and math.isfinite(process.iloc[0])
-    return {"watts": found.tdp_watts, "process_nm": float(process.iloc[0])} if known else NO_LIMIT
+    share = figure("module-power-share") if found.kind == "edge" else 1.0
+    return {"watts": found.tdp_watts * share, "process_nm": float(process.iloc[0])} if known else NO_LIMIT
 
 
 def _arithmetic(found: hardware.Accelerator, used: str) -> dict[str, float]:
@@ -229,7 +255,7 @@ def _counts(frame: pd.DataFrame, keys: list[str], inputs: list[Input]) -> dict[s
     scenario = np.array(words.texts(frame, "scenario"), dtype=object)
     none = np.array([cell == "" for cell in words.texts(frame, "batch")], dtype=bool)
     enough = np.array([offline_batch(i.name, i.arguments, i.seq) if i.name else 1.0 for i in inputs], dtype=float)
-    usual = np.where(scenario == "offline", enough, 1.0)
+    usual = np.where(np.isin(scenario, ("offline", "server")), enough, 1.0)
     printed = words.texts(frame, "accelerator_as_printed")
     chips = np.array([0.5 if TWO_A_CHIP.search(each) else 1.0 for each in printed])
     devices = np.where(devices > 1, devices * chips, devices)
@@ -245,7 +271,7 @@ def _counts(frame: pd.DataFrame, keys: list[str], inputs: list[Input]) -> dict[s
 
 
 def _refusals(
-    frame: pd.DataFrame, inputs: list[Input], devices: list[Any], values: dict[str, np.ndarray]
+    frame: pd.DataFrame, inputs: list[Input], devices: list[Any], values: dict[str, np.ndarray], allowed: bool
 ) -> np.ndarray:
     """Why a row cannot be predicted, the first reason that applies."""
     builders = dict(catalog.table("models")[["name", "builder"]].itertuples(index=False))
@@ -253,8 +279,7 @@ def _refusals(
     metric, scenario = words.texts(frame, "metric"), words.texts(frame, "scenario")
     served |= np.array([bool(SERVED.search(each)) for each in metric], dtype=bool)
     served |= np.isin(scenario, ("decode", "prefill"))
-    server = np.array([each == "server" for each in scenario], dtype=bool)
-    why = np.select([served, server], [NOT_YET, NOT_YET_SERVER], "").astype(object)
+    why = np.where(served & (not allowed), SERVED_TOKENS, "").astype(object)
     known = np.array([i.why or d["why"] for i, d in zip(inputs, devices, strict=True)], dtype=object)
     why = np.where(why == "", known, why)
     count, batch = values["devices"], values["batch"]
@@ -277,7 +302,9 @@ def needs_care(frame: pd.DataFrame) -> np.ndarray:
     rows = each_row(frame, ("model", "input_len", "scenario"), input_row)
     care = np.array([row.get("care") == "yes" for row in rows], dtype=bool)
     variants = np.array([bool(re.search(r"variant \d+ of", each)) for each in words.texts(frame, "note")], dtype=bool)
-    return care | variants
+    queued = np.array([each == "server" for each in words.texts(frame, "scenario")], dtype=bool)
+    tokens = np.array([bool(SERVED.search(each)) for each in words.texts(frame, "metric")], dtype=bool)
+    return care | variants | queued | tokens
 
 
 __all__ = ["Scenarios", "device", "engine", "needs_care", "read_input", "scenarios"]
