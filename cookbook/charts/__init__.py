@@ -16,22 +16,25 @@ _HOMES = {
     "errors": "accuracy",
     "explored": "explore",
     "gets": "host",
+    "growth": "devices",
     "machine": "host",
     "memory_bars": "models",
-    "parameters_vs_flop": "models",
     "over_cores": "host",
+    "paid": "places",
+    "palette": "look",
+    "parameters_vs_flop": "models",
+    "per_device": "devices",
+    "place_costs": "places",
     "points": "accuracy",
     "rate_needed": "models",
     "ratios": "accuracy",
+    "roofline": "devices",
     "speedups": "scaling",
     "step_parts": "scaling",
-    "paid": "places",
-    "palette": "look",
-    "place_costs": "places",
     "theme": "look",
     "tornado": "places",
 }
-_MODULES = ("accuracy", "explore", "host", "live", "look", "models", "places", "run", "scaling")
+_MODULES = ("accuracy", "devices", "explore", "host", "live", "look", "models", "places", "run", "scaling")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

@@ -69,7 +69,7 @@ function wrap(text, width, font) {
 }
 
 // Draws `state()` = {spec, columns, signals} in `el`; the returned handle repaints, redraws and disposes.
-// `picked` is called with the `key` of a mark that was clicked.
+// `picked` is called with the datum of a mark that was clicked.
 async function mountChart(model, el, state, picked = () => {}) {
   const embed = await vegaEmbed(model);
   let api = null, drawn = null, wanted = false, running = false, disposed = false;
@@ -99,7 +99,7 @@ async function mountChart(model, el, state, picked = () => {}) {
     api?.finalize();
     api = next;
     drawn = { look, renderer, width: width(), spec: state().spec, columns: state().columns, signals: {} };
-    api.view.addEventListener("click", (_, item) => { if (item?.datum?.key >= 0) picked(item.datum.key); });
+    api.view.addEventListener("click", (_, item) => { if (item?.datum) picked(item.datum); });
     const picture = el.querySelector("svg, canvas");
     picture?.setAttribute("role", "img");
     picture?.setAttribute("aria-label", [state().spec.description].flat().join(" "));

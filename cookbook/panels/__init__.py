@@ -8,6 +8,7 @@ from typing import Any
 _HOMES = {
     "Panel": "shell",
     "View": "shell",
+    "accelerators": "devices",
     "accuracy": "trust",
     "assembly_line": "assembly",
     "host": "hosts",

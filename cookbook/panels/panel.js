@@ -212,7 +212,11 @@ async function render({ model, el }) {
   };
   model.on("change:shown", update);
   try {
-    chart = await mountChart(model, figure, state, (key) => { if (shape.pick) post({ do: "pick", key }); });
+    // A mark whose row names a control sets it when clicked; one with a key tells which row it is.
+    chart = await mountChart(model, figure, state, ({ control, value, key }) => {
+      if (control) out.put(control, value);
+      else if (shape.pick && key >= 0) post({ do: "pick", key });
+    });
   } catch (error) {
     figure.replaceChildren(h("p", { class: "ck-error", role: "alert", text: error.message }));
   }

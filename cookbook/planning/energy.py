@@ -120,8 +120,13 @@ def machine_power(device: str, devices: Any = 1) -> Power:
     ends = (watts * more.low, watts * more.median, watts * more.high)
     source = tuple(dict.fromkeys([*row["source"].split(";"), *more.source]))
     rated = Price(*ends, "W", rows=more.rows, source=source, why=why)
-    idle, full = stated("power", "fraction", items="idle draw"), stated("power", "fraction", items="full draw;GPU")
-    return Power(rated, idle, full)
+    return Power(rated, *shares())
+
+
+@lru_cache(maxsize=1)
+def shares() -> tuple[Price, Price]:
+    """Draw of an idle machine and of one whose accelerators are active all the time, over its rated power."""
+    return stated("power", "fraction", items="idle draw"), stated("power", "fraction", items="full draw;GPU")
 
 
 def active_seconds(prediction: Prediction) -> Any:

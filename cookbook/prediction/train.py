@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -140,32 +140,89 @@ def train_step(
     (True, 'device and engine measured')
     """
     layout = _plan(plan, changes)
+    network = network_of(workload)
+    _check(layout, seq)
+    chosen = kind or kind_of(network)
+    if chosen == "training_transformer" and not _is_language_model(network):
+        raise ValueError(f"kind = {kind!r}: {network.title} is not a language model of the zoo; leave kind out")
+    row = _row(network, system, layout, software, number_format, seq, chosen)
+    found = predict_rows(chosen, network, _frame(row), neighbours, _sources(network, row))
+    if len(found) > 1 or any(np.ndim(value) for value in row.values()):
+        return found
+    if found.why[0]:
+        raise ValueError(str(found.why[0]))
+    return found.one()
+
+
+def network_of(workload: str | Workload) -> Workload:
+    """A network of the zoo by name, or the reader's own as it is; ValueError for anything else."""
     network = zoo.model(workload) if isinstance(workload, str) else workload
     if not isinstance(network, Workload):
         raise ValueError(f"workload = {workload!r} is no network; give a name such as 'resnet50', or cb.layers([...])")
-    _check(layout, seq)
-    language = _is_language_model(network)
-    chosen = kind or ("training_transformer" if language else "training_classic")
-    if chosen == "training_transformer" and not language:
-        raise ValueError(f"kind = {kind!r}: {network.title} is not a language model of the zoo; leave kind out")
-    row = machine_row(system, layout, number_format) | {"model": network.name, "software": software}
-    row |= _transformer(network, layout, seq) if chosen == "training_transformer" else _classic(network, layout, seq)
-    if chosen == "training_transformer":
-        row |= plan_options.cells(layout, row["accelerator"])
-    frame = _frame(row)
-    scenarios = module_of(chosen).scenarios(frame, own=None if _is_of_zoo(network) else network)
-    found = predict_scenarios(chosen, scenarios, neighbours)
+    return network
+
+
+def kind_of(network: Workload) -> str:
+    """Kind of training that predicts a network."""
+    return "training_transformer" if _is_language_model(network) else "training_classic"
+
+
+def step_frame(
+    network: Workload, systems: Sequence[str], number_formats: Sequence[str], batch: int = 1, software: str = "",
+    seq: float | None = None,
+) -> pd.DataFrame:  # fmt: skip
+    """Rows of the same step on one device of each kind, so that they may be predicted at once.
+
+    Parameters
+    ----------
+    network : Workload
+    systems, number_formats : sequence of str
+        Accelerators, and the number format of each.
+    batch, software, seq
+        As for `train_step`.
+    """
+    plan, kind = Plan(batch=batch), kind_of(network)
+    _check(plan, seq)
+    pairs = zip(systems, number_formats, strict=True)
+    rows = [_row(network, system, plan, software, name, seq, kind) for system, name in pairs]
+    return _frame({name: [row[name] for row in rows] for name in rows[0]})
+
+
+def predict_rows(
+    kind: str, network: Workload, frame: pd.DataFrame, neighbours: bool = True, sources: tuple[str, ...] = ()
+) -> Prediction:
+    """Predictions of rows that all run one network; a row that cannot be has NaN and a reason.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of prediction.
+    network : Workload
+        What all rows run.
+    frame : pandas.DataFrame
+        One row a scenario, cells as text.
+    neighbours : bool
+        Whether similar measurements correct the points.
+    sources : tuple of str
+        What else the prediction rests on.
+    """
+    scenarios = module_of(kind).scenarios(frame, own=None if _is_of_zoo(network) else network)
+    found = predict_scenarios(kind, scenarios, neighbours)
     bad = impossible(frame)
-    if chosen == "training_transformer":
+    if kind == "training_transformer":
         refused = layout_refusals(scenarios, frame).tolist()
         bad = [first or second for first, second in zip(bad, refused, strict=True)]
     why = np.array([first or second for first, second in zip(bad, found.why.tolist(), strict=True)], dtype=object)
-    found = replace(_blank(found, why != ""), why=why, sources=_sources(network, row))
-    if len(found) > 1 or any(np.ndim(value) for value in row.values()):
-        return found
-    if why[0]:
-        raise ValueError(str(why[0]))
-    return found.one()
+    return replace(_blank(found, why != ""), why=why, sources=sources)
+
+
+def _row(
+    network: Workload, system: str, plan: Plan, software: str, number_format: str, seq: float | None, kind: str
+) -> dict[str, Any]:
+    row = machine_row(system, plan, number_format) | {"model": network.name, "software": software}
+    if kind != "training_transformer":
+        return row | _classic(network, plan, seq)
+    return row | _transformer(network, plan, seq) | plan_options.cells(plan, row["accelerator"])
 
 
 def classic_scenarios(
@@ -231,9 +288,13 @@ def _check(plan: Plan, seq: float | None) -> None:
 
 
 def _is_language_model(network: Workload) -> bool:
+    return network.name in _language_models()
+
+
+@lru_cache(maxsize=1)
+def _language_models() -> frozenset[str]:
     rows = catalog.table("models")
-    builder = rows.loc[rows["name"] == network.name, "builder"]
-    return len(builder) > 0 and builder.iloc[0] in LANGUAGE_MODELS
+    return frozenset(rows.loc[rows["builder"].isin(LANGUAGE_MODELS), "name"])
 
 
 @lru_cache(maxsize=256)

@@ -365,7 +365,7 @@ def figures_of(taken: list[float]) -> dict[str, float]:
     return {name: round(value, 1) for name, value in found.items()}
 
 
-def test_every_measurement_at_once(lab: str, page: Any, figures: dict[str, Any]) -> None:
+def test_every_measurement_at_once(lab: str, page: Any, figures: Any) -> None:
     if EXPLORER not in [path.name for path in RECIPES]:
         pytest.skip("the recipe is not among those tested")
     open_and_run(page, lab, EXPLORER)
@@ -390,8 +390,8 @@ def test_every_measurement_at_once(lab: str, page: Any, figures: dict[str, Any])
         settle(page, panel)
         page.wait_for_timeout(120)
     measured["filter"] = times(page)
-    figures["explorer"] = {name: figures_of(taken) for name, taken in measured.items()}
-    figures["explorer"]["all"] = figures_of([each for taken in measured.values() for each in taken])
+    measured["all"] = [each for taken in measured.values() for each in taken]
+    figures("explorer", {name: figures_of(taken) for name, taken in measured.items()})
     click_a_mark(page, panel)
     assert page.problems == [] and page.outside == []
 
@@ -408,3 +408,27 @@ def click_a_mark(page: Any, panel: Any) -> None:
             assert panel.locator(".ck-drawer td a").first.get_attribute("href").startswith("http")
             return
     raise AssertionError("no mark was found to click on")
+
+
+MARKS = """panel => [...panel.querySelectorAll('.vega-embed svg .mark-symbol.role-mark path')].map(path => {
+  const box = path.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })"""
+
+
+def test_a_click_on_a_mark_sets_its_control(lab: str, page: Any) -> None:
+    """A device by its mark, then an operation by its own: the sentence tells the numbers of what was clicked."""
+    open_and_run(page, lab, "04-accelerator-comparison.ipynb")
+    panel, code = page.locator(".cookbook-panel").first, page.locator(".cookbook-panel .ck-code").first
+    panel.scroll_into_view_if_needed()
+    page.mouse.click(*panel.evaluate(MARKS)[1])  # the second device: the first is looked at
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    assert "on=" in code.inner_text()
+    panel.locator(".ck-views [data-value=roofline]").click()
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    before = panel.locator(".ck-say").inner_text()
+    page.mouse.click(*panel.evaluate(MARKS)[2])  # the third longest operation: the longest is told
+    settle(page, panel)
+    page.wait_for_timeout(300)
+    assert "op=" in code.inner_text() and panel.locator(".ck-say").inner_text() != before
+    assert page.problems == []

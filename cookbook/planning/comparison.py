@@ -1,0 +1,329 @@
+"""One workload on many accelerators: throughput, energy and cost with intervals, memory, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog
+from cookbook.performance import memory, roofline
+from cookbook.performance.arithmetic import FLOP_PER_MAC
+from cookbook.planning import energy
+from cookbook.planning.cost import HOUR, Price, hourly_usd
+from cookbook.prediction import train
+from cookbook.prediction.checks import checked_batch, checked_seq
+from cookbook.prediction.devices import device_table, format_row, peaks
+from cookbook.prediction.forward import forward_pass
+from cookbook.prediction.requirements import sizes_of
+from cookbook.prediction.scenario import Sizes, activations, memory_parts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from cookbook.workloads.zoo import Workload
+
+PHASES = ("training", "inference")
+# Where the reader names no format: the first of these that a device has.
+FORMATS = {"training": ("bf16", "fp16", "tf32", "fp32"), "inference": ("bf16", "fp16", "fp32", "int8", "fp8", "fp4")}
+PASSES = {"training": 3, "inference": 1}
+MEASURED, SIBLING, DATASHEET = "measured here", "sibling measured", "datasheet only"
+MILLION = 1e6
+# What each end of a cost or an energy is computed with: the fast end of the rate gives the low one.
+ENDS = {"low": "high", "median": "samples_per_s", "high": "low"}
+# Optimiser of memory, where the prediction does not say: the one that most measured runs of such networks use.
+OPTIMISER = "momentum"
+
+
+def compare(
+    workload: str | Workload = "resnet50",
+    accelerators: Iterable[str] | None = None,
+    *,
+    phase: str = "training",
+    batch: int = 32,
+    number_format: str = "",
+    software: str = "",
+    seq: float | None = None,
+    way: str = "on demand",
+    since: int | None = None,
+    neighbours: bool = True,
+) -> pd.DataFrame:
+    """One workload on one device of each kind asked for, side by side.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo, or one of the reader's own.
+    accelerators : iterable of str, optional
+        Names of the table; all of it by default.
+    phase : {"training", "inference"}
+        A training step, or a forward pass of a batch.
+    batch : int
+        Samples of one pass.
+    number_format : str
+        Row of the table ``number_formats``; by default each device takes the widest-spread that it has: bf16, fp16,
+        (training) tf32, fp32, (inference) int8, fp8, fp4.
+    software : str
+        Framework and version in words.
+    seq : float, optional
+        Sequence length [tokens], where the network has one.
+    way : str
+        Way to pay, as for `hourly_usd`.
+    since : int, optional
+        First year of prices to count.
+    neighbours : bool
+        Whether similar measurements correct the points.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a device, in order: key, name, kind, number_format and all formats that it has a peak in;
+        samples_per_s with its 80 % interval (low, high);
+        evidence ("measured here", "sibling measured", "datasheet only") and tier; peak_flops, mem_bandwidth and
+        share_of_peak (FLOP that the network defines over what the peak could do; Winograd may exceed 1);
+        memory_bytes needed, capacity_bytes, fits ("yes", "no", "not known"); watts, joules a sample and usd_per_million
+        samples, each with _low and _high; price_first, price_last, price_rows; and why, why_usd, why_joules where a
+        figure is missing. Missing is NaN, never 0. Also "compute seconds" and so on: time of a pass by part [s].
+
+    Raises
+    ------
+    ValueError
+        An argument out of range; the message says what is allowed. A device that cannot run it is no error: it has a
+        row and a reason.
+    cookbook.catalog.UnknownName
+        A network, device or number format that no table has.
+
+    Examples
+    --------
+    >>> table = compare("resnet50", ["v100-sxm2-16gb", "alveo-u250"], number_format="fp32")
+    >>> table["why"].tolist()
+    ['', 'Alveo U250 trains nothing: devices of its kind run trained networks alone; choose inference']
+    """
+    import pandas as pd
+
+    if phase not in PHASES:
+        raise ValueError(f"phase = {phase!r} is not a choice; take one of {', '.join(PHASES)}")
+    network = train.network_of(workload)
+    size, length = checked_batch(batch), checked_seq(network, seq)
+    if size.ndim:
+        raise ValueError(f"batch = {batch!r} is a list; give one batch, 1 or more")
+    wanted = catalog.lookup("number_formats", number_format) if number_format else ""
+    table = device_table(accelerators)
+    chosen, why, offered = _formats(table, phase, wanted)
+    found = _rates(network, table, chosen, why, phase, int(size), software, seq, neighbours)
+    found |= _work(network, table, found, phase, int(size), length)
+    found |= _memory(network, table, found, phase, int(size), length)
+    found |= _energy(table, found) | {"formats": offered}
+    found |= _cost(table, found, way, since)
+    sources = [*table["sources"]]
+    return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **found, "sources": sources})
+
+
+def _formats(table: pd.DataFrame, phase: str, wanted: str) -> tuple[list[str], list[str], list[str]]:
+    """Format of each device, why it has none, and all that it has."""
+    has = {name: ~np.isnan(peaks(table, name)) for name in FORMATS["inference"] + FORMATS["training"]}
+    trains = catalog.table("number_formats").set_index("name")["trains"] == "yes"
+    chosen, why, offered = [], [], []
+    for at, device in enumerate(table.itertuples()):
+        own = [name for name in has if has[name][at]]
+        able = [name for name in FORMATS[phase] if name in own]
+        reason = _untrained(device) if phase == "training" else ""
+        if not reason and wanted and wanted not in own:
+            reason = f"{device.name} has no peak in {wanted}: known are {', '.join(own) or 'none'}"
+        elif not reason and wanted and phase == "training" and not trains[wanted]:
+            reason = f"{wanted} does not train a network; take one of {', '.join(trains.index[trains])}"
+        elif not reason and not wanted and not able:
+            reason = f"no peak of {device.name} is known in {', '.join(FORMATS[phase])}"
+        chosen.append("" if reason else wanted or able[0])
+        why.append(reason)
+        offered.append(", ".join(own))
+    return chosen, why, offered
+
+
+def _untrained(device: Any) -> str:
+    """Why a device trains nothing; "" where it does."""
+    if _kinds().get(device.kind) == "no" or device.key in _inference_only():
+        return f"{device.name} trains nothing: devices of its kind run trained networks alone; choose inference"
+    return ""
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> dict[str, str]:
+    rows = catalog.table("programmability")
+    return dict(zip(rows["kind"], rows["trains"], strict=True))
+
+
+@lru_cache(maxsize=1)
+def _inference_only() -> frozenset[str]:
+    cells = catalog.table("programmability")["inference_only"]
+    return frozenset(key for cell in cells for key in cell.split(";") if key)
+
+
+def _rates(
+    network: Workload, table: pd.DataFrame, chosen: list[str], why: list[str], phase: str, batch: int, software: str,
+    seq: float | None, neighbours: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """Predicted samples a second with their interval, all devices at once."""
+    names = ("samples_per_s", "low", "high", "active_share", "memory_bytes")
+    found: dict[str, Any] = {name: np.full(len(table), np.nan) for name in names}
+    found |= {"tier": np.full(len(table), "", dtype=object), "fits": np.full(len(table), "", dtype=object)}
+    found |= {"number_format": chosen, "why": why}
+    good = [at for at, reason in enumerate(why) if not reason]
+    if not good:
+        return found
+    keys = table["key"].tolist()
+    systems, formats = [keys[at] for at in good], [chosen[at] for at in good]
+    if phase == "training":
+        rows = train.step_frame(network, systems, formats, batch, software, seq)
+        steps = train.predict_rows(train.kind_of(network), network, rows, neighbours)
+    else:
+        steps = forward_pass(
+            network, systems, batch=batch, number_format=formats, software=software, seq=seq, neighbours=neighbours
+        )
+    for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
+        found[name][good] = batch / np.asarray(seconds, dtype=float)
+    for part, seconds in steps.by_part.items():
+        found[f"{part} seconds"] = np.full(len(table), np.nan)
+        found[f"{part} seconds"][good] = seconds
+    found["active_share"][good] = energy.active_seconds(steps) / steps.point
+    found["tier"][good] = np.where(np.isfinite(steps.point), steps.tier, "")
+    found["memory_bytes"][good] = steps.memory_bytes
+    found["why"] = list(why)
+    for at, reason in zip(good, np.asarray(steps.why, dtype=object), strict=True):
+        found["why"][at] = str(reason)
+    return found
+
+
+def _work(
+    network: Workload, table: pd.DataFrame, found: dict[str, Any], phase: str, batch: int, seq: float | None
+) -> dict[str, Any]:
+    """Peak of the format of each device, and what the network's arithmetic is of it."""
+    chosen = np.array(found["number_format"], dtype=object)
+    peak = np.full(len(table), np.nan)
+    for name in set(chosen) - {""}:
+        peak = np.where(chosen == name, peaks(table, name), peak)
+    flop = FLOP_PER_MAC * float(np.sum(network.ops.column("macs", 1, seq))) * PASSES[phase]
+    bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
+    return {
+        "evidence": [evidence(tier) for tier in found["tier"]], "peak_flops": peak, "mem_bandwidth": bandwidth,
+        "ridge": roofline.ridge_point(peak, bandwidth), "share_of_peak": found["samples_per_s"] * flop / peak,
+    }  # fmt: skip
+
+
+def evidence(tier: str) -> str:
+    """How a prediction is known, in two words; "" without one.
+
+    Examples
+    --------
+    >>> evidence("device and engine measured"), evidence("sibling device"), evidence("datasheet only no measurements")
+    ('measured here', 'sibling measured', 'datasheet only')
+    """
+    if not tier:
+        return ""
+    return MEASURED if tier.startswith("device") else SIBLING if tier.startswith("sibling") else DATASHEET
+
+
+def _memory(
+    network: Workload, table: pd.DataFrame, found: dict[str, Any], phase: str, batch: int, seq: float | None
+) -> dict[str, Any]:
+    """Bytes that each device must hold, and whether it can."""
+    needed = found["memory_bytes"].copy()
+    formats = np.array(found["number_format"], dtype=object)
+    for name in set(formats[np.isnan(needed)]) - {""}:
+        needed[np.isnan(needed) & (formats == name)] = held_bytes(network, phase, name, batch, seq)
+    capacity = table["memory_bytes"].to_numpy(dtype=float)
+    known = np.isfinite(needed) & np.isfinite(capacity)
+    fits = np.where(known, np.where(needed <= capacity, "yes", "no"), np.where(formats == "", "", "not known"))
+    return {"memory_bytes": needed, "capacity_bytes": capacity, "fits": fits}
+
+
+def held_bytes(network: Workload, phase: str, number_format: str, batch: int, seq: float | None) -> float:
+    """Memory of one device that does it all: training with SGD and momentum, or a forward pass that keeps nothing [B].
+
+    Parameters
+    ----------
+    network : Workload
+    phase, number_format : str
+        As for `compare`; a format that trains, to train.
+    batch : int
+        Samples of one pass.
+    seq : float, optional
+        Sequence length [tokens].
+    """
+    sizes = _sizes(number_format if phase == "training" else "fp32")
+    if phase == "training":
+        return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
+    row = format_row(number_format)
+    buffer = activations(network.ops, batch, seq, row["activation_bytes"]).buffer
+    held = memory.inference_bytes(
+        network.ops.parameter_count, row["weight_bytes"], 0, memory.workspace_bytes(buffer, sizes.runtime)
+    )
+    return float(sum(held.values()))
+
+
+@lru_cache(maxsize=16)
+def _sizes(number_format: str) -> Sizes:
+    return sizes_of(number_format, OPTIMISER)[0]
+
+
+def _cost(table: pd.DataFrame, found: dict[str, Any], way: str, since: int | None) -> dict[str, Any]:
+    """USD per million samples: the cheapest hour at the fastest end of the interval to the dearest at the slowest."""
+    prices = [_price(key, way, since) for key in table["key"]]
+    usd = {
+        end: np.array([getattr(price, end) for price in prices]) * MILLION / found[rate] / HOUR
+        for end, rate in ENDS.items()
+    }
+    return {
+        "usd_per_million": usd["median"], "usd_per_million_low": usd["low"], "usd_per_million_high": usd["high"],
+        "usd_per_hour": np.array([price.median for price in prices]),
+        "price_first": [price.first for price in prices], "price_last": [price.last for price in prices],
+        "price_rows": [price.rows for price in prices], "price_sources": [price.source for price in prices],
+        "why_usd": [reason or price.why for reason, price in zip(found["why"], prices, strict=True)],
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=2048)
+def _price(key: str, way: str, since: int | None) -> Price:
+    return hourly_usd(key, way, since)
+
+
+def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
+    """Joules a sample of the device alone, its host left out: from idle power up, over the interval of the rate."""
+    rated, active = table["tdp_watts"].to_numpy(dtype=float), np.clip(found["active_share"], 0, 1)
+    idle, full = energy.shares()
+    watts = {end: energy.power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
+    joules = {end: watts[end] / found[rate] for end, rate in ENDS.items()}
+    lacks = [f"data/accelerators.csv has no rated power of {key}" if np.isnan(rated[at]) else ""
+             for at, key in enumerate(table["key"])]  # fmt: skip
+    return {
+        "tdp_watts": rated, "watts": watts["median"], "watts_low": watts["low"], "watts_high": watts["high"],
+        "joules": joules["median"], "joules_low": joules["low"], "joules_high": joules["high"],
+        "why_joules": [reason or lack for reason, lack in zip(found["why"], lacks, strict=True)],
+    }  # fmt: skip
+
+
+def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
+    """Corners of the roofline of each device, in the number format that it was compared in.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From `compare`; devices without a peak or a bandwidth have no line.
+    least, most : float
+        Arithmetic intensity at which lines begin and end [FLOP/B].
+
+    Returns
+    -------
+    pandas.DataFrame
+        key, name, intensity [FLOP/B], attainable_flops [FLOP/s]: three rows a device.
+    """
+    import pandas as pd
+
+    known = table[np.isfinite(table["ridge"])]
+    corners = [np.full(len(known), least), np.clip(known["ridge"], least, most), np.full(len(known), most)]
+    lines = [known[["key", "name"]].assign(
+        intensity=at, attainable_flops=roofline.attainable_flops(at, known["peak_flops"], known["mem_bandwidth"]))
+        for at in corners]  # fmt: skip
+    return pd.concat(lines, ignore_index=True)

@@ -1,0 +1,197 @@
+"""One workload on many devices: equal to single calls, missing as missing; the founding table; growth by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import cookbook as cb
+from cookbook.catalog import UnknownName
+from cookbook.planning import comparison, energy, growth
+
+DEVICES = ["h100-sxm", "k40", "tpu-v5e", "xeon-platinum-8592", "jetson-agx-orin-64gb"]
+# The founding deck's table of hardware, as quoted from its slide: device, field, figure, unit.
+DECK = [
+    ("k40", "peak_fp32", 4.29, "TFLOP/s"), ("k40", "memory_bytes", 12, "GiB"),
+    ("k80-board", "peak_fp32", 5.6, "TFLOP/s"), ("k80-board", "peak_fp32", 8.74, "TFLOP/s"),
+    ("k80-board", "memory_bytes", 24, "GiB"),
+    ("p100-sxm2-16gb", "peak_fp32", 10.6, "TFLOP/s"), ("p100-sxm2-16gb", "memory_bytes", 16, "GiB"),
+    ("v100-sxm2-16gb", "peak_fp32", 15, "TFLOP/s"), ("v100-sxm2-16gb", "peak_fp16_vector", 30, "TFLOP/s"),
+    ("v100-sxm2-16gb", "peak_fp16", 120, "TFLOP/s"), ("v100-sxm2-16gb", "memory_bytes", 12, "GiB"),
+    ("tpu-v2-8", "peak_bf16", 180, "TFLOP/s"), ("xeon-phi-7120p", "peak_fp32", 2.4, "TFLOP/s"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def inference():
+    return cb.planning.compare("resnet50", phase="inference", batch=8, number_format="int8")
+
+
+@pytest.mark.parametrize("name", ["resnet50", "gpt2"])
+def test_training_is_that_of_single_calls(name: str) -> None:
+    table = cb.planning.compare(name, DEVICES[:3], phase="training", batch=8, software="PyTorch 2.4")
+    for row in table.to_dict("records"):
+        one = cb.train_step(name, row["key"], batch=8, number_format=row["number_format"], software="PyTorch 2.4")
+        assert row["samples_per_s"] == pytest.approx(8 / one.point)
+        assert (row["low"], row["high"]) == pytest.approx((8 / one.high80, 8 / one.low80))
+        assert row["tier"] == one.tier
+        kwh = energy.power_watts(row["tdp_watts"], energy.active_seconds(one) / one.point,
+                                 energy.shares()[0].low, energy.shares()[1].low)  # fmt: skip
+        assert row["joules_low"] == pytest.approx(kwh * one.low80 / 8)
+
+
+def test_inference_is_that_of_single_calls() -> None:
+    table = cb.planning.compare("resnet50", DEVICES, phase="inference", batch=16, software="TensorRT 8.6")
+    for row in table.to_dict("records"):
+        one = cb.forward_pass(
+            "resnet50", row["key"], batch=16, number_format=row["number_format"], software="TensorRT 8.6"
+        )
+        assert row["samples_per_s"] == pytest.approx(16 / one.point)
+        assert (row["low"], row["high"]) == pytest.approx((16 / one.high80, 16 / one.low80))
+
+
+def test_cost_is_the_price_over_the_rate() -> None:
+    row = cb.planning.compare("resnet50", ["h100-sxm"], phase="training", way="spot", since=2025).iloc[0]
+    price = cb.planning.hourly_usd("h100-sxm", "spot", 2025)
+    assert row["usd_per_million"] == pytest.approx(price.median / 3600 / row["samples_per_s"] * 1e6)
+    assert row["usd_per_million_low"] == pytest.approx(price.low / 3600 / row["high"] * 1e6)
+    assert row["usd_per_million_high"] == pytest.approx(price.high / 3600 / row["low"] * 1e6)
+    assert (row["price_first"], row["price_last"], row["price_rows"]) == (price.first, price.last, price.rows)
+
+
+def test_missing_is_missing_with_a_reason_and_never_zero(inference) -> None:
+    for figure, why in (("samples_per_s", "why"), ("usd_per_million", "why_usd"), ("joules", "why_joules")):
+        lacks = inference[figure].isna()
+        assert lacks.any() and (~lacks).any()
+        assert (inference.loc[lacks, why] != "").all() and (inference.loc[~lacks, why] == "").all()
+        assert (inference[figure].dropna() > 0).all()
+    assert (inference["low"].dropna() < inference["high"].dropna()).all()
+    assert set(inference["fits"]) <= {"yes", "no", "not known", ""}
+
+
+def test_a_device_without_the_format_says_which_it_has() -> None:
+    why = cb.planning.compare("resnet50", ["k40"], phase="inference", number_format="fp8")["why"][0]
+    assert why == "Tesla K40 has no peak in fp8: known are fp32"
+
+
+def test_what_runs_trained_networks_alone_does_not_train() -> None:
+    table = cb.planning.compare("resnet50", ["alveo-u250", "inferentia2", "tpu-v1", "coral-edge-tpu"], phase="training")
+    assert table["samples_per_s"].isna().all() and table["why"].str.contains("choose inference").all()
+
+
+def test_a_format_that_does_not_train_is_no_figure() -> None:
+    table = cb.planning.compare("resnet50", ["t4"], phase="training", number_format="int8")
+    assert "int8 does not train" in table["why"][0]
+
+
+def test_a_network_too_large_does_not_fit() -> None:
+    table = cb.planning.compare("vgg16", ["rtx-4070-laptop", "h100-sxm"], phase="training", batch=128)
+    assert table["fits"].tolist() == ["no", "yes"]
+    small = cb.planning.compare("vgg16", ["rtx-4070-laptop"], phase="inference", batch=1)
+    assert small["fits"].tolist() == ["yes"] and small["memory_bytes"][0] > 138e6 * 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [({"phase": "dreaming"}, "training, inference"), ({"batch": [1, 2]}, "give one batch"), ({"batch": 0}, "batch = 0"),
+     ({"seq": 128}, "seq"), ({"way": "stolen"}, "on demand"), ({"accelerators": []}, "at least one")],
+)  # fmt: skip
+def test_bad_input_is_told_in_plain_words(wrong: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        cb.planning.compare(**{"workload": "resnet50", "accelerators": ["t4"], **wrong})
+
+
+@pytest.mark.parametrize("wrong", [{"workload": "resnet5O"}, {"accelerators": ["h100-sxn"]}, {"number_format": "fp13"}])
+def test_unknown_names_are_told_with_the_nearest(wrong: dict[str, object]) -> None:
+    with pytest.raises(UnknownName):
+        cb.planning.compare(**{"workload": "resnet50", "accelerators": ["t4"], **wrong})
+
+
+def test_every_kind_of_device_can_be_compared_and_is_judged(inference) -> None:
+    kinds = set(inference["kind"])
+    judged = cb.table("programmability").set_index("kind")
+    assert set(judged.index) == kinds and (judged["how"] == "judgement").all()
+    usual = cb.planning.compare("resnet50", phase="inference")
+    assert set(usual.loc[usual["samples_per_s"].notna(), "kind"]) == kinds
+
+
+def test_roofs_bend_at_the_ridge() -> None:
+    table = cb.planning.compare("resnet50", ["v100-sxm2-16gb"], number_format="fp16")
+    low, bend, high = comparison.roofs(table, 1, 1000)["attainable_flops"]
+    assert (low, bend, high) == pytest.approx((897e9, 125e12, 125e12))
+    assert table["ridge"][0] == pytest.approx(125e12 / 897e9)
+
+
+@pytest.mark.parametrize(("key", "field", "value", "unit"), DECK)
+def test_each_figure_of_the_founding_table_is_sourced_and_its_trap_flagged(
+    key: str, field: str, value: float, unit: str
+) -> None:
+    ours = cb.provenance(key, field)
+    deck = [s for s in (*ours.alternatives, *ours.rejected) if s.source == "hpe-dl-cookbook"]
+    figure = cb.si(f"{value} {unit}")
+    (said,) = (s for s in deck if s.value == pytest.approx(figure))
+    assert ours.source and ours.source != "hpe-dl-cookbook" and cb.cite(ours.source)
+    assert cb.accelerator(key).peaks.get(field, cb.accelerator(key).memory_bytes) == ours.value
+    if abs(figure / ours.value - 1) > 0.01:
+        assert any(trap in said.note for trap in ("clock", "board, not die", "wrong memory")), said.note
+
+
+def test_the_founding_table_has_thirteen_figures_of_six_devices() -> None:
+    rows = cb.table("accelerator_provenance").query("source == 'hpe-dl-cookbook'")
+    assert len(rows) == len(DECK) == 13 and rows["accelerator"].nunique() == 6
+
+
+def test_the_traps_of_the_founding_table_are_clocks_dies_and_memory() -> None:
+    k40, phi = cb.provenance("k40", "peak_fp32"), cb.provenance("xeon-phi-7120p", "peak_fp32")
+    assert 4.29e12 / k40.value == pytest.approx(745 / 876, rel=0.005)
+    assert 2.4e12 / phi.value == pytest.approx(1238 / 1333, rel=0.01)
+    board, die = (cb.accelerator(key).memory_bytes for key in ("k80-board", "k80-die"))
+    assert board == 2 * die
+    shipped = {cb.accelerator(f"v100-sxm2-{size}gb").memory_bytes / 2**30 for size in (16, 32)}
+    assert shipped == {16, 32} and 12 not in shipped
+
+
+def test_growth_of_points_on_a_line_is_exact() -> None:
+    fit = growth.least_squares_growth([2014, 2016, 2018, 2024], 3.0 * 1.5 ** np.array([0, 2, 4, 10]))
+    assert (fit.per_year, fit.low, fit.high) == pytest.approx((1.5, 1.5, 1.5))
+    assert fit.doubling_years == pytest.approx(math.log(2) / math.log(1.5))
+    assert float(fit.line(2014)) == pytest.approx(3.0) and fit.scatter == pytest.approx(1)
+
+
+def test_growth_of_three_points_by_hand() -> None:
+    """ln v = 0, 1, 1: slope 1/2, residuals -1/6, 1/3, -1/6, so s^2 = 1/6 with one degree of freedom."""
+    fit = growth.least_squares_growth([2000, 2001, 2002], np.exp([0, 1, 1]))
+    reach = math.tan(math.pi * 0.4) * math.sqrt(1 / 6) / math.sqrt(2)
+    assert fit.per_year == pytest.approx(math.exp(0.5))
+    assert (fit.low, fit.high) == pytest.approx((math.exp(0.5 - reach), math.exp(0.5 + reach)))
+
+
+@pytest.mark.parametrize(("share", "free", "table"), [
+    (0.9, 1, 3.078), (0.9, 2, 1.886), (0.9, 3, 1.638), (0.9, 8, 1.397), (0.95, 5, 2.015), (0.9, 30, 1.310),
+])  # fmt: skip
+def test_quantiles_of_student_are_those_of_printed_tables(share: float, free: int, table: float) -> None:
+    assert growth.student_quantile(share, free) == pytest.approx(table, rel=2e-3)
+
+
+@pytest.mark.parametrize(("years", "values", "words"), [
+    ([2014, 2016], [1, 2], "three dates"), ([2014, 2014, 2014], [1, 2, 3], "more than one date"),
+    ([2014, 2016, 2018], [1, 0, 2], "above 0"), ([2014, 2016, 2018], [1, float("nan"), 2], "above 0"),
+])  # fmt: skip
+def test_growth_of_too_little_is_refused(years: list[float], values: list[float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        growth.least_squares_growth(years, values)
+
+
+def test_growth_that_two_devices_state_is_missing_with_a_reason() -> None:
+    rates = cb.planning.growth_rates(["k40", "v100-sxm2-16gb"]).set_index("quantity")
+    assert rates["per_year"].isna().all() and rates["why"].str.contains("three dates").all()
+    assert "flops" in set(cb.planning.milestones(["k40"])["quantity"])
+
+
+def test_ratios_grow_as_their_parts() -> None:
+    """The slope of a logarithm of a ratio is the difference of slopes where both are stated of the same devices."""
+    rates = cb.planning.growth_rates(["k40", "p100-sxm2-16gb", "v100-sxm2-16gb", "h100-sxm"]).set_index("quantity")
+    per_year = rates["per_year"]
+    assert per_year["flop_per_byte"] == pytest.approx(per_year["flops"] / per_year["bandwidth"])

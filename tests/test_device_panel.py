@@ -1,0 +1,140 @@
+"""The panel of recipe 04 without a browser: what it says, its pictures, its errors, and that its code works."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook.panels.device_frames import figure
+from cookbook.panels.shell import MOST_ROWS
+
+
+@pytest.fixture
+def panel() -> Any:
+    return cb.panels.accelerators()
+
+
+def test_the_answer_is_that_of_the_call(panel: Any) -> None:
+    values = panel.values
+    how = {name: values[name] for name in ("phase", "batch", "software")}
+    table = cb.planning.compare(values["model"], values["accelerators"], **how)
+    best = table.loc[table["samples_per_s"].idxmax()]
+    assert f"{figure(best['samples_per_s'])} samples/s" in panel.answer and best["name"] in panel.answer
+    pd.testing.assert_series_equal(panel.frame["samples_per_s"], table["samples_per_s"])
+
+
+@pytest.mark.parametrize("picture", ["throughput", "energy", "cost", "roofline"])
+def test_every_picture_can_be_drawn_with_its_table_and_sources(panel: Any, picture: str) -> None:
+    panel.update(picture=picture)
+    assert panel.shown["error"] == "" and panel.shown["picture"] == picture
+    for what in ("table", "sources"):
+        panel.receive({"do": "open", "what": what})
+    panel.receive({"do": "open", "what": "table"})
+    assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
+    assert "nan" not in json.dumps(panel.shown["table"]).lower()
+    json.dumps([panel.shown, panel.columns], allow_nan=False)
+    assert len(pd.read_csv(io.StringIO(panel.csv()), comment="#")) == len(panel.frame)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": "resnet5O"}, ["resnet5O", "nearest"]), ({"batch": 0}, ["Batch = 0", "1 to 1,024"]),
+        ({"accelerators": ["t4"]}, ["at least 2"]), ({"accelerators": ["t4", "h100-sxn"]}, ["h100-sxn", "nearest"]),
+        ({"on": "a100"}, ["not among the devices compared"]), ({"number_format": "fp13"}, ["fp13", "bf16"]),
+        ({"phase": "training", "number_format": "int8"}, ["int8", "does not train"]),
+        ({"way": "stolen"}, ["stolen", "on demand"]), ({"phase": "dreaming"}, ["dreaming", "training"]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_told_in_one_sentence(panel: Any, change: dict[str, Any], words: list[str]) -> None:
+    before = panel.code
+    panel.update(**change)
+    assert panel.shown["error"] and all(word.lower() in panel.answer.lower() for word in words), panel.answer
+    assert panel.answer.endswith(".") and "Traceback" not in panel.answer
+    assert panel.code == before
+    panel.reset()
+    assert panel.shown["error"] == "" and panel.code == before
+
+
+def by_device(panel: Any) -> dict[str, tuple[float | None, str]]:
+    """Point and words of each row of the picture."""
+    names = ("value", "point", "text")
+    return {key: (point, text) for key, point, text in zip(*(panel.columns[name] for name in names), strict=True)}
+
+
+def test_devices_without_a_figure_stay_with_their_reason(panel: Any) -> None:
+    panel.update(phase="training", number_format="fp8")
+    frame = by_device(panel)
+    assert frame["alveo-u250"] == (None, "trains nothing") and frame["v100-sxm2-16gb"] == (None, "no such peak")
+    assert "Alveo U250 trains nothing" in panel.answer or "has no peak in fp8" in panel.answer
+    panel.update(number_format="usual", picture="cost")
+    frame = by_device(panel)
+    assert frame["gaudi2"] == (None, "no price")
+
+
+def test_energy_says_that_nothing_was_measured(panel: Any) -> None:
+    panel.update(picture="energy")
+    assert "no power was measured" in panel.answer
+
+
+def test_a_click_looks_at_the_device(panel: Any) -> None:
+    row = panel.columns["value"].index("tpu-v5e")
+    panel.receive({"do": "set", "values": {panel.columns["control"][row]: panel.columns["value"][row]}, "seq": 3})
+    assert panel.values["on"] == panel.columns["value"][row] and "TPU v5e:" in panel.answer
+
+
+def test_an_operation_tells_its_numbers_and_formula() -> None:
+    panel = cb.panels.accelerators("vgg16", ["v100-sxm2-16gb", "h100-sxm"], on="v100-sxm2-16gb", picture="roofline")
+    ops = cb.roofline_table("vgg16", "v100-sxm2-16gb", 32, number_format="fp16")
+    named = [at for at, what in enumerate(panel.columns["what"]) if what == "op"]
+    name = panel.columns["value"][named[3]]
+    panel.receive({"do": "set", "values": {"op": name}, "seq": 4})
+    assert panel.values["op"] == name and f"{name}, " in panel.answer and "max(" in panel.answer
+    row = ops[ops["name"] == name.split(" (")[0]].iloc[0]
+    assert cb.human(row["flop"] / row["count"], "FLOP") in panel.answer
+    assert cb.human(row["bytes"] / row["count"], "B") in panel.answer
+    assert sum(part["value"] for part in panel.shown["parts"]) == pytest.approx(
+        ops.loc[(ops["bytes"] > 0), "seconds"].sum())  # fmt: skip
+    panel.update(op="no such layer")
+    assert "has no operation 'no such layer'; the longest" in panel.answer
+
+
+def test_a_device_without_a_roofline_says_why(panel: Any) -> None:
+    panel.update(phase="training", on="alveo-u250", picture="roofline")
+    assert "Alveo U250 has no roofline here" in panel.answer and panel.shown["error"]
+
+
+def test_pin_compares_and_leaves_a_ghost(panel: Any) -> None:
+    assert all(value is None for value in panel.columns["before"])
+    before = dict(zip(panel.columns["value"], panel.columns["point"], strict=True))
+    panel.pin()
+    panel.update(batch=256)
+    assert "pinned" in panel.answer and "samples/s x" in panel.answer
+    assert dict(zip(panel.columns["value"], panel.columns["before"], strict=True)) == before
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {}, {"model": "bert_base", "phase": "training", "batch": 8, "on": "tpu-v5e"},
+        {"accelerators": ["t4", "k40"], "number_format": "fp32", "picture": "cost", "way": "spot"},
+        {"picture": "roofline", "on": "k40"},
+    ],
+)  # fmt: skip
+def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
+    panel = cb.panels.accelerators(**state)
+    assert panel.shown["error"] == ""
+    ast.parse(panel.code)
+    lines = panel.code.splitlines()
+    assert repr(eval(lines[0], {"cb": cb})) == repr(panel)
+    table = eval(lines[1], {"cb": cb})
+    if panel.values["picture"] != "roofline":
+        pd.testing.assert_series_equal(table["samples_per_s"], panel.frame["samples_per_s"])
+    else:
+        assert eval(lines[2], {"cb": cb})["seconds"].sum() >= panel.frame["seconds"].sum() * 0.999
