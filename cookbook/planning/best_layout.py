@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cookbook import units
 from cookbook.planning import divisible
 from cookbook.planning.altered import System
-from cookbook.planning.layouts import AXES, LONG, RECOMPUTE, Layouts, search, shards_of
+from cookbook.planning.layouts import AXES, RECOMPUTE, Layouts, search, shards_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,7 @@ def _undivided(
 ) -> str:
     """Why a number of devices has no layout that divides; "" where it has."""
     sizes = {name: held[name] for name in SIZES if name in held}
-    if same["seq"] < LONG and {"tp", "pp"} <= set(sizes):  # shorter sequences are not split
+    if same["seq"] < divisible.LONG and {"tp", "pp"} <= set(sizes):  # shorter sequences are not split
         sizes = {"cp": 1, **sizes}
     shape, shards = shards_of(model, system, count, same["seq"], same["per_node"])
     try:

@@ -8,6 +8,8 @@ from typing import Any
 
 # How far to look for a number of devices that can be divided, as a share of it.
 REACH = 1.0
+# From this length on, context parallelism is tried.
+LONG = 8192
 
 
 def even_stages(layers: int, stages: Any) -> Any:
@@ -17,6 +19,25 @@ def even_stages(layers: int, stages: Any) -> Any:
     (True, True, True, False)
     """
     return (layers % stages == 0) | (((layers + 2) % stages == 0) & (stages & (stages - 1) == 0))
+
+
+def divisors(number: int, most: int) -> list[int]:
+    """Divisors of a number up to a most.
+
+    >>> divisors(12, 6)
+    [1, 2, 3, 4, 6]
+    """
+    return [each for each in range(1, min(number, most) + 1) if number % each == 0]
+
+
+def stage_counts(layers: int, most: int) -> list[int]:
+    """Numbers of pipeline stages, up to a most, that layers fill evenly."""
+    return [each for each in range(1, min(layers, most) + 1) if even_stages(layers, each)]
+
+
+def context_sizes(seq: float) -> list[int]:
+    """Ways to split a sequence that leave each part long enough to be worth it."""
+    return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2 and seq % c == 0)]
 
 
 def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: int, batch: int, seq: float) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cookbook.planning.altered import System, accelerator_of, altered, base_of
 from cookbook.planning.cost import HOUR, device_usd
-from cookbook.planning.divisible import even_stages
+from cookbook.planning.divisible import context_sizes, divisors, even_stages, stage_counts
 from cookbook.prediction.layout_checks import layout_refusals
 from cookbook.prediction.measurements import module_of
 from cookbook.prediction.plan_options import cells
@@ -34,8 +34,6 @@ ONE_CHUNK = ("gpipe", "1f1b", "zero-bubble")
 RECOMPUTE = ("none", "selective", "full")
 MICRO_BATCHES = (1, 2, 4, 8)
 CHUNKS = (1, 2, 4)
-# From this length on, context parallelism is tried.
-LONG = 8192
 # A neighbour differs from a layout in one axis, or trades one kind of shard for another.
 TRADED = ("tp", "pp", "cp")
 
@@ -253,20 +251,8 @@ def shards_of(
     """Layers, heads, experts and devices of a node, and every tp x pp x cp that divides them and so many devices."""
     shape = _shape(model)
     node = int(machine_row(base_of(system), Plan(devices=devices, per_node=per_node), "")["per_node"])
-    split = [_divisors(shape["heads"], min(node, devices)), _stages(shape["layers"], devices), _context(seq)]
+    split = [divisors(shape["heads"], min(node, devices)), stage_counts(shape["layers"], devices), context_sizes(seq)]
     return {**shape, "per_node": node}, sorted({int(t * p * c) for t in split[0] for p in split[1] for c in split[2]})
-
-
-def _context(seq: float) -> list[int]:
-    return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2 and seq % c == 0)]
-
-
-def _stages(layers: int, most: int) -> list[int]:
-    return [each for each in range(1, min(layers, most) + 1) if even_stages(layers, each)]
-
-
-def _divisors(number: int, most: int) -> list[int]:
-    return [each for each in range(1, min(number, most) + 1) if number % each == 0]
 
 
 def _grid(
@@ -276,10 +262,10 @@ def _grid(
     """All combinations of the axes that divide what they must, as arrays."""
     found: list[dict[str, np.ndarray]] = []
     for count in counts:
-        tensor = [t for t in _divisors(shape["heads"], per_node[count]) if count % t == 0]
-        stages = [p for p in _stages(shape["layers"], count) if count % p == 0]
-        context = _context(seq)
-        experts = _divisors(shape["experts"], count) if shape["experts"] else [1]
+        tensor = [t for t in divisors(shape["heads"], per_node[count]) if count % t == 0]
+        stages = [p for p in stage_counts(shape["layers"], count) if count % p == 0]
+        context = context_sizes(seq)
+        experts = divisors(shape["experts"], count) if shape["experts"] else [1]
         axes = np.meshgrid(tensor, stages, CHUNKS, context, experts, micro_batches, (1, 2, 3), range(len(recompute)),
                            indexing="ij")  # fmt: skip
         tp, pp, vp, cp, ep, micro, zero, again = (axis.ravel() for axis in axes)
