@@ -6,19 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cookbook.prediction.layout_checks import even_stages
+
 # How far to look for a number of devices that can be divided, as a share of it.
 REACH = 1.0
 # From this length on, context parallelism is tried.
 LONG = 8192
-
-
-def even_stages(layers: int, stages: Any) -> Any:
-    """Whether layers fill stages evenly, or a power of two of them where embedding and head count as a layer each.
-
-    >>> even_stages(80, 16), even_stages(126, 16), even_stages(126, 9), even_stages(80, 41)
-    (True, True, True, False)
-    """
-    return (layers % stages == 0) | (((layers + 2) % stages == 0) & (stages & (stages - 1) == 0))
 
 
 def divisors(number: int, most: int) -> list[int]:

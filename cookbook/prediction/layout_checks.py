@@ -58,7 +58,7 @@ def _splits(s: Any) -> list[tuple[np.ndarray, Words]]:
         divides("tp", "heads", "attention heads"),
         (s.pp > s.layers, lambda row: f"pp = {s.pp[row]:g} is more than the {s.layers[row]:g} layers: a stage holds at "
          f"least one; take {nearest_divisors(s.pp[row], s.layers[row])}"),
-        ((s.vp > 1) & (s.layers % (s.pp * s.vp) > 0), lambda row: (
+        ((s.vp > 1) & ~even_stages(s.layers, s.pp * s.vp), lambda row: (
             f"vp = {s.vp[row]:g}: {s.layers[row]:g} layers on pp = {s.pp[row]:g} stages are not a whole number of "
             f"layers for each chunk; take {nearest_divisors(s.vp[row], layers[row])}")),
         divides("cp", "seq_len", "tokens of a sequence (seq)"),
@@ -118,6 +118,16 @@ def _options(s: Any, shard: np.ndarray) -> list[tuple[np.ndarray, Words]]:
         (~(s.oversubscription >= 1), lambda row: f"oversubscription = {s.oversubscription[row]:g} must be 1 "
          "(non-blocking) or more"),
     ]  # fmt: skip
+
+
+def even_stages(layers: Any, stages: Any) -> Any:
+    """Whether layers fill stages evenly, or a power of two of them where embedding and head count as a layer each.
+
+    >>> even_stages(80, [16, 41]).tolist(), even_stages(126, [16, 9, 41]).tolist()
+    ([True, False], [True, True, False])
+    """
+    layers, stages = np.asarray(layers), np.asarray(stages).astype(int)
+    return (layers % stages == 0) | (((layers + 2) % stages == 0) & (stages & (stages - 1) == 0))
 
 
 def nearest_divisors(value: float, whole: float) -> str:
