@@ -21,8 +21,8 @@ MOST_GROUPS = charts.MOST_PANES - 1
 Y = {
     "value": ("stated value", "counted"), "throughput": ("throughput", "unit"), "time": ("time", "time_of"),
     "per_device": ("rate of one device", "unit"), "per_watt": ("rate per watt of design power", "unit"),
-    "utilisation": ("share of the peak FLOP/s", ""),
     "weak_efficiency": ("weak scaling efficiency", ""), "strong_efficiency": ("strong scaling efficiency", ""),
+    "utilisation": ("share of the peak FLOP/s", ""),
 }  # fmt: skip
 SHARES = ("utilisation", "weak_efficiency", "strong_efficiency")
 NUMBERS = {"year": "year", "devices": "devices", "batch": "batch of all devices", "batch_per_device": "batch a device"}
@@ -179,7 +179,8 @@ class Asked:
         found = {name: pd.factorize(shown[column])[0] for name, column in _CODES.items()}
         return pd.DataFrame({
             **found, "x": along[0], "y": along[1], "group": group,
-            "count": shown["devices"].fillna(-1).astype(int).to_numpy(), "value": _digits(shown[self.y].to_numpy()), "key": shown.index.to_numpy(),
+            "count": shown["devices"].fillna(-1).astype(int).to_numpy(),
+            "value": _digits(shown[self.y].to_numpy()), "key": shown.index.to_numpy(),
         })[list(charts.COLUMNS)]  # fmt: skip
 
     @property
