@@ -111,6 +111,9 @@ def compare(
         raise ValueError(f"batch = {batch!r} is a list; give one batch, 1 or more")
     wanted = catalog.lookup("number_formats", number_format) if number_format else ""
     table = device_table(accelerators)
+    made_up = [name for key, name in zip(table["key"], table["name"], strict=True) if key.endswith("*")]
+    if made_up:
+        raise ValueError(f"{made_up[0]} is made up: no prediction covers it; cb.roofline_table tells its bounds")
     chosen, why, offered = _formats(table, phase, wanted)
     found = _rates(network, table, chosen, why, phase, int(size), software, seq, neighbours)
     found |= _work(network, table, found, phase, int(size), length)
