@@ -96,9 +96,10 @@ ROOF = pd.DataFrame(
     columns=["what", "id", "x", "y", "bound", "share", "text", "looked", "control", "value"],
 )  # fmt: skip
 GROWTH = pd.DataFrame(
-    [["line", "a: x1.5", 2014.0, 1.0, ""], ["line", "a: x1.5", 2024.0, 57.7, ""], ["device", "a: x1.5", 2015.0, 2.0, "d"]],
+    [["line", "a: x1.5", 2014.0, 1.0, ""], ["line", "a: x1.5", 2024.0, 57.7, ""],
+     ["device", "a: x1.5", 2015.0, 2.0, "d"]],
     columns=["what", "words", "year", "value", "name"],
-)
+)  # fmt: skip
 CHARTS = {
     "per device": (devices.per_device, DEVICES),
     "roofline": (devices.roofline, ROOF),

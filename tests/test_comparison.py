@@ -111,7 +111,7 @@ def test_unknown_names_are_told_with_the_nearest(wrong: dict[str, object]) -> No
 
 def test_a_made_up_device_is_refused_with_the_remedy() -> None:
     wide = cb.accelerator(like="h100-sxm", mem_bandwidth="7 TB/s")
-    with pytest.raises(ValueError, match="made up.*roofline_table"):
+    with pytest.raises(ValueError, match=r"made up.*roofline_table"):
         cb.planning.compare("resnet50", ["t4", wide])
 
 
