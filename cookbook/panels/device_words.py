@@ -147,7 +147,7 @@ def chips(view: Compared) -> tuple[tuple[str, str], ...]:
     known = row["evidence"] or "no prediction"
     return (
         (f"{row['name']}: {known}",
-         "Measured here: runs of this device went into the constants. Sibling: of its maker. Else: a datasheet alone."),
+         "Measured here: runs of this device went into the constants. Sibling: of its maker, or with other software."),
         (f"{here} of {len(view.table)} devices measured",
          "Devices of which the tables hold measured runs; intervals of the others are wider."),
         ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),

@@ -15,6 +15,8 @@ from cookbook.planning import energy
 from cookbook.planning.cost import HOUR, Price, hourly_usd
 from cookbook.prediction import train
 from cookbook.prediction.checks import checked_batch, checked_seq
+from cookbook.prediction.constants import NEW_ENGINE, SEEN
+from cookbook.prediction.constants import SIBLING as NEARBY
 from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.forward import forward_pass
 from cookbook.prediction.requirements import sizes_of
@@ -216,16 +218,15 @@ def _work(
 
 
 def evidence(tier: str) -> str:
-    """How a prediction is known, in two words; "" without one.
+    """How a prediction is known, in two words; "" without one. A device measured with other software is a sibling.
 
     Examples
     --------
-    >>> evidence("device and engine measured"), evidence("sibling device"), evidence("datasheet only no measurements")
+    >>> evidence("device and engine measured"), evidence("engine not measured"), evidence("datasheet only")
     ('measured here', 'sibling measured', 'datasheet only')
     """
-    if not tier:
-        return ""
-    return MEASURED if tier.startswith("device") else SIBLING if tier.startswith("sibling") else DATASHEET
+    words = {"": "", SEEN: MEASURED, NEARBY: SIBLING, NEW_ENGINE: SIBLING}
+    return words.get(tier, DATASHEET)
 
 
 def _memory(
