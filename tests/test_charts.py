@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cookbook.charts import accuracy, host, live, look, models, places, rows, run
+from cookbook.charts import accuracy, devices, host, live, look, models, places, rows, run
 
 RATES = pd.DataFrame(
     [
@@ -99,11 +99,32 @@ PAID = pd.DataFrame(
      ["rented", 0.0, 0.0, 0.0, 0.0, "b", 10.0], ["rented", 12.0, 24.0, 20.0, 40.0, "b", 10.0]],
     columns=["what", "month", "usd", "low", "high", "text", "meets"],
 )  # fmt: skip
+DEVICES = pd.DataFrame(
+    [["a", 20.0, 10.0, 40.0, 90.0, None, "measured here", "20 (10-40)", True, "on", "a"],
+     ["b", 5.0, 1.0, 25.0, 50.0, 7.0, "datasheet only", "5 (1-25)", False, "on", "b"],
+     ["c", None, None, None, None, None, "", "no price", False, "on", "c"]],
+    columns=["row", "point", "low", "high", "peak", "before", "evidence", "text", "looked", "control", "value"],
+)  # fmt: skip
+ROOF = pd.DataFrame(
+    [["roof", "d", 0.1, 1e11, None, None, "d", True, "", ""], ["roof", "d", 300.0, 3e14, None, None, "d", True, "", ""],
+     ["op", "x", 9.0, 9e12, "memory", 0.7, "norm x", True, "op", "x"],
+     ["op", "y", 900.0, 3e14, "compute", 0.3, "conv y", False, "op", "y"],
+     ["label", "d", 300.0, 3e14, None, None, "d", True, "", ""]],
+    columns=["what", "id", "x", "y", "bound", "share", "text", "looked", "control", "value"],
+)  # fmt: skip
+GROWTH = pd.DataFrame(
+    [["line", "a: x1.5", 2014.0, 1.0, ""], ["line", "a: x1.5", 2024.0, 57.7, ""],
+     ["device", "a: x1.5", 2015.0, 2.0, "d"]],
+    columns=["what", "words", "year", "value", "name"],
+)  # fmt: skip
 CHARTS = {
     "days": (run.days_usd, DAYS),
     "hours": (run.days_hours, DAYS),
     "checkpoints": (run.checkpoints, INTERVALS),
     "layouts": (run.layout_parts, LAYOUTS),
+    "per device": (devices.per_device, DEVICES),
+    "roofline": (devices.roofline, ROOF),
+    "growth": (devices.growth, GROWTH),
     "costs": (places.place_costs, COSTS),
     "tornado": (places.tornado, SWINGS),
     "paid": (places.paid, PAID),
@@ -140,7 +161,7 @@ def test_parts_that_touch_differ(parts: dict[str, str]) -> None:
 
 
 def test_verdicts_differ_in_shape_as_well_as_colour() -> None:
-    for verdicts in (look.VERDICTS, places.VERDICTS):
+    for verdicts in (look.VERDICTS, places.VERDICTS, devices.EVIDENCE, devices.BOUNDS):
         assert len({shape for _, shape in verdicts.values()}) == len(verdicts)
 
 

@@ -109,6 +109,12 @@ def test_unknown_names_are_told_with_the_nearest(wrong: dict[str, object]) -> No
         cb.planning.compare(**{"workload": "resnet50", "accelerators": ["t4"], **wrong})
 
 
+def test_a_made_up_device_is_refused_with_the_remedy() -> None:
+    wide = cb.accelerator(like="h100-sxm", mem_bandwidth="7 TB/s")
+    with pytest.raises(ValueError, match=r"made up.*roofline_table"):
+        cb.planning.compare("resnet50", ["t4", wide])
+
+
 def test_every_kind_of_device_can_be_compared_and_is_judged(inference) -> None:
     kinds = set(inference["kind"])
     judged = cb.table("programmability").set_index("kind")

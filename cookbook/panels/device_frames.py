@@ -54,6 +54,15 @@ class Compared:
     op: str
 
     @cached_property
+    def ranks(self) -> dict[str, pd.DataFrame]:
+        """Devices that have the figure of each picture, the best first, with what its sentence needs."""
+        found = {}
+        for picture, (point, low, high, _) in COLUMNS.items():
+            known = self.table.loc[self.table[point].notna(), ["key", "name", point, low, high]]
+            found[picture] = known.sort_values(point, ascending=picture != "throughput", kind="stable")
+        return found
+
+    @cached_property
     def looked(self) -> pd.Series:
         """Row of the device looked at."""
         return self.table[self.table["key"] == self.on].iloc[0]
@@ -108,25 +117,27 @@ def short(why: str) -> str:
 def per_device_frame(view: Compared, picture: str, before: pd.DataFrame | None = None) -> pd.DataFrame:
     """What `charts.per_device` draws, the best first."""
     point, low, high, why = COLUMNS[picture]
-    table = view.table.sort_values(point, ascending=picture != "throughput", na_position="last", kind="stable")
+    needed = ["key", "name", "evidence", "fits", "samples_per_s", "share_of_peak", *COLUMNS[picture]]
+    table = view.table[list(dict.fromkeys(needed))]
+    table = table.sort_values(point, ascending=picture != "throughput", na_position="last", kind="stable")
     pinned = {} if before is None else dict(zip(before["key"], before[point], strict=True))
     known = table[point].notna()
     peak = table["samples_per_s"] / table["share_of_peak"] if picture == "throughput" else table[point] * np.nan
     names = table["name"].str.split(" (", regex=False).str[0]
+    cells = zip(*(table[name] for name in (point, low, high, why, "fits")), strict=True)
     return pd.DataFrame({
         "row": table["name"].where(names.duplicated(keep=False), names), "point": table[point], "low": table[low],
         "high": table[high], "peak": peak,
         "before": [pinned.get(key) for key in table["key"]], "evidence": table["evidence"],
-        "text": [_text(row, point, low, high, why) for row in table.to_dict("records")],
+        "text": [_text(*row) for row in cells],
         "looked": (table["key"] == view.on) & known, "control": "on", "value": table["key"],
     }).astype({"before": float})  # fmt: skip
 
 
-def _text(row: dict[str, Any], point: str, low: str, high: str, why: str) -> str:
-    if math.isnan(row[point]):
-        return short(row[why])
-    full = "|does not fit memory" if row["fits"] == "no" else ""
-    return f"{figure(row[point])} ({figure(row[low])}-{figure(row[high])}){full}"
+def _text(point: float, low: float, high: float, why: str, fits: str) -> str:
+    if math.isnan(point):
+        return short(why)
+    return f"{figure(point)} ({figure(low)}-{figure(high)}){'|does not fit memory' if fits == 'no' else ''}"
 
 
 def per_device_picture(view: Compared, picture: str, title: str, before: pd.DataFrame | None) -> Picture:

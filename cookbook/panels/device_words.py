@@ -9,8 +9,6 @@ from cookbook.panels.device_frames import COLUMNS, UNIT, figure, formula, short
 from cookbook.prediction.verdicts import ratio
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cookbook.panels.device_frames import Compared
 
 VERB = {"training": "train", "inference": "run"}
@@ -24,19 +22,13 @@ def answer(view: Compared, picture: str) -> str:
     return f"{_best(view, picture)} {_looked(view, picture)} {_missing(view, picture)}".strip()
 
 
-def ranked(view: Compared, picture: str) -> pd.DataFrame:
-    """Devices with the figure, the best first."""
-    point = COLUMNS[picture][0]
-    return view.table.dropna(subset=[point]).sort_values(point, ascending=picture != "throughput", kind="stable")
-
-
 def title(view: Compared, picture: str) -> str:
     """Takeaway of the picture."""
     if picture == "roofline":
         ops = view.ops
         slow = 100 * float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
         return f"{view.looked['name']}: memory holds back {slow:.0f} % of the time of a forward pass, unfused"
-    known = ranked(view, picture)
+    known = view.ranks[picture]
     if known.empty:
         return f"None of these {len(view.table)} devices has this figure"
     point, first, last = COLUMNS[picture][0], known.iloc[0], known.iloc[-1]
@@ -49,7 +41,7 @@ def title(view: Compared, picture: str) -> str:
 
 
 def _best(view: Compared, picture: str) -> str:
-    known = ranked(view, picture)
+    known = view.ranks[picture]
     if known.empty:
         return f"None of these {len(view.table)} devices has this figure for {view.title}."
     point, low, high, _ = COLUMNS[picture]
@@ -83,7 +75,7 @@ def _looked(view: Compared, picture: str) -> str:
     if picture == "throughput":
         share = row["share_of_peak"]
         fits = "; it does not fit its memory" if row["fits"] == "no" else ""
-        leads = row["key"] == ranked(view, picture).iloc[0]["key"]
+        leads = row["key"] == view.ranks[picture].iloc[0]["key"]
         start = "It does so" if leads else f"{row['name']}: {figure(row[point])}"
         return (
             f"{start} in {row['number_format']}, at {100 * share:.2g} % of what its peak of "
@@ -147,7 +139,7 @@ def chips(view: Compared) -> tuple[tuple[str, str], ...]:
     known = row["evidence"] or "no prediction"
     return (
         (f"{row['name']}: {known}",
-         "Measured here: runs of this device went into the constants. Sibling: of its maker. Else: a datasheet alone."),
+         "Measured here: runs of this device went into the constants. Sibling: of its maker, or with other software."),
         (f"{here} of {len(view.table)} devices measured",
          "Devices of which the tables hold measured runs; intervals of the others are wider."),
         ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),

@@ -15,6 +15,8 @@ from cookbook.planning import energy
 from cookbook.planning.cost import HOUR, Price, hourly_usd
 from cookbook.prediction import train
 from cookbook.prediction.checks import checked_batch, checked_seq
+from cookbook.prediction.constants import NEW_ENGINE, SEEN
+from cookbook.prediction.constants import SIBLING as NEARBY
 from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.forward import forward_pass
 from cookbook.prediction.requirements import sizes_of
@@ -111,6 +113,9 @@ def compare(
         raise ValueError(f"batch = {batch!r} is a list; give one batch, 1 or more")
     wanted = catalog.lookup("number_formats", number_format) if number_format else ""
     table = device_table(accelerators)
+    made_up = [name for key, name in zip(table["key"], table["name"], strict=True) if key.endswith("*")]
+    if made_up:
+        raise ValueError(f"{made_up[0]} is made up: no prediction covers it; cb.roofline_table tells its bounds")
     chosen, why, offered = _formats(table, phase, wanted)
     found = _rates(network, table, chosen, why, phase, int(size), software, seq, neighbours)
     found |= _work(network, table, found, phase, int(size), length)
@@ -213,16 +218,15 @@ def _work(
 
 
 def evidence(tier: str) -> str:
-    """How a prediction is known, in two words; "" without one.
+    """How a prediction is known, in two words; "" without one. A device measured with other software is a sibling.
 
     Examples
     --------
-    >>> evidence("device and engine measured"), evidence("sibling device"), evidence("datasheet only no measurements")
+    >>> evidence("device and engine measured"), evidence("engine not measured"), evidence("datasheet only")
     ('measured here', 'sibling measured', 'datasheet only')
     """
-    if not tier:
-        return ""
-    return MEASURED if tier.startswith("device") else SIBLING if tier.startswith("sibling") else DATASHEET
+    words = {"": "", SEEN: MEASURED, NEARBY: SIBLING, NEW_ENGINE: SIBLING}
+    return words.get(tier, DATASHEET)
 
 
 def _memory(
