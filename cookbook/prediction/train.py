@@ -13,6 +13,7 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName
 from cookbook.prediction import plan_options
+from cookbook.prediction import transformer_hardware as machines
 from cookbook.prediction.cells import impossible
 from cookbook.prediction.layout_checks import layout_refusals, nearest_multiples
 from cookbook.prediction.measurements import module_of
@@ -222,7 +223,8 @@ def _row(
     row = machine_row(system, plan, number_format) | {"model": network.name, "software": software}
     if kind != "training_transformer":
         return row | _classic(network, plan, seq)
-    return row | _transformer(network, plan, seq) | plan_options.cells(plan, row["accelerator"])
+    cores = float(machines.cores_per_device(machines.family(row["accelerator"])))
+    return row | _transformer(network, plan, seq, cores) | plan_options.cells(plan, row["accelerator"])
 
 
 def classic_scenarios(
@@ -349,11 +351,11 @@ def _classic(network: Workload, plan: Plan, seq: float | None) -> dict[str, Any]
     }  # fmt: skip
 
 
-def _transformer(network: Workload, plan: Plan, seq: float | None) -> dict[str, Any]:
+def _transformer(network: Workload, plan: Plan, seq: float | None, cores: float) -> dict[str, Any]:
     model = np.prod([np.asarray(size, dtype=float) for size in np.broadcast_arrays(plan.tp, plan.pp, plan.cp)], axis=0)
-    replicas = np.maximum(np.asarray(plan.devices, dtype=float) / model, 1)
+    replicas = np.maximum(np.asarray(plan.devices, dtype=float) * cores / model, 1)
     if np.ndim(replicas) == 0 and replicas != np.round(replicas):
-        near = nearest_multiples(float(np.asarray(plan.devices)), float(model))
+        near = nearest_multiples(float(np.asarray(plan.devices)), float(model) / cores)
         raise ValueError(
             f"devices = {plan.devices!r} is not a multiple of tp x pp x cp = {float(model):g}: take {near} devices, "
             "or other shards"

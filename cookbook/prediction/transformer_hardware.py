@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from cookbook import catalog, hardware
 from cookbook.prediction.constants import figure
 
@@ -97,6 +99,15 @@ def _offered(found: hardware.Accelerator, number_format: str) -> bool:
 def _wide(found: hardware.Accelerator) -> float:
     peaks = [hardware.peak_flops(found, name) for name in ("bf16", "fp16", "fp32")]
     return next((peak for peak in peaks if math.isfinite(peak)), math.nan)
+
+
+def cores_per_device(generation: str | np.ndarray) -> np.ndarray:
+    """What layouts count of one device: the two cores of a Trainium; one of everything else.
+
+    >>> cores_per_device(np.array([family("trainium1"), family("h100-sxm")])).tolist()
+    [2.0, 1.0]
+    """
+    return np.where(np.asarray(generation) == family("trainium1"), 2.0, 1.0)
 
 
 @lru_cache(maxsize=1024)

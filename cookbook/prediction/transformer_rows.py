@@ -299,8 +299,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, np.ndarray]) -> None:
     stated = ~np.isnan(v["dp"])
     _usual_split(v)
     model = v["tp"] * v["pp"] * v["cp"]
-    # Trainium's layouts count cores, two to a device; everything else counts devices.
-    v["cores"] = np.where(keys["family"] == machines.family("trainium1"), 2.0, 1.0)
+    v["cores"] = machines.cores_per_device(keys["family"])
     fill("devices", model * v["dp"])
     fill("dp", v["devices"] * v["cores"] / model)
     fill("per_node", np.minimum(v["devices"], 8))
