@@ -52,3 +52,19 @@ def chromium() -> str | None:
 def root() -> Path:
     """Top folder of the project."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def refuses():
+    """Whether a panel tells in one sentence, with these words, why a change cannot be, and else stays as it was."""
+
+    def check(panel, change, words):
+        before, columns = panel.code, panel.columns
+        panel.update(**change)
+        assert panel.shown["error"] and all(word.lower() in panel.answer.lower() for word in words), panel.answer
+        assert "\n" not in panel.answer and panel.answer.endswith("."), panel.answer
+        assert panel.code == before and panel.columns is columns
+        panel.reset()
+        assert panel.shown["error"] == "" and panel.code == before
+
+    return check

@@ -85,14 +85,8 @@ def test_the_code_gives_the_same_state(panel: Any, picture: str) -> None:
         ({"private": "secret"}, ["secret"]),
     ],
 )
-def test_what_cannot_be_used_is_told_in_one_sentence(panel: Any, change: dict[str, Any], words: list[str]) -> None:
-    before = panel.code
-    panel.update(**change)
-    assert all(word in panel.answer for word in words), panel.answer
-    assert "\n" not in panel.answer and panel.answer.endswith(".") and panel.shown["error"]
-    assert panel.code == before
-    panel.reset()
-    assert panel.shown["error"] == ""
+def test_what_cannot_be_used_is_told_in_one_sentence(refuses: Any, panel: Any, change: Any, words: list[str]) -> None:
+    refuses(panel, change, words)
 
 
 def test_missing_is_said_and_never_zero(panel: Any) -> None:

@@ -11,6 +11,7 @@ from cookbook.charts import devices as charts
 from cookbook.panels import code, device_words
 from cookbook.panels import device_frames as frames
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
+from cookbook.panels.options import networks, printed
 from cookbook.panels.shell import Off, Panel, View
 from cookbook.planning.comparison import FORMATS, PHASES, compare
 from cookbook.planning.cost import BOUGHT, RENT
@@ -89,7 +90,7 @@ def accelerators(
 def _controls() -> tuple[Control, ...]:
     formats = catalog.table("number_formats")["name"]
     return (
-        Combo("model", "Model", "Workload", _models(), tooltip="The network"),
+        Combo("model", "Model", "Workload", networks(), tooltip="The network"),
         Choice("phase", "Phase", "Workload", (
             ("training", "training", "A step: forward, backward, update"),
             ("inference", "inference", "One forward pass of a batch")), tooltip="What is done with it"),
@@ -112,12 +113,6 @@ def _controls() -> tuple[Control, ...]:
             ("energy", "Energy", "Joules a sample"), ("cost", "Cost", "USD for a million samples"),
             ("roofline", "Roofline", "Every operation under the roofs of these devices")), place="picture"),
     )  # fmt: skip
-
-
-def _models() -> tuple[Option, ...]:
-    rows = catalog.table("models")
-    columns = zip(rows["name"], rows["title"], rows["aliases"], rows["family"], strict=True)
-    return tuple((name, title, str(also), family.replace("_", " ")) for name, title, also, family in columns)
 
 
 def _devices() -> tuple[Option, ...]:
@@ -168,7 +163,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         able = ", ".join(FORMATS[phase])
         raise ValueError(f"number_format = {number_format!r} does not train a network; take {able}")
     found = _compared(values["model"], keys, phase, values["batch"], number_format, values["software"], values["way"])
-    view = frames.Compared(values["model"], _title(values["model"]), phase, values["batch"], found, on, values["op"])
+    title = printed("models", "name", "title", values["model"])
+    view = frames.Compared(values["model"], title, phase, values["batch"], found, on, values["op"])
     words = device_words.title(view, picture)
     drawn = (
         frames.roofline_picture(view, words) if picture == "roofline"
@@ -191,12 +187,6 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         code=_code(values, keys, str(view.looked["number_format"])),
         kept=found,
     )  # fmt: skip
-
-
-@lru_cache(maxsize=64)
-def _title(model: str) -> str:
-    rows = catalog.table("models").set_index("name")
-    return str(rows.loc[catalog.lookup("models", model), "title"])
 
 
 def _headline(view: frames.Compared) -> dict[str, float]:

@@ -10,6 +10,7 @@ from cookbook.charts import host as charts
 from cookbook.panels import code, host_words
 from cookbook.panels import host_frames as frames
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
+from cookbook.panels.options import data_sets, networks, printed
 from cookbook.panels.shell import Panel, View, defaults
 from cookbook.planning.host_size import BOUNDLESS, LOADS, HostSize, size_host
 
@@ -77,8 +78,8 @@ def _controls() -> tuple[Control, ...]:
             (LOADS[0], "what is needed", "What keeps accelerators busy"),
             (LOADS[1], "all they can", "As much as links give, shared fairly")),
             tooltip="How much every flow asks for"),
-        Combo("model", "Model", "Workload", _models(), tooltip="The network to train"),
-        Combo("data", "Data set", "Workload", _data(), tooltip="What is read, decoded and copied"),
+        Combo("model", "Model", "Workload", networks(), tooltip="The network to train"),
+        Combo("data", "Data set", "Workload", data_sets(), tooltip="What is read, decoded and copied"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 12), more=True,
                tooltip="Samples of one step of one accelerator; gradients are exchanged once a step"),
         Slider("cores", "Cores an accelerator", "Host", CORES, whole=False, more=True,
@@ -93,17 +94,6 @@ def _controls() -> tuple[Control, ...]:
 def _machines() -> tuple[Option, ...]:
     rows = catalog.table("system_topologies")
     return tuple((r.key, r.name, str(r.aliases), r.root) for r in rows.rename(columns={"name": "name"}).itertuples())
-
-
-def _models() -> tuple[Option, ...]:
-    rows = catalog.table("models")
-    columns = zip(rows["name"], rows["title"], rows["aliases"], rows["family"], strict=True)
-    return tuple((name, title, str(also), family.replace("_", " ")) for name, title, also, family in columns)
-
-
-def _data() -> tuple[Option, ...]:
-    rows = catalog.table("data_sets")
-    return tuple((r["key"], r["name"], "", r["data_type"]) for r in rows.to_dict("records"))
 
 
 def _pictures(values: dict[str, Any]) -> dict[str, str]:
@@ -132,8 +122,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     }[picture]  # fmt: skip
     return View(
         answer=host_words.answer(
-            size, _printed("models", "name", "title", values["model"]),
-            _printed("data_sets", "key", "name", values["data"]),
+            size,
+            printed("models", "name", "title", values["model"]),
+            printed("data_sets", "key", "name", values["data"]),
         ),
         headline={"samples/s of an accelerator": size.rate},
         chips=host_words.chips(size),
@@ -145,11 +136,6 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(frames.source_rows, size),
         code=_code(values, size),
     )
-
-
-def _printed(table: str, key: str, column: str, name: str) -> str:
-    rows = catalog.table(table).set_index(key)
-    return str(rows.loc[catalog.lookup(table, name), column])
 
 
 def _code(values: dict[str, Any], size: HostSize) -> str:

@@ -11,6 +11,7 @@ from cookbook.panels import code
 from cookbook.panels import match_frames as frames
 from cookbook.panels import match_words as words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import networks
 from cookbook.panels.shell import Panel, View, defaults
 from cookbook.prediction.match_words import BENCHMARK
 
@@ -125,11 +126,7 @@ def _model_options() -> tuple[Option, ...]:
     steps = catalog.table("storage_workloads").query("step_seconds > 0 and accelerator_as_printed in ['A100', 'H100']")
     names = dict.fromkeys(steps["workload"])
     emulated = [(f"{BENCHMARK}{name}", f"{name} (MLPerf Storage)", "benchmark", "storage benchmark") for name in names]
-    rows = catalog.table("models")
-    columns = zip(rows["name"], rows["title"], rows["aliases"], rows["family"], strict=True)
-    zoo = ((name, title, " ".join(aliases) if isinstance(aliases, (list, tuple)) else str(aliases or ""),
-            str(family).replace("_", " ")) for name, title, aliases, family in columns)  # fmt: skip
-    return (*zoo, *emulated)
+    return (*networks(), *emulated)
 
 
 def _device_options() -> tuple[Option, ...]:

@@ -11,6 +11,7 @@ from cookbook import catalog, hardware
 from cookbook.charts import models as charts
 from cookbook.panels import code, model_frames, model_tables, model_words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import networks
 from cookbook.panels.shell import Panel, View, defaults
 from cookbook.prediction.requirements import Requirements, requirements
 from cookbook.units import human
@@ -87,7 +88,7 @@ def _controls() -> tuple[Control, ...]:
         "custom…: one like another", "One a line: like=, then what differs (memory_bytes, mem_bandwidth, peak_fp16 …).",
         ONE_LIKE_ANOTHER, read=read_devices, show=show_device)  # fmt: skip
     return (
-        Combo("model", "Model", "Workload", _model_options(), own=own_model, tooltip="The network to train"),
+        Combo("model", "Model", "Workload", networks(), own=own_model, tooltip="The network to train"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
                tooltip="Samples that one accelerator holds at a time"),
         Choice("number_format", "Number format", "Workload", _choices("number_formats"),
@@ -99,7 +100,7 @@ def _controls() -> tuple[Control, ...]:
         Combo("accelerators", "Accelerators", "Hardware", _device_options(), many=True, least=1, limit=8,
               own=own_device, plain=plain_device, short=model_words.short_name,
               tooltip="Accelerators to compare with, eight at most"),
-        Combo("compare", "Compare with models", "Workload", _model_options(), many=True, limit=3, more=True,
+        Combo("compare", "Compare with models", "Workload", networks(), many=True, limit=3, more=True,
               tooltip="Further networks in the same picture, three at most"),
         Slider("seq", "Sequence", "Workload", powers_of_two(5, 20), unit="tokens", more=True,
                tooltip="Tokens of one sample"),
@@ -118,27 +119,14 @@ def _controls() -> tuple[Control, ...]:
     )  # fmt: skip
 
 
-def _model_options() -> tuple[Option, ...]:
-    table = catalog.table("models")
-    columns = zip(table["name"], table["title"], table["aliases"], table["family"], strict=True)
-    return tuple(
-        (name, title, _text(aliases), _text(family).replace("_", " ")) for name, title, aliases, family in columns
-    )
-
-
 def _device_options() -> tuple[Option, ...]:
     table = catalog.table("accelerators")
-    columns = zip(table["key"], table["name"], table["aliases"], table["vendor"], strict=True)
-    return tuple((key, name, _text(aliases), _text(vendor)) for key, name, aliases, vendor in columns)
+    return tuple(zip(table["key"], table["name"], table["aliases"], table["vendor"], strict=True))
 
 
 def _choices(table: str) -> tuple[tuple[str, str, str], ...]:
     rows = catalog.table(table)
     return tuple((name, name, title) for name, title in zip(rows["name"], rows["title"], strict=True))
-
-
-def _text(cell: Any) -> str:
-    return cell if isinstance(cell, str) else " ".join(map(str, cell)) if isinstance(cell, (list, tuple)) else ""
 
 
 def _read_layers(text: str) -> dict[str, Any]:

@@ -11,9 +11,10 @@ from cookbook.panels import code
 from cookbook.panels import parallel_frames as frames
 from cookbook.panels import parallel_words as words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
+from cookbook.panels.options import networks
 from cookbook.panels.shell import Panel, View, defaults
 from cookbook.prediction.scaling import EXCHANGES, formats_of
-from cookbook.prediction.train import LANGUAGE_MODELS, PRECISIONS
+from cookbook.prediction.train import PRECISIONS
 
 OWN, MEASURED = "own", "measured"
 PICTURES = {"speedups": charts.speedups, "efficiency": charts.efficiencies, "parts": charts.step_parts}
@@ -71,7 +72,7 @@ DEFAULTS = defaults(scaling)
 @lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("model", "Network", "Workload", _networks(), tooltip="The network to train"),
+        Combo("model", "Network", "Workload", networks(language=False), tooltip="The network to train"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
                tooltip="Samples: of each device in weak scaling, of all together in strong scaling"),
         Choice("mode", "Scaling", "Workload", (
@@ -82,7 +83,7 @@ def _controls() -> tuple[Control, ...]:
               tooltip="The machine's own network, or one port of another link for each device"),
         Combo("exchange", "Exchange", "Hardware", tuple((name, name, EXPLAINED[name], "") for name in EXCHANGES),
               tooltip="How the gradients of all devices are summed"),
-        Combo("compare", "Compare with", "Workload", _networks(), many=True, limit=3, more=True,
+        Combo("compare", "Compare with", "Workload", networks(language=False), many=True, limit=3, more=True,
               tooltip="Further networks in the same picture, three at most"),
         Slider("devices", "Devices up to", "Hardware", powers_of_two(1, 10), more=True, tooltip="End of the axis"),
         Choice("buckets", "Buckets", "Hardware", (
@@ -99,13 +100,6 @@ def _controls() -> tuple[Control, ...]:
             ("efficiency", "Efficiency", "The same as a share of the ideal, where small losses can be seen"),
             ("parts", "Parts", "What a step is made of, over devices")), place="picture"),
     )  # fmt: skip
-
-
-def _networks() -> tuple[Option, ...]:
-    rows = catalog.table("models")
-    rows = rows[~rows["builder"].isin(LANGUAGE_MODELS)]
-    return tuple((key, title, "", family) for key, title, family in zip(
-        rows["name"], rows["title"], rows["family"], strict=True))  # fmt: skip
 
 
 def _machines() -> tuple[Option, ...]:

@@ -12,7 +12,8 @@ from cookbook.panels import code
 from cookbook.panels import place_frames as frames
 from cookbook.panels import place_words as words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, duration, one_two_five, powers_of_two
-from cookbook.panels.shell import Panel, Picture, View
+from cookbook.panels.options import data_sets, networks, printed
+from cookbook.panels.shell import Panel, Picture, View, defaults
 from cookbook.planning.crossing import BreakEven, break_even, cumulative
 from cookbook.planning.where import WhereToRun
 from cookbook.planning.where import where_to_run as compare
@@ -21,26 +22,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DAY = 86400.0
-DEFAULTS: dict[str, Any] = {
-    "model": "resnet152", "data": "imagenet-21k", "runs": 4, "deadline": 7 * DAY, "private": "anywhere", "region": "us",
-    "epochs": 30, "years": 3, "batch": 32, "uplink": 1, "picture": "costs",
-}  # fmt: skip
 PICTURES = {"costs": charts.place_costs, "paid": charts.paid, "tornado": charts.tornado}
 DEADLINES = (3600.0, 7200.0, 14400.0, 28800.0, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 60 * DAY, 90 * DAY)
 
 
 def where_to_run(
-    model: str = DEFAULTS["model"],
-    data: str = DEFAULTS["data"],
-    runs: Any = DEFAULTS["runs"],
-    deadline: Any = DEFAULTS["deadline"],
-    private: str = DEFAULTS["private"],
-    region: str = DEFAULTS["region"],
-    epochs: Any = DEFAULTS["epochs"],
-    years: Any = DEFAULTS["years"],
-    batch: Any = DEFAULTS["batch"],
-    uplink: Any = DEFAULTS["uplink"],
-    picture: str = DEFAULTS["picture"],
+    model: str = "resnet152",
+    data: str = "imagenet-21k",
+    runs: Any = 4,
+    deadline: Any = 7 * DAY,
+    private: str = "anywhere",
+    region: str = "us",
+    epochs: Any = 30,
+    years: Any = 3,
+    batch: Any = 32,
+    uplink: Any = 1,
+    picture: str = "costs",
 ) -> Panel:
     """The panel "Where should it run?", in the state that the arguments say.
 
@@ -67,20 +64,18 @@ def where_to_run(
     >>> "Cloud" in panel.answer
     False
     """
-    given = {
-        "model": model, "data": data, "runs": runs, "deadline": deadline, "private": private, "region": region,
-        "epochs": epochs, "years": years, "batch": batch, "uplink": uplink, "picture": picture,
-    }  # fmt: skip
-    return Panel(
-        "where_to_run", "Where should it run?", _controls(), PICTURES, _draw, DEFAULTS, given, {"picture": _pictures}
-    )
+    return Panel("where_to_run", "Where should it run?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+                 {"picture": _pictures})  # fmt: skip
+
+
+DEFAULTS = defaults(where_to_run)
 
 
 @lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("model", "Model", "Workload", _models(), tooltip="The network to train"),
-        Combo("data", "Data set", "Workload", _cards(), tooltip="Samples of an epoch, and bytes to upload"),
+        Combo("model", "Model", "Workload", networks(), tooltip="The network to train"),
+        Combo("data", "Data set", "Workload", data_sets(), tooltip="Samples of an epoch, and bytes to upload"),
         Slider("runs", "Runs a month", "Workload", one_two_five(0.1, 200, also=[4]), whole=False,
                tooltip="How often the whole training is run"),
         Slider("deadline", "Deadline of a run", "Rules", DEADLINES, seconds=True, whole=False,
@@ -104,17 +99,6 @@ def _controls() -> tuple[Control, ...]:
             ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end")),
             place="picture"),
     )  # fmt: skip
-
-
-def _models() -> tuple[Option, ...]:
-    rows = catalog.table("models")
-    columns = zip(rows["name"], rows["title"], rows["aliases"], rows["family"], strict=True)
-    return tuple((name, title, str(also), family.replace("_", " ")) for name, title, also, family in columns)
-
-
-def _cards() -> tuple[Option, ...]:
-    rows = catalog.table("data_sets")
-    return tuple((r["key"], r["name"], "", r["data_type"]) for r in rows.to_dict("records"))
 
 
 def _regions() -> tuple[Option, ...]:
@@ -150,7 +134,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     name = found.places[best].name if best else ""
     whole = f"{name}: cost over {found.task.years:g} years by part, all figures at their medians"
     return View(
-        answer=words.answer(found, even, reason, _printed("models", "name", "title", values["model"])),
+        answer=words.answer(found, even, reason, printed("models", "name", "title", values["model"])),
         headline={"cost": float(found.frame.loc[best, "usd"])} if best else {},
         chips=words.chips(found),
         picture=shown,
@@ -175,11 +159,6 @@ def _shown(
         raise ValueError(reason)
     table = partial(frames.paid_table, found, even)
     return frames.paid_picture(found, even), table, partial(cumulative, found, [even.own, even.rent])
-
-
-def _printed(table: str, key: str, column: str, name: str) -> str:
-    rows = catalog.table(table).set_index(key)
-    return str(rows.loc[catalog.lookup(table, name), column])
 
 
 def _plain(value: Any) -> Any:

@@ -13,17 +13,12 @@ from cookbook.panels import run_frames as frames
 from cookbook.panels import run_words as words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.models import ONE_LIKE_ANOTHER, plain_device, read_devices, show_device
-from cookbook.panels.shell import Panel, View
+from cookbook.panels.options import networks
+from cookbook.panels.shell import Panel, View, defaults
 from cookbook.planning.altered import accelerator_of
 from cookbook.planning.training_run import TrainingRun, plan_run
-from cookbook.prediction.train import LANGUAGE_MODELS
 
 BILLION, GIGABIT, GIGA, HOURS_A_YEAR = 1e9, 1e9 / 8, 1e9, 8766.0
-DEFAULTS: dict[str, Any] = {
-    "model": "llama2_70b", "tokens": 2000, "batch": 1024, "system": "h100-sxm", "devices": 1024, "deadline": 30,
-    "seq": None, "number_format": "own", "per_node": None, "network": None, "tp": None, "pp": None, "hourly": None,
-    "budget": None, "mtbf": None, "storage": None, "picture": "curve",
-}  # fmt: skip
 PICTURES: dict[str, Any] = {
     "curve": charts.days_usd, "hours": charts.days_hours, "layouts": charts.layout_parts,
     "memory": memory_charts.memory_bars, "checkpoints": charts.checkpoints,
@@ -34,14 +29,14 @@ FORMATS = ("bf16", "fp16", "tf32", "fp32", "fp8")
 
 
 def training_run(
-    model: str = DEFAULTS["model"],
-    tokens: Any = DEFAULTS["tokens"],
-    batch: Any = DEFAULTS["batch"],
-    system: Any = DEFAULTS["system"],
-    devices: Any = DEFAULTS["devices"],
-    deadline: Any = DEFAULTS["deadline"],
+    model: str = "llama2_70b",
+    tokens: Any = 2000,
+    batch: Any = 1024,
+    system: Any = "h100-sxm",
+    devices: Any = 1024,
+    deadline: Any = 30,
     seq: Any = None,
-    number_format: str = DEFAULTS["number_format"],
+    number_format: str = "own",
     per_node: Any = None,
     network: Any = None,
     tp: Any = None,
@@ -50,7 +45,7 @@ def training_run(
     budget: Any = None,
     mtbf: Any = None,
     storage: Any = None,
-    picture: str = DEFAULTS["picture"],
+    picture: str = "curve",
 ) -> Panel:
     """The panel "What does it take to train a transformer?", in the state that the arguments say.
 
@@ -92,13 +87,11 @@ def training_run(
     >>> panel.answer
     'Tensor = 6 does not divide 32 heads; nearest: 4 or 8.'
     """
-    given = {
-        "model": model, "tokens": tokens, "batch": batch, "system": system, "devices": devices, "deadline": deadline,
-        "seq": seq, "number_format": number_format, "per_node": per_node, "network": network, "tp": tp, "pp": pp,
-        "hourly": hourly, "budget": budget, "mtbf": mtbf, "storage": storage, "picture": picture,
-    }  # fmt: skip
-    title = "What does it take to train a transformer?"
-    return Panel("training_run", title, _controls(), PICTURES, _draw, DEFAULTS, given, {"number_format": _formats})
+    return Panel("training_run", "What does it take to train a transformer?", _controls(), PICTURES, _draw, DEFAULTS,
+                 locals(), {"number_format": _formats})  # fmt: skip
+
+
+DEFAULTS = defaults(training_run)
 
 
 @lru_cache(maxsize=1)
@@ -106,7 +99,7 @@ def _controls() -> tuple[Control, ...]:
     own = Own("custom…: one like another", "like=, then what differs (memory_bytes, mem_bandwidth, peak_bf16 …).",
               ONE_LIKE_ANOTHER, read=_one_device, show=show_device)  # fmt: skip
     return (
-        Combo("model", "Model", "Workload", _models(), tooltip="The language model to train"),
+        Combo("model", "Model", "Workload", networks(language=True), tooltip="The language model to train"),
         Slider("tokens", "Tokens", "Workload", one_two_five(1, 1e5, (300, 1400, 15600)), unit="billion", whole=False,
                tooltip="Tokens to train on"),
         Slider("batch", "Batch", "Workload", powers_of_two(3, 16), unit="sequences",
@@ -144,12 +137,6 @@ def _controls() -> tuple[Control, ...]:
             ("memory", "Memory", "What the fullest device holds in them"),
             ("checkpoints", "Checkpoints", "Useful share of the time over the interval")), place="picture"),
     )  # fmt: skip
-
-
-def _models() -> tuple[Option, ...]:
-    rows = catalog.table("models")
-    rows = rows[rows["builder"].isin(LANGUAGE_MODELS)]
-    return tuple(zip(rows["name"], rows["title"], rows["aliases"].astype(str), rows["family"], strict=True))
 
 
 def _machines() -> tuple[Option, ...]:

@@ -91,34 +91,26 @@ def _share(layout: Mapping[str, Any], axes: Mapping[str, int], devices: int, bat
 def _fills(layers: int, stages: int, chunks: int) -> None:
     """Whether layers fill stages, and those the chunks of interleaving."""
     if stages > layers or not even_stages(layers, stages):
-        good = [each for each in range(1, layers + 1) if even_stages(layers, each)]
-        raise ValueError(f"pp = {stages:,} does not divide {layers:,} layers; nearest: {_around(stages, good)}")
+        near = _near(stages, lambda each: each <= layers and even_stages(layers, each), layers)
+        raise ValueError(f"pp = {stages:,} does not divide {layers:,} layers; nearest: {near}")
     if stages * chunks > layers or not even_stages(layers, stages * chunks):
-        good = [each for each in range(1, layers // stages + 1) if even_stages(layers, stages * each)]
-        raise ValueError(
-            f"vp = {chunks:,} does not divide the layers of pp = {stages:,} stages; nearest: {_around(chunks, good)}"
-        )
-
-
-def _around(number: int, good: list[int]) -> str:
-    """The nearest of some numbers at or below, and above, in words.
-
-    >>> _around(6, [1, 2, 4, 8]), _around(9, [1, 2, 4, 8])
-    ('4 or 8', '8')
-    """
-    below = [each for each in good if each <= number][-1:]
-    above = [each for each in good if each > number][:1]
-    return " or ".join(f"{each:,}" for each in (*below, *above))
+        most = layers // stages
+        near = _near(chunks, lambda each: each <= most and even_stages(layers, stages * each), most)
+        raise ValueError(f"vp = {chunks:,} does not divide the layers of pp = {stages:,} stages; nearest: {near}")
 
 
 def _divides(name: str, size: int, whole: int, what: str) -> None:
     if whole % size:
-        good = [each for each in range(1, min(whole, 2 * size) + 1) if whole % each == 0]
-        raise ValueError(f"{name} = {size:,} does not divide {whole:,} {what}; nearest: {_around(size, good)}")
+        near = _near(size, lambda each: whole % each == 0)
+        raise ValueError(f"{name} = {size:,} does not divide {whole:,} {what}; nearest: {near}")
 
 
 def _near(number: int, good: Callable[[int], bool], step: int = 1) -> str:
-    """Nearest numbers below and above that are good, in words."""
+    """Nearest numbers below and above that are good, in words.
+
+    >>> _near(6, lambda each: 8 % each == 0), _near(9, lambda each: 8 % each == 0)
+    ('4 or 8', '8')
+    """
     reach = range(1, max(step, int(REACH * number)) + 1)
     below = next((number - far for far in reach if number > far and good(number - far)), None)
     above = next((number + far for far in reach if good(number + far)), None)

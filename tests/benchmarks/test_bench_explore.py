@@ -1,21 +1,14 @@
 """Speed of the explorer, against a reference run beside it in the same run, never against absolute seconds."""
 
-import time
+from functools import partial
+
+from stopwatch import seconds
 
 import cookbook as cb
 from cookbook.calibration import explore
 from cookbook.panels import explore as panels
 
-
-def fastest(call, repeats=5):
-    """Shortest of a few runs, after one to warm up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
+fastest = partial(seconds, of=min)
 
 
 def test_a_question_costs_little_of_making_the_frame():

@@ -1,9 +1,8 @@
 """Speed, always against a reference run beside it in the same run, never against absolute seconds."""
 
-import time
-
 import numpy as np
 import pytest
+from stopwatch import seconds
 
 from cookbook.performance import roofline
 from cookbook.prediction.requirements import requirements
@@ -11,35 +10,24 @@ from cookbook.prediction.requirements import requirements
 N = 100_000
 
 
-def median_seconds(call, repeats=7):
-    """Median of a few runs, after one to warm up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
-
-
 def test_all_accelerators_cost_little_more_than_one():
-    one = median_seconds(lambda: requirements("resnet152", accelerators=["h100-sxm"]))
-    every = median_seconds(lambda: requirements("resnet152"))
+    one = seconds(lambda: requirements("resnet152", accelerators=["h100-sxm"]))
+    every = seconds(lambda: requirements("resnet152"))
     assert every < 4 * one, f"{every / one:.1f} times one accelerator"
 
 
 def test_hundred_batches_cost_less_than_ten_calls():
     batches = np.arange(1, 101)
-    one = median_seconds(lambda: requirements("resnet152", 32, accelerators=["h100-sxm"]))
-    many = median_seconds(lambda: requirements("resnet152", batches, accelerators=["h100-sxm"]))
+    one = seconds(lambda: requirements("resnet152", 32, accelerators=["h100-sxm"]))
+    many = seconds(lambda: requirements("resnet152", batches, accelerators=["h100-sxm"]))
     assert many < 10 * one, f"{many / one:.1f} times one batch"
 
 
 def test_formula_costs_a_few_dozen_plain_array_operations():
     rng = np.random.default_rng(0)
     flop, moved, peak, bandwidth = (rng.uniform(1, 2, N) for _ in range(4))
-    plain = median_seconds(lambda: flop / peak + moved / bandwidth)
-    formula = median_seconds(lambda: roofline.op_seconds(flop, moved, peak, bandwidth))
+    plain = seconds(lambda: flop / peak + moved / bandwidth)
+    formula = seconds(lambda: roofline.op_seconds(flop, moved, peak, bandwidth))
     assert formula < 100 * plain, f"{formula / plain:.0f} times two divisions and a sum"
 
 

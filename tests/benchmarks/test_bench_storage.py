@@ -1,10 +1,9 @@
 """Storage matches and predictions a second; limits are ratios to plain array work of the same run, never seconds."""
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
+from stopwatch import seconds
 
 from cookbook.prediction.answer import answer
 from cookbook.prediction.match import match_storage
@@ -14,17 +13,6 @@ from cookbook.prediction.storage import committed
 
 N = 100_000
 DRIVE = "micron-9400-7-68tb-gen4"
-
-
-def median_seconds(call, repeats=5):
-    """Median of a few runs, after one to warm up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
 
 
 @pytest.fixture(scope="module")
@@ -46,16 +34,16 @@ def figures():
 def test_hundred_thousand_chains_cost_a_few_hundred_array_operations(figures):
     rng = np.random.default_rng(0)
     a, b = rng.uniform(1, 2, (2, N))
-    plain = median_seconds(lambda: np.hypot(a / b, a) + b)
-    whole = median_seconds(lambda: chain(figures, committed()))
+    plain = seconds(lambda: np.hypot(a / b, a) + b)
+    whole = seconds(lambda: chain(figures, committed()))
     print(f"\n{N / whole / 1e6:.2f} million chains a second, {whole / plain:.0f} times a hypotenuse")
     assert whole < 500 * plain
 
 
 def test_many_matches_are_far_cheaper_than_single_calls(figures):
-    call = median_seconds(lambda: match_storage(0.1, "a100-sxm-80gb", DRIVE, "imagenet-1k", accelerators=8))
+    call = seconds(lambda: match_storage(0.1, "a100-sxm-80gb", DRIVE, "imagenet-1k", accelerators=8))
     counts = np.arange(1, 1001)
-    many = median_seconds(lambda: match_storage(0.1, "a100-sxm-80gb", DRIVE, "imagenet-1k", accelerators=counts))
+    many = seconds(lambda: match_storage(0.1, "a100-sxm-80gb", DRIVE, "imagenet-1k", accelerators=counts))
     print(f"\none match {call * 1e3:.1f} ms, of a thousand {many * 1e3:.1f} ms")
     assert many / len(counts) < call / 50
 
@@ -63,6 +51,6 @@ def test_many_matches_are_far_cheaper_than_single_calls(figures):
 def test_predicting_rows_takes_much_the_same_for_each():
     frame = measured_table("storage_measured")
     many = pd.concat([frame] * 20, ignore_index=True)
-    few, all_of_them = (median_seconds(lambda rows=rows: answer(rows, "storage"), 3) for rows in (frame, many))
+    few, all_of_them = (seconds(lambda rows=rows: answer(rows, "storage"), 3) for rows in (frame, many))
     print(f"\n{len(many) / all_of_them:,.0f} rows a second")
     assert all_of_them < 25 * few

@@ -3,11 +3,10 @@
 Limits are ratios to plain array work of the same size in the same run, never absolute seconds.
 """
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
+from stopwatch import seconds
 
 from cookbook.prediction import classic, transformer
 from cookbook.prediction.step import predict_prepared, prepare
@@ -15,17 +14,6 @@ from cookbook.prediction.train import train_step
 
 N = 100_000
 LAYOUTS = [(tp, pp) for tp in (1, 2, 4, 8) for pp in (1, 2, 4, 8)]
-
-
-def median_seconds(call, repeats=5):
-    """Median of a few runs, after one to warm up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
 
 
 def transformer_axes():
@@ -72,16 +60,16 @@ def prepared(request):
 def test_hundred_thousand_scenarios_cost_a_few_hundred_array_operations(prepared):
     rng = np.random.default_rng(0)
     a, b = rng.uniform(1, 2, (2, N))
-    plain = median_seconds(lambda: np.hypot(a / b, a) + b)
-    whole = median_seconds(lambda: predict_prepared(prepared, neighbours=False, memory=False))
+    plain = seconds(lambda: np.hypot(a / b, a) + b)
+    whole = seconds(lambda: predict_prepared(prepared, neighbours=False, memory=False))
     rate = len(prepared.tier) / whole
     print(f"\n{prepared.kind}: {rate / 1e6:.2f} million scenarios a second, {whole / plain:.0f} times a hypotenuse")
     assert whole < 1500 * plain
 
 
 def test_many_scenarios_are_far_cheaper_than_single_calls(prepared):
-    many = median_seconds(lambda: predict_prepared(prepared, neighbours=False, memory=False))
-    call = median_seconds(lambda: train_step("resnet50", "a100-sxm-80gb", batch=64, neighbours=False))
+    many = seconds(lambda: predict_prepared(prepared, neighbours=False, memory=False))
+    call = seconds(lambda: train_step("resnet50", "a100-sxm-80gb", batch=64, neighbours=False))
     print(f"\none call {call * 1e3:.1f} ms, {call / (many / len(prepared.tier)):.0f} times a scenario among many")
     assert many / len(prepared.tier) < call / 100
 
