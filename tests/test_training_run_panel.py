@@ -88,6 +88,7 @@ def test_what_may_be_empty_can_be_emptied_again(panel: Any, name: str) -> None:
 def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
     panel.update(system="gb200-nvl72")
     assert "whose price is not known" in panel.answer and panel.shown["picture"] == "hours"
+    assert "times the device-hours" in repr(panel)
     panel.update(hourly=10)
     assert "USD (" in panel.answer and panel.shown["picture"] == "curve" and "[price given]" in repr(panel)
 

@@ -216,7 +216,7 @@ def test_beyond_break_even_owning_is_cheaper(found):
 
 
 def test_why_there_is_nothing_to_compare_is_said():
-    with pytest.raises(ValueError, match="no own machine will do .data.tco.csv has no electricity price"):
+    with pytest.raises(ValueError, match=r"no own machine will do \(.* no electricity price"):
         break_even(cb.planning.where_to_run("resnet50", region="pl"))
 
 
