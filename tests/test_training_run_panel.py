@@ -75,9 +75,20 @@ def test_deadline_and_budget_are_answered(panel: Any) -> None:
     assert "no number of devices drawn would do" in panel.answer
 
 
+@pytest.mark.parametrize("name", [c.name for c in cb.panels.training_run("llama2_7b", devices=64)._controls.values()
+                                  if getattr(c, "optional", False)])  # fmt: skip
+def test_what_may_be_empty_can_be_emptied_again(panel: Any, name: str) -> None:
+    before = panel.answer if name != "deadline" else ""
+    panel.update(**{name: panel._controls[name].stops[1]})
+    panel.update(**{name: " "})
+    assert panel.shown["error"] == "" and panel.values[name] is None
+    assert before in panel.answer and ("deadline" not in panel.answer or name != "deadline")
+
+
 def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
     panel.update(system="gb200-nvl72")
     assert "whose price is not known" in panel.answer and panel.shown["picture"] == "hours"
+    assert "times the device-hours" in repr(panel)
     panel.update(hourly=10)
     assert "USD (" in panel.answer and panel.shown["picture"] == "curve" and "[price given]" in repr(panel)
 

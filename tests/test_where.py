@@ -215,6 +215,17 @@ def test_beyond_break_even_owning_is_cheaper(found):
         break_even(cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=300, deadline="1 h"))
 
 
+def test_why_there_is_nothing_to_compare_is_said():
+    with pytest.raises(ValueError, match=r"no own machine will do \(.* no electricity price"):
+        break_even(cb.planning.where_to_run("resnet50", region="pl"))
+
+
+def test_a_language_model_reads_no_images():
+    with pytest.raises(ValueError, match="holds image samples, but gpt2 reads text"):
+        cb.planning.where_to_run("gpt2", "imagenet-21k", places=["laptop"])
+    assert cb.planning.where_to_run("gpt2", "imagenet-21k", samples=10, places=["laptop"]).places
+
+
 def test_cash_starts_with_the_purchase_and_ends_with_the_rent(found):
     paid = cumulative(found, ["on-premises-h100", "cloud-h100"]).set_index(["place", "month"])["usd"]
     assert paid["cloud-h100", 0.0] == 0 and paid["on-premises-h100", 0.0] > 2e5
@@ -228,7 +239,8 @@ def test_cash_starts_with_the_purchase_and_ends_with_the_rent(found):
         ({"places": []}, "at least one"), ({"places": ["moon"]}, "no place called 'moon'"),
         ({"epochs": math.inf}, "epochs"),
         ({"prices": {"laptop": -1}}, "no price"), ({"prices": {"moon": 1}}, "'moon'"), ({"region": "xx"}, "no region"),
-        ({"data": "imagenet"}, "nearest"), ({"deadline": "7 W"}, "W"),
+        ({"data": "imagenet"}, "nearest"), ({"deadline": "7 W"}, "W"), ({"years": "3"}, "years = '3'"),
+        ({"batch": 1.5}, "batch = 1.5"), ({"seq": -1}, "seq = -1"), ({"prices": {"laptop": "1"}}, "no price"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_told_in_a_sentence(change, words):

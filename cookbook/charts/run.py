@@ -57,7 +57,8 @@ def days_hours(frame: pd.DataFrame, title: str | None = None) -> Any:
     title : str, optional
         The takeaway; the cheapest and the fastest by default.
     """
-    return _curve(frame, "Device-hours, logarithmic (no price known)", _HOURS_KEY, title or curve_title(frame))
+    title = title or curve_title(frame, "device-hours")
+    return _curve(frame, "Device-hours, logarithmic (no price known)", _HOURS_KEY, title)
 
 
 def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
@@ -126,14 +127,15 @@ def _around(values: Iterable[Any]) -> tuple[float, float]:
     return max(each for each in steps if each <= low), min(each for each in steps if each >= high)
 
 
-def curve_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `days_usd`."""
+def curve_title(frame: pd.DataFrame, what: str = "cost") -> str:
+    """Takeaway of `days_usd`; of `days_hours` with what = "device-hours"."""
     curve = frame[frame["what"] == "curve"].astype({"days": float, "cost": float})
     cheap, fast = (curve.loc[curve[name].idxmin()] for name in ("cost", "days"))
     if cheap["text"] == fast["text"]:
-        return f"{cheap['text']} devices cost least and are done first"
+        return f"{cheap['text']} devices are done first, at the least {what}"
     faster, dearer = cheap["days"] / fast["days"], fast["cost"] / cheap["cost"]
-    return f"{fast['text']} devices are {faster:.3g} times as fast as {cheap['text']}, for {dearer:.3g} times the cost"
+    gain = f"{fast['text']} devices are {faster:.3g} times as fast as {cheap['text']}"
+    return f"{gain}, for {dearer:.3g} times the {what}"
 
 
 def curve_description(frame: pd.DataFrame) -> str:

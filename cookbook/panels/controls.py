@@ -170,6 +170,8 @@ class Slider:
         Whether only whole numbers are allowed.
     seconds : bool
         A duration: shown and typed as "8 h".
+    optional : bool
+        Whether it may be left empty, which reads as None.
     """
 
     name: str
@@ -179,6 +181,7 @@ class Slider:
     unit: str = ""
     whole: bool = True
     seconds: bool = False
+    optional: bool = False
     tooltip: str = ""
     more: bool = False
     place: str = "controls"
@@ -189,7 +192,7 @@ class Slider:
 
     def read(self, raw: Any) -> float | int | None:
         """Value that a message, a caller or the reader's typing means; None stays None."""
-        if raw is None:
+        if raw is None or (self.optional and isinstance(raw, str) and not raw.strip()):
             return None
         value = self._number(raw)
         low, high = self.stops[0], self.stops[-1]

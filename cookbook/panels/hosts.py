@@ -83,7 +83,7 @@ def _controls() -> tuple[Control, ...]:
         Slider("batch", "Batch", "Workload", powers_of_two(0, 12), more=True,
                tooltip="Samples of one step of one accelerator; gradients are exchanged once a step"),
         Slider("cores", "Cores an accelerator", "Host", CORES, whole=False, more=True,
-               tooltip="Physical cores; empty: those of the machine in the catalogue"),
+               optional=True, tooltip="Physical cores; empty: those of the machine in the catalogue"),
         Choice("picture", "Picture", "", (
             ("machine", "Machine", "The graph of the machine, with the use of each link"),
             ("gets", "Gets and needs", "What each accelerator gets beside what keeps it busy"),

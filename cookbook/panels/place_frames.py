@@ -83,6 +83,8 @@ def _ends(row: object) -> str:
     low, high, unit = (getattr(row, name) for name in ("low", "high", "unit"))
     if unit.startswith("fraction"):
         return f"{100 * low:.3g} to {100 * high:.3g} %" + (" a year" if unit.endswith("year") else "")
+    if unit == "USD":
+        return words.usd_range(low, high)
     if unit in ("s", "W"):
         return f"{human(low, unit)} to {human(high, unit)}"
     return f"{low:.3g} to {high:.3g} {'' if unit == 'ratio' else unit}".rstrip()

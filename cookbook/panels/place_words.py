@@ -64,6 +64,7 @@ def answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str)
         timed = frame[frame["hours"].notna() & frame["why"].str.startswith("too")]
         near = f" {timed.loc[timed['hours'].idxmin(), 'name']} comes nearest, " if len(timed) else ""
         near += f"{timed.loc[timed['hours'].idxmin(), 'why']}." if len(timed) else ""
+        near = near or f" {frame['name'].iloc[0]}: {frame['why'].iloc[0]}."
         return f"**No place will do** for {network}.{near}{_laptop(found)}"
     row = frame.loc[best]
     sure = found.odds[best]
@@ -152,14 +153,14 @@ def title_of(found: WhereToRun) -> str:
 def tornado_title(name: str, figure: str, low: float, high: float) -> str:
     """Takeaway of the tornado."""
     low, high = sorted((low, high))
-    return f"{name}: {figure} moves the cost most, {usd_range(low, high)}"
+    return f"{name}: the cost depends most on {figure}, {usd_range(low, high)}"
 
 
 def paid_title(found: WhereToRun, even: BreakEven) -> str:
     """Takeaway of what has been paid."""
-    own, months = found.places[even.own].name, even.months[1]
+    own, rent, months = found.places[even.own].name, found.places[even.rent].name, even.months[1]
     if math.isinf(months):
-        return f"{own} never pays for itself at these runs"
+        return f"{own} never pays for itself against {rent} at these runs"
     when = f", by {even.date}" if even.date else ""
     beyond = " (beyond the horizon)" if months > MONTHS * found.task.years else ""
-    return f"{own} has paid for itself after {months:.0f} months{when}{beyond}"
+    return f"{own} has paid for itself after {months:.0f} months{when}{beyond}, against {rent}"

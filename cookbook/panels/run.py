@@ -108,29 +108,34 @@ def _controls() -> tuple[Control, ...]:
               tooltip="An accelerator (in nodes of eight) or a server"),
         Slider("devices", "Devices", "Hardware", tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
         Slider("deadline", "Deadline", "Goal", (1, 2, 5, 7, 10, 14, 20, 30, 45, 60, 90, 120, 180, 365, 1000),
-               unit="days", whole=False, tooltip="Days until the last token"),
+               unit="days", whole=False, optional=True, tooltip="Days until the last token; empty: none"),
         Slider("budget", "Budget", "Goal", one_two_five(0.01, 10_000), unit="million USD", whole=False, more=True,
-               tooltip="What the run may cost; empty: no matter"),
-        Slider("seq", "Sequence", "Workload", powers_of_two(9, 20), unit="tokens", more=True,
+               optional=True, tooltip="What the run may cost; empty: no matter"),
+        Slider("seq", "Sequence", "Workload", powers_of_two(9, 20), unit="tokens", more=True, optional=True,
                tooltip="Tokens of a sequence; empty: the model's. Same batch in sequences, so more tokens a step"),
         Choice("number_format", "Number format", "Hardware", (
             ("own", "best", "bf16 where the device has it, else fp16, tf32 or fp32"),
             *((name, name, f"Products in {name}") for name in FORMATS)), more=True,
                tooltip="What matrix products are computed in"),
         Slider("per_node", "Fast link joins", "Hardware", (1, 2, 4, 8, 16, 32, 64, 72, 144, 256, 576), unit="devices",
-               more=True, tooltip="Devices of a NVLink domain or its like; empty: those of the machine"),
+               more=True, optional=True,
+               tooltip="Devices of a NVLink domain or its like; empty: those of the machine"),
         Slider("network", "Network", "Hardware", (10, 25, 50, 100, 200, 400, 800, 1600, 3200), unit="Gbit/s a device",
-               whole=False, more=True, tooltip="Rate of the network for one device; empty: the machine's"),
+               whole=False, more=True, optional=True,
+               tooltip="Rate of the network for one device; empty: the machine's"),
         Slider("tp", "Tensor", "Layout", powers_of_two(0, 7), more=True,
-               tooltip="Devices that share each product; empty: the best of those tried"),
+               optional=True, tooltip="Devices that share each product; empty: the best of those tried"),
         Slider("pp", "Pipeline", "Layout", powers_of_two(0, 7), more=True,
-               tooltip="Stages that layers are split into; empty: the best of those tried"),
+               optional=True, tooltip="Stages that layers are split into; empty: the best of those tried"),
         Slider("hourly", "Price", "Money", (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), unit="USD an hour",
-               whole=False, more=True, tooltip="An hour of one device; empty: the range of dated prices"),
+               whole=False, more=True, optional=True,
+               tooltip="An hour of one device; empty: the range of dated prices"),
         Slider("mtbf", "A device fails every", "Failures", (0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50), unit="years",
-               whole=False, more=True, tooltip="Its share of host and network included; empty: as published"),
+               whole=False, more=True, optional=True,
+               tooltip="Its share of host and network included; empty: as published"),
         Slider("storage", "Checkpoints to", "Failures", (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000), unit="GB/s",
-               whole=False, more=True, tooltip="Rate of the storage; empty: so much a device as published"),
+               whole=False, more=True, optional=True,
+               tooltip="Rate of the storage; empty: so much a device as published"),
         Choice("picture", "Picture", "", (
             ("curve", "Days and USD", "Every number of devices, each in its fastest layout"),
             ("layouts", "Layouts", "What a step is made of, in the fastest layouts of this number of devices"),
@@ -195,7 +200,8 @@ def _run(values: dict[str, Any]) -> TrainingRun:
         if why:
             raise ValueError(why)
     except ValueError as problem:
-        raise ValueError(str(problem).replace("global_batch", "batch")) from None
+        told = str(problem).replace("global_batch", "batch").replace("set per_node", "let Fast link join more")
+        raise ValueError(told) from None
     return run
 
 

@@ -129,7 +129,8 @@ def curve_picture(view: Planned) -> Picture:
         rows.append({"what": "budget", "cost": budget * MILLION, "text": f"budget {budget:g} M USD"})
     columns = ["what", "days", "cost", "text", "devices", "low", "high", "least", "most"]
     frame = _plain(pd.DataFrame(rows, columns=columns), [name for name in columns if name not in ("what", "text")])
-    return Picture("curve" if view.priced else "hours", frame, charts.curve_title(frame), charts.ends(frame))
+    picture, what = ("curve", "cost") if view.priced else ("hours", "device-hours")
+    return Picture(picture, frame, charts.curve_title(frame, what), charts.ends(frame))
 
 
 def layouts_picture(view: Planned) -> Picture:

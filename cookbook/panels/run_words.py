@@ -47,8 +47,8 @@ def _layout(view: Planned) -> str:
     most = str(parts.idxmax())
     hardware = f", HFU {own['hfu']:.0%}" if own["hfu"] > own["mfu"] * 1.005 else ""
     return (
-        f"Best layout of those tried: {layout_words(own)}, MFU {own['mfu']:.0%}{hardware}; what computing leaves goes "
-        f"mostly to {LEFT.get(most, most)} ({parts[most] / step:.0%} of a step)."
+        f"Best layout of those tried: {layout_words(own)}, MFU {own['mfu']:.0%}{hardware}; after computing, "
+        f"the largest part of a step is {LEFT.get(most, most)} ({parts[most] / step:.0%})."
     )
 
 
@@ -87,7 +87,8 @@ def chips(view: Planned) -> tuple[tuple[str, str], ...]:
     tier = str(np.asarray(found.tier)[int(view.own["row"])])
     chips = [(tier, "How well measurements of other runs cover the time of a step here.")]
     if price.rows:
-        chips.append((f"{price.rows} prices to {price.last[:4]}", "On demand, by list; negotiated ones are not known."))
+        years = "-".join(dict.fromkeys((price.first[:4], price.last[:4])))
+        chips.append((f"{price.rows} prices, {years}", "By list, on demand; old ones count too."))
     else:
         chips.append(("price given" if view.priced else "no price", price.why or "Set under More."))
     given = view.values["mtbf"] is not None

@@ -88,7 +88,9 @@ def _cheapest(found: WhereToRun, owned: bool) -> str:
     rows = frame[frame["will_do"] & ((frame["way"] == BOUGHT) == owned)]
     if rows.empty:
         sort = "own machine" if owned else "rented place"
-        raise ValueError(f"no {sort} will do, so that there is nothing to compare: loosen the deadline or the rule")
+        reasons = frame.loc[(frame["way"] == BOUGHT) == owned, "why"].drop_duplicates()
+        first = f" ({reasons.iloc[0]})" if len(reasons) else ""
+        raise ValueError(f"no {sort} will do{first}, so that there is nothing to compare")
     return str(rows["usd"].idxmin())
 
 

@@ -106,7 +106,7 @@ def _divides(name: str, size: int, whole: int, what: str) -> None:
 
 
 def _near(number: int, good: Callable[[int], bool], step: int = 1) -> str:
-    """Nearest numbers below and above that are good, in words.
+    """Nearest numbers below and above that are good, in words; "" where none is near.
 
     >>> _near(6, lambda each: 8 % each == 0), _near(9, lambda each: 8 % each == 0)
     ('4 or 8', '8')
@@ -114,7 +114,7 @@ def _near(number: int, good: Callable[[int], bool], step: int = 1) -> str:
     reach = range(1, max(step, int(REACH * number)) + 1)
     below = next((number - far for far in reach if number > far and good(number - far)), None)
     above = next((number + far for far in reach if good(number + far)), None)
-    return " or ".join(f"{each:,}" for each in (below, above) if each) or "none near"
+    return " or ".join(f"{each:,}" for each in (below, above) if each)
 
 
 def undivided(devices: int, batch: int, shards: list[int], shape: Mapping[str, int]) -> str:
@@ -135,8 +135,9 @@ def undivided(devices: int, batch: int, shards: list[int], shape: Mapping[str, i
 
     if good(devices, batch):
         return ""
+    near = _near(devices, lambda count: good(count, batch)), _near(batch, lambda count: good(devices, count))
+    found = [f"{near[0]} devices"] * bool(near[0]) + [f"a batch of {near[1]}"] * bool(near[1])
     return (
         f"devices = {devices:,} cannot share {shape['heads']:,} heads, {shape['layers']:,} layers and global_batch = "
-        f"{batch:,} evenly; nearest: {_near(devices, lambda count: good(count, batch))} devices, or a batch of "
-        f"{_near(batch, lambda count: good(devices, count))}"
+        f"{batch:,} evenly; nearest: {', or '.join(found) or 'none'}"
     )

@@ -175,7 +175,7 @@ def _price(row: Mapping[str, Any], model: str, count: int, since: int | None, ow
 
 
 def _yours(price: float, unit: str) -> Price:
-    if not 0 <= price < math.inf:
+    if isinstance(price, (bool, str)) or not 0 <= price < math.inf:
         raise ValueError(f"prices holds {price!r}, which is no price; give 0 or more [{unit}]")
     return Price(price, price, price, unit, note="your own price")
 

@@ -119,9 +119,16 @@ class TrainingRun:
         pandas.DataFrame
             by ("curve", "Young 1974" or "Daly 2006"), interval_seconds, goodput at the middle failure rate, goodput_low
             and goodput_high at the extreme ones.
+
+        Raises
+        ------
+        ValueError
+            A number of devices that the table does not have.
         """
         import pandas as pd
 
+        if devices not in set(self.table["devices"]):
+            raise ValueError(f"devices = {devices!r} is not among those planned: {self.table['devices'].tolist()}")
         row = self.table.set_index("devices").loc[devices]
         write, between = float(row["checkpoint_seconds"]), float(row["mtbf_seconds"])
         best = float(reliability.daly_2006_interval_seconds(write, between))
@@ -254,8 +261,9 @@ def plan_run(
     """
     counts, wanted = _counts(devices), _tokens(tokens)
     network_of = zoo.model(model)
-    length, shape = _whole("seq", seq or network_of.seq or 2048), of_model(network_of.name)
+    length, shape = _whole("seq", (network_of.seq or 2048) if seq is None else seq), of_model(network_of.name)
     batch = int(_whole("global_batch", global_batch))
+    per_node = None if per_node is None else int(_whole("per_node", per_node))
     same = {"seq": length, "number_format": number_format, "software": software, "attention": attention,
             "per_node": per_node, "network": network}  # fmt: skip
     layouts, best, why = fastest(network_of.name, system, counts, batch, layout or {}, same)
@@ -289,15 +297,15 @@ def layout_words(row: Any) -> str:
 def _counts(devices: int | Sequence[int]) -> list[int]:
     given: list[Any] = [devices] if np.ndim(devices) == 0 else list(devices)  # type: ignore[arg-type]
     for count in given:
-        if isinstance(count, (bool, str)) or not (count >= 1 and int(count) == count):
-            raise ValueError(f"devices = {count!r} must be a whole number, 1 or more")
+        _whole("devices", count)
     if not given:
         raise ValueError("devices = [] is empty; give one number of devices or several")
     return sorted({int(count) for count in given})
 
 
 def _whole(name: str, value: Any) -> float:
-    if isinstance(value, (bool, str)) or not (np.ndim(value) == 0 and value >= 1 and value == np.floor(value)):
+    number = np.ndim(value) == 0 and isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not (number and math.isfinite(value) and value >= 1 and value == np.floor(value)):
         raise ValueError(f"{name} = {value!r} must be a whole number, 1 or more")
     return float(value)
 
@@ -316,7 +324,8 @@ def _format(device: hardware.Accelerator) -> str:
 def _price(system: System, hourly: float | None, way: str, since: int | None) -> Price:
     if hourly is None:
         return device_usd(system, way, since)
-    if not (isinstance(hourly, (int, float)) and math.isfinite(hourly) and hourly >= 0):
+    number = isinstance(hourly, (int, float)) and not isinstance(hourly, bool)
+    if not (number and math.isfinite(hourly) and hourly >= 0):
         raise ValueError(f"hourly = {hourly!r} must be 0 USD/h or more, or a price of cb.planning.hourly_usd")
     return Price(hourly, hourly, hourly, "USD/h", note="given")
 

@@ -245,17 +245,23 @@ def where_to_run(
         "runs": runs, "years": years, "deadline": units.si(deadline, "s"), "uplink": units.si(uplink, "B/s"),
         "data_bytes": float(card["stored_bytes"]) if data_bytes is None else units.si(data_bytes, "B"),
     }  # fmt: skip
-    for name, value in numbers.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} = {value:g} must be above 0 and finite; give a number such as 3")
+    for name, value in {**numbers, "seq": 1 if seq is None else seq}.items():
+        if isinstance(value, (bool, str)) or not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} = {value!r} must be above 0 and finite; give a number such as 3")
+    if batch != int(batch):
+        raise ValueError(f"batch = {batch!r} must be a whole number of samples; give one such as 32")
     if private not in PRIVACY:
         raise ValueError(f"private = {private!r} is not a rule; take one of {', '.join(PRIVACY)}")
     key = catalog.lookup("models", model)
     own = {each if each == ELECTRICITY else catalog.lookup("places", each): usd for each, usd in (prices or {}).items()}
-    chosen = [catalog.lookup("places", each) for each in (place_keys() if places is None else places)]
+    wanted = [places] if isinstance(places, str) else place_keys() if places is None else places
+    chosen = [catalog.lookup("places", each) for each in wanted]
     if not chosen:
         raise ValueError("places = []: give at least one, or leave it out for all")
-    length = (seq or network_of(key)[1]) if language_model(key) else None
+    speaks, samples_of = language_model(key), str(card["data_type"])
+    if speaks and samples is None and samples_of != "text":
+        raise ValueError(f"data = {data!r} holds {samples_of} samples, but {key} reads text; take c4-en-tokens")
+    length = (seq or network_of(key)[1]) if speaks else None
     task = Task(key, region=region, private=private, seq=length, **numbers)
     found = {each: read_place(each, key, int(batch), length, region, since, tuple(own.items())) for each in chosen}
     return WhereToRun(task, found)
