@@ -197,9 +197,10 @@ def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
     if unknown:
         raise ValueError(f"near has no {unknown[0]!r}; it takes {', '.join(explore_pairs.ASKED)}")
     given = dict(near)
-    for name, kind in (("accelerator", "accelerators"), ("network", "models")):
-        if given.get(name):
-            given[name] = catalog.lookup(kind, given[name])
+    known = everything()
+    for name, kind in (("accelerator", "accelerators"), ("model", "models")):
+        if given.get(name) and not ((known[name] == given[name]) | (known["network"] == given[name])).any():
+            given[name] = catalog.lookup(kind, str(given[name]))
     return given
 
 

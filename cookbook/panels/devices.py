@@ -14,6 +14,7 @@ from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, pow
 from cookbook.panels.shell import Off, Panel, View
 from cookbook.planning.comparison import FORMATS, PHASES, compare
 from cookbook.planning.cost import BOUGHT, RENT
+from cookbook.workloads import zoo
 
 USUAL = "usual"
 DEFAULTS: dict[str, Any] = {
@@ -159,7 +160,7 @@ def _compared(model: Any, devices: tuple[str, ...], phase: str, batch: int, name
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    keys = tuple(catalog.lookup("accelerators", name) for name in values["accelerators"])
+    keys = tuple(dict.fromkeys(catalog.lookup("accelerators", name) for name in values["accelerators"]))
     on, picture = catalog.lookup("accelerators", values["on"]), values["picture"]
     if on not in keys:
         raise ValueError(f"Look at = {values['on']!r} is not among the devices compared; take one of {', '.join(keys)}")
@@ -195,8 +196,10 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 @lru_cache(maxsize=64)
 def _title(model: str) -> str:
-    rows = catalog.table("models").set_index("name")
-    return str(rows.loc[catalog.lookup("models", model), "title"])
+    """Title of a network, with the tokens of a sample where it takes a sequence."""
+    network = zoo.model(model)
+    tokens = f" ({network.seq:,.0f} tokens)" if network.ops.needs_seq and network.seq else ""
+    return f"{network.title}{tokens}"
 
 
 def _headline(view: frames.Compared) -> dict[str, float]:
