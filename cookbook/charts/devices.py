@@ -30,7 +30,7 @@ _KEYS = {
 }
 _ROOF_KEY = "A mark for each kind of operation, larger where it takes longer. Click one to read its numbers."
 _GROWTH_KEY = "Times the line's value in its first year. Marks: devices at launch; lines: least squares on logarithms."
-_ROOM = 190
+_ROOM = 206
 _SIGNS = tuple((PALETTE[at % 5], SHAPES[at % 5], dash) for at, dash in enumerate(
     ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 0], [6, 3], [2, 2])))  # fmt: skip
 

@@ -6,12 +6,15 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cookbook.panels.device_frames import COLUMNS, UNIT, figure, formula, short
+from cookbook.prediction.forward import is_language_model
 from cookbook.prediction.verdicts import ratio
+from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
     from cookbook.panels.device_frames import Compared
 
 VERB = {"training": "train", "inference": "run"}
+_PROMPT = "One pass over a prompt of that many tokens. No constant was fitted to passes of language models."
 BEST = {"energy": "the least energy", "cost": "the lowest price"}
 
 
@@ -140,10 +143,12 @@ def chips(view: Compared) -> tuple[tuple[str, str], ...]:
     counts = view.table["evidence"].value_counts()
     here = int(counts.get("measured here", 0))
     known = row["evidence"] or "no prediction"
+    prompt = view.phase == "inference" and is_language_model(zoo.model(view.model))
     return (
         (f"{row['name']}: {known}",
          "Measured here: runs of this device went into the constants. Sibling: of its maker, or with other software."),
         (f"{here} of {len(view.table)} devices measured",
          "Devices of which the tables hold measured runs; intervals of the others are wider."),
         ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),
+        *((("a prompt, not an answer", _PROMPT),) if prompt else ()),
     )  # fmt: skip

@@ -85,7 +85,7 @@ def forward_pass(
     frame, lacks = _rows(given, network, seq)
     own = network.ops is not zoo.model(network.name).ops if _is_named(network) else True
     scenarios = inference.scenarios(frame, own=network if own else None, served=True)
-    prompt = _is_language_model(network)
+    prompt = is_language_model(network)
     found = predict_scenarios(KIND, scenarios, neighbours and not prompt)
     found = _unmeasured(found) if prompt else found
     reasons = zip(lacks, impossible(frame, formats=False), found.why.tolist(), strict=True)
@@ -102,14 +102,20 @@ def _is_named(network: Workload) -> bool:
     return bool((catalog.table("models")["name"] == network.name).any())
 
 
-def _is_language_model(network: Workload) -> bool:
+def is_language_model(network: Workload) -> bool:
+    """Whether the zoo builds it as a decoder, or as an encoder with one, so that a forward pass is only its prompt.
+
+    Parameters
+    ----------
+    network : Workload
+    """
     rows = catalog.table("models")
     return bool(rows.loc[rows["name"] == network.name, "builder"].isin(LANGUAGE_MODELS).any())
 
 
 def _unmeasured(found: Prediction) -> Prediction:
     """A pass over a prompt: no engine was fitted to language models, so intervals are at least those of answers."""
-    ends = {}
+    ends: dict[str, Any] = {}
     for level in (80, 90):
         reach = np.fmax(getattr(found, f"high{level}") / found.point, figure(f"generation-interval-{level}"))
         ends |= {f"low{level}": found.point / reach, f"high{level}": found.point * reach}
