@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cookbook as cb
+from cookbook import catalog
 from cookbook.catalog import UnknownName
 from cookbook.planning import comparison, energy, growth
 
@@ -138,7 +139,7 @@ def test_each_figure_of_the_founding_table_is_sourced_and_its_trap_flagged(
     deck = [s for s in (*ours.alternatives, *ours.rejected) if s.source == "hpe-dl-cookbook"]
     figure = cb.si(f"{value} {unit}")
     (said,) = (s for s in deck if s.value == pytest.approx(figure))
-    assert ours.source and ours.source != "hpe-dl-cookbook" and cb.cite(ours.source)
+    assert ours.source and ours.source != "hpe-dl-cookbook" and catalog.cite(ours.source)
     assert cb.accelerator(key).peaks.get(field, cb.accelerator(key).memory_bytes) == ours.value
     if abs(figure / ours.value - 1) > 0.01:
         assert any(trap in said.note for trap in ("clock", "board, not die", "wrong memory")), said.note

@@ -142,7 +142,7 @@ def test_one_unit_at_a_time_unless_asked(panel: Any) -> None:
     ({"kind": "matmul", "networks": [], "y": "throughput"}, "none of 30 states its year; choose another horizontal"),
     ({"kind": "storage"}, "No measurement matches kind = storage, network = resnet50"),
     ({"years": ["2026"]}, "No measurement matches in 2026: loosen Years"),
-    ({"y": "speed"}, "Value = 'speed' is not a choice; take one of value, throughput"),
+    ({"y": "speed"}, "Value = 'speed' is not a choice; nearest names: "),
     ({"x": "colour"}, "Against = 'colour' is not a choice"),
     ({"most_devices": 0}, "Devices at most = 0 is outside its range"),
 ])  # fmt: skip
