@@ -202,3 +202,8 @@ def test_ratios_grow_as_their_parts() -> None:
     rates = cb.planning.growth_rates(["k40", "p100-sxm2-16gb", "v100-sxm2-16gb", "h100-sxm"]).set_index("quantity")
     per_year = rates["per_year"]
     assert per_year["flop_per_byte"] == pytest.approx(per_year["flops"] / per_year["bandwidth"])
+
+
+def test_lines_of_growth_need_three_devices() -> None:
+    with pytest.raises(ValueError, match="at least three devices"):
+        growth.growth_lines(["k40"])

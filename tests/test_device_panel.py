@@ -132,3 +132,20 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
         pd.testing.assert_series_equal(table["samples_per_s"], panel.frame["samples_per_s"])
     else:
         assert eval(lines[2], {"cb": cb})["seconds"].sum() >= panel.frame["seconds"].sum() * 0.999
+
+
+def test_the_answer_says_that_the_memory_of_the_fastest_does_not_hold_it() -> None:
+    panel = cb.panels.accelerators("gpt3_175b", ["k40", "h100-sxm"], phase="training", batch=1)
+    assert "which its memory does not hold" in panel.answer
+
+
+def test_names_carry_the_format_where_devices_differ_in_it(panel: Any) -> None:
+    panel.update(accelerators=["h100-sxm", "alveo-u250"], number_format="usual", phase="inference")
+    assert set(panel.columns["row"]) == {"H100 SXM5 80GB, bf16", "Alveo U250, int8"}
+    panel.update(number_format="int8")
+    assert set(panel.columns["row"]) == {"H100 SXM5 80GB", "Alveo U250"}
+
+
+def test_a_language_model_is_told_as_a_prompt_of_so_many_tokens() -> None:
+    panel = cb.panels.accelerators("llama2_7b", ["h100-sxm", "t4"], batch=1)
+    assert "(4,096 tokens)" in panel.answer and "a prompt, not an answer" in repr(panel)

@@ -7,6 +7,7 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.performance import inference as formulas
+from cookbook.prediction import generation
 from cookbook.prediction import inference_rows as rows
 from cookbook.prediction.answer import answer
 from cookbook.prediction.measurements import measured_table
@@ -75,9 +76,15 @@ def test_bad_input_gets_a_sentence(change, words):
         cb.forward_pass("resnet50", "t4", **change)
 
 
-def test_language_models_are_more_than_one_pass():
-    with pytest.raises(ValueError, match="token by token"):
-        cb.forward_pass("llama2_7b", "h100-sxm")
+def test_a_prompt_of_a_language_model_is_one_pass_as_in_its_answers():
+    one = cb.forward_pass("llama2_7b", "h100-sxm", batch=4, number_format="fp16", software="TensorRT-LLM", seq=512)
+    row = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "batch": "4", "precision": "fp16",
+           "software": "TensorRT-LLM", "input_len": "512", "metric": "prefill tokens/s"}  # fmt: skip
+    prefill = generation.answers(pd.DataFrame([row]))
+    assert 4 * 512 / one.point == pytest.approx(prefill["predicted"][0], rel=1e-6)
+    assert one.high80 / one.point >= prefill["high80"][0] / prefill["predicted"][0] * 0.999
+    assert "device and engine" not in one.tier
+    assert cb.forward_pass("llama2_70b", "h100-sxm", number_format="fp16", seq=512).fits == "no"
 
 
 def test_memory_is_weights_and_what_one_operation_holds():

@@ -169,6 +169,8 @@ def _between(values: pd.Series, column: str, wanted: Any) -> pd.Series:
     low, high = (*numbers, None)[:2] if len(numbers) == 2 else (None, None)
     if len(numbers) != 2 or not all(n is None or isinstance(n, (int, float)) for n in numbers):
         raise ValueError(f"{column} = {wanted!r} is not a number; give one, or (lowest, highest)")
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"{column} = {wanted!r} holds nothing: give the lowest first, ({high}, {low})")
     return values.between(-np.inf if low is None else low, np.inf if high is None else high)
 
 
@@ -197,15 +199,18 @@ def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
     if unknown:
         raise ValueError(f"near has no {unknown[0]!r}; it takes {', '.join(explore_pairs.ASKED)}")
     given = dict(near)
-    for name, kind in (("accelerator", "accelerators"), ("network", "models")):
-        if given.get(name):
-            given[name] = catalog.lookup(kind, given[name])
+    known = everything()
+    for name, kind in (("accelerator", "accelerators"), ("model", "models")):
+        if given.get(name) and not ((known[name] == given[name]) | (known["network"] == given[name])).any():
+            given[name] = catalog.lookup(kind, str(given[name]))
     return given
 
 
 def _words(where: Mapping[str, Any]) -> str:
     def said(wanted: Any) -> str:
         several = isinstance(wanted, Sequence) and not isinstance(wanted, str)
-        return " or ".join(map(str, wanted)) if several else str(wanted)
+        if several and not all(isinstance(each, str) for each in wanted):
+            return " to ".join(end if n is None else str(n) for n, end in zip(wanted, ("least", "most"), strict=False))
+        return " or ".join(wanted) if several else str(wanted)
 
     return ", ".join(f"{column} = {said(wanted)}" for column, wanted in where.items()) or "anything"

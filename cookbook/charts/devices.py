@@ -21,7 +21,7 @@ BOUNDS = {"compute": (PALETTE[0], "circle"), "memory": (PALETTE[1], "diamond")}
 AXES = {
     "throughput": "Samples a second, logarithmic",
     "energy": "Energy of the device alone for one sample [J], logarithmic",
-    "cost": "Rent for a million samples [USD], logarithmic",
+    "cost": "Price of a million samples [USD], logarithmic",
 }
 _KEYS = {
     "throughput": "Bar: 80 % interval. Grey tick: at the peak of the datasheet. Click a mark to look at its device.",
@@ -30,7 +30,7 @@ _KEYS = {
 }
 _ROOF_KEY = "A mark for each kind of operation, larger where it takes longer. Click one to read its numbers."
 _GROWTH_KEY = "Times the line's value in its first year. Marks: devices at launch; lines: least squares on logarithms."
-_ROOM = 160
+_ROOM = 206
 _SIGNS = tuple((PALETTE[at % 5], SHAPES[at % 5], dash) for at, dash in enumerate(
     ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 0], [6, 3], [2, 2])))  # fmt: skip
 

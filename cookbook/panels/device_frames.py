@@ -58,7 +58,7 @@ class Compared:
         """Devices that have the figure of each picture, the best first, with what its sentence needs."""
         found = {}
         for picture, (point, low, high, _) in COLUMNS.items():
-            known = self.table.loc[self.table[point].notna(), ["key", "name", point, low, high]]
+            known = self.table.loc[self.table[point].notna(), ["key", "name", "fits", point, low, high]]
             found[picture] = known.sort_values(point, ascending=picture != "throughput", kind="stable")
         return found
 
@@ -117,21 +117,29 @@ def short(why: str) -> str:
 def per_device_frame(view: Compared, picture: str, before: pd.DataFrame | None = None) -> pd.DataFrame:
     """What `charts.per_device` draws, the best first."""
     point, low, high, why = COLUMNS[picture]
-    needed = ["key", "name", "evidence", "fits", "samples_per_s", "share_of_peak", *COLUMNS[picture]]
+    needed = ["key", "name", "number_format", "evidence", "fits", "samples_per_s", "share_of_peak", *COLUMNS[picture]]
     table = view.table[list(dict.fromkeys(needed))]
     table = table.sort_values(point, ascending=picture != "throughput", na_position="last", kind="stable")
     pinned = {} if before is None else dict(zip(before["key"], before[point], strict=True))
     known = table[point].notna()
     peak = table["samples_per_s"] / table["share_of_peak"] if picture == "throughput" else table[point] * np.nan
     names = table["name"].str.split(" (", regex=False).str[0]
+    names = table["name"].where(names.duplicated(keep=False), names) + _formats(table)
     cells = zip(*(table[name] for name in (point, low, high, why, "fits")), strict=True)
     return pd.DataFrame({
-        "row": table["name"].where(names.duplicated(keep=False), names), "point": table[point], "low": table[low],
+        "row": names, "point": table[point], "low": table[low],
         "high": table[high], "peak": peak,
         "before": [pinned.get(key) for key in table["key"]], "evidence": table["evidence"],
         "text": [_text(*row) for row in cells],
         "looked": (table["key"] == view.on) & known, "control": "on", "value": table["key"],
     }).astype({"before": float})  # fmt: skip
+
+
+def _formats(table: pd.DataFrame) -> pd.Series:
+    """Number format to tell after each name, where devices are compared in several."""
+    told = ", " + table["number_format"]
+    several = table["number_format"].replace("", np.nan).nunique() > 1
+    return told.where(several & (table["number_format"] != ""), "")
 
 
 def _text(point: float, low: float, high: float, why: str, fits: str) -> str:

@@ -6,13 +6,16 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cookbook.panels.device_frames import COLUMNS, UNIT, figure, formula, short
+from cookbook.prediction.forward import is_language_model
 from cookbook.prediction.verdicts import ratio
+from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
     from cookbook.panels.device_frames import Compared
 
 VERB = {"training": "train", "inference": "run"}
-BEST = {"energy": "the least energy", "cost": "the lowest rent"}
+_PROMPT = "One pass over a prompt of that many tokens. No constant was fitted to passes of language models."
+BEST = {"energy": "the least energy", "cost": "the lowest price"}
 
 
 def answer(view: Compared, picture: str) -> str:
@@ -56,11 +59,14 @@ def _best(view: Compared, picture: str) -> str:
     said = f"{start}: **{figure(first[point])}** {UNIT[picture]} (80 % interval {_ends(first, low, high)})"
     if picture != "throughput":
         said = said.replace("80 % interval", "range")
+    if first["fits"] == "no":
+        said = f"{said}, which its memory does not hold"
     near = rest[rest[high] > first[low]] if picture == "throughput" else rest[rest[low] < first[high]]
     if near.empty:
         return f"{said}, clear of all others."
     names = ", ".join(near["name"].head(2)) + (f" and {len(near) - 2} more" if len(near) > 2 else "")
-    return f"{said}; its interval overlaps that of {names}, so the order of these is open."
+    ends = "interval" if picture == "throughput" else "range"
+    return f"{said}; its {ends} overlaps that of {names}, so the order of these is open."
 
 
 def _ends(row: Any, low: str, high: str) -> str:
@@ -71,7 +77,7 @@ def _looked(view: Compared, picture: str) -> str:
     row, point = view.looked, COLUMNS[picture][0]
     if math.isnan(row[point]):
         why = row[COLUMNS[picture][3]]
-        return f"{row['name']}: no figure, {why}." if why else ""
+        return f"No figure for {row['name']}: {why.removeprefix(row['name']).strip()}." if why else ""
     if picture == "throughput":
         share = row["share_of_peak"]
         fits = "; it does not fit its memory" if row["fits"] == "no" else ""
@@ -79,7 +85,7 @@ def _looked(view: Compared, picture: str) -> str:
         start = "It does so" if leads else f"{row['name']}: {figure(row[point])}"
         return (
             f"{start} in {row['number_format']}, at {100 * share:.2g} % of what its peak of "
-            f"{row['peak_flops'] / 1e12:,.3g} TFLOP/s could{fits}; {_each(row, 'energy')}, {_each(row, 'cost')}."
+            f"{figure(row['peak_flops'] / 1e12)} TFLOP/s could{fits}; {_each(row, 'energy')}, {_each(row, 'cost')}."
         )
     if picture == "energy":
         return (
@@ -137,10 +143,12 @@ def chips(view: Compared) -> tuple[tuple[str, str], ...]:
     counts = view.table["evidence"].value_counts()
     here = int(counts.get("measured here", 0))
     known = row["evidence"] or "no prediction"
+    prompt = view.phase == "inference" and is_language_model(zoo.model(view.model))
     return (
         (f"{row['name']}: {known}",
          "Measured here: runs of this device went into the constants. Sibling: of its maker, or with other software."),
         (f"{here} of {len(view.table)} devices measured",
          "Devices of which the tables hold measured runs; intervals of the others are wider."),
         ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),
+        *((("a prompt, not an answer", _PROMPT),) if prompt else ()),
     )  # fmt: skip

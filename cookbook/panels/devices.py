@@ -11,10 +11,11 @@ from cookbook.charts import devices as charts
 from cookbook.panels import code, device_words
 from cookbook.panels import device_frames as frames
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.options import networks, printed
+from cookbook.panels.options import networks
 from cookbook.panels.shell import Off, Panel, View
 from cookbook.planning.comparison import FORMATS, PHASES, compare
 from cookbook.planning.cost import BOUGHT, RENT
+from cookbook.workloads import zoo
 
 USUAL = "usual"
 DEFAULTS: dict[str, Any] = {
@@ -154,7 +155,7 @@ def _compared(model: Any, devices: tuple[str, ...], phase: str, batch: int, name
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    keys = tuple(catalog.lookup("accelerators", name) for name in values["accelerators"])
+    keys = tuple(dict.fromkeys(catalog.lookup("accelerators", name) for name in values["accelerators"]))
     on, picture = catalog.lookup("accelerators", values["on"]), values["picture"]
     if on not in keys:
         raise ValueError(f"Look at = {values['on']!r} is not among the devices compared; take one of {', '.join(keys)}")
@@ -163,7 +164,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         able = ", ".join(FORMATS[phase])
         raise ValueError(f"number_format = {number_format!r} does not train a network; take {able}")
     found = _compared(values["model"], keys, phase, values["batch"], number_format, values["software"], values["way"])
-    title = printed("models", "name", "title", values["model"])
+    title = _title(values["model"])
     view = frames.Compared(values["model"], title, phase, values["batch"], found, on, values["op"])
     words = device_words.title(view, picture)
     drawn = (
@@ -187,6 +188,14 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         code=_code(values, keys, str(view.looked["number_format"])),
         kept=found,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _title(model: str) -> str:
+    """Title of a network, with the tokens of a sample where it takes a sequence."""
+    network = zoo.model(model)
+    tokens = f" ({network.seq:,.0f} tokens)" if network.ops.needs_seq and network.seq else ""
+    return f"{network.title}{tokens}"
 
 
 def _headline(view: frames.Compared) -> dict[str, float]:

@@ -57,7 +57,7 @@ def compare(
     Parameters
     ----------
     workload : str or Workload
-        A network of the zoo, or one of the reader's own.
+        A network of the zoo, or one of the reader's own; of a language model inference is one pass over a prompt.
     accelerators : iterable of str, optional
         Names of the table; all of it by default.
     phase : {"training", "inference"}

@@ -27,7 +27,7 @@ QUANTITIES = {
     "flops_per_usd": ("FLOP/s per USD at launch", "FLOP/s/USD"),
 }
 WIDE = ("fp32", "tf32", "fp16", "bf16")
-# A line of data-centre devices, one a generation, from the founding deck's oldest on.
+# A line of data-centre devices, one a generation, from the founding deck's oldest GPU on.
 LINE = ("k40", "p100-sxm2-16gb", "v100-sxm2-16gb", "tpu-v2", "tpu-v3", "a100-sxm-40gb", "tpu-v4", "mi250x", "h100-sxm",
         "tpu-v5p", "mi300x", "tpu-v6e", "b200-sxm", "mi355x", "tpu-v7x")  # fmt: skip
 
@@ -263,7 +263,7 @@ def growth_lines(
     Raises
     ------
     ValueError
-        An unknown quantity.
+        An unknown quantity, or none that three devices state.
 
     Examples
     --------
@@ -287,4 +287,6 @@ def growth_lines(
         line = pd.DataFrame({"what": "line", "year": ends, "value": fit.line(ends) / first, "name": ""})
         found += [own[["name", "year"]].assign(what="device", value=own["value"] / first, words=words),
                   line.assign(words=words)]  # fmt: skip
+    if not found:
+        raise ValueError("a line needs at least three devices that state its quantity: name more accelerators")
     return pd.concat(found, ignore_index=True)[["what", "words", "year", "value", "name"]]

@@ -12,6 +12,8 @@ import pandas as pd
 from cookbook import catalog, hardware
 from cookbook.prediction import inference
 from cookbook.prediction.cells import impossible
+from cookbook.prediction.constants import NEW_ENGINE, SEEN, SIBLING, figure
+from cookbook.prediction.inference_rows import LANGUAGE_MODELS
 from cookbook.prediction.record import Prediction
 from cookbook.prediction.step import predict_scenarios
 from cookbook.workloads import zoo
@@ -40,7 +42,8 @@ def forward_pass(
     Parameters
     ----------
     workload : str or Workload
-        A network of the zoo that gives its answer in one pass, such a network with changes, or one of the reader's own.
+        A network of the zoo, such a network with changes, or one of the reader's own. Of a language model this is one
+        pass over a prompt of ``seq`` tokens that keeps no cache, not an answer; its interval is that of such answers.
     accelerator : str
         A device of the catalogue: GPU, TPU, processor, FPGA, edge module ...
     batch : float
@@ -81,8 +84,10 @@ def forward_pass(
              "devices": devices}  # fmt: skip
     frame, lacks = _rows(given, network, seq)
     own = network.ops is not zoo.model(network.name).ops if _is_named(network) else True
-    scenarios = inference.scenarios(frame, own=network if own else None)
-    found = predict_scenarios(KIND, scenarios, neighbours)
+    scenarios = inference.scenarios(frame, own=network if own else None, served=True)
+    prompt = is_language_model(network)
+    found = predict_scenarios(KIND, scenarios, neighbours and not prompt)
+    found = _unmeasured(found) if prompt else found
     reasons = zip(lacks, impossible(frame, formats=False), found.why.tolist(), strict=True)
     why = np.array([next(filter(None, each), "") for each in reasons], dtype=object)
     found = replace(_blank(found, why != ""), why=why, sources=_sources(network, frame["accelerator"].tolist()))
@@ -95,6 +100,27 @@ def forward_pass(
 
 def _is_named(network: Workload) -> bool:
     return bool((catalog.table("models")["name"] == network.name).any())
+
+
+def is_language_model(network: Workload) -> bool:
+    """Whether the zoo builds it as a decoder, or as an encoder with one, so that a forward pass is only its prompt.
+
+    Parameters
+    ----------
+    network : Workload
+    """
+    rows = catalog.table("models")
+    return bool(rows.loc[rows["name"] == network.name, "builder"].isin(LANGUAGE_MODELS).any())
+
+
+def _unmeasured(found: Prediction) -> Prediction:
+    """A pass over a prompt: no engine was fitted to language models, so intervals are at least those of answers."""
+    ends: dict[str, Any] = {}
+    for level in (80, 90):
+        reach = np.fmax(getattr(found, f"high{level}") / found.point, figure(f"generation-interval-{level}"))
+        ends |= {f"low{level}": found.point / reach, f"high{level}": found.point * reach}
+    tier = np.where(np.isin(found.tier, (SEEN, SIBLING)), NEW_ENGINE, found.tier)
+    return replace(found, tier=tier, **ends)
 
 
 def _rows(given: Mapping[str, Any], network: Workload, seq: float | None) -> tuple[pd.DataFrame, list[str]]:
