@@ -231,7 +231,7 @@ def where_to_run(
     cookbook.catalog.UnknownName
         A network, card, region or place that the catalogue does not have.
     ValueError
-        A figure that cannot be, such as a horizon of 0.
+        A figure that cannot be, such as a horizon of 0; a language model with a card that holds no text.
 
     Examples
     --------
