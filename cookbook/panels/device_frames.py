@@ -27,8 +27,8 @@ COLUMNS = {
 UNIT = {"throughput": "samples/s", "energy": "J a sample", "cost": "USD a million samples"}
 # Short words for a reason, by how it is told in full.
 SHORT = (("trains nothing", "trains nothing"), ("has no peak", "no such peak"), ("no peak", "no peak known"),
-         ("does not train", "format trains not"), ("rated power", "no rated power"), ("states a price", "no price"),
-         ("not modelled yet", "not modelled yet"))  # fmt: skip
+         ("does not train", "format trains not"), ("rated power", "no rated power"),
+         ("states a price", "no price"))  # fmt: skip
 _HOW = {
     "compute": "Matrix products and convolutions at the fitted share of the peak, or their bytes, whichever is longer",
     "memory traffic": "Bytes of norms, activations and sums over memory bandwidth",
