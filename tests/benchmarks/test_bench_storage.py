@@ -26,7 +26,8 @@ def figures():
         "workers": rng.integers(0, 17, N), "memory": rng.uniform(0, 3e11, N), "speed": 2500, "threads": 2,
         "link": 31.5e9, "sharers": 1, "pinned": 1, "copy_efficiency": 0.8, "prefetch": 2, "variation": 0.4,
         "shuffled": 1, "epochs": 10, "serial": 0, "checkpoint_bytes": 1e9, "checkpoint_interval": 600,
-        "asynchronous": 0,
+        "asynchronous": 0, "remote": 0, "client": np.inf, "seeks": 0, "burst_bandwidth": 7e9, "burst_iops": 1e6,
+        "burst_credit": np.inf, "burst_operations": np.inf,
     }  # fmt: skip
     return {name: np.broadcast_to(np.asarray(value, dtype=float), N) for name, value in found.items()}
 

@@ -410,9 +410,14 @@ def test_a_click_on_a_mark_sets_its_control(lab: str, page: Any) -> None:
     open_and_run(page, lab, "04-accelerator-comparison.ipynb")
     panel, code = page.locator(".cookbook-panel").first, page.locator(".cookbook-panel .ck-code").first
     panel.scroll_into_view_if_needed()
-    page.mouse.click(*panel.evaluate(MARKS)[1])  # the second device: the first is looked at
-    settle(page, panel)
-    page.wait_for_timeout(300)
+    for _ in range(5):  # cells below that still arrive may move the page under the pointer
+        settle(page, panel)
+        page.wait_for_timeout(300)
+        page.mouse.click(*panel.evaluate(MARKS)[1])  # the second device: the first is looked at
+        settle(page, panel)
+        page.wait_for_timeout(300)
+        if "on=" in code.inner_text():
+            break
     assert "on=" in code.inner_text()
     panel.locator(".ck-views [data-value=roofline]").click()
     settle(page, panel)
