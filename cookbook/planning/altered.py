@@ -63,7 +63,7 @@ def network_rate(network: float | str) -> float:
     return rate
 
 
-def altered(scenarios: Any, system: System, network: float | str | None, number_format: str) -> Any:
+def altered(scenarios: Any, system: System, network: float | str | None, precision: str) -> Any:
     """Scenarios on a machine with other figures than the catalogue's: those of a changed accelerator, of the network.
 
     Parameters
@@ -74,14 +74,14 @@ def altered(scenarios: Any, system: System, network: float | str | None, number_
         An accelerator with some figures changed counts, names change nothing.
     network : float or str, optional
         Rate of the network for one device, one direction [B/s].
-    number_format : str
+    precision : str
         What products are computed in.
     """
     new: dict[str, float] = {} if network is None else {"network": network_rate(network)}
     if isinstance(system, Accelerator) and system.changed:
         wide = hardware.peak_flops(system, "bf16")
         wide = wide if math.isfinite(wide) else hardware.peak_flops(system, "fp16")
-        peak = hardware.peak_flops(system, number_format)
+        peak = hardware.peak_flops(system, precision)
         new |= {"mem_bandwidth": system.mem_bandwidth, "memory": system.memory_bytes, "peak": peak, "wide_peak": wide}
     filled = {name: np.full(len(scenarios), value) for name, value in new.items() if math.isfinite(value)}
     return replace(scenarios, values={**scenarios.values, **filled}) if filled else scenarios

@@ -129,7 +129,7 @@ def search(
     global_batch: int,
     *,
     seq: float | None = None,
-    number_format: str = "",
+    precision: str = "",
     software: str = "Megatron Core",
     recompute: Sequence[str] = RECOMPUTE,
     micro_batches: Sequence[int] = MICRO_BATCHES,
@@ -160,7 +160,7 @@ def search(
         Sequences of one step.
     seq : float, optional
         Sequence length; the model's by default. Context parallelism is tried from 8,192 on.
-    number_format, software, attention : str
+    precision, software, attention : str
         As for `cookbook.train_step`.
     recompute : sequence of str
         Kinds of activation recomputation to try.
@@ -201,7 +201,7 @@ def search(
     same = {"capacity_factor": capacity_factor, "fabric": fabric, "oversubscription": oversubscription}
     nodes = {count: None if per_node is None else min(per_node, count) for count in counts}
     machines = {
-        count: machine_row(base_of(system), Plan(devices=count, per_node=nodes[count], **same), number_format)
+        count: machine_row(base_of(system), Plan(devices=count, per_node=nodes[count], **same), precision)
         for count in counts
     }
     sizes = {count: int(machine["per_node"]) for count, machine in machines.items()}

@@ -54,7 +54,7 @@ class TrainingRun:
         Failure rates, storage and restarts assumed.
     layouts : Layouts or None
         All layouts tried; None where none fits.
-    number_format : str
+    precision : str
         What products are computed in.
     """
 
@@ -66,7 +66,7 @@ class TrainingRun:
     price: Price
     failures: Failures
     layouts: Layouts | None
-    number_format: str
+    precision: str
 
     @cached_property
     def parts(self) -> pd.DataFrame:
@@ -192,7 +192,7 @@ def plan_run(
     global_batch: int = 1024,
     seq: float | None = None,
     layout: Mapping[str, Any] | None = None,
-    number_format: str = "",
+    precision: str = "",
     hourly: float | Price | None = None,
     way: str = "on demand",
     since: int | None = None,
@@ -223,7 +223,7 @@ def plan_run(
         Tokens of a sequence; the model's by default.
     layout : mapping, optional
         Axes to hold fixed, such as ``{"tp": 8, "pp": 4}``: tp, pp, vp, cp, ep, dp, micro_batch, zero, recompute.
-    number_format, software, attention
+    precision, software, attention
         As for `cookbook.train_step`; "fp8" where the accelerator has it.
     hourly : float or Price, optional
         An hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way` and `since`, by default.
@@ -264,11 +264,11 @@ def plan_run(
     length, shape = _whole("seq", (network_of.seq or 2048) if seq is None else seq), of_model(network_of.name)
     batch = int(_whole("global_batch", global_batch))
     per_node = None if per_node is None else int(_whole("per_node", per_node))
-    same = {"seq": length, "number_format": number_format, "software": software, "attention": attention,
+    same = {"seq": length, "precision": precision, "software": software, "attention": attention,
             "per_node": per_node, "network": network}  # fmt: skip
     layouts, best, why = fastest(network_of.name, system, counts, batch, layout or {}, same)
     device, _, _ = accelerator_of(system)
-    chosen = number_format or _format(device)
+    chosen = precision or _format(device)
     failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
     count = network_of.ops.parameter_count
     table = _reliable(best.assign(why=why), failures, count * (WEIGHT + OPTIMISER), interval)
