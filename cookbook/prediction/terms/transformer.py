@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog, hardware
+from cookbook import catalog
 from cookbook.performance.pipeline import FILLED
 from cookbook.prediction import stacks
 from cookbook.prediction.constants import figure
@@ -22,7 +22,6 @@ from cookbook.prediction.scenario import RECOMPUTED, Coded, Scenario, recomputed
 from cookbook.prediction.terms import transformer_memory as memory
 from cookbook.prediction.terms.devices import attention_share, device, engines, network_rate
 from cookbook.prediction.terms.layouts import refusals
-from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
 KIND = "training_transformer"
@@ -344,6 +343,8 @@ def _usual_split(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
         batch = np.where(np.isnan(v["global_batch"]), np.inf, v["global_batch"])
         need = np.maximum(np.maximum(share, v["devices"] / v["cp"] / batch), 1.0)
         shards = 2.0 ** np.ceil(np.log2(np.where(blank & np.isfinite(need), need, 1.0)) - 1e-9)
+        most = np.maximum(v["devices"] * v["cores"] / v["cp"], 1.0)
+        shards = np.where(shards > most, 2.0 ** np.floor(np.log2(np.maximum(most, 1.0)) + 1e-9), shards)
         tensor = np.minimum(shards, 8.0)
         stated = [("tp", tensor), ("pp", shards / tensor)]
         for name, value in stated:

@@ -42,6 +42,10 @@ class Device:
         where the catalogue has no peak.
     matmul : float
         Best measured product in the number format as a share of the peak, of this device or the nearest measured [-].
+    kind : str
+        As in the catalogue: gpu, tpu, cpu ...
+    cores : float
+        What parallelism configurations count of one device: two of a Trainium [-].
     """
 
     key: str
@@ -55,6 +59,8 @@ class Device:
     domain: float
     matmul: float
     offered: bool = True
+    kind: str = ""
+    cores: float = 1.0
 
 
 UNKNOWN = Device("", "", "", *(math.nan,) * 7)
