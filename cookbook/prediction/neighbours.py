@@ -49,6 +49,10 @@ class Runs:
     amounts: Mapping[str, np.ndarray]
     costs: Mapping[str, float] | None = None
 
+    def __len__(self) -> int:
+        first = next(iter(self.labels.values()))
+        return len(first.codes if isinstance(first, Coded) else first)
+
     def distinct(self, size: int) -> tuple[Runs, np.ndarray]:
         """The distinct runs among `size` rows, and for each row which of them it is."""
         columns = {name: _column(label) for name, label in {**self.labels, **self.amounts}.items()}

@@ -344,10 +344,9 @@ def _word(declared: Field, value: Any) -> Any:
     return value
 
 
-def device_of(value: Any) -> Any:
-    """Key of an accelerator, or the reader's own record."""
-    found = hardware.accelerator(value)
-    return found if found.changed else found.key
+def device_of(value: Any) -> hardware.Machine:
+    """Machine of a name or a record: accelerator, server, cloud instance, or the reader's own."""
+    return hardware.machine(value)
 
 
 def _recompute(name: str, value: str | float) -> str:

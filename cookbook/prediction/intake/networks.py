@@ -12,7 +12,7 @@ from typing import Any
 from cookbook import catalog
 from cookbook.catalog.names import index, normalise
 from cookbook.prediction.intake import words
-from cookbook.prediction.scenario import shown
+from cookbook.prediction.scenario import fields, shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -58,6 +58,9 @@ class Input:
     served: bool = False
     why: str = ""
     assumed: str = ""
+    length: float = math.nan
+    parameters: float = math.nan
+    active_parameters: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -263,24 +266,25 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     if row.get("care") == "refused":
         return Input(why=f"{shown(model)}: {row['note']}")
     said, asked = spoken(str(row.get("model") or model)), metric_of(metric)
+    stated, problem, _ = words.number(length, fields()["input_len"]) if not SIZE.match(length) else (math.nan, "", "")
     if not said.key:
-        is_text = math.isfinite(said.parameters)
-        return Input(served=is_text, why="" if is_text else said.why, assumed=said.assumed)
+        named = math.isfinite(said.parameters)
+        return Input(served=True, why=asked.why or problem, assumed=said.assumed if named else "", length=stated,
+                     parameters=said.parameters, active_parameters=said.active)  # fmt: skip
     found = zoo.model(said.key)
     language = builders().get(found.name, "") in LANGUAGE_MODELS
     tokens = asked.counts in ("output tokens", "prompt tokens") or asked.delay in ("first token", "token")
     arguments, seq = str(row.get("arguments") or ""), row.get("seq", math.nan)
-    stated = words.NUMBER.match(length) if length and not SIZE.match(length) else None
     if found.ops.needs_seq and not math.isfinite(seq):
-        given = float(stated[0].replace(",", "")) if stated else math.nan
-        seq = given if math.isfinite(given) and given >= 1 else found.seq or math.nan
+        seq = stated if stated >= 1 else found.seq or math.nan
     size = SIZE.match(length)
     if size and not arguments and size[1] == size[2]:
         arguments = square_image(found.name, int(size[1]))
     items = row.get("items", math.nan)
     if not math.isfinite(items):
         items = 1.0 if asked.counts in ("samples", "") else seq
-    known = Input(found.name, arguments, seq, items, 0.0, language or tokens, asked.why, said.assumed)
+    problem = problem if found.ops.needs_seq else ""
+    known = Input(found.name, arguments, seq, items, 0.0, language or tokens, asked.why or problem, said.assumed, stated)
     if not asked.why and not known.served and not (math.isfinite(items) and items > 0):
         return replace(known, why=f"metric {shown(metric)} cannot be counted for {found.title}")
     if tokens and not language:

@@ -17,7 +17,7 @@ from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
-NOT_STATED = re.compile(r"|-|nan|n/?a|unknown|not stated.*", re.I)
+NOT_STATED = re.compile(r"|-|nan|n/?a|unknown|mla|not stated.*", re.I)
 NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+")
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
@@ -27,11 +27,11 @@ MULTIPLES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "thousand": 1e3,
              "trillion": 1e12}  # fmt: skip
 DOUBTFUL = re.compile(r"\d|\b(?:nodes?|hosts?|servers?|per|or|to)\b|^\s*[-/x*~+]|%", re.I)
 # Lengths in tokens, of which k is 1,024.
-LENGTHS = ("seq", "output_len")
+LENGTHS = ("seq", "input_len", "output_len")
 WHOLE = frozenset({
     "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "global_batch", "accumulation", "seq", "layers", "hidden",
     "heads", "kv_heads", "ffn_hidden", "vocab", "moe_ffn_hidden", "experts", "experts_per_token", "dense_layers",
-    "shard", "output_len", "zero",
+    "shard", "input_len", "output_len", "zero",
 })  # fmt: skip
 SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0\.\d+)(?![\d.])")
 COUNT = re.compile(r"(\d+)\s*(?:of|/)\s*(\d+)")
@@ -54,7 +54,7 @@ FORMATS = (
     ("fp4", re.compile(r"fp4|float4|e2m1", re.I)),
     ("fp8", re.compile(r"fp8|float8|e4m3|e5m2|\bf8\b", re.I)),
     ("bf16", re.compile(r"bf16|bfloat", re.I)),
-    ("fp16", re.compile(r"fp16|float16|\bf16|half|\bamp\b", re.I)),
+    ("fp16", re.compile(r"fp16|float16|\bf16|half|\bamp\b|\bmixed\b", re.I)),
     ("tf32", re.compile(r"tf32|tensorfloat", re.I)),
     ("fp32", re.compile(r"fp32|float32|\bf32|\bsingle\b|\bfloat\b", re.I)),
 )
@@ -256,12 +256,19 @@ def attention(cell: str) -> tuple[str, float, str]:
     return "", math.nan, f"attention = {shown(cell)} is not known; write flash1, flash2, flash3, fused-softmax or eager"
 
 
-def schedule(cell: str, notes: str = "") -> str:
-    """Pipeline schedule in its typed word; "" where none is named.
+def schedule(cell: str, notes: str = "") -> tuple[str, str]:
+    """Pipeline schedule in its typed word ("" where none is named), and what is wrong with the words.
 
-    >>> schedule("", "PP schedule v-half"), schedule("zbv"), schedule("1f1b-interleaved"), schedule("zero bubble")
-    ('v-half', 'zb-v', '1f1b', 'zero-bubble')
+    >>> schedule("", "PP schedule v-half")[0], schedule("zbv")[0], schedule("1f1b-interleaved")[0]
+    ('v-half', 'zb-v', '1f1b')
     """
+    word = _schedule(cell, notes)
+    if word or is_blank(cell):
+        return word, ""
+    return "", f"pipeline_schedule = {shown(cell)} is not known; write gpipe, 1f1b, interleaved, zero-bubble or zb-v"
+
+
+def _schedule(cell: str, notes: str) -> str:
     text = cell.casefold()
     named = re.search(r"\bv-(half|min)\b|\bzb-?v\b|\bv-zb\b", f"{text}; {notes.casefold()}")
     if named:

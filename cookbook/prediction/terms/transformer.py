@@ -20,7 +20,7 @@ from cookbook.prediction.constants import figure
 from cookbook.prediction.rows import Rows
 from cookbook.prediction.scenario import RECOMPUTED, Coded, Scenario, recomputed, together
 from cookbook.prediction.terms import transformer_memory as memory
-from cookbook.prediction.terms.devices import attention_share, device, engines, network_rate
+from cookbook.prediction.terms.devices import ENGINE, attention_share, engines, of_transformer
 from cookbook.prediction.terms.layouts import refusals
 from cookbook.workloads.zoo import Workload
 
@@ -44,11 +44,7 @@ NETWORK = (
 LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "per_node", "shard",
           "micro_batches_per_flush", "zero", "sequence_parallel", "capacity_factor", "oversubscription", "pod",
           "offload_link", "offload_memory", "offload_drives")  # fmt: skip
-DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "offered", "cores")
-ENGINE = (
-    "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
-    "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded", "recomputes_last", "hops_split",
-)  # fmt: skip
+DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "offered", "cores", "shared")
 # Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
 SPLIT_NORMS = ("megatron-core", "neuron")
 # Generation of a flash kernel (0: none, NaN: that of the software) and bytes moved for each score without one.
@@ -235,10 +231,11 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
 
 def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
     pairs = together(s.words("accelerator"), s.words("precision"))
-    devices = [device(*level) for level in pairs.levels]
+    devices = [of_transformer(*level) for level in pairs.levels]
     for name in DEVICE:
         v[name] = np.array([getattr(each, name) for each in devices], dtype=float)[pairs.codes]
-    v["network_usual"] = np.array([network_rate(each.key) if each.key else np.nan for each in devices])[pairs.codes]
+    v["network_usual"] = np.array([each.network for each in devices])[pairs.codes]
+    v["node"] = np.array([each.per_node for each in devices])[pairs.codes]
     for name, field in (("accelerator", "key"), ("vendor", "vendor"), ("family", "family")):
         keys[name] = Coded(pairs.codes, tuple(getattr(each, field) for each in devices))
     software = s.words("software")
@@ -269,7 +266,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     model = v["tp"] * v["pp"] * v["cp"]
     fill("devices", np.where(stated, model * v["dp"], model))
     fill("dp", v["devices"] * v["cores"] / model, False)
-    fill("per_node", np.minimum(v["devices"], 8))
+    fill("per_node", np.minimum(v["devices"], v["node"]))
     fill("ep", 1.0, False)
     fill("seq_len", np.where(np.isnan(v["usual_seq"]), USUAL_SEQ, v["usual_seq"]))
     fill("micro_batch", 1.0)
@@ -296,8 +293,9 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     per_device = np.where(np.isnan(v["node_network"]), v["network"], v["node_network"] / v["per_node"])
     v["network"] = np.where(np.isnan(v["network"]), per_device, v["network"])
     beyond = v["devices"] > v["per_node"]
-    assumed.append(("network [B/s]", np.isnan(v["network"]) & beyond, v["network_usual"]))
-    v["network"] = np.where(np.isnan(v["network"]), v["network_usual"], v["network"])
+    usual = v["network_usual"] * np.where(v["shared"] == 1, v["node"] / v["per_node"], 1.0)
+    assumed.append(("network [B/s]", np.isnan(v["network"]) & beyond, usual))
+    v["network"] = np.where(np.isnan(v["network"]), usual, v["network"])
     # Links that join more than a node count where the row's nodes are boards; a slice or a large node is one domain.
     v["domain"] = np.where(np.isnan(v["stated_domain"]), v["domain"], v["stated_domain"])
     larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= BOARD)

@@ -20,7 +20,7 @@ from cookbook.prediction.terms import transformer_memory as memory_terms
 from cookbook.prediction.terms.transformer import resolve
 from cookbook.prediction.terms.transformer_memory import OPTIMISER
 
-__all__ = ["CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs", "step_seconds"]
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs", "step_seconds", "tokens"]
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
@@ -44,6 +44,7 @@ LIKENESS = {
     "stack": 10.0, "experts": 10.0, "format": 2.0, "accelerator": 1.0, "recompute": 1.0, "size": 2.0, "seq_len": 2.0,
     "tp": 1.5, "pp": 1.5, "micro_batch": 1.5,
 }  # fmt: skip
+MEMORY_CONSTANTS = memory_terms.CONSTANTS
 # What an ablation may switch off.
 TERMS = (
     "products", "attention", "elementwise", "head", "experts", "recompute", "launch", "tensor_exchange",
@@ -77,6 +78,11 @@ def runs(rows: Rows) -> Runs:
     amounts = {name: getattr(rows, name) for name in ("seq_len", "tp", "pp", "micro_batch")}
     amounts["size"] = rows.layers * rows.hidden**2
     return Runs(labels, amounts, LIKENESS)
+
+
+def tokens(rows: Rows) -> np.ndarray:
+    """Tokens of one step of all devices."""
+    return np.asarray(rows.global_batch * rows.seq_len)
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
