@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from cookbook.prediction import neighbours, widths
-from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
+from cookbook.prediction.constants import NEW_ENGINE, SEEN, SIBLING, Fitted, committed, figure, of_rows, tiers_of_rows
 from cookbook.prediction.estimate import Estimate
 from cookbook.prediction.rows import KEYS, Rows
 from cookbook.prediction.scenario import Scenario, together
 
 # What the rate is where the row does not say what it counts.
-UNITS = {"training_classic": "samples/s", "training_transformer": "s", "inference": "samples/s"}
-TERMS = {"training_classic": "networks", "training_transformer": "transformer_step", "inference": "forward"}
+UNITS = {"training_classic": "samples/s", "training_transformer": "s", "inference": "samples/s", "generation": "tokens/s"}
+TERMS = {"training_classic": "networks", "training_transformer": "transformer_step", "inference": "forward",
+         "generation": "generation"}  # fmt: skip
+# Answers of language models are made of forward passes, with their constants.
+FITTED_AS = {"generation": "inference"}
 # Rows at a time: their arrays stay in the processor's cache. Two blocks run side by side.
 BLOCK, WORKERS = 16384, 2
 
@@ -29,7 +32,7 @@ def terms_of(kind: str) -> Any:
     Parameters
     ----------
     kind : str
-        "training_classic", "training_transformer" or "inference".
+        "training_classic", "training_transformer", "inference" or "generation".
 
     Raises
     ------
@@ -81,7 +84,8 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     fitted : Fitted, optional
         Other constants than the committed ones.
     """
-    known = committed(kind) if fitted is None else fitted
+    module, like = terms_of(kind), FITTED_AS.get(kind, kind)
+    known = committed(like) if fitted is None else fitted
     distinct = together(*(rows.keys[name] for name in KEYS))
     columns = np.empty((len(KEYS), len(distinct.levels)), dtype=object)
     for at, level in enumerate(distinct.levels):
@@ -90,11 +94,20 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     keys["moe"] = keys["moe"].astype(bool)
     tier = tiers_of_rows(known, keys)
     codes = np.broadcast_to(distinct.codes, len(rows))
-    factors = {level: each[codes] for level, each in widths.factors(kind, tier, keys["scale"]).items()}
-    constants = of_rows(known, terms_of(kind).CONSTANTS, keys)
+    factors = {level: each[codes] for level, each in widths.factors(like, tier, keys["scale"]).items()}
+    constants = of_rows(known, module.CONSTANTS, keys)
     each_row = {name: value[codes] if np.ndim(value) else value for name, value in constants.items()}
-    remarks = [widths.remark(kind, *pair) for pair in zip(tier.tolist(), keys["scale"].tolist(), strict=True)]
-    return Prepared(kind, rows, each_row, tier[codes], factors, np.array(remarks, dtype=object)[codes])
+    remarks = [widths.remark(like, *pair) for pair in zip(tier.tolist(), keys["scale"].tolist(), strict=True)]
+    tier = tier[codes]
+    if like != kind:
+        # No engine was fitted to language models, so intervals are those of answers that were composed.
+        tier = np.where(np.isin(tier, (SEEN, SIBLING)), NEW_ENGINE, tier)
+        factors = {level: np.full(len(rows), figure(f"generation-interval-{level}")) for level in factors}
+    if "dimensions_known" in rows.values:
+        # Dimensions that follow from a number of parameters alone: no better known than another stack.
+        bare = (rows.dimensions_known == 0) & np.isin(tier, (SEEN, SIBLING))
+        tier = np.where(bare, NEW_ENGINE, tier) if np.any(bare) else tier
+    return Prepared(kind, rows, each_row, tier, factors, np.array(remarks, dtype=object)[codes])
 
 
 def estimate(
@@ -204,7 +217,7 @@ def _memory(module: Any, prepared: Prepared) -> dict[str, Any]:
     """Device memory by part, in all, and whether it fits, for the kinds that know it."""
     if not hasattr(module, "memory_parts"):
         return {}
-    known = committed(prepared.kind).values
+    known = committed(FITTED_AS.get(prepared.kind, prepared.kind)).values
     constants = {each.name: known.get(each.name, {}).get("", each.start) for each in module.MEMORY_CONSTANTS}
     parts, capacity = module.memory_parts(prepared.rows, constants)
     total = np.asarray(sum(parts.values()))

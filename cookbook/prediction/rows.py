@@ -31,6 +31,8 @@ class Rows:
     place : numpy.ndarray of int
     assumed : tuple of (str, numpy.ndarray, numpy.ndarray or Coded)
         Fields that rows do not give: name, which rows lack it, and the value taken.
+    inner : tuple of Rows
+        Rows of the passes that a composed kind is made of.
     """
 
     values: Mapping[str, np.ndarray] = field(repr=False)
@@ -39,6 +41,7 @@ class Rows:
     networks: tuple[tuple[Any, str, float | None], ...] = ()
     place: np.ndarray = field(default_factory=lambda: np.array(0), repr=False)
     assumed: tuple[tuple[str, Any, Any], ...] = field(default=(), repr=False)
+    inner: tuple[Rows, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.why)
@@ -55,7 +58,8 @@ class Rows:
         keys = {name: key.take(at) for name, key in self.keys.items()}
         place = self.place[at] if self.place.ndim else self.place
         assumed = tuple((name, _cut(lacks, at), _cut(value, at)) for name, lacks, value in self.assumed)
-        return Rows(values, self.why[at], keys, self.networks, place, assumed)
+        return Rows(values, self.why[at], keys, self.networks, place, assumed,
+                    tuple(each.take(at) for each in self.inner))
 
     def key(self, name: str) -> np.ndarray:
         """One key of every row, as text."""

@@ -269,6 +269,8 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     stated, problem, _ = words.number(length, fields()["input_len"]) if not SIZE.match(length) else (math.nan, "", "")
     if not said.key:
         named = math.isfinite(said.parameters)
+        if not (named or asked.counts in ("output tokens", "prompt tokens", "tokens") or asked.delay in ("first token", "token")):
+            return Input(why=said.why)
         return Input(served=True, why=asked.why or problem, assumed=said.assumed if named else "", length=stated,
                      parameters=said.parameters, active_parameters=said.active)  # fmt: skip
     found = zoo.model(said.key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -230,7 +231,7 @@ def _inference(c: Columns) -> dict[str, Any]:
         spoken = inputs.each(lambda each, name=name: getattr(each, name))
         found[name] = np.where(np.isnan(stated), spoken, stated)
     asked = metric.map(networks.metric_of)
-    found["metric"] = asked
+    found["counts"], found["delay_of"] = asked.map(lambda each: each.counts), asked.map(lambda each: each.delay)
     c.problems.append(asked.map(lambda each: each.why))
     found["delay"] = asked.each(lambda each: bool(each.delay))
     found["each_device"] = asked.each(lambda each: each.each_device)
@@ -245,7 +246,11 @@ def _inference(c: Columns) -> dict[str, Any]:
     found["accelerator"] = _accelerator(c)
     formats = together(c.text("number_format"), c.text("precision_text"))
     found["precision"] = c.values(formats, lambda pair: _stored(*pair))
-    found["stored"] = formats.map(lambda pair: pair[1] or pair[0])
+    # Weights, activations and cache of a language model, as in fp8/bf16/fp16.
+    stored = formats.map(lambda pair: (pair[1] or pair[0]).split("/"))
+    found["weights_format"] = stored.map(lambda cells: _kept_as(cells[0]))
+    found["kv_format"] = stored.map(lambda cells: _kept_as(cells[2]) if len(cells) > 2 else "")
+    found["activations"] = stored.map(lambda cells: _stored("", cells[1] if len(cells) > 1 else cells[0])[0])
     hints = together(c.text("software"), notes, c.text("accelerator"), way)
     found["software"] = hints.map(lambda each: words.stack("inference", each[0], "; ".join(each[1:])))
     found["served"] = named.where(lambda each: networks.served(*each).served)
@@ -288,6 +293,37 @@ def _stored(number_format: str, precision: str) -> tuple[str, str]:
         said = f"precision = {words.shown(cell)} is no number format that is known; write fp32, fp16, bf16, fp8, fp4 or int8"
         return "", said
     return "", ""
+
+
+def _kept_as(cell: str) -> str:
+    """Name of the format in which numbers are stored; "" where the words do not say."""
+    text = cell.strip().casefold().replace("-", "_")
+    return text if text and re.search(r"4|8|16|32", text) else ""
+
+
+def split(scenario: Scenario) -> list[tuple[np.ndarray, Scenario]]:
+    """Rows of inference by what answers them: one forward pass, or the answer of a language model.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        From `read`.
+
+    Returns
+    -------
+    list of (numpy.ndarray of int, Scenario)
+        Places of the rows, and the rows.
+    """
+    served = np.broadcast_to(scenario.columns["served"], (len(scenario),))
+    parts = []
+    for kind, at in ((I, np.flatnonzero(~served)), ("generation", np.flatnonzero(served))):
+        if len(at):
+            rows = scenario.take(at)
+            columns = dict(rows.columns)
+            if kind != I:
+                columns["precision"] = columns["activations"]
+            parts.append((at, replace(rows, kind=kind, columns=columns)))
+    return parts
 
 
 def clear_rows(frame: pd.DataFrame) -> pd.DataFrame:
@@ -389,4 +425,4 @@ def publishers(frame: pd.DataFrame) -> np.ndarray:
 
 
 __all__ = ["CLEAR", "OUTCOMES", "clear_rows", "machine_of", "measured", "measured_table", "needs_care",
-           "publishers", "read", "without_outcomes"]  # fmt: skip
+           "publishers", "read", "split", "without_outcomes"]  # fmt: skip

@@ -91,6 +91,17 @@ UNKNOWN = Device(why='the accelerator is not in the catalogue: take a key of cb.
 NO_NAME = Device(why="accelerator is blank: name one of the catalogue")
 
 
+# Number formats of training from the one that a reader most likely means.
+TRAINING = ("bf16", "fp16", "tf32", "fp32")
+
+
+@lru_cache(maxsize=4096)
+def usual_precision(machine: Any) -> str:
+    """Number format in which a device usually trains: the first of `TRAINING` that it has; "" where it has none."""
+    offered = hardware.formats(machine.accelerator) if machine != "" else []
+    return next((name for name in TRAINING if name in offered), "")
+
+
 def _common(machine: Any) -> dict[str, Any]:
     found = machine.accelerator
     return {
@@ -126,9 +137,9 @@ def of_network(machine: Any, precision: str) -> Device:
     """The device of a row of training layer by layer; `Device.why` where it cannot be predicted."""
     if machine == "":
         return NO_NAME
-    found, known = machine.accelerator, _common(machine)
+    found, known, precision = machine.accelerator, _common(machine), precision or usual_precision(machine)
     if not precision:
-        return Device(**known, why="precision is blank: name one of fp32, tf32, fp16, bf16")
+        return Device(**known, why=f"no peak of {found.name} is known in {', '.join(TRAINING)}")
     if precision not in MATRIX:
         why = f"precision {precision!r}: networks of this kind are not predicted in 8 or 4 bits"
         return Device(**known, why=why)

@@ -19,7 +19,7 @@ from cookbook.prediction.terms.network_rows import keys_of, of_devices, of_netwo
 KIND = "inference"
 DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms")
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory", "watts",
-          "process_nm")  # fmt: skip
+          "process_nm", "ring_link")  # fmt: skip
 # Shared by the cores of a chip that hold a network each.
 SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts")
 QUEUED, FULL, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)

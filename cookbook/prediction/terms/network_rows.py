@@ -11,7 +11,7 @@ from cookbook import catalog
 from cookbook.prediction import stacks
 from cookbook.prediction.rows import Rows
 from cookbook.prediction.scenario import Coded, Scenario, together
-from cookbook.prediction.terms.devices import Device, of_network
+from cookbook.prediction.terms.devices import Device, of_network, usual_precision
 from cookbook.workloads import zoo
 
 KIND = "training_classic"
@@ -45,6 +45,8 @@ def resolve(scenario: Scenario) -> Rows:
     with np.errstate(all="ignore"):
         values |= _counts(s, values | of_devices(devices, pairs, ("per_node",)), assumed)
         values |= _links(s, devices, pairs, values)
+    lacks = s.words("precision").where(lambda word: word == "")
+    assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1] or usual_precision(pair[0]))))
     # One interpreter that starts the kernels of all its devices one after the other.
     values["in_turn"] = np.where(s.number("one_process") == 1, values["per_node"], 1.0)
     moved = _update_bytes()

@@ -20,8 +20,9 @@ from cookbook.prediction.constants import figure
 from cookbook.prediction.rows import Rows
 from cookbook.prediction.scenario import RECOMPUTED, Coded, Scenario, recomputed, together
 from cookbook.prediction.terms import transformer_memory as memory
-from cookbook.prediction.terms.devices import ENGINE, attention_share, engines, of_transformer
+from cookbook.prediction.terms.devices import ENGINE, attention_share, engines, of_transformer, usual_precision
 from cookbook.prediction.terms.layouts import refusals
+from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
 KIND = "training_transformer"
@@ -45,6 +46,8 @@ LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_
           "micro_batches_per_flush", "zero", "sequence_parallel", "capacity_factor", "oversubscription", "pod",
           "offload_link", "offload_memory", "offload_drives")  # fmt: skip
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "offered", "cores", "shared")
+# Whose form a decoder has of which only the parameters are known.
+LIKE = "llama2_7b"
 # Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
 SPLIT_NORMS = ("megatron-core", "neuron")
 # Generation of a flash kernel (0: none, NaN: that of the software) and bytes moved for each score without one.
@@ -138,6 +141,30 @@ def of_model(model: str | Workload) -> dict[str, float]:
     return {} if given is None else _dimensions(given)
 
 
+@lru_cache(maxsize=256)
+def own_decoder(total: float, active: float = np.nan) -> Workload:
+    """A decoder of the usual form with so many parameters, of which a token uses `active` where they are fewer.
+
+    >>> round(own_decoder(72e9).ops.parameter_count / 1e9)
+    72
+    """
+    body = active if active < 0.8 * total else total
+    vocabulary = int(figure("usual-vocabulary"))
+    depth = int(max(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
+    heads = int(max(np.rint(np.sqrt(body / (12 * depth)) / 128), 1))
+    width = 128 * heads
+    pairs = 8 if heads % 8 == 0 else heads
+    attention = 2 * width * (width + 128 * pairs)
+    inner = max((body - 2 * vocabulary * width) / depth - attention, width) / (3 * width)
+    arguments: dict[str, Any] = {"vocab": vocabulary, "width": width, "depth": depth, "heads": heads, "kv_heads": pairs,
+                                 "hidden": int(np.rint(inner))}  # fmt: skip
+    if active < 0.8 * total:
+        chosen = max(int(np.rint(inner / CHOICES)), 1)
+        number = int(np.rint(CHOICES + (total - active) / (3 * width * chosen * depth)))
+        arguments["experts"] = {"number": number, "top_k": int(CHOICES), "hidden": chosen}
+    return replace(zoo.model(LIKE, **arguments), title=f"{total / 1e9:.3g} B parameters", sources=())
+
+
 def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
     """Dimensions from the arguments of a builder; an encoder and a decoder count their layers together."""
     expert, latent = given.get("experts") or {}, given.get("latent") or {}
@@ -219,9 +246,7 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
     offload = s.words("offload")
     for name, part in (("optimiser", "optimi"), ("weights", "weights"), ("activations", "activations")):
         found[f"offload_{name}"] = offload.each(lambda word, part=part: part in word)
-    precision, attention = s.words("precision"), s.words("attention")
-    found["element"] = precision.each(lambda name: 4.0 if name in ("fp32", "tf32") else 2.0)
-    found["narrow"] = precision.each(lambda name: name in ("fp8", "fp4"))
+    attention = s.words("attention")
     found["kernel"], found["score_bytes"] = (attention.each(lambda w, at=at: ATTENTION[w][at]) for at in (0, 1))
     found["norm_kernel"] = s.number("fused_norm")
     found["network"], found["node_network"] = s.number("network"), s.number("node_network")
@@ -230,7 +255,9 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
 
 
 def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
-    pairs = together(s.words("accelerator"), s.words("precision"))
+    pairs = together(s.words("accelerator"), s.words("precision")).map(lambda pair: (pair[0], pair[1] or usual_precision(pair[0])))
+    v["element"] = pairs.each(lambda pair: 4.0 if pair[1] in ("fp32", "tf32") else 2.0)
+    v["narrow"] = pairs.each(lambda pair: pair[1] in ("fp8", "fp4"))
     devices = [of_transformer(*level) for level in pairs.levels]
     for name in DEVICE:
         v[name] = np.array([getattr(each, name) for each in devices], dtype=float)[pairs.codes]
@@ -244,7 +271,7 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     usual = software.where(lambda word: word == "")
     assumed.append(("software", usual, keys["engine"]))
     lacks = s.words("precision").where(lambda word: word == "")
-    assumed.append(("precision", lacks, Coded(np.array(0), ("16 bits",))))
+    assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
     for column in ENGINE:
         v[column] = keys["engine"].each(lambda level, column=column: engines()[level][column])
 
