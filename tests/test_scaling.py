@@ -13,7 +13,7 @@ import cookbook as cb
 from cookbook.calibration import speedups
 from cookbook.charts.look import TIME_PARTS
 from cookbook.performance import collectives, pipeline
-from cookbook.planning.assembly import assembly_line
+from cookbook.planning.parallel import assembly_line
 from cookbook.prediction.scaling import EXCHANGES
 
 APOLLO: dict[str, Any] = {"system": "hpe-apollo-6500-gen9-xl270d", "number_format": "fp32"}

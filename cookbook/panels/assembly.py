@@ -12,8 +12,8 @@ from cookbook.charts.look import MUTED
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Control, Slider
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.planning.assembly import AssemblyLine
-from cookbook.planning.assembly import assembly_line as run
+from cookbook.planning.parallel import AssemblyLine
+from cookbook.planning.parallel import assembly_line as run
 from cookbook.units import human
 
 PICTURES = {"line": charts.assembly_line}

@@ -15,8 +15,8 @@ from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider
 from cookbook.panels.models import ONE_LIKE_ANOTHER, plain_device, read_devices, show_device
 from cookbook.panels.options import networks
 from cookbook.panels.shell import Panel, View, defaults
-from cookbook.planning.altered import accelerator_of
-from cookbook.planning.training_run import TrainingRun, plan_run
+from cookbook.planning.layouts import accelerator_of
+from cookbook.planning.run import TrainingRun, plan_run
 
 BILLION, GIGABIT, GIGA, HOURS_A_YEAR = 1e9, 1e9 / 8, 1e9, 8766.0
 PICTURES: dict[str, Any] = {

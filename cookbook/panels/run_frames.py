@@ -18,8 +18,8 @@ from cookbook.charts.look import TIME_PARTS
 from cookbook.charts.rows import row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.shell import Part, Picture
-from cookbook.planning.altered import accelerator_of
-from cookbook.planning.training_run import TrainingRun, layout_words
+from cookbook.planning.layouts import accelerator_of
+from cookbook.planning.run import TrainingRun, layout_words
 from cookbook.units import human
 from cookbook.workloads import zoo
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cookbook.panels.run_frames import MILLION, figure, money
-from cookbook.planning.training_run import layout_words
+from cookbook.planning.run import layout_words
 from cookbook.units import human
 
 if TYPE_CHECKING:
