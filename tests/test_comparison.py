@@ -27,14 +27,14 @@ DECK = [
 
 @pytest.fixture(scope="module")
 def inference():
-    return cb.planning.compare("resnet50", phase="inference", batch=8, number_format="int8")
+    return cb.planning.compare("resnet50", phase="inference", batch=8, precision="int8")
 
 
 @pytest.mark.parametrize("name", ["resnet50", "gpt2"])
 def test_training_is_that_of_single_calls(name: str) -> None:
     table = cb.planning.compare(name, DEVICES[:3], phase="training", batch=8, software="PyTorch 2.4")
     for row in table.to_dict("records"):
-        one = cb.train_step(name, row["key"], batch=8, number_format=row["number_format"], software="PyTorch 2.4")
+        one = cb.train_step(name, row["key"], batch=8, precision=row["precision"], software="PyTorch 2.4")
         assert row["samples_per_s"] == pytest.approx(8 / one.point)
         assert (row["low"], row["high"]) == pytest.approx((8 / one.high80, 8 / one.low80))
         assert row["tier"] == one.tier
@@ -47,7 +47,7 @@ def test_inference_is_that_of_single_calls() -> None:
     table = cb.planning.compare("resnet50", DEVICES, phase="inference", batch=16, software="TensorRT 8.6")
     for row in table.to_dict("records"):
         one = cb.forward_pass(
-            "resnet50", row["key"], batch=16, number_format=row["number_format"], software="TensorRT 8.6"
+            "resnet50", row["key"], batch=16, precision=row["precision"], software="TensorRT 8.6"
         )
         assert row["samples_per_s"] == pytest.approx(16 / one.point)
         assert (row["low"], row["high"]) == pytest.approx((16 / one.high80, 16 / one.low80))
@@ -73,7 +73,7 @@ def test_missing_is_missing_with_a_reason_and_never_zero(inference) -> None:
 
 
 def test_a_device_without_the_format_says_which_it_has() -> None:
-    why = cb.planning.compare("resnet50", ["k40"], phase="inference", number_format="fp8")["why"][0]
+    why = cb.planning.compare("resnet50", ["k40"], phase="inference", precision="fp8")["why"][0]
     assert why == "Tesla K40 has no peak in fp8: known are fp32"
 
 
@@ -83,7 +83,7 @@ def test_what_runs_trained_networks_alone_does_not_train() -> None:
 
 
 def test_a_format_that_does_not_train_is_no_figure() -> None:
-    table = cb.planning.compare("resnet50", ["t4"], phase="training", number_format="int8")
+    table = cb.planning.compare("resnet50", ["t4"], phase="training", precision="int8")
     assert "int8 does not train" in table["why"][0]
 
 
@@ -104,7 +104,7 @@ def test_bad_input_is_told_in_plain_words(wrong: dict[str, object], words: str) 
         cb.planning.compare(**{"workload": "resnet50", "accelerators": ["t4"], **wrong})
 
 
-@pytest.mark.parametrize("wrong", [{"workload": "resnet5O"}, {"accelerators": ["h100-sxn"]}, {"number_format": "fp13"}])
+@pytest.mark.parametrize("wrong", [{"workload": "resnet5O"}, {"accelerators": ["h100-sxn"]}, {"precision": "fp13"}])
 def test_unknown_names_are_told_with_the_nearest(wrong: dict[str, object]) -> None:
     with pytest.raises(UnknownName):
         cb.planning.compare(**{"workload": "resnet50", "accelerators": ["t4"], **wrong})
@@ -125,7 +125,7 @@ def test_every_kind_of_device_can_be_compared_and_is_judged(inference) -> None:
 
 
 def test_roofs_bend_at_the_ridge() -> None:
-    table = cb.planning.compare("resnet50", ["v100-sxm2-16gb"], number_format="fp16")
+    table = cb.planning.compare("resnet50", ["v100-sxm2-16gb"], precision="fp16")
     low, bend, high = comparison.roofs(table, 1, 1000)["attainable_flops"]
     assert (low, bend, high) == pytest.approx((897e9, 125e12, 125e12))
     assert table["ridge"][0] == pytest.approx(125e12 / 897e9)

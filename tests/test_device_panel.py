@@ -47,8 +47,8 @@ def test_every_picture_can_be_drawn_with_its_table_and_sources(panel: Any, pictu
     [
         ({"model": "resnet5O"}, ["resnet5O", "nearest"]), ({"batch": 0}, ["Batch = 0", "1 to 1,024"]),
         ({"accelerators": ["t4"]}, ["at least 2"]), ({"accelerators": ["t4", "h100-sxn"]}, ["h100-sxn", "nearest"]),
-        ({"on": "a100"}, ["not among the devices compared"]), ({"number_format": "fp13"}, ["fp13", "bf16"]),
-        ({"phase": "training", "number_format": "int8"}, ["int8", "does not train"]),
+        ({"on": "a100"}, ["not among the devices compared"]), ({"precision": "fp13"}, ["fp13", "bf16"]),
+        ({"phase": "training", "precision": "int8"}, ["int8", "does not train"]),
         ({"way": "stolen"}, ["stolen", "on demand"]), ({"phase": "dreaming"}, ["dreaming", "training"]),
     ],
 )  # fmt: skip
@@ -63,11 +63,11 @@ def by_device(panel: Any) -> dict[str, tuple[float | None, str]]:
 
 
 def test_devices_without_a_figure_stay_with_their_reason(panel: Any) -> None:
-    panel.update(phase="training", number_format="fp8")
+    panel.update(phase="training", precision="fp8")
     frame = by_device(panel)
     assert frame["alveo-u250"] == (None, "trains nothing") and frame["v100-sxm2-16gb"] == (None, "no such peak")
     assert "Alveo U250 trains nothing" in panel.answer or "has no peak in fp8" in panel.answer
-    panel.update(number_format="usual", picture="cost")
+    panel.update(precision="usual", picture="cost")
     frame = by_device(panel)
     assert frame["gaudi2"] == (None, "no price")
 
@@ -85,7 +85,7 @@ def test_a_click_looks_at_the_device(panel: Any) -> None:
 
 def test_an_operation_tells_its_numbers_and_formula() -> None:
     panel = cb.panels.accelerators("vgg16", ["v100-sxm2-16gb", "h100-sxm"], on="v100-sxm2-16gb", picture="roofline")
-    ops = cb.roofline_table("vgg16", "v100-sxm2-16gb", 32, number_format="fp16")
+    ops = cb.roofline_table("vgg16", "v100-sxm2-16gb", 32, precision="fp16")
     named = [at for at, what in enumerate(panel.columns["what"]) if what == "op"]
     name = panel.columns["value"][named[3]]
     panel.receive({"do": "set", "values": {"op": name}, "seq": 4})
@@ -117,7 +117,7 @@ def test_pin_compares_and_leaves_a_ghost(panel: Any) -> None:
     "state",
     [
         {}, {"model": "bert_base", "phase": "training", "batch": 8, "on": "tpu-v5e"},
-        {"accelerators": ["t4", "k40"], "number_format": "fp32", "picture": "cost", "way": "spot"},
+        {"accelerators": ["t4", "k40"], "precision": "fp32", "picture": "cost", "way": "spot"},
         {"picture": "roofline", "on": "k40"},
     ],
 )  # fmt: skip
@@ -140,9 +140,9 @@ def test_the_answer_says_that_the_memory_of_the_fastest_does_not_hold_it() -> No
 
 
 def test_names_carry_the_format_where_devices_differ_in_it(panel: Any) -> None:
-    panel.update(accelerators=["h100-sxm", "alveo-u250"], number_format="usual", phase="inference")
+    panel.update(accelerators=["h100-sxm", "alveo-u250"], precision="usual", phase="inference")
     assert set(panel.columns["row"]) == {"H100 SXM5 80GB, bf16", "Alveo U250, int8"}
-    panel.update(number_format="int8")
+    panel.update(precision="int8")
     assert set(panel.columns["row"]) == {"H100 SXM5 80GB", "Alveo U250"}
 
 

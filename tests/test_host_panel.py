@@ -69,9 +69,9 @@ def test_the_links_stage_is_where_the_first_link_fills(machine: str) -> None:
 
 
 def test_a_ring_sends_twice_all_but_one_part_of_the_gradients() -> None:
-    found = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", number_format="fp32")
+    found = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", precision="fp32")
     assert found.exchange_bytes == pytest.approx(2 * 7 / 8 * 4 * cb.model("resnet50").ops.parameter_count)
-    half = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", number_format="fp16")
+    half = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", precision="fp16")
     assert half.exchange_bytes == pytest.approx(found.exchange_bytes / 2)
 
 

@@ -39,7 +39,7 @@ def test_rates_grow_with_the_batch_and_delays_do_too():
 
 def test_narrow_formats_are_faster_in_large_batches_where_the_device_has_them():
     formats = ["fp32", "tf32", "fp16", "fp8"]
-    found = cb.forward_pass("vit_l_16", "h100-sxm", batch=256, number_format=formats, software="TensorRT 9",
+    found = cb.forward_pass("vit_l_16", "h100-sxm", batch=256, precision=formats, software="TensorRT 9",
                             neighbours=False)  # fmt: skip
     assert np.all(np.diff(found.rate) > 0)
 
@@ -62,8 +62,8 @@ def test_every_kind_of_device_gets_a_time_and_says_how_well_it_is_known():
 
 def test_a_format_that_the_device_lacks_is_named_with_those_it_has():
     with pytest.raises(ValueError, match=r"fp8.*V100.*fp32, fp16"):
-        cb.forward_pass("resnet50", "v100", number_format="fp8")
-    several = cb.forward_pass("resnet50", ["v100", "h100-sxm"], number_format="fp8")
+        cb.forward_pass("resnet50", "v100", precision="fp8")
+    several = cb.forward_pass("resnet50", ["v100", "h100-sxm"], precision="fp8")
     assert np.isnan(several.point[0]) and "fp16" in several.why[0] and np.isfinite(several.point[1])
 
 
@@ -77,18 +77,18 @@ def test_bad_input_gets_a_sentence(change, words):
 
 
 def test_a_prompt_of_a_language_model_is_one_pass_as_in_its_answers():
-    one = cb.forward_pass("llama2_7b", "h100-sxm", batch=4, number_format="fp16", software="TensorRT-LLM", seq=512)
+    one = cb.forward_pass("llama2_7b", "h100-sxm", batch=4, precision="fp16", software="TensorRT-LLM", seq=512)
     row = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "batch": "4", "precision": "fp16",
            "software": "TensorRT-LLM", "input_len": "512", "metric": "prefill tokens/s"}  # fmt: skip
     prefill = generation.answers(pd.DataFrame([row]))
     assert 4 * 512 / one.point == pytest.approx(prefill["predicted"][0], rel=1e-6)
     assert one.high80 / one.point >= prefill["high80"][0] / prefill["predicted"][0] * 0.999
     assert "device and engine" not in one.tier
-    assert cb.forward_pass("llama2_70b", "h100-sxm", number_format="fp16", seq=512).fits == "no"
+    assert cb.forward_pass("llama2_70b", "h100-sxm", precision="fp16", seq=512).fits == "no"
 
 
 def test_memory_is_weights_and_what_one_operation_holds():
-    small, large = (cb.forward_pass("vgg16", "jetson-nano", batch=b, number_format="fp32") for b in (1, 1024))
+    small, large = (cb.forward_pass("vgg16", "jetson-nano", batch=b, precision="fp32") for b in (1, 1024))
     weights = 4 * cb.model("vgg16").ops.parameter_count
     assert small.memory["weights"] == large.memory["weights"] == weights
     assert small.fits == "yes" and large.fits == "no" and large.memory_bytes > small.memory_bytes

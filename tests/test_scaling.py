@@ -16,8 +16,8 @@ from cookbook.performance import collectives, pipeline
 from cookbook.planning.parallel import assembly_line
 from cookbook.prediction.scaling import EXCHANGES
 
-APOLLO: dict[str, Any] = {"system": "hpe-apollo-6500-gen9-xl270d", "number_format": "fp32"}
-ALONE: dict[str, Any] = {"system": "k40", "number_format": "fp32", "per_node": 1, "devices": [2, 16, 256]}
+APOLLO: dict[str, Any] = {"system": "hpe-apollo-6500-gen9-xl270d", "precision": "fp32"}
+ALONE: dict[str, Any] = {"system": "k40", "precision": "fp32", "per_node": 1, "devices": [2, 16, 256]}
 
 
 @pytest.mark.parametrize("network", ["alexnet", "resnet152", "eng_acoustic_model"])

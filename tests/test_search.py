@@ -136,7 +136,7 @@ def test_what_leaves_no_layout_is_told(change: dict[str, Any], words: list[str])
     assert all(word in str(problem.value) for word in words), problem.value
 
 
-@pytest.mark.parametrize("change", [{"model": "llama2_7"}, {"system": "h1000"}, {"number_format": "fp7"}])
+@pytest.mark.parametrize("change", [{"model": "llama2_7"}, {"system": "h1000"}, {"precision": "fp7"}])
 def test_unknown_names_are_told(change: dict[str, Any]) -> None:
     with pytest.raises(UnknownName):
         search(**{"model": "llama2_7b", "system": "h100-sxm", "devices": 16, "global_batch": 64, **change})

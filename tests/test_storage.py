@@ -330,8 +330,8 @@ def test_checkpoints_stall_and_wear():
 
 def test_a_network_of_the_zoo_sets_its_own_demand_and_checkpoint():
     found = cb.match_storage("resnet50", "a100-sxm-80gb", DRIVE, "imagenet-1k", batch=256, accelerators=8,
-                             number_format="fp16", checkpoint_interval=600)  # fmt: skip
-    step = cb.train_step("resnet50", "a100-sxm-80gb", batch=256, number_format="fp16")
+                             precision="fp16", checkpoint_interval=600)  # fmt: skip
+    step = cb.train_step("resnet50", "a100-sxm-80gb", batch=256, precision="fp16")
     assert found.stages["accelerators"] == pytest.approx(8 * 256 / step.point)
     assert found.checkpoint_bytes == pytest.approx(14 * 25.56e6, rel=0.01)
 

@@ -147,7 +147,7 @@ def test_what_if_the_machine_were_another(run: TrainingRun) -> None:
 
     assert of(system=cb.accelerator(like="h100-sxm", mem_bandwidth="6.7 TB/s")) < days
     assert of(system=cb.accelerator(like="h100-sxm", peak_bf16="2 PFLOP/s")) < days
-    assert of(number_format="fp8") < days
+    assert of(precision="fp8") < days
     assert of(network="25 Gbit/s") > days
     assert of(per_node=2) > days
     small = cb.accelerator(like="h100-sxm", memory_bytes="12 GB")

@@ -95,7 +95,7 @@ def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
 
 def test_a_pinned_run_is_compared(panel: Any) -> None:
     panel.pin()
-    panel.update(number_format="fp8")
+    panel.update(precision="fp8")
     assert "Against the pinned scenario: days x0." in panel.answer
     assert "ghost" in panel.columns["what"]
 
@@ -111,7 +111,7 @@ def test_a_pinned_run_is_compared(panel: Any) -> None:
         ({"model": "resnet50"}, ["resnet50"]),
         ({"model": "lama2_7b"}, ["lama2_7b", "nearest"]),
         ({"system": "h100-sxn"}, ["h100-sxn", "nearest"]),
-        ({"number_format": "fp8", "system": "a100-sxm-80gb"}, ["fp8", "bf16"]),
+        ({"precision": "fp8", "system": "a100-sxm-80gb"}, ["fp8", "bf16"]),
         ({"devices": 12.5}, ["Devices", "whole number"]),
         ({"tokens": 0}, ["Tokens", "from 1 to"]),
         ({"system": {"custom": "h100"}}, ["cannot read", "like="]),
@@ -126,7 +126,7 @@ def test_what_cannot_be_is_told_in_one_sentence(refuses: Any, panel: Any, change
     [
         {},
         {"per_node": 32, "network": 200, "tp": 16, "picture": "layouts"},
-        {"system": {"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}, "hourly": 3, "number_format": "fp8"},
+        {"system": {"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}, "hourly": 3, "precision": "fp8"},
         {"mtbf": 2, "storage": 10, "budget": 1, "seq": 8192, "picture": "checkpoints"},
     ],
 )
@@ -142,4 +142,4 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
 
 def test_formats_that_the_machine_lacks_say_so(panel: Any) -> None:
     panel.update(system="a100-sxm-80gb")
-    assert "fp8" in panel.shown["off"]["number_format"] and "bf16" not in panel.shown["off"]["number_format"]
+    assert "fp8" in panel.shown["off"]["precision"] and "bf16" not in panel.shown["off"]["precision"]

@@ -71,9 +71,9 @@ class Compared:
     def ops(self) -> pd.DataFrame:
         """Operations of one forward pass on the device looked at, those alike together, the longest first."""
         row = self.looked
-        if not row["number_format"] or not math.isfinite(row["ridge"]):
+        if not row["precision"] or not math.isfinite(row["ridge"]):
             raise ValueError(f"{row['name']} has no roofline here: {row['why'] or 'its memory bandwidth is not known'}")
-        every = roofline_table(self.model, self.on, self.batch, number_format=row["number_format"])
+        every = roofline_table(self.model, self.on, self.batch, precision=row["precision"])
         every = every[(every["bytes"] > 0) & (every["kind"] != "optimiser")]
         sizes = [every["kind"], (every["flop"] / every["count"]).round(3), (every["bytes"] / every["count"]).round(3)]
         found = every.groupby(sizes, sort=False).agg(
@@ -117,7 +117,7 @@ def short(why: str) -> str:
 def per_device_frame(view: Compared, picture: str, before: pd.DataFrame | None = None) -> pd.DataFrame:
     """What `charts.per_device` draws, the best first."""
     point, low, high, why = COLUMNS[picture]
-    needed = ["key", "name", "number_format", "evidence", "fits", "samples_per_s", "share_of_peak", *COLUMNS[picture]]
+    needed = ["key", "name", "precision", "evidence", "fits", "samples_per_s", "share_of_peak", *COLUMNS[picture]]
     table = view.table[list(dict.fromkeys(needed))]
     table = table.sort_values(point, ascending=picture != "throughput", na_position="last", kind="stable")
     pinned = {} if before is None else dict(zip(before["key"], before[point], strict=True))
@@ -137,9 +137,9 @@ def per_device_frame(view: Compared, picture: str, before: pd.DataFrame | None =
 
 def _formats(table: pd.DataFrame) -> pd.Series:
     """Number format to tell after each name, where devices are compared in several."""
-    told = ", " + table["number_format"]
-    several = table["number_format"].replace("", np.nan).nunique() > 1
-    return told.where(several & (table["number_format"] != ""), "")
+    told = ", " + table["precision"]
+    several = table["precision"].replace("", np.nan).nunique() > 1
+    return told.where(several & (table["precision"] != ""), "")
 
 
 def _text(point: float, low: float, high: float, why: str, fits: str) -> str:
@@ -245,7 +245,7 @@ def _device_row(row: dict[str, Any]) -> dict[str, str]:
     held, room = units.human(row["memory_bytes"], "iB"), units.human(row["capacity_bytes"], "iB")
     dated = f"{row['price_first'][:7]} to {row['price_last'][:7]}" if row["price_last"] else "no price"
     return {
-        "Device": row["name"], "Kind": row["kind"], "Format": row["number_format"] or "none",
+        "Device": row["name"], "Kind": row["kind"], "Format": row["precision"] or "none",
         "Samples/s": _range(row, "throughput"), "Of peak [%]": _percent(row["share_of_peak"]),
         "J a sample": _range(row, "energy"), "USD a million": _range(row, "cost"), "Prices of": dated,
         "Memory": f"{held} of {room}" if row["fits"] in ("yes", "no") else row["fits"] or "none",

@@ -84,7 +84,7 @@ def _looked(view: Compared, picture: str) -> str:
         leads = row["key"] == view.ranks[picture].iloc[0]["key"]
         start = "It does so" if leads else f"{row['name']}: {figure(row[point])}"
         return (
-            f"{start} in {row['number_format']}, at {100 * share:.2g} % of what its peak of "
+            f"{start} in {row['precision']}, at {100 * share:.2g} % of what its peak of "
             f"{figure(row['peak_flops'] / 1e12)} TFLOP/s could{fits}; {_each(row, 'energy')}, {_each(row, 'cost')}."
         )
     if picture == "energy":
@@ -125,7 +125,7 @@ def _under_the_roof(view: Compared) -> str:
     what = "training" if view.phase == "training" else "this pass"
     beside = f" Predicted for {what}: {figure(rate)} samples/s{fused}."
     return (
-        f"One operation at a time, a forward pass of {view.title} on **{row['name']}** in {row['number_format']} makes "
+        f"One operation at a time, a forward pass of {view.title} on **{row['name']}** in {row['precision']} makes "
         f"at best **{figure(best)}** samples/s, memory being the limit of **{bound:.0f} %** of its time."
         f"{beside if math.isfinite(rate) else ''}"
     )

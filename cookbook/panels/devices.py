@@ -22,7 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "model": "resnet50", "phase": "inference", "batch": 32,
     "accelerators": ["xeon-platinum-8592", "v100-sxm2-16gb", "h100-sxm", "rtx-4090", "rtx-4070-laptop",
                      "tpu-v5e", "gaudi2", "inferentia2", "jetson-agx-orin-64gb", "alveo-u250"],
-    "number_format": USUAL, "on": "h100-sxm", "software": "MLPerf", "way": "on demand", "op": "",
+    "precision": USUAL, "on": "h100-sxm", "software": "MLPerf", "way": "on demand", "op": "",
     "picture": "throughput",
 }  # fmt: skip
 PICTURES: dict[str, Callable[[Any], Any]] = {
@@ -37,7 +37,7 @@ def accelerators(
     accelerators: Any = (),
     phase: str = DEFAULTS["phase"],
     batch: Any = DEFAULTS["batch"],
-    number_format: str = USUAL,
+    precision: str = USUAL,
     on: str = "",
     software: str = DEFAULTS["software"],
     way: str = DEFAULTS["way"],
@@ -54,7 +54,7 @@ def accelerators(
         Two to twelve devices; one of each kind by default.
     phase, batch, software, way
         As for `cb.planning.compare`.
-    number_format : str
+    precision : str
         A format for all devices, or "usual": each device its own.
     on : str
         Device looked at, one of those compared.
@@ -78,12 +78,12 @@ def accelerators(
     own = list(accelerators)
     chosen = own or [*DEFAULTS["accelerators"], *([on] if on and on not in DEFAULTS["accelerators"] else [])]
     given = {
-        "model": model, "phase": phase, "batch": batch, "accelerators": chosen, "number_format": number_format,
+        "model": model, "phase": phase, "batch": batch, "accelerators": chosen, "precision": precision,
         "on": on or (DEFAULTS["on"] if DEFAULTS["on"] in chosen else chosen[0]), "software": software, "way": way,
         "op": op, "picture": picture,
     }  # fmt: skip
     title = "Which accelerator for this work?"
-    off: dict[str, Off] = {"number_format": _formats, "op": _operations}
+    off: dict[str, Off] = {"precision": _formats, "op": _operations}
     return Panel("accelerators", title, _controls(), PICTURES, _draw, DEFAULTS, given, off)
 
 
@@ -100,7 +100,7 @@ def _controls() -> tuple[Control, ...]:
               tooltip="What runs the network on GPUs; others have compilers of their own. Type any: PyTorch 2.4"),
         Combo("accelerators", "Accelerators", "Hardware", _devices(), many=True, least=2, limit=MOST, short=_short,
               tooltip="Two to twelve devices, one of each"),
-        Choice("number_format", "Number format", "Hardware", (
+        Choice("precision", "Precision", "Hardware", (
             (USUAL, "usual", "Each device: the first that it has of bf16, fp16, fp32 and so on"),
             *((str(name), str(name), "") for name in formats)), tooltip="In what numbers are multiplied"),
         Combo("on", "Look at", "Hardware", _devices(), more=True,
@@ -150,8 +150,8 @@ def _unfit() -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _compared(model: Any, devices: tuple[str, ...], phase: str, batch: int, name: str, software: str, way: str) -> Any:
-    number_format = "" if name == USUAL else name
-    return compare(model, devices, phase=phase, batch=batch, number_format=number_format, software=software, way=way)
+    precision = "" if name == USUAL else name
+    return compare(model, devices, phase=phase, batch=batch, precision=precision, software=software, way=way)
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
@@ -159,11 +159,11 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     on, picture = catalog.lookup("accelerators", values["on"]), values["picture"]
     if on not in keys:
         raise ValueError(f"Look at = {values['on']!r} is not among the devices compared; take one of {', '.join(keys)}")
-    number_format, phase = values["number_format"], values["phase"]
-    if number_format in _formats(values):
+    precision, phase = values["precision"], values["phase"]
+    if precision in _formats(values):
         able = ", ".join(FORMATS[phase])
-        raise ValueError(f"number_format = {number_format!r} does not train a network; take {able}")
-    found = _compared(values["model"], keys, phase, values["batch"], number_format, values["software"], values["way"])
+        raise ValueError(f"precision = {precision!r} does not train a network; take {able}")
+    found = _compared(values["model"], keys, phase, values["batch"], precision, values["software"], values["way"])
     title = _title(values["model"])
     view = frames.Compared(values["model"], title, phase, values["batch"], found, on, values["op"])
     words = device_words.title(view, picture)
@@ -185,7 +185,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         table=partial(frames.op_table if roof else frames.device_table, view),
         data=partial(frames.data, view, picture),
         sources=partial(frames.source_rows, view),
-        code=_code(values, keys, str(view.looked["number_format"])),
+        code=_code(values, keys, str(view.looked["precision"])),
         kept=found,
     )  # fmt: skip
 
@@ -205,17 +205,17 @@ def _headline(view: frames.Compared) -> dict[str, float]:
     return {words: value for words, value in found.items() if value == value}
 
 
-def _code(values: dict[str, Any], keys: tuple[str, ...], number_format: str) -> str:
+def _code(values: dict[str, Any], keys: tuple[str, ...], precision: str) -> str:
     changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
     call = {"phase": values["phase"], "batch": values["batch"]}
-    call |= {} if values["number_format"] == USUAL else {"number_format": values["number_format"]}
+    call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
     call |= {"software": values["software"]} if values["software"] else {}
     call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
     lines = [f"cb.panels.accelerators({code.arguments(changed)})"]
     where = f"{code.literal(values['model'])}, {code.literal(list(keys))}"
     lines.append(f"cb.planning.compare({where}, {code.arguments(call)})")
     if values["picture"] == "roofline":
-        name = f", number_format={code.literal(number_format)}"
+        name = f", precision={code.literal(precision)}"
         where = f"{code.literal(values['model'])}, {code.literal(values['on'])}, {values['batch']}"
         lines.append(f"cb.roofline_table({where}{name})")
     return "\n".join(lines)

@@ -52,7 +52,7 @@ def rate_picture(needs: Sequence[Requirements], pinned: Requirements | None) -> 
                 "row": label, "role": "device", "rate": row.peak_flops, "low": row.peak_flops * row.observed_low,
                 "high": row.peak_flops * row.observed_high, "measured": row.measured,
                 "verdict": verdict_class(row.verdict), "note": several_note(row.name),
-                "text": device_words(row, first.number_format),
+                "text": device_words(row, first.precision),
             }
         )  # fmt: skip
     columns = ["row", "role", "rate", "low", "high", "measured", "verdict", "note", "text"]
@@ -129,17 +129,17 @@ def zoo_picture(needs: Sequence[Requirements]) -> Picture:
 
 
 @lru_cache(maxsize=64)
-def _sizes(number_format: str, optimiser: str) -> tuple[Any, float]:
-    formats = catalog.table("number_formats").set_index("name").loc[number_format]
+def _sizes(precision: str, optimiser: str) -> tuple[Any, float]:
+    formats = catalog.table("number_formats").set_index("name").loc[precision]
     return formats, catalog.table("optimisers").set_index("name").loc[optimiser, "state_elements"]
 
 
 def memory_formulas(need: Requirements) -> dict[str, str]:
     """How each part is computed, in words."""
-    formats, states = _sizes(need.number_format, need.optimiser)
+    formats, states = _sizes(need.precision, need.optimiser)
     count = f"{need.parameters:,.0f} parameters"
     return {
-        "weights": f"{count} x {formats['weight_bytes']:g} B ({need.number_format}).",
+        "weights": f"{count} x {formats['weight_bytes']:g} B ({need.precision}).",
         "fp32 copy": f"{count} x {formats['master_bytes']:g} B: full-precision weights that the optimiser updates.",
         "gradients": f"{count} x {formats['gradient_bytes']:g} B, one for each weight.",
         "optimiser states": f"{count} x {states:g} states of {need.optimiser} x 4 B.",

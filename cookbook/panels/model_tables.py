@@ -27,14 +27,14 @@ _RECALLED = " (recalled)"
 def device_table(need: Requirements, devices: Sequence[hardware.Accelerator]) -> pd.DataFrame:
     """The accelerators as printed text, units in the headings; a figure from memory says so beside it."""
     rows = zip(device_labels(need.devices), devices, need.devices.itertuples(index=False), strict=True)
-    return pd.DataFrame([_device_row(label, device, row, need.number_format) for label, device, row in rows])
+    return pd.DataFrame([_device_row(label, device, row, need.precision) for label, device, row in rows])
 
 
-def _device_row(label: str, device: hardware.Accelerator, row: Any, number_format: str) -> dict[str, str]:
-    peak = _peak_column(device, number_format)
+def _device_row(label: str, device: hardware.Accelerator, row: Any, precision: str) -> dict[str, str]:
+    peak = _peak_column(device, precision)
     return {
         "Accelerator": label,
-        f"Peak {number_format} [TFLOP/s]": _marked(row.peak_flops / 1e12, device, peak),
+        f"Peak {precision} [TFLOP/s]": _marked(row.peak_flops / 1e12, device, peak),
         "Needed [% of peak]": _printed(100 * row.needed_fraction),
         "Measured matmul [% of peak]": _measured(row),
         "Memory [GiB]": _marked(row.capacity_bytes / 2**30, device, MEMORY),
@@ -74,14 +74,14 @@ def source_rows(needs: Sequence[Requirements], devices: Sequence[hardware.Accele
 
     for one in needs:
         use(one.workload.sources, "layers of", one.workload.title)
-    _, number_format, optimiser, keys = sizes_of(need.number_format, need.optimiser)
-    use(keys, "bytes of", f"{number_format}, {optimiser} and the runtime")
+    _, precision, optimiser, keys = sizes_of(need.precision, need.optimiser)
+    use(keys, "bytes of", f"{precision}, {optimiser} and the runtime")
     labels = device_labels(need.devices)
     for label, device in zip(labels, devices, strict=True):
         for column, what in ((MEMORY, "memory of"), (BANDWIDTH, "bandwidth of"), (None, "peak of")):
-            stated, recalled = _origin(device, column or _peak_column(device, need.number_format))
+            stated, recalled = _origin(device, column or _peak_column(device, need.precision))
             use(stated, what, label + (_RECALLED if recalled else ""))
-        use(_measured_sources(device.key, need.number_format), "matmul measured on", label)
+        use(_measured_sources(device.key, need.precision), "matmul measured on", label)
     found = tuple(_source(key, "; ".join(f"{w} {', '.join(n)}" for w, n in uses[key].items())) for key in uses)
     return found + tuple(
         (f"Your own figures for {label}", "", ", ".join(device.changed))
@@ -115,22 +115,22 @@ def _stated(key: str, column: str) -> tuple[tuple[str, ...], bool]:
     return tuple(stated.source.split(";")), stated.how == "recalled"
 
 
-def _peak_column(device: hardware.Accelerator, number_format: str) -> str:
+def _peak_column(device: hardware.Accelerator, precision: str) -> str:
     """Column of the peak that counts for a number format; "" where the accelerator has none."""
-    known = (c for c in _peak_columns(number_format) if not math.isnan(device.peaks.get(c, math.nan)))
+    known = (c for c in _peak_columns(precision) if not math.isnan(device.peaks.get(c, math.nan)))
     return next(known, "")
 
 
 @lru_cache(maxsize=32)
-def _peak_columns(number_format: str) -> tuple[str, ...]:
+def _peak_columns(precision: str) -> tuple[str, ...]:
     rows = catalog.table("number_formats").set_index("name")
-    return tuple(rows.loc[number_format, "peak_columns"].split(";"))
+    return tuple(rows.loc[precision, "peak_columns"].split(";"))
 
 
 @lru_cache(maxsize=256)
-def _measured_sources(key: str, number_format: str) -> tuple[str, ...]:
+def _measured_sources(key: str, precision: str) -> tuple[str, ...]:
     seen = observed_efficiency()
-    cells = seen.loc[(seen["key"] == key) & (seen["number_format"] == number_format), "observed_sources"]
+    cells = seen.loc[(seen["key"] == key) & (seen["number_format"] == precision), "observed_sources"]
     return tuple(dict.fromkeys(";".join(cells).split(";")))
 
 

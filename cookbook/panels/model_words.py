@@ -82,10 +82,10 @@ def device_labels(devices: pd.DataFrame) -> list[str]:
     return [name if names.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(names)]
 
 
-def device_words(row: Any, number_format: str) -> str:
+def device_words(row: Any, precision: str) -> str:
     """Two short lines beside an accelerator: what share of its peak is needed, and what that means."""
     if math.isnan(row.peak_flops):
-        return f"no {number_format} peak known"
+        return f"no {precision} peak known"
     share = f"{percent(row.needed_fraction)} of peak"
     if row.needed_fraction > 1:
         return f"{share}|{row.devices_needed:,.0f} devices at least"

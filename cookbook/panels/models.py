@@ -39,7 +39,7 @@ ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
 
 
 def model_zoo(
-    model: Any = "resnet152", batch: Any = 32, number_format: str = "bf16", samples: Any = 14_000_000,
+    model: Any = "resnet152", batch: Any = 32, precision: str = "bf16", samples: Any = 14_000_000,
     target_seconds: Any = 3600.0,
     accelerators: Any = ("tpu-v4", "rtx-4090", "a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"),
     compare: Any = (), seq: float | None = None, optimiser: str = "adam", epochs: Any = 1, recompute: str = "none",
@@ -51,7 +51,7 @@ def model_zoo(
     ----------
     model : str, Workload or dict
         Name in the zoo, a network of your own (`cb.layers`), or ``{"layers": [...], "input": [...]}``.
-    batch, number_format, samples, target_seconds, seq, optimiser, epochs, recompute
+    batch, precision, samples, target_seconds, seq, optimiser, epochs, recompute
         As for `cb.requirements`.
     accelerators : str, Accelerator or dict, or a sequence of them
         Names (in one text, commas between them), or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
@@ -73,7 +73,7 @@ def model_zoo(
     'Batch = -4 is outside its range; give a number from 1 to 65,536.'
     """
     return Panel("model_zoo", "What does this model need?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
-                 {"number_format": _formats, "seq": _sequence})  # fmt: skip
+                 {"precision": _formats, "seq": _sequence})  # fmt: skip
 
 
 DEFAULTS = defaults(model_zoo)
@@ -91,7 +91,7 @@ def _controls() -> tuple[Control, ...]:
         Combo("model", "Model", "Workload", networks(), own=own_model, tooltip="The network to train"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
                tooltip="Samples that one accelerator holds at a time"),
-        Choice("number_format", "Number format", "Workload", _choices("number_formats"),
+        Choice("precision", "Precision", "Workload", _choices("number_formats"),
                tooltip="What the matrix products are computed in"),
         Slider("samples", "Samples", "Data", one_two_five(1e3, 1e11, DATA_SETS),
                tooltip="Samples that one epoch sees"),
@@ -188,7 +188,7 @@ def _workload(value: Any) -> zoo.Workload:
 
 
 def _need(values: dict[str, Any], workload: zoo.Workload, devices: list[hardware.Accelerator]) -> Requirements:
-    names = ("batch", "number_format", "optimiser", "samples", "epochs", "target_seconds", "recompute")
+    names = ("batch", "precision", "optimiser", "samples", "epochs", "target_seconds", "recompute")
     seq = values["seq"] if workload.ops.needs_seq else None
     if seq is None and workload.ops.needs_seq and workload.seq is None:
         raise ValueError(f"{workload.title} has no sequence length of its own: set Sequence (under More)")
@@ -228,7 +228,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _data(need: Requirements) -> pd.DataFrame:
-    front = {"model": need.workload.name, "number_format": need.number_format, "needed_flops": need.needed_flops}
+    front = {"model": need.workload.name, "precision": need.precision, "needed_flops": need.needed_flops}
     return need.devices.assign(**front)[[*front, *need.devices.columns]]
 
 
@@ -263,7 +263,7 @@ def _formats_off(devices: tuple[str, ...]) -> dict[str, str]:
 
 def _code(values: dict[str, Any]) -> str:
     changed = {name: value for name, value in values.items() if name == "model" or value != DEFAULTS[name]}
-    names = ("batch", "seq", "number_format", "optimiser", "samples", "epochs", "target_seconds", "recompute")
+    names = ("batch", "seq", "precision", "optimiser", "samples", "epochs", "target_seconds", "recompute")
     plain = {name: values[name] for name in names if values[name] is not None}
     if "seq" in plain and not _workload(values["model"]).ops.needs_seq:
         del plain["seq"]

@@ -32,7 +32,7 @@ EXPLAINED = {
 def scaling(
     model: str = "alexnet", compare: Any = ("resnet50", "vgg16", "eng_acoustic_model"), batch: Any = 64,
     system: str = "hpe-apollo-6500-gen9-xl270d", link: str = OWN, devices: Any = 1024, mode: str = "weak",
-    exchange: str = "hierarchical", buckets: str = MEASURED, number_format: str = "fp32",
+    exchange: str = "hierarchical", buckets: str = MEASURED, precision: str = "fp32",
     picture: str = "speedups",
 ) -> Panel:  # fmt: skip
     """The panel "Where does scaling stop, and why?", in the state that the arguments say.
@@ -43,7 +43,7 @@ def scaling(
         A network of the zoo, but no language model.
     compare : str or sequence of str
         Further networks to draw beside the first, three at most.
-    batch, system, devices, mode, exchange, number_format
+    batch, system, devices, mode, exchange, precision
         As for `cb.scaling`.
     link, buckets : str
         As for `cb.scaling`; "own" is the machine's own network, "measured" what measured stacks hide.
@@ -63,7 +63,7 @@ def scaling(
     ('64 devices', 'More devices cannot share a batch of 64.')
     """
     return Panel("scaling", "Where does scaling stop, and why?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
-                 {"number_format": _formats})  # fmt: skip
+                 {"precision": _formats})  # fmt: skip
 
 
 DEFAULTS = defaults(scaling)
@@ -91,7 +91,7 @@ def _controls() -> tuple[Control, ...]:
             ("1", "1", "Nothing is hidden: the exchange starts after the backward pass"),
             ("4", "4", "Four parts, each sent while the backward pass goes on"),
             ("25", "25", "Twenty-five parts")), more=True, tooltip="Parts in which gradients are sent"),
-        Choice("number_format", "Number format", "Hardware", (
+        Choice("precision", "Precision", "Hardware", (
             (OWN, "best", "The first of bf16, fp16, tf32 and fp32 that the device has"),
             *((name, name, f"Products in {name}") for name in ("bf16", "fp16", "tf32", "fp32"))), more=True,
                tooltip="What matrix products are computed in"),
@@ -147,13 +147,13 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.scaling` beyond the network."""
     given = {name: values[name] for name in ("system", "devices", "batch", "mode", "exchange")}
     given["buckets"] = None if values["buckets"] == MEASURED else int(values["buckets"])
-    given |= {name: "" if values[name] == OWN else values[name] for name in ("link", "number_format")}
+    given |= {name: "" if values[name] == OWN else values[name] for name in ("link", "precision")}
     return given
 
 
 def _code(values: dict[str, Any]) -> str:
     changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "number_format": ""}
+    usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "precision": ""}
     given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
     call = f"cb.scaling({code.arguments({'workload': values['model'], **given})})"
     return f"cb.panels.scaling({code.arguments(changed)})\n{call}"

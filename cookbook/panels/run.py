@@ -36,7 +36,7 @@ def training_run(
     devices: Any = 1024,
     deadline: Any = 30,
     seq: Any = None,
-    number_format: str = "own",
+    precision: str = "own",
     per_node: Any = None,
     network: Any = None,
     tp: Any = None,
@@ -63,7 +63,7 @@ def training_run(
         Accelerators.
     deadline, budget : float, optional
         Days until the last token; USD [millions].
-    number_format : {"own", "bf16", "fp16", "tf32", "fp32", "fp8"}
+    precision : {"own", "bf16", "fp16", "tf32", "fp32", "fp8"}
         "own" is the first of the others that the device has, fp8 apart.
     per_node, network : float, optional
         Devices that the fast link joins; network of one device [Gbit/s]. Those of the machine by default.
@@ -88,7 +88,7 @@ def training_run(
     'Tensor = 6 does not divide 32 heads; nearest: 4 or 8.'
     """
     return Panel("training_run", "What does it take to train a transformer?", _controls(), PICTURES, _draw, DEFAULTS,
-                 locals(), {"number_format": _formats})  # fmt: skip
+                 locals(), {"precision": _formats})  # fmt: skip
 
 
 DEFAULTS = defaults(training_run)
@@ -113,7 +113,7 @@ def _controls() -> tuple[Control, ...]:
                optional=True, tooltip="What the run may cost; empty: no matter"),
         Slider("seq", "Sequence", "Workload", powers_of_two(9, 20), unit="tokens", more=True, optional=True,
                tooltip="Tokens of a sequence; empty: the model's. Same batch in sequences, so more tokens a step"),
-        Choice("number_format", "Number format", "Hardware", (
+        Choice("precision", "Precision", "Hardware", (
             ("own", "best", "bf16 where the device has it, else fp16, tf32 or fp32"),
             *((name, name, f"Products in {name}") for name in FORMATS)), more=True,
                tooltip="What matrix products are computed in"),
@@ -214,7 +214,7 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
     given |= {new: values[name] * scale for name, (new, scale) in scales.items() if values[name] is not None}
     held = {name: values[name] for name in ("tp", "pp") if values[name] is not None}
     given |= {"layout": held} if held else {}
-    return given | ({} if values["number_format"] == "own" else {"number_format": values["number_format"]})
+    return given | ({} if values["precision"] == "own" else {"precision": values["precision"]})
 
 
 def _code(values: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ def compare(
     *,
     phase: str = "training",
     batch: int = 32,
-    number_format: str = "",
+    precision: str = "",
     software: str = "",
     seq: float | None = None,
     way: str = "on demand",
@@ -64,7 +64,7 @@ def compare(
         A training step, or a forward pass of a batch.
     batch : int
         Samples of one pass.
-    number_format : str
+    precision : str
         Row of the table ``number_formats``; by default each device takes the widest-spread that it has: bf16, fp16,
         (training) tf32, fp32, (inference) int8, fp8, fp4.
     software : str
@@ -81,7 +81,7 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        One row a device, in order: key, name, kind, number_format and all formats that it has a peak in;
+        One row a device, in order: key, name, kind, precision and all formats that it has a peak in;
         samples_per_s with its 80 % interval (low, high);
         evidence ("measured here", "sibling measured", "datasheet only") and tier; peak_flops, mem_bandwidth and
         share_of_peak (FLOP that the network defines over what the peak could do; Winograd may exceed 1);
@@ -99,7 +99,7 @@ def compare(
 
     Examples
     --------
-    >>> table = compare("resnet50", ["v100-sxm2-16gb", "alveo-u250"], number_format="fp32")
+    >>> table = compare("resnet50", ["v100-sxm2-16gb", "alveo-u250"], precision="fp32")
     >>> table["why"].tolist()
     ['', 'Alveo U250 trains nothing: devices of its kind run trained networks alone; choose inference']
     """
@@ -111,7 +111,7 @@ def compare(
     size, length = checked_batch(batch), checked_seq(network, seq)
     if size.ndim:
         raise ValueError(f"batch = {batch!r} is a list; give one batch, 1 or more")
-    wanted = catalog.lookup("number_formats", number_format) if number_format else ""
+    wanted = catalog.lookup("number_formats", precision) if precision else ""
     table = device_table(accelerators)
     made_up = [name for key, name in zip(table["key"], table["name"], strict=True) if key.endswith("*")]
     if made_up:
@@ -174,7 +174,7 @@ def _rates(
     names = ("samples_per_s", "low", "high", "active_share", "memory_bytes")
     found: dict[str, Any] = {name: np.full(len(table), np.nan) for name in names}
     found |= {"tier": np.full(len(table), "", dtype=object), "fits": np.full(len(table), "", dtype=object)}
-    found |= {"number_format": chosen, "why": why}
+    found |= {"precision": chosen, "why": why}
     good = [at for at, reason in enumerate(why) if not reason]
     if not good:
         return found
@@ -185,7 +185,7 @@ def _rates(
         steps = train.predict_rows(train.kind_of(network), network, rows, neighbours)
     else:
         steps = forward_pass(
-            network, systems, batch=batch, number_format=formats, software=software, seq=seq, neighbours=neighbours
+            network, systems, batch=batch, precision=formats, software=software, seq=seq, neighbours=neighbours
         )
     for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
         found[name][good] = batch / np.asarray(seconds, dtype=float)
@@ -205,7 +205,7 @@ def _work(
     network: Workload, table: pd.DataFrame, found: dict[str, Any], phase: str, batch: int, seq: float | None
 ) -> dict[str, Any]:
     """Peak of the format of each device, and what the network's arithmetic is of it."""
-    chosen = np.array(found["number_format"], dtype=object)
+    chosen = np.array(found["precision"], dtype=object)
     peak = np.full(len(table), np.nan)
     for name in set(chosen) - {""}:
         peak = np.where(chosen == name, peaks(table, name), peak)
@@ -234,7 +234,7 @@ def _memory(
 ) -> dict[str, Any]:
     """Bytes that each device must hold, and whether it can."""
     needed = found["memory_bytes"].copy()
-    formats = np.array(found["number_format"], dtype=object)
+    formats = np.array(found["precision"], dtype=object)
     for name in set(formats[np.isnan(needed)]) - {""}:
         needed[np.isnan(needed) & (formats == name)] = held_bytes(network, phase, name, batch, seq)
     capacity = table["memory_bytes"].to_numpy(dtype=float)
@@ -243,23 +243,23 @@ def _memory(
     return {"memory_bytes": needed, "capacity_bytes": capacity, "fits": fits}
 
 
-def held_bytes(network: Workload, phase: str, number_format: str, batch: int, seq: float | None) -> float:
+def held_bytes(network: Workload, phase: str, precision: str, batch: int, seq: float | None) -> float:
     """Memory of one device that does it all: training with SGD and momentum, or a forward pass that keeps nothing [B].
 
     Parameters
     ----------
     network : Workload
-    phase, number_format : str
+    phase, precision : str
         As for `compare`; a format that trains, to train.
     batch : int
         Samples of one pass.
     seq : float, optional
         Sequence length [tokens].
     """
-    sizes = _sizes(number_format if phase == "training" else "fp32")
+    sizes = _sizes(precision if phase == "training" else "fp32")
     if phase == "training":
         return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
-    row = format_row(number_format)
+    row = format_row(precision)
     buffer = activations(network.ops, batch, seq, row["activation_bytes"]).buffer
     held = memory.inference_bytes(
         network.ops.parameter_count, row["weight_bytes"], 0, memory.workspace_bytes(buffer, sizes.runtime)
@@ -268,8 +268,8 @@ def held_bytes(network: Workload, phase: str, number_format: str, batch: int, se
 
 
 @lru_cache(maxsize=16)
-def _sizes(number_format: str) -> Sizes:
-    return sizes_of(number_format, OPTIMISER)[0]
+def _sizes(precision: str) -> Sizes:
+    return sizes_of(precision, OPTIMISER)[0]
 
 
 def _cost(table: pd.DataFrame, found: dict[str, Any], way: str, since: int | None) -> dict[str, Any]:

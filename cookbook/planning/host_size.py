@@ -155,7 +155,7 @@ def size_host(
     batch: float = 64,
     workers: float = 2,
     cores: float | None = None,
-    number_format: str = "",
+    precision: str = "",
 ) -> HostSize:
     """What the inside of a machine gives its accelerators, beside what a network asks for.
 
@@ -178,7 +178,7 @@ def size_host(
         Loader processes of one accelerator.
     cores : float, optional
         Physical cores of one accelerator; those of the machine in the catalogue by default.
-    number_format : str
+    precision : str
         As for `cookbook.train_step`.
 
     Raises
@@ -200,9 +200,9 @@ def size_host(
     box = topology(machine)
     check_pair(workload, data)
     card, known, count = data_set(data), committed(), len(box.named("accelerator"))
-    step = _step(workload, box.accelerator, batch * card["images"], number_format)
+    step = _step(workload, box.accelerator, batch * card["images"], precision)
     carried = card["decoded_bytes"] if traffic != "storage" else card["stored_bytes"] / card["samples"]
-    exchanged = _exchanged(workload, box.accelerator, number_format, count)
+    exchanged = _exchanged(workload, box.accelerator, precision, count)
     asked = 1 / step.point / known["copy_share"]
     needed = {"input": carried * batch * asked * (traffic != "gradients"),
               "exchange": exchanged * asked * (traffic in ("gradients", "both"))}  # fmt: skip
@@ -224,14 +224,14 @@ def _check(traffic: str, load: str, workers: float, cores: float | None) -> None
 
 
 @lru_cache(maxsize=64)
-def _step(workload: str, device: str, batch: float, number_format: str) -> Prediction:
-    return train_step(workload, device, batch=batch, number_format=number_format)
+def _step(workload: str, device: str, batch: float, precision: str) -> Prediction:
+    return train_step(workload, device, batch=batch, precision=precision)
 
 
-def _exchanged(workload: str, device: str, number_format: str, count: int) -> float:
+def _exchanged(workload: str, device: str, precision: str, count: int) -> float:
     """Bytes that each accelerator sends in one all-reduce of all gradients."""
     offered = hardware.formats(hardware.accelerator(device))
-    width = number_format or next(name for name in PRECISIONS if name in offered)
+    width = precision or next(name for name in PRECISIONS if name in offered)
     gradients = zoo.model(workload).ops.parameter_count * sizes_of(width, "sgd")[0].gradient
     return float(ring_all_reduce_seconds(gradients, count, 1, 0))
 

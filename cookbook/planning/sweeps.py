@@ -14,7 +14,7 @@ from cookbook.workloads.zoo import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-OUTER = ("model", "seq", "number_format", "optimiser", "recompute", "samples", "epochs", "target_seconds")
+OUTER = ("model", "seq", "precision", "optimiser", "recompute", "samples", "epochs", "target_seconds")
 INNER = ("batch", "accelerator")
 
 
@@ -25,7 +25,7 @@ def sweep(**axes: Any) -> pd.DataFrame:
     ----------
     **axes
         Arguments of `requirements` by name, each one value or a list of values: model, accelerator, batch, seq,
-        number_format, optimiser, recompute, samples, epochs, target_seconds; `accelerators` is `accelerator`. Those
+        precision, optimiser, recompute, samples, epochs, target_seconds; `accelerators` is `accelerator`. Those
         not named take their defaults; all accelerators of the table where none is named.
 
     Returns
@@ -45,7 +45,7 @@ def sweep(**axes: Any) -> pd.DataFrame:
 
     Examples
     --------
-    >>> frame = sweep(model=["resnet50", "vgg16"], batch=[16, 64], accelerator="v100-sxm2-16gb", number_format="fp32")
+    >>> frame = sweep(model=["resnet50", "vgg16"], batch=[16, 64], accelerator="v100-sxm2-16gb", precision="fp32")
     >>> len(frame), bool(frame["fits"].all())
     (4, True)
     """

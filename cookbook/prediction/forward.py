@@ -29,7 +29,7 @@ def forward_pass(
     accelerator: Any,
     *,
     batch: Any = 1,
-    number_format: Any = "",
+    precision: Any = "",
     software: Any = "",
     devices: Any = 1,
     seq: float | None = None,
@@ -48,7 +48,7 @@ def forward_pass(
         A device of the catalogue: GPU, TPU, processor, FPGA, edge module ...
     batch : float
         Samples of one pass on one device; on one core where the cores of a chip hold a network each.
-    number_format : str
+    precision : str
         "fp32", "tf32", "fp16", "bf16", "fp8", "fp4" or "int8"; by default the first of `USUAL` that the device has.
     software : str
         Engine and version in words, "TensorRT 8.6", "PyTorch eager"; its level follows from patterns.
@@ -68,19 +68,19 @@ def forward_pass(
 
     Examples
     --------
-    >>> one = forward_pass("resnet50", "t4", batch=128, number_format="int8", software="TensorRT 7.2")
+    >>> one = forward_pass("resnet50", "t4", batch=128, precision="int8", software="TensorRT 7.2")
     >>> bool(one.low80 < one.point < one.high80), one.fits, 2000 < one.rate < 10000
     (True, 'yes', True)
-    >>> forward_pass("resnet50", "v100", number_format="fp8")
+    >>> forward_pass("resnet50", "v100", precision="fp8")
     Traceback (most recent call last):
-    ValueError: number_format = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
+    ValueError: precision = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
     """
     network = zoo.model(workload) if isinstance(workload, str) else workload
     if not isinstance(network, Workload):
         raise ValueError(f"workload = {workload!r} is no network; give a name such as 'resnet50', or cb.layers([...])")
     if seq and not network.ops.needs_seq:
         raise ValueError(f"seq = {seq!r}: {network.title} has no sequence length; leave seq out")
-    given = {"accelerator": accelerator, "batch": batch, "number_format": number_format, "software": software,
+    given = {"accelerator": accelerator, "batch": batch, "precision": precision, "software": software,
              "devices": devices}  # fmt: skip
     frame, lacks = _rows(given, network, seq)
     own = network.ops is not zoo.model(network.name).ops if _is_named(network) else True
@@ -145,14 +145,14 @@ def _settle(row: dict[str, Any]) -> str:
     """Put key and number format in a row; what is wrong with the format, in words."""
     device = hardware.accelerator(str(row["accelerator"]))
     row["accelerator"] = device.key
-    offered, asked = hardware.formats(device), str(row["number_format"] or "")
+    offered, asked = hardware.formats(device), str(row["precision"] or "")
     chosen = catalog.lookup("number_formats", asked) if asked else next((n for n in USUAL if n in offered), "")
-    row["number_format"] = row["precision"] = chosen
+    row["precision"] = chosen
     if not offered:
         return f"accelerator = {device.key!r}: no peak of {device.name} is known in any number format"
     lacking = chosen not in offered
     has = ", ".join(offered)
-    return f"number_format = {asked!r}: {device.name} has {has}; take one of these" if lacking else ""
+    return f"precision = {asked!r}: {device.name} has {has}; take one of these" if lacking else ""
 
 
 def _blank(found: Prediction, bad: np.ndarray) -> Prediction:

@@ -61,7 +61,7 @@ def scaled(
     link: str = "",
     per_node: int | None = None,
     software: str = "",
-    number_format: str = "",
+    precision: str = "",
     seq: float | None = None,
 ) -> pd.DataFrame:
     """Step, speed-up and parts for each number of devices; see `cookbook.scaling`, which adds intervals."""
@@ -72,11 +72,11 @@ def scaled(
         devices = [count for count in _asked(devices) if count <= batch]
     counts = _counts(devices)
     network = zoo.model(workload) if isinstance(workload, str) else workload
-    if number_format and number_format not in (offered := formats_of(system)):
-        raise ValueError(f"number_format = {number_format!r}: {system} has {', '.join(offered)}; take one of them")
+    if precision and precision not in (offered := formats_of(system)):
+        raise ValueError(f"precision = {precision!r}: {system} has {', '.join(offered)}; take one of them")
     each = _batches(mode, batch, counts)
     plan = Plan(devices=counts, per_node=per_node, batch=each.tolist())
-    scenarios = classic_scenarios(network, system, plan, software, number_format, seq)
+    scenarios = classic_scenarios(network, system, plan, software, precision, seq)
     if link:
         _replace_link(scenarios, link)
     found = predict_scenarios("training_classic", scenarios, neighbours=False)

@@ -97,7 +97,7 @@ def train_step(
     plan: Plan | Mapping[str, Any] | None = None,
     *,
     software: str = "",
-    number_format: str = "",
+    precision: str = "",
     seq: float | None = None,
     kind: str = "",
     neighbours: bool = True,
@@ -115,7 +115,7 @@ def train_step(
         The layout; one device by default. Lists in it give one prediction each.
     software : str
         Framework and version in words, as reports state them; its level follows from patterns.
-    number_format : str
+    precision : str
         "bf16", "fp16", "tf32" or "fp32"; by default the first of these that the device has.
     seq : float, optional
         Sequence length, where the network has one.
@@ -136,7 +136,7 @@ def train_step(
 
     Examples
     --------
-    >>> step = train_step("resnet50", "a100-sxm-80gb", batch=256, number_format="fp16", software="PyTorch NGC 21.03")
+    >>> step = train_step("resnet50", "a100-sxm-80gb", batch=256, precision="fp16", software="PyTorch NGC 21.03")
     >>> bool(step.low80 < step.point < step.high80), step.tier
     (True, 'device and engine measured')
     """
@@ -146,7 +146,7 @@ def train_step(
     chosen = kind or kind_of(network)
     if chosen == "training_transformer" and not _is_language_model(network):
         raise ValueError(f"kind = {kind!r}: {network.title} is not a language model of the zoo; leave kind out")
-    row = _row(network, system, layout, software, number_format, seq, chosen)
+    row = _row(network, system, layout, software, precision, seq, chosen)
     found = predict_rows(chosen, network, _frame(row), neighbours, _sources(network, row))
     if len(found) > 1 or any(np.ndim(value) for value in row.values()):
         return found
@@ -218,9 +218,9 @@ def predict_rows(
 
 
 def _row(
-    network: Workload, system: str, plan: Plan, software: str, number_format: str, seq: float | None, kind: str
+    network: Workload, system: str, plan: Plan, software: str, precision: str, seq: float | None, kind: str
 ) -> dict[str, Any]:
-    row = machine_row(system, plan, number_format) | {"model": network.name, "software": software}
+    row = machine_row(system, plan, precision) | {"model": network.name, "software": software}
     if kind != "training_transformer":
         return row | _classic(network, plan, seq)
     cores = float(machines.cores_per_device(machines.family(row["accelerator"])))
@@ -228,13 +228,13 @@ def _row(
 
 
 def classic_scenarios(
-    network: Workload, system: str, plan: Plan, software: str = "", number_format: str = "", seq: float | None = None
+    network: Workload, system: str, plan: Plan, software: str = "", precision: str = "", seq: float | None = None
 ) -> Any:
     """Data-parallel training of a network as the rows that the engine reads.
 
     Parameters
     ----------
-    network, system, plan, software, number_format, seq
+    network, system, plan, software, precision, seq
         As for `train_step`; language models are refused, whose layouts are more than data parallel.
     """
     if _is_language_model(network):
@@ -242,7 +242,7 @@ def classic_scenarios(
             f"workload = {network.name!r}: a language model is laid out in more ways than data parallel; use "
             "cb.train_step with tp, pp and dp, or take another network"
         )
-    row = machine_row(system, plan, number_format) | {"model": network.name, "software": software}
+    row = machine_row(system, plan, precision) | {"model": network.name, "software": software}
     frame = _frame(row | _classic(network, plan, seq))
     return module_of("training_classic").scenarios(frame, own=None if _is_of_zoo(network) else network)
 
@@ -308,7 +308,7 @@ def _machine(system: str) -> tuple[str, bool]:
         return catalog.lookup("systems", system), True
 
 
-def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
+def machine_row(system: str, plan: Plan, precision: str) -> dict[str, Any]:
     """Device, node and links of a server or accelerator by name."""
     row: dict[str, Any] = {"accelerator": "", "per_node": plan_options.per_node(plan, NODE)}
     key, is_server = _machine(system)
@@ -323,14 +323,14 @@ def machine_row(system: str, plan: Plan, number_format: str) -> dict[str, Any]:
         row["inter_node_link"] = server["nic"]
         row["per_node"] = plan_options.per_node(plan, server["devices"])
     device = hardware.accelerator(row["accelerator"])
-    wanted = catalog.lookup("number_formats", number_format) if number_format else ""
+    wanted = catalog.lookup("number_formats", precision) if precision else ""
     offered = hardware.formats(device)
     formats = [name for name in PRECISIONS if name in offered]
     if wanted and wanted not in offered:
-        raise ValueError(f"number_format = {number_format!r}: {device.name} has {', '.join(offered)}")
+        raise ValueError(f"precision = {precision!r}: {device.name} has {', '.join(offered)}")
     chosen = wanted or (formats[0] if formats else "")
     if not chosen:
-        raise ValueError(f"number_format: no peak of {device.name} is known in {', '.join(PRECISIONS)}")
+        raise ValueError(f"precision: no peak of {device.name} is known in {', '.join(PRECISIONS)}")
     return row | {"precision": PRECISIONS.get(chosen, chosen), "devices": plan.devices}
 
 
