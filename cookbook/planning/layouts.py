@@ -46,7 +46,7 @@ RECOMPUTE = ("none", "selective", "full")
 ZERO = (0, 1, 2, 3)
 MICRO_BATCHES = (1, 2, 4, 8)
 CHUNKS = (1, 2, 4)
-ATTENTION = ("flash1", "flash2", "flash3", "no flash", "unfused")
+ATTENTION = ("eager", "fused-softmax", "flash1", "flash2", "flash3", "no flash")
 SOFTWARE, KERNEL, LENGTH = "Megatron Core", "flash2", 2048
 # A neighbour differs from a layout in one axis, or trades one kind of shard for another.
 TRADED = ("tp", "pp", "cp")
@@ -245,7 +245,7 @@ def search(
     recompute : str or sequence of str, optional
         Kinds of activation recomputation to try: "none", "selective", "full"; all by default.
     attention : str
-        Attention kernel: "flash1", "flash2" (by default), "flash3", "no flash" or "unfused".
+        Attention kernel: "eager", "fused-softmax" ("no flash"), "flash1", "flash2" (by default) or "flash3".
     pipeline_schedule, offload : str or sequence of str
         Schedules and places of optimiser states to try, as in a plan; "" is the usual one.
     shard : int or sequence of int

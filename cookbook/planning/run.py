@@ -183,7 +183,7 @@ class TrainingRun:
                 rows.append({**head, "Layout": f"none: {row['why']}"})
                 continue
             ends = f"{row['days_low']:,.3g} to {row['days_high']:,.3g}"
-            usd = f"{float(f'{row["usd"]:.3g}'):,.0f} USD" if row["usd"] == row["usd"] else "not known"
+            usd = f"{float(format(row['usd'], '.3g')):,.0f} USD" if row["usd"] == row["usd"] else "not known"
             rows.append({
                 **head, "Layout": layout_words(row), **step_words(row), "MFU": f"{row['mfu']:.0%}",
                 "Memory": units.human(row["memory_bytes"], "iB"), "Goodput": f"{row['goodput']:.1%}",
