@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels.run_frames import figure, money
+from cookbook.panels.steps import figure, money
 from cookbook.panels.shell import MOST_ROWS
 
 SMALL = {"model": "llama2_7b", "tokens": 100, "batch": 512, "devices": 64}
