@@ -104,7 +104,7 @@ def test_what_computes_more_for_each_parameter_scales_better() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"devices": 0}, ["devices = 0", "from 1 to 65,536"]),
+        ({"devices": 0}, ["devices = 0", "at most 65,536"]),
         ({"devices": 2.5}, ["devices = 2.5"]),
         ({"devices": [4, "8"]}, ["devices = '8'"]),
         ({"batch": 0}, ["batch = 0", "1 or more"]),

@@ -15,9 +15,9 @@ from cookbook.catalog import UnknownName
 from cookbook.hardware import Accelerator
 from cookbook.planning.cards import card, plain
 from cookbook.planning.cost import HOUR, device_usd
-from cookbook.planning.divisible import (
-    MOST_SEQUENCES, MOST_TOKENS, choices, context_sizes, divisors, even_stages, quantity, shown, stage_counts, whole,
-    wholes,
+from cookbook.planning.divisible import context_sizes, divisors, even_stages, stage_counts
+from cookbook.prediction.asked import (
+    MOST_SEQUENCES, MOST_TOKENS, choices, listed, quantity, shown, text, whole, wholes,
 )  # fmt: skip
 from cookbook.prediction.layout_checks import layout_refusals
 from cookbook.prediction.measurements import module_of
@@ -283,14 +283,14 @@ def search(
     more = {name: choices(name, given, OPTIONS[name], ("",)) for name, given in
             (("pipeline_schedule", pipeline_schedule), ("offload", offload))}  # fmt: skip
     more["shard"] = _shards(shard)
-    (kernel,) = choices("attention", attention or None, ATTENTION, (KERNEL,))
-    same = {"capacity_factor": _number("capacity_factor", capacity_factor), "fabric": fabric,
+    (kernel,) = choices("attention", [text("attention", attention) or KERNEL], ATTENTION, ())
+    same = {"capacity_factor": _number("capacity_factor", capacity_factor), "fabric": text("fabric", fabric),
             "oversubscription": _number("oversubscription", oversubscription)}  # fmt: skip
     joined = None if per_node is None else whole("per_node", per_node)
-    stack = _text("software", software) or SOFTWARE
+    stack = text("software", software) or SOFTWARE
     accelerator, _, _ = accelerator_of(system)
     machines = {count: machine_row(base_of(system), Plan(
-        devices=count, per_node=None if joined is None else min(joined, count), **same), _text("precision", precision))
+        devices=count, per_node=None if joined is None else min(joined, count), **same), text("precision", precision))
         for count in counts}  # fmt: skip
     grid = _grid(shape, {count: int(row["per_node"]) for count, row in machines.items()}, batch, length, axes)
     grid = _with_more(grid, batch, more)
@@ -353,7 +353,7 @@ def network_of(model: str | Workload) -> Workload:
     ValueError
         Anything else.
     """
-    network = zoo.model(model) if isinstance(model, str) else model
+    network = zoo.model(text("model", model)) if isinstance(model, str) else model
     if not isinstance(network, Workload):
         raise ValueError(f"model = {shown(model)} is no network; give a name such as 'llama2_7b', or cb.model(...)")
     return network
@@ -374,12 +374,6 @@ def shape_of(network: Workload) -> dict[str, int]:
             "experts": int(experts)}  # fmt: skip
 
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str) or len(value) > 200:
-        raise ValueError(f"{name} = {shown(value)} must be a short text")
-    return value
-
-
 def _number(name: str, value: Any) -> float | None:
     return None if value is None else quantity(name, value, "", "1.25", 0, 1e6)
 
@@ -387,8 +381,7 @@ def _number(name: str, value: Any) -> float | None:
 def _shards(shard: Any) -> tuple[int | None, ...]:
     if shard is None:
         return (None,)
-    several = shard if isinstance(shard, (list, tuple)) and shard else [shard]
-    return tuple(dict.fromkeys(None if each is None else whole("shard", each) for each in several))
+    return tuple(dict.fromkeys(None if each is None else whole("shard", each) for each in listed("shard", shard)))
 
 
 def _tried(values: Sequence[Any]) -> str:
@@ -552,7 +545,7 @@ def accelerator_of(system: System) -> tuple[Accelerator, str, float]:
     if not isinstance(system, str):
         raise ValueError(f"system = {shown(system)} is no machine; give a name such as 'h100-sxm', or cb.accelerator")
     try:
-        found = hardware.accelerator(system)
+        found = hardware.accelerator(text("system", system))
         return found, found.key, 1.0
     except UnknownName:
         key = catalog.lookup("systems", system)

@@ -11,7 +11,7 @@ import numpy as np
 from cookbook import catalog
 from cookbook.performance import collectives, data_parallel, pipeline
 from cookbook.planning.cards import card, plain
-from cookbook.planning.divisible import MOST_DEVICES, choices, quantity, shown, whole
+from cookbook.prediction.asked import choices, listed, quantity, shown, text, whole
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
 from cookbook.workloads import zoo
 
@@ -193,7 +193,7 @@ def split_batch(
     samples, rate = quantity("batch", batch, "", "1024", 1), quantity("flops", flops, "FLOP/s", "'4 TFLOP/s'")
     joined, most = whole("node", node), whole("devices", devices)
     (near, inside), (far, between) = _link("inner", inner), _link("outer", outer)
-    network = zoo.model(workload) if isinstance(workload, str) else workload
+    network = zoo.model(text("workload", workload)) if isinstance(workload, str) else workload
     if not isinstance(network, zoo.Workload):
         raise ValueError(f"workload = {shown(workload)} is no network; give a name such as 'resnet50'")
     counts = np.array([2**power for power in range(most.bit_length())])
@@ -254,9 +254,10 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
     """
     import pandas as pd
 
-    count, payload = whole("devices", devices, MOST_DEVICES), quantity("payload_bytes", payload_bytes, "B", "'1 GB'")
+    count, payload = whole("devices", devices), quantity("payload_bytes", payload_bytes, "B", "'1 GB'")
     table = catalog.table("fabrics")
-    named = [fabrics] if isinstance(fabrics, str) else list(fabrics)
+    given = isinstance(fabrics, str) or not isinstance(fabrics, Sequence) or len(fabrics) > 0
+    named = [text("fabrics", name) for name in listed("fabrics", fabrics)] if given else []
     rows = []
     for network in map(fabric, named or table.loc[~(table["largest"] < count), "key"]):
         for kind in EXCHANGES:

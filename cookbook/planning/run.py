@@ -14,14 +14,12 @@ from cookbook import catalog, hardware, units
 from cookbook.performance import reliability, utilisation
 from cookbook.planning.cards import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
-from cookbook.planning.divisible import (
-    MOST_SEQUENCES, SIZES, check_layout, choices, context_sizes, divisors, quantity, shown, stage_counts, undivided,
-    whole, wholes,
-)  # fmt: skip
+from cookbook.planning.divisible import SIZES, check_layout, context_sizes, divisors, stage_counts, undivided
 from cookbook.planning.layouts import (
     AXES, RECOMPUTE, ZERO, Layouts, System, accelerator_of, base_of, layout_words, network_of, search, sequence,
     shape_of, step_words,
 )  # fmt: skip
+from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
 from cookbook.prediction.train import Plan, machine_row
 from cookbook.prediction.transformer_memory import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload
@@ -38,6 +36,8 @@ BATCH, WAY = 1024, "on demand"
 # Axes that a run may hold fixed.
 HELD = (*(name for name in AXES if name != "devices"), "dp")
 SHARES = ("goodput", "goodput_low", "goodput_high")
+# Of a run of which less is kept, days and USD say nothing.
+LEAST_USEFUL = 1e-3
 # Tokens, prices and failures change nothing of a layout: the last searches are kept.
 _searched = lru_cache(maxsize=16)(search)
 
@@ -363,11 +363,17 @@ def plan_run(
     shape_of(workload)
     length = sequence(workload, seq)
     batch = BATCH if global_batch is None else whole("global_batch", global_batch, MOST_SEQUENCES)
-    same = {"seq": length, "precision": precision, "software": software, "attention": attention, "zero": zero,
-            "recompute": recompute, "micro_batch": micro_batch, "network": network,
-            "per_node": None if per_node is None else whole("per_node", per_node)}  # fmt: skip
+    same: dict[str, Any] = {name: text(name, given) for name, given in
+                            (("precision", precision), ("software", software), ("attention", attention))}  # fmt: skip
+    same |= {
+        "seq": length, "zero": None if zero is None else choices("zero", zero, ZERO, ()),
+        "recompute": None if recompute is None else choices("recompute", recompute, RECOMPUTE, ()),
+        "micro_batch": None if micro_batch is None else tuple(wholes("micro_batch", micro_batch, MOST_SEQUENCES)),
+        "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s'"),
+        "per_node": None if per_node is None else whole("per_node", per_node),
+    }  # fmt: skip
     failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
-    price = hourly if isinstance(hourly, Price) else _price(system, hourly, way or WAY, since)
+    price = hourly if isinstance(hourly, Price) else _price(system, hourly, text("way", way) or WAY, since)
     layouts, best, why = fastest(workload, system, counts, batch, {} if layout is None else layout, same)
     chosen = precision or _usual_precision(device)
     sizes = _sizes(workload, length)
@@ -417,17 +423,44 @@ def _reliable(
 ) -> pd.DataFrame:
     counts = table["devices"].to_numpy()
     write = reliability.checkpoint_seconds(1.0, checkpoint_bytes, failures.bandwidth(counts))
-    if not callable(interval):
-        raise ValueError(f"interval = {shown(interval)} is no function of write and failure time, both [s]")
     low, middle, high = failures.mtbf_seconds
     found: dict[str, Any] = {}
     for name, device in zip(SHARES, (middle, low, high), strict=True):
         between = reliability.cluster_mtbf_seconds(device, counts)
-        every = interval(write, between)
-        found[name] = reliability.useful_share(every, write, failures.restart_seconds, between)
+        every = _interval(interval, write, between)
+        with np.errstate(over="ignore"):
+            found[name] = reliability.useful_share(every, write, failures.restart_seconds, between)
         if device is middle and "mtbf_seconds" not in found:
             found |= {"mtbf_seconds": between, "checkpoint_seconds": write, "checkpoint_interval_seconds": every}
-    return table.assign(**found)
+    return _kept(table.assign(**found))
+
+
+def _kept(table: pd.DataFrame) -> pd.DataFrame:
+    """The same, with a reason in place of figures where failures leave next to nothing of the work."""
+    lost = table["goodput"] < LEAST_USEFUL
+    for at in np.flatnonzero(lost):
+        row = table.iloc[at]
+        often, write = (units.human(float(row[name]), "s") for name in ("mtbf_seconds", "checkpoint_seconds"))
+        table.loc[table.index[at], "why"] = (
+            f"devices = {row['devices']:,}: a failure every {often} and checkpoints that take {write} leave less than "
+            f"{LEAST_USEFUL:.1%} of the time useful; give a longer mtbf_hours, a faster checkpoint_bandwidth or fewer "
+            "devices"
+        )
+    if (table["why"] != "").all():
+        raise ValueError(table["why"].iloc[-1])
+    return table.assign(**{name: table[name].mask(lost) for name in SHARES})
+
+
+def _interval(interval: Callable[..., Any], write: np.ndarray, between: np.ndarray) -> np.ndarray:
+    """Work between checkpoints [s], by the reader's function or a published one."""
+    try:
+        every = np.asarray(interval(write, between), dtype=float) if callable(interval) else np.array(np.nan)
+    except (TypeError, ArithmeticError):
+        every = np.array(np.nan)
+    if every.shape != between.shape or not np.all(np.isfinite(every) & (every > 0)):
+        raise ValueError(f"interval = {shown(interval)} must be a function of the times to write a checkpoint and "
+                         "between failures [s] that gives seconds above 0, one for each number of devices")  # fmt: skip
+    return every
 
 
 def _spent(table: pd.DataFrame, tokens: float, per_step: float, price: Price, watts: float) -> pd.DataFrame:
@@ -522,7 +555,6 @@ def fastest(
     held = _held(layout)
     same = {**same, **{name: (held[name],) for name in ("zero", "recompute") if name in held}}
     same |= {"micro_batch": (whole("micro_batch", held["micro_batch"]),)} if "micro_batch" in held else {}
-    same = {name: tuple(value) if isinstance(value, (list, np.ndarray)) else value for name, value in same.items()}
     why = [_undivided(network, system, count, batch, held, same) for count in counts]
     able = [count for count, reason in zip(counts, why, strict=True) if not reason]
     if not able:
