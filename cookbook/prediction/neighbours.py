@@ -195,7 +195,7 @@ def distances(
     distance: Any = np.zeros((1, 1))
     for name, cost in label_costs.items():
         if name in asked.labels and name in known.labels:
-            theirs = coded(known.labels[name])
+            theirs = _column(known.labels[name])
             places = {str(level): at for at, level in enumerate(theirs.levels)}
             ours = coded(asked.labels[name]).each(lambda level, places=places: places.get(str(level), -1), int)
             distance = distance + cost * (np.atleast_1d(ours)[:, None] != np.atleast_1d(theirs.codes)[None, :])
