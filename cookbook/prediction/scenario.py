@@ -243,6 +243,8 @@ def checked(declared: Field, value: Any) -> Any:
     try:
         if declared.type in ("number", "flag"):
             return _numbers(declared, value)
+        if isinstance(value, Coded):
+            return value.map(lambda one: _word(declared, one))
         if np.ndim(value) == 0:
             return Coded(np.array(0), (_word(declared, value),))
         column = coded(value)
