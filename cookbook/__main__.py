@@ -65,6 +65,7 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("input", metavar="INPUT.csv", type=Path)
         command.add_argument("output", metavar="OUTPUT.csv", type=Path)
         command.add_argument("--kind", required=True, choices=(*KINDS, "storage"))
+        command.add_argument("--strict", action="store_true", help="refuse a table with columns that are not known")
         command.add_argument("--no-neighbours", action="store_true", help="do not correct by similar measurements")
 
 
@@ -190,12 +191,22 @@ def _validate(options: argparse.Namespace) -> None:
 
 
 def _predict(options: argparse.Namespace) -> None:
-    from cookbook.prediction.answer import answer_file, write_answers
+    from cookbook.catalog.writing import stream
+    from cookbook.prediction.answer import answer_blocks, as_csv, unknown_columns
 
-    found = answer_file(options.input, options.kind, not options.no_neighbours)
-    write_answers(found, options.output)
-    given = int(found["predicted"].notna().sum())
-    print(f"{options.output}: {given:,} of {len(found):,} rows predicted; the others say why not")
+    rows, given, told = 0, 0, False
+    with stream(options.output, unlike=options.input) as write:
+        for frame, found in answer_blocks(options.input, options.kind, not options.no_neighbours):
+            lost = [] if told else unknown_columns(options.kind, frame)
+            if lost and options.strict:
+                raise ValueError("; ".join(lost[:8]) + "; --strict refuses tables with unknown columns")
+            for sentence in lost[:40]:
+                print(sentence, file=sys.stderr)
+            write(as_csv(found, header=not told))
+            told, rows, given = True, rows + len(found), given + int(found["predicted"].notna().sum())
+    if not given:
+        raise SystemExit(f"{options.output}: none of {rows:,} rows predicted; column `why` says why not")
+    print(f"{options.output}: {given:,} of {rows:,} rows predicted; the others say why not")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,3 +92,10 @@ def _plain(cell: str) -> str:
     """A cell without the ="..." by which spreadsheets keep text as text, and without space around it."""
     cell = cell.strip().replace("\u00a0", " ")
     return cell[2:-1] if cell.startswith('="') and cell.endswith('"') else cell
+
+
+def read_blocks(path: str | Path, rows: int = 200_000) -> Iterator[tuple[pd.DataFrame, list[str]]]:
+    """A CSV file as frames of text, block by block, with what is wrong with single rows."""
+    taken = read_scenarios(path)
+    for at in range(0, len(taken.frame), rows):
+        yield taken.frame.iloc[at : at + rows].reset_index(drop=True), taken.why[at : at + rows]
