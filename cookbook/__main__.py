@@ -89,9 +89,13 @@ def _notebooks(options: argparse.Namespace) -> None:
 
 
 def _student(options: argparse.Namespace) -> None:
-    from cookbook.publish.student import student
+    from cookbook.publish.notebook import student
 
-    for path in _paths(options):
+    paths = _paths(options)
+    for path in paths:
+        if [other.name for other in paths].count(path.name) > 1:
+            raise ValueError(f"two of the notebooks are called {path.name}: one copy would take the other's place")
+    for path in paths:
         print(student(path, options.out))
 
 
@@ -110,19 +114,18 @@ def _lint(options: argparse.Namespace) -> None:
 
 
 def _binder_links(options: argparse.Namespace) -> None:
-    from cookbook.publish.binder import write_links
+    from cookbook.publish.readme import write_links
 
     print(f"launch links for {options.tag} are in {write_links('README.md', options.repo, options.tag)}")
 
 
 def _data_readme(options: argparse.Namespace) -> None:
     from cookbook import catalog
+    from cookbook.catalog.writing import write_text
 
     for name, (before, found) in catalog.count_rows().items():
         print(f"{name}: {found:,} rows, {before or 'none'} noted before")
-    target = catalog.data_directory() / "README.md"
-    target.write_text(catalog.describe_tables(), encoding="utf-8")
-    print(target)
+    print(write_text(catalog.data_directory() / "README.md", catalog.describe_tables()))
 
 
 def _check_data(options: argparse.Namespace) -> None:
@@ -168,32 +171,37 @@ def _judge_exchanges(options: argparse.Namespace) -> None:
 def _validate(options: argparse.Namespace) -> None:
     from cookbook.calibration import validate
     from cookbook.calibration.write import write_row_schemas, write_validation
-    from cookbook.publish.accuracy import write_accuracy
+    from cookbook.catalog.writing import check_target, write_text
+    from cookbook.publish.readme import write_accuracy
 
     if options.write and (options.table or options.leave_out):
         raise ValueError("--write takes the whole report: leave out --table and --leave-out")
     if options.baseline and not options.write:
         raise ValueError("--baseline goes with --write")
-    chosen = {"kinds": (options.table,) if options.table else KINDS}
-    report, tables = validate.validate(**chosen, **({"leave_out": (options.leave_out,)} if options.leave_out else {}))
     for path in filter(None, (options.markdown, options.json)):
         path.parent.mkdir(parents=True, exist_ok=True)
+        check_target(path)
+    chosen = {"kinds": (options.table,) if options.table else KINDS}
+    report, tables = validate.validate(**chosen, **({"leave_out": (options.leave_out,)} if options.leave_out else {}))
     if options.markdown:
-        options.markdown.write_text(validate.as_markdown(report), encoding="utf-8")
+        write_text(options.markdown, validate.as_markdown(report))
     else:
         print(validate.as_markdown(report))
     if options.json:
-        options.json.write_text(validate.as_json(report), encoding="utf-8")
+        write_text(options.json, validate.as_json(report))
     if options.write:
         written = [*write_row_schemas(), *write_validation(report, tables, options.baseline)]
         print(*written, write_accuracy("README.md", report), sep="\n")
 
 
 def _predict(options: argparse.Namespace) -> None:
+    from cookbook.catalog.writing import check_target, writing
     from cookbook.prediction.answer import answer_file, write_answers
 
+    check_target(options.output, options.input)
     found = answer_file(options.input, options.kind, not options.no_neighbours)
-    write_answers(found, options.output)
+    with writing(options.output) as file:
+        write_answers(found, file)
     given = int(found["predicted"].notna().sum())
     print(f"{options.output}: {given:,} of {len(found):,} rows predicted; the others say why not")
 

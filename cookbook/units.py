@@ -176,7 +176,7 @@ def si(value: Any, unit: str | None = None) -> Any:
     parsed = parse(written)
     if unit is not None and parsed.dimension != parse(unit).dimension:
         if not parsed.dimension:
-            raise ValueError(f"{shown(value)} has no unit of the kind {unit}: add one, or give a plain number, which is SI")
+            raise ValueError(f"{shown(value)} has no unit of the kind {unit}: add one, or a plain number, which is SI")
         expected = f"expected one like {unit}" if unit else "expected a count such as 14e6 or 14 million"
         raise ValueError(f"{shown(value)} has the wrong unit: {expected}")
     return _multiplied(number, parsed.factor, value)

@@ -230,13 +230,13 @@ def test_another_directory_may_be_given_as_text(write):
 @pytest.mark.parametrize("bad", ["nowhere", 5, [], "a\0b", object()])
 def test_what_is_no_data_directory_is_refused(bad):
     for ask in (lambda: catalog.table("accelerators", bad), lambda: catalog.lookup("accelerators", "t4", bad)):
-        with pytest.raises(ValueError, match="^directory = "):
+        with pytest.raises(ValueError, match=r"^directory = "):
             ask()
 
 
 @pytest.mark.parametrize("bad", [None, 5, [], {}, True, np.zeros((2, 2))])
 def test_what_is_no_name_of_a_table_is_refused(bad):
-    with pytest.raises(ValueError, match="^name = "):
+    with pytest.raises(ValueError, match=r"^name = "):
         catalog.table(bad)
 
 
@@ -265,7 +265,7 @@ def test_a_long_name_is_refused_briefly_in_speech_and_time(name):
 
 def test_a_short_name_that_several_rows_share_is_refused_with_all_of_them():
     for name in ("A100", "nvidia a100"):
-        with pytest.raises(UnknownName, match="stands for 4 accelerators: .*a100-sxm-80gb") as caught:
+        with pytest.raises(UnknownName, match=r"stands for 4 accelerators: .*a100-sxm-80gb") as caught:
             catalog.lookup("accelerators", name)
         assert caught.value.shared and len(caught.value.nearest) == 4
 

@@ -66,10 +66,10 @@ def test_what_only_looks_like_a_number_is_refused(text):
 
 @pytest.mark.parametrize("bad", [object(), {}, b"5 GB", {1}, 10**400])
 def test_si_and_human_refuse_in_plain_words_what_is_no_quantity(bad):
-    with pytest.raises((TypeError, ValueError), match="^value = "):
+    with pytest.raises((TypeError, ValueError), match=r"^value = "):
         si(bad)
     if not isinstance(bad, int):
-        with pytest.raises(TypeError, match="^value = "):
+        with pytest.raises(TypeError, match=r"^value = "):
             human(bad)
 
 

@@ -71,7 +71,7 @@ def cite(source: str, directory: str | Path | None = None) -> str:
     """
     folder = folder_of(directory)
     if not isinstance(source, str):
-        raise ValueError(f"source = {units.shown(source)} must be text: a key of sources, or several separated by semicolons")
+        raise ValueError(f"source = {units.shown(source)} must be text: keys of sources, separated by semicolons")
     return " | ".join(_cite(lookup("sources", key, folder), folder) for key in source.split(";"))
 
 

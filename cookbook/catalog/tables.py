@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .reading import CatalogError, Raw, UnknownName, folder_of, nearest, read
 from ..units import shown
+from .reading import CatalogError, Raw, UnknownName, folder_of, nearest, read
 from .schema import Schema, read_columns, schema
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ RECALLED = ("recalled", "mixed")
 
 def table_names(directory: Path | None = None) -> list[str]:
     """Names of all tables: every schema makes one."""
-    return sorted(path.stem for path in (folder_of(directory) / "schema").glob("*.csv") if not path.stem.startswith("_"))
+    schemas = (folder_of(directory) / "schema").glob("*.csv")
+    return sorted(path.stem for path in schemas if not path.stem.startswith("_"))
 
 
 @lru_cache(maxsize=128)
@@ -134,7 +135,7 @@ def frame(name: str, directory: Path) -> pd.DataFrame:
         raise error
     found = pd.DataFrame(values)
     for column in found:
-        memory = np.asarray(found[column].array)
+        memory: Any = np.asarray(found[column].array)
         while isinstance(memory, np.ndarray):  # the column, then the block of columns that it is a part of
             memory.setflags(write=False)
             memory = memory.base

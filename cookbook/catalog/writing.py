@@ -67,6 +67,13 @@ def write_text(path: str | Path, text: str) -> Path:
     return Path(path)
 
 
+def write_bytes(path: str | Path, content: bytes) -> Path:
+    """Write a file of any kind whole or not at all; see `writing`."""
+    with writing(path) as file:
+        file.buffer.write(content)
+    return Path(path)
+
+
 def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write rows as a table of `data/`, cells in the order of `columns` and blank where a row has none."""
     text = io.StringIO()
@@ -76,7 +83,7 @@ def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[s
     return write_text(path, text.getvalue())
 
 
-def check_target(path: str | Path, *sources: str | Path) -> Path:
+def check_target(path: str | Path, *sources: str | Path, new_folders: bool = False) -> Path:
     """Refuse a file that cannot be written, or that is one of the sources: ask before anything is computed.
 
     Parameters
@@ -85,6 +92,8 @@ def check_target(path: str | Path, *sources: str | Path) -> Path:
         The file to write.
     *sources : str or Path
         Files that are read for it, under whichever name or link.
+    new_folders : bool
+        Whether folders that do not exist will be made.
 
     Raises
     ------
@@ -95,13 +104,13 @@ def check_target(path: str | Path, *sources: str | Path) -> Path:
     folder = target.resolve().parent
     if target.is_dir():
         raise ValueError(f"{target} is a folder: name a file in it")
-    if not folder.is_dir():
+    if not folder.is_dir() and not new_folders:
         raise ValueError(f"{target} cannot be written: the folder {folder} does not exist; make it first")
-    if not os.access(folder, os.W_OK) and not target.exists():
+    if folder.is_dir() and not os.access(folder, os.W_OK) and not target.exists():
         raise ValueError(f"{target} cannot be written: the folder {folder} takes no new files; choose another")
     for source in map(Path, sources):
         if target.resolve() == source.resolve() or (target.exists() and source.exists() and target.samefile(source)):
-            raise ValueError(f"{target} is the file that is read ({source}): writing it would destroy it; choose another")
+            raise ValueError(f"{target} is the file that is read ({source}) and would be destroyed; choose another")
     return target
 
 

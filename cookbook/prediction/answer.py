@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -82,14 +82,14 @@ def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, taken: Intak
     return _refuse(found, known)
 
 
-def write_answers(found: pd.DataFrame, path: str | Path) -> None:
+def write_answers(found: pd.DataFrame, path: str | Path | TextIO) -> None:
     """Write answers as CSV, six digits, blanks for what is not known.
 
     Parameters
     ----------
     found : pandas.DataFrame
         From `answer`.
-    path : str or Path
+    path : str, Path or file
         The file to write.
     """
     found.to_csv(path, index=False, float_format="%.6g", lineterminator="\n", encoding="utf-8")
