@@ -202,6 +202,8 @@ def _predict(options: argparse.Namespace) -> None:
     found = answer_file(options.input, options.kind, not options.no_neighbours)
     with writing(options.output) as file:
         write_answers(found, file)
+    if not len(found):
+        print(f"{options.input} has no rows below a header: write one row a scenario", file=sys.stderr)
     given = int(found["predicted"].notna().sum())
     print(f"{options.output}: {given:,} of {len(found):,} rows predicted; the others say why not")
 

@@ -40,15 +40,15 @@ PAGE = """<!DOCTYPE html>
 
 # What a page may hold: text, tables, pictures and formulas. Scripts, styles, forms and frames of a cell are left out.
 TEXT = """a abbr acronym b blockquote br caption code col colgroup dd del details div dl dt em figcaption figure h1 h2
-h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp section small span strong sub summary sup table tbody td tfoot th
-thead tr tt u ul var"""
-MATHML = """math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd
-mstyle mpadded mphantom mfenced menclose mmultiscripts mprescripts none"""
-EVERYWHERE = """class id title role lang dir scope align valign colspan rowspan open start aria-label aria-hidden tabindex
-alt width height border style"""
+h3 h4 h5 h6 hr i img ins kbd li mark ol p pre q s samp section small span strong sub summary sup table tbody td tfoot
+th thead tr tt u ul var"""
+MATHML = """math mrow mi mn mo ms mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr
+mtd mstyle mpadded mphantom mfenced menclose mmultiscripts mprescripts none"""
+EVERYWHERE = """class id title role lang dir scope align valign colspan rowspan open start aria-label aria-hidden
+tabindex alt width height border style"""
 FORMULA = """display xmlns displaystyle mathvariant stretchy fence form separator accent lspace rspace linethickness
-columnalign rowspacing columnspacing minsize maxsize movablelimits scriptlevel largeop symmetric notation close separators
-depth voffset"""
+columnalign rowspacing columnspacing minsize maxsize movablelimits scriptlevel largeop symmetric notation close
+separators depth voffset"""
 UNSEEN = re.compile(r"(?is)<(script|style|noscript|template|iframe|object|svg)\b.*?(</\1\s*>|\Z)")
 PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+|(?![a-z][a-z0-9+.-]*:|//)\S+", re.I)
 
@@ -113,8 +113,10 @@ def page(path: str | Path) -> tuple[str, str]:
 def clean(body: str) -> str:
     """HTML without what could run: scripts, handlers of events, links to anything but pages and mail."""
     style = CSSSanitizer(allowed_css_properties=["text-align", "list-style", "list-style-type", "margin", "padding"])
-    return bleach.clean(UNSEEN.sub("", body), tags={*TEXT.split(), *MATHML.split()}, attributes=_allowed, strip=True, css_sanitizer=style,
-                        protocols=["http", "https", "mailto", "data"])  # fmt: skip
+    return bleach.clean(
+        UNSEEN.sub("", body), tags={*TEXT.split(), *MATHML.split()}, attributes=_allowed, css_sanitizer=style, strip=True,
+        protocols=["http", "https", "mailto", "data"],
+    )  # fmt: skip
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:
@@ -122,7 +124,8 @@ def _allowed(tag: str, name: str, value: str) -> bool:
         return tag == "a" and not value.strip().casefold().startswith("data:")
     if name == "src":
         return tag == "img" and PICTURE.fullmatch(value) is not None
-    return name in EVERYWHERE.split() or (tag in MATHML.split() and name in FORMULA.split())
+    formula = tag in MATHML.split() and name in FORMULA.split()
+    return formula or name in EVERYWHERE.split()
 
 
 def _with_words(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
