@@ -11,7 +11,7 @@ _HOMES = {
     "Panel": "shell",
     "View": "shell",
     "accelerators": "devices",
-    "accuracy": "trust",
+    "accuracy": "accuracy",
     "assembly_line": "assembly",
     "host": "hosts",
     "measurements": "explore",
