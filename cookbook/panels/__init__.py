@@ -14,7 +14,7 @@ _HOMES = {
     "accuracy": "accuracy",
     "assembly_line": "assembly",
     "host": "hosts",
-    "measurements": "explore",
+    "measurements": "measurements",
     "model_zoo": "model_zoo",
     "scaling": "parallel",
     "storage": "match",
