@@ -330,6 +330,8 @@ def node_link(key: str, text: str) -> float:
     >>> node_link("a100-sxm-80gb", ""), node_link("gtx-1080-ti", "")
     (225000000000.0, 4725000000.0)
     """
+    if not text:
+        return hardware.machine(hardware.accelerator(key)).ring_link
     table = catalog.table("accelerators")
     row = table.loc[table["key"] == key].iloc[0]
     fast, printed = row["device_link_bandwidth"], row["device_link"] or ""

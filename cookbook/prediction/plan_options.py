@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import hardware
+from cookbook.hardware.machine import host_rate
 from cookbook.performance.pipeline import FILLED, SCHEDULES
 from cookbook.prediction.constants import figure
 from cookbook.prediction.fabrics import Fabric, fabric
@@ -21,8 +21,6 @@ CELLS = {"pipeline_schedule": "pipeline_schedule", "shard": "shard_group", "capa
 USUAL = {"pipeline_schedule": "", "shard": None, "capacity_factor": None, "oversubscription": 1, "offload": "",
          "fabric": ""}  # fmt: skip
 FIELDS = tuple(USUAL)
-PCIE = re.compile(r"PCIe\s?(\d)\s?x(\d+)")
-CHIP_LINK = "nvlink-c2c-grace-hopper-blackwell"
 
 
 def networks(names: Any) -> list[Fabric | None]:
@@ -113,13 +111,4 @@ def host_link(accelerator: str) -> float:
     >>> round(host_link("a100-sxm-80gb") / 1e9, 1), round(host_link("h100-sxm") / 1e9, 1)
     (25.2, 54.2)
     """
-    devices, links = catalog.table("accelerators"), catalog.table("interconnects").set_index("key")
-    words = str(devices.loc[devices["key"] == accelerator, "host_link"].iloc[0])
-    slot = PCIE.search(words)
-    key = f"pcie-{slot[1]}-0-x{slot[2]}" if slot else CHIP_LINK if "C2C" in words else ""
-    if key not in links.index:
-        return float("nan")
-    share = links.loc[key, "efficiency"]
-    devices_of_link = 2 if "per superchip" in words else 1
-    reached = share if np.isfinite(share) else figure("copy-bandwidth-share")
-    return float(links.loc[key, "bandwidth"] / devices_of_link * reached)
+    return host_rate(hardware.accelerator(accelerator))

@@ -10,15 +10,12 @@ from functools import lru_cache
 import numpy as np
 
 from cookbook import catalog, hardware
-from cookbook.prediction.constants import figure
+from cookbook.hardware.machine import generation
 
-GIGA = 1e9
 ENGINE = (
     "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
     "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded", "recomputes_last", "hops_split",
 )  # fmt: skip
-# Devices of the largest single machine; racks and pods print the network of a part.
-NODE = 16
 
 
 @dataclass(frozen=True)
@@ -67,23 +64,18 @@ def device(name: str, number_format: str) -> Device:
         found = hardware.accelerator(name)
     except catalog.UnknownName:
         return UNKNOWN
-    table = catalog.table("accelerators")
-    row = table.loc[table["key"] == found.key].iloc[0]
     wide = _wide(found)
     peak = hardware.peak_flops(found, number_format) if number_format else wide
-    domain = re.match(r"\d+(?! ?links)", row["scale_up_domain"] or "")
-    stated = row["device_link_bandwidth"]
-    host = stated if math.isfinite(stated) else figure("link-where-unknown")
     return Device(
         key=found.key,
         vendor=found.vendor,
-        family=family(found.key),
+        family=found.generation,
         peak=peak if math.isfinite(peak) else wide,
         wide_peak=wide,
         mem_bandwidth=found.mem_bandwidth,
         memory=found.memory_bytes,
-        link=host / 2,
-        domain=float(domain.group()) if domain else math.nan,
+        link=hardware.machine(found).link,
+        domain=found.scale_up_devices,
         offered=_offered(found, number_format),
         matmul=matmul_share(found.key, "fp8" if number_format in ("fp8", "fp4") else "bf16"),
     )
@@ -117,11 +109,9 @@ def family(key: str) -> str:
     >>> family("h100-sxm") == family("h200-sxm"), family("x9-sxm")
     (True, 'x9')
     """
-    table = catalog.table("accelerators")
-    if "generation" in table.columns:
-        found = table.loc[table["key"] == key, "generation"]
-        if len(found) and found.iloc[0]:
-            return str(found.iloc[0])
+    found = generation(key)
+    if found:
+        return found
     start = re.match(r"tpu-v\d+[a-z]?|[a-z]+-?\d*", key)
     return start.group() if start else key
 
@@ -179,31 +169,9 @@ def engines() -> dict[str, dict[str, float]]:
     return {str(row["level"]): {name: float(row[name]) for name in ENGINE} for _, row in rows.iterrows()}
 
 
-@lru_cache(maxsize=1)
-def _networks() -> dict[str, float]:
-    """Network rate of one device in the systems of the catalogue, their median, by accelerator [B/s]."""
-    rows, rates = catalog.table("systems"), dict[str, list[float]]()
-    for key, words, count in zip(rows["accelerator_key"], rows["nic"], rows["devices"], strict=True):
-        ports = re.search(r"(\d+)\s*x\s*(?:[A-Za-z]+\s+)*(\d+)\s*G", words or "")
-        if key and ports and 1 < count <= NODE:
-            rates.setdefault(key, []).append(float(ports.group(1)) * float(ports.group(2)) / 8 * GIGA / count)
-    return {key: sorted(found)[len(found) // 2] for key, found in rates.items()}
-
-
-@lru_cache(maxsize=1024)
 def network_rate(key: str) -> float:
-    """Usual network rate of one device [B/s], where a row states none.
-
-    That of its systems, else of its generation, else of the vendor's device nearest in age.
-    """
-    known, table = _networks(), catalog.table("accelerators")
-    if key in known:
-        return known[key]
-    about = table.set_index("key")
-    same = [other for other in known if family(other) == family(key)]
-    same = same or [other for other in known if about.at[other, "vendor"] == about.at[key, "vendor"]] or list(known)
-    year = int(about.at[key, "launch_date"][:4] or 0)
-    return known[min(same, key=lambda other: abs(int(about.at[other, "launch_date"][:4] or 0) - year))]
+    """Usual network rate of one device [B/s], where a row states none."""
+    return hardware.machine(hardware.accelerator(key)).network
 
 
 @lru_cache(maxsize=1)
