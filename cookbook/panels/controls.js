@@ -221,12 +221,19 @@ function comboControl(control, send) {
     const typed = input.value.trim();
     hide();
     typing = false;
+    if (document.activeElement === input) input.select();
     if (control.many) sendMany([...state.keys, typed], state.own); else send(control.name, typed);
   };
   const used = () => typing && input.value.trim();
   input.onfocus = present;
-  input.onmousedown = () => { if (list.hidden) open(""); };
-  input.onclick = () => { if (!typing) input.select(); };
+  // A click selects what stands there; the browser's own click would put the caret somewhere in it.
+  input.onmousedown = (e) => {
+    if (list.hidden) open("");
+    if (typing) return;
+    e.preventDefault();
+    input.focus();
+    input.select();
+  };
   input.oninput = () => { typing = true; open(input.value); };
   // Leaving takes what was typed in full, and offers what the list does not know; else the present value stands again.
   input.onblur = () => {

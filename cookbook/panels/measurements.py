@@ -19,7 +19,7 @@ from cookbook.charts.explore import OTHERS, UNKNOWN, few
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
-from cookbook.panels.text import capital, counted, figure, quoted, sources_by_count
+from cookbook.panels.text import capital, counted, figure, json_of, quoted, sources_by_count
 from cookbook.units import human
 
 # Filters: parameter -> (column, words, heading, "more").
@@ -135,9 +135,12 @@ def _filter(name: str, column: str, label: str, group: str, more: bool) -> Combo
 
 
 def _year(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)) or value != value or abs(float(value)) > 1e4:
-        raise ValueError(f"Years = {quoted(value)} is not a year; give one such as 2018")
-    return value if isinstance(value, str) else f"{value:.0f}"
+    """A year as the list has it."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and 1900 <= value <= 2100
+    text = f"{value:.0f}" if number else value
+    if not (isinstance(text, str) and len(text) == 4 and text.isascii() and text.isdecimal()):
+        raise ValueError(f"{quoted(value)} is not a year; give one such as 2018")
+    return text
 
 
 def _examples() -> tuple[Option, ...]:
@@ -161,10 +164,7 @@ def _read(text: str) -> Any:
     """A configuration, or the id of a row, as a reader types it."""
     if not text.strip().startswith("{"):
         return text.strip()
-    try:
-        return _like(json.loads(text))
-    except (json.JSONDecodeError, RecursionError) as wrong:
-        raise ValueError(f"your configuration is not valid JSON ({wrong}); write it as {EXAMPLE}") from None
+    return _like(json_of(text, "your configuration"))
 
 
 def _like(value: Any) -> Any:
@@ -172,9 +172,10 @@ def _like(value: Any) -> Any:
     ids = explore.everything()["id"]
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(ids):
         return ids.iloc[value]
-    plain = isinstance(value, dict) and all(isinstance(each, (str, int, float)) for each in value.values())
+    pairs = value.items() if isinstance(value, dict) else ()
+    plain = isinstance(value, dict) and all(isinstance(each, (str, int, float)) for pair in pairs for each in pair)
     if not (plain or isinstance(value, str)):
-        raise ValueError(f"Like = {quoted(value)} is not a configuration; write it as {EXAMPLE}, or give a row's id")
+        raise ValueError(f"{quoted(value)} is not a configuration; write it as {EXAMPLE}, or give a row's id")
     return value
 
 

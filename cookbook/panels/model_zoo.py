@@ -19,7 +19,7 @@ from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_tw
 from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.options import device_of, networks, origin, own_accelerator, peak_column, plain_device
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import Source, counted, duration, listed, memories, percent, quoted, short_name
+from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, quoted, short_name
 from cookbook.prediction.evidence import observed_efficiency
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of
 from cookbook.prediction.verdicts import ratio
@@ -145,10 +145,7 @@ def _network(value: Any) -> Any:
 
 
 def _read_layers(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as problem:
-        raise ValueError(f"the layer table is not valid JSON: {problem}") from None
+    value = json_of(text, "the layer table")
     if not isinstance(value, (dict, list)) or (isinstance(value, dict) and "layers" not in value):
         raise ValueError('your own network must be {"input": [channels, height, width], "layers": [...]}')
     return _network({"layers": value} if isinstance(value, list) else value)
