@@ -164,10 +164,10 @@ def test_a_name_that_nothing_bears(models: Box) -> None:
 
 def test_storage_by_its_kind(lab: str, notebooks: Path, page: Any) -> None:
     box = opened(page, lab, notebooks, "storage", "storage")
-    for typed, words in (("nas", "NAS"), ("nfs", "NFS")):
+    for typed, words in (("nas", "NAS"), ("nfs", "NFS server")):
         box.input.click()
         box.type(typed)
         assert words in box.listed()[0], (typed, box.listed())
         box.press("Enter")
         assert not box.panel.locator(".ck-error").count(), box.said()
-    assert "NFS" in box.text()
+    assert "NFS" in box.text() and "NFS" in box.said()
