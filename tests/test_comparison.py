@@ -10,7 +10,7 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.catalog import UnknownName
-from cookbook.planning import comparison, energy, growth
+from cookbook.planning import comparison, cost, growth
 
 DEVICES = ["h100-sxm", "k40", "tpu-v5e", "xeon-platinum-8592", "jetson-agx-orin-64gb"]
 # The founding deck's table of hardware, as quoted from its slide: device, field, figure, unit.
@@ -38,8 +38,8 @@ def test_training_is_that_of_single_calls(name: str) -> None:
         assert row["samples_per_s"] == pytest.approx(8 / one.point)
         assert (row["low"], row["high"]) == pytest.approx((8 / one.high80, 8 / one.low80))
         assert row["tier"] == one.tier
-        kwh = energy.power_watts(row["tdp_watts"], energy.active_seconds(one) / one.point,
-                                 energy.shares()[0].low, energy.shares()[1].low)  # fmt: skip
+        kwh = cost.power_watts(row["tdp_watts"], cost.active_seconds(one) / one.point,
+                                 cost.shares()[0].low, cost.shares()[1].low)  # fmt: skip
         assert row["joules_low"] == pytest.approx(kwh * one.low80 / 8)
 
 

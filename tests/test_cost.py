@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cookbook import accelerator, catalog
-from cookbook.planning import cost
+from cookbook.catalog import prices as cost
 
 CLOUD, BOUGHT = catalog.table("cloud_prices"), catalog.table("hardware_prices")
 STORAGE, TCO = catalog.table("storage"), catalog.table("tco")

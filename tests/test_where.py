@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import cookbook as cb
 from cookbook import catalog
-from cookbook.planning import energy, facts, ownership, places, spending
+from cookbook.catalog import prices
+from cookbook.planning import cost, ownership, places
 from cookbook.planning.cost import Price
-from cookbook.planning.crossing import break_even, cumulative
+from cookbook.planning.where import break_even, cumulative
 
 POSITIVE = st.floats(0.1, 1e6)
 DEVICES = ["k40", "k80-board", "p100-sxm2-16gb", "v100-sxm2-16gb", "tpu-v2", "xeon-phi-7120p", "rtx-4090",
@@ -64,32 +65,32 @@ def test_what_is_not_known_stays_unknown():
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_power_grows_with_activity_between_idle_and_full(one, other):
     low, high = sorted((one, other))
-    watts = energy.power_watts(1e4, np.array([0, low, high, 1]), 0.2, 0.8)
+    watts = cost.power_watts(1e4, np.array([0, low, high, 1]), 0.2, 0.8)
     assert (np.diff(watts) >= 0).all() and watts[0] == pytest.approx(2e3) and watts[-1] == pytest.approx(8e3)
 
 
 def test_energy_is_not_rated_power_times_time_and_says_that_it_is_unvalidated():
     step = cb.train_step("resnet50", "a100-sxm-80gb", batch=64)
-    used, rated = energy.step_kwh(step, "a100-sxm-80gb"), energy.machine_power("a100-sxm-80gb").rated
-    assert used.median < rated.median * step.point / energy.JOULES_A_KWH
+    used, rated = cost.step_kwh(step, "a100-sxm-80gb"), cost.machine_power("a100-sxm-80gb").rated
+    assert used.median < rated.median * step.point / cost.JOULES_A_KWH
     assert "unvalidated" in used.note and used.source
 
 
 def test_carbon_intensities_are_those_of_grids():
     rows = catalog.table("tco").query("category == 'carbon_intensity'")
     assert rows["value"].between(0, 1500).all()
-    assert facts.carbon("Finland Central").median == 77 and facts.carbon("Germany West Central").median == 402
+    assert prices.carbon("Finland Central").median == 77 and prices.carbon("Germany West Central").median == 402
 
 
 def test_regions_and_currencies():
-    germany, euros = facts.tariff("de"), facts.tariff("de", "EUR")
+    germany, euros = prices.tariff("de"), prices.tariff("de", "EUR")
     assert euros.median == pytest.approx(0.233) and germany.median == pytest.approx(0.233 * 1.08)
-    assert math.isnan(facts.tariff("Norway").median) and "Norway" in facts.tariff("Norway").why
-    assert math.isnan(facts.carbon("eu").median) and facts.carbon("eu").why
+    assert math.isnan(prices.tariff("Norway").median) and "Norway" in prices.tariff("Norway").why
+    assert math.isnan(prices.carbon("eu").median) and prices.carbon("eu").why
     with pytest.raises(ValueError, match="'XYZ' has no exchange rate"):
-        facts.tariff("us", "XYZ")
+        prices.tariff("us", "XYZ")
     with pytest.raises(KeyError, match="no region called 'Atlantis'; nearest names"):
-        facts.tariff("Atlantis")
+        prices.tariff("Atlantis")
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -121,7 +122,7 @@ def test_many_scenarios_are_billed_at_once():
 
 
 def test_every_place_is_there_with_a_cost_or_a_reason(found):
-    frame = found.frame
+    frame = found.frame()
     assert list(frame.index) == places.place_keys()
     known = frame[frame["usd"].notna()]
     assert (known["usd_low"] <= known["usd"]).all() and (known["usd"] <= known["usd_high"]).all()
@@ -141,18 +142,18 @@ def test_hours_are_those_of_the_prediction(found):
 def test_shared_figures_vary_together(found):
     """Two ways to pay for the same machines differ by price alone, draw by draw."""
     np.testing.assert_array_equal(found.outcomes["cloud-h100"]["hours"], found.outcomes["reserved-h100"]["hours"])
-    one, other = (spending.drawn(found.places[key]) for key in ("on-premises-h100", "colocated-h100"))
+    one, other = (places.drawn(found.places[key]) for key in ("on-premises-h100", "colocated-h100"))
     np.testing.assert_array_equal(one["tariff"], other["tariff"])
 
 
 def test_a_range_is_the_middle_eighty_per_cent():
-    values = spending.spread(Price(1.0, 3.0, 20.0, "USD"), np.random.default_rng(1).standard_normal(100_000))
+    values = places.spread(Price(1.0, 3.0, 20.0, "USD"), np.random.default_rng(1).standard_normal(100_000))
     assert np.mean((values >= 1) & (values <= 20)) == pytest.approx(0.8, abs=0.01)
     assert np.median(values) == pytest.approx(3, rel=0.02)
 
 
 def test_privacy_is_a_hard_filter():
-    rules = {rule: cb.planning.where_to_run("resnet50", epochs=90, private=rule).frame for rule in places.PRIVACY}
+    rules = {rule: cb.planning.where_to_run("resnet50", epochs=90, private=rule).frame() for rule in places.PRIVACY}
     houses = rules["in house"]
     assert set(houses[houses["will_do"]]["kind"]) <= {"laptop", "workstation", "on premises"}
     assert "colocated-h100" in rules["own machines"][rules["own machines"]["will_do"]].index
@@ -160,38 +161,38 @@ def test_privacy_is_a_hard_filter():
 
 
 def test_the_part_that_a_laptop_gets_through_is_deadline_over_time(found):
-    row = found.frame.loc["laptop"]
+    row = found.frame().loc["laptop"]
     assert row["why"].startswith("too late") and row["part"] == pytest.approx(7 * 24 / row["hours"], rel=1e-6)
     assert row["part_low"] < row["part"] < row["part_high"]
 
 
 def test_uploading_counts_toward_the_deadline():
     slow = cb.planning.where_to_run("resnet50", "imagenet-21k", uplink="10 Mb/s", deadline="7 d")
-    row = slow.frame.loc["cloud-h100"]
+    row = slow.frame().loc["cloud-h100"]
     assert row["upload_hours"] == pytest.approx(1.31e12 * 8 / 10e6 / 3600) and "upload" in row["why"]
-    assert slow.frame.loc["on-premises-h100", "upload_hours"] == 0
+    assert slow.frame().loc["on-premises-h100", "upload_hours"] == 0
 
 
 def test_a_region_without_a_tariff_has_no_cost_of_owning_unless_given():
-    here = cb.planning.where_to_run("resnet50", region="no").frame.loc["workstation"]
+    here = cb.planning.where_to_run("resnet50", region="no").frame().loc["workstation"]
     assert math.isnan(here["usd"]) and "Norway" in here["why"]
     given = cb.planning.where_to_run("resnet50", region="no", prices={"electricity": 0.1})
-    assert given.frame.loc["workstation", "usd"] > 0
+    assert given.frame().loc["workstation", "usd"] > 0
 
 
 def test_a_service_is_priced_by_tokens_and_promises_no_deadline():
     model = cb.planning.where_to_run("gpt2", "c4-en-tokens", samples=1e5, runs=1, years=1, places=["api", "laptop"])
-    row, price = model.frame.loc["api"], facts.stated("api_price", items="up to 16 billion")
+    row, price = model.frame().loc["api"], prices.stated("api_price", items="up to 16 billion")
     assert model.points["api"]["parts"]["rent"][0] == pytest.approx(12 * 1e5 * 1024 / 1e6 * price.median)
     assert math.isnan(row["hours"]) and not row["will_do"]
-    assert "language models only" in cb.planning.where_to_run("vgg16", places=["api"]).frame.loc["api", "why"]
+    assert "language models only" in cb.planning.where_to_run("vgg16", places=["api"]).frame().loc["api", "why"]
 
 
 def test_owners_buy_as_many_as_keep_up():
     often = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=40, deadline="90 d")
     drawn = often.outcomes["workstation"]
     assert (drawn["units"] >= drawn["use"]).all() and (drawn["units"] < drawn["use"] + 1).all()
-    assert often.frame.loc["workstation", "units"] > 1
+    assert often.frame().loc["workstation", "units"] > 1
 
 
 def test_the_tornado_moves_one_figure_at_a_time(found):

@@ -67,7 +67,7 @@ class Price(Printed):
     note: str = ""
     why: str = ""
 
-    def line(self) -> str:
+    def summary(self) -> str:
         """The range with its unit, rows and dates; or why there is none."""
         if self.why:
             return self.why
@@ -127,7 +127,7 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
     >>> hourly_usd("power8-nvlink").why
     'no row of data/cloud_prices.csv states a price on demand of power8-nvlink'
     """
-    if way not in (*RENT, BOUGHT):
+    if not isinstance(way, str) or way not in (*RENT, BOUGHT):
         raise ValueError(f"way is {shown(way)}; it must be one of {', '.join((*RENT, BOUGHT))}")
     kind, key = _known(name)
     year = checked_year(since)

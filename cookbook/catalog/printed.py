@@ -15,9 +15,9 @@ MOST = 12
 
 
 class Printed:
-    """What a frozen record of results offers besides its fields; `line` says it in one line."""
+    """What a frozen record of results offers besides its fields; `summary` says it in one line."""
 
-    def line(self) -> str:
+    def summary(self) -> str:
         """The record in one short line."""
         return ", ".join(f"{name}={_short(value)}" for name, value in self.to_dict().items())
 
@@ -34,10 +34,10 @@ class Printed:
         return pd.DataFrame(columns) if several else pd.DataFrame([columns])
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.line()}>"
+        return f"<{type(self).__name__}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.line())}</p>{html_table(self.frame())}"
+        return f"<p>{escape(self.summary())}</p>{html_table(self.frame())}"
 
 
 # Fields that hold several names for one row.

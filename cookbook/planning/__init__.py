@@ -18,7 +18,7 @@ _HOMES = {
     "break_even_hours": "ownership",
     "break_even_use": "ownership",
     "carbon": "cost",
-    "compare": "compare",
+    "compare": "comparison",
     "cores_needed": "sizing",
     "cumulative": "where",
     "electricity_usd": "cost",

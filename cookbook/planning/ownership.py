@@ -37,7 +37,7 @@ class Ownership(Printed):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
 
-    def line(self) -> str:
+    def summary(self) -> str:
         """Total and horizon."""
         if np.ndim(self.total):
             return f"{np.size(self.total)} totals"

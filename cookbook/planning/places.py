@@ -108,7 +108,7 @@ class Place(Printed):
     def __post_init__(self) -> None:
         object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
 
-    def line(self) -> str:
+    def summary(self) -> str:
         """Name, how it is paid for, and how many figures it rests on."""
         return f"{self.name}, {self.way}, {len(self.figures)} figures" + (f": {self.why}" if self.why else "")
 
@@ -178,7 +178,7 @@ def step(
     try:
         found = train_step(model, device, {"devices": devices, "batch": list(sizes), **shards}, seq=seq)
     except (ValueError, KeyError) as problem:
-        return unknown, sizes[0], np.nan, "", str(problem.args[0] if problem.args else problem)
+        return unknown, sizes[0], np.nan, "", str(problem.args[0] if problem.args else problem)[:200]
     fits, counts = np.ravel(found.fits), np.array(sizes)
     if not all(fits):
         fits = requirements(model, batch=list(sizes), seq=seq, accelerators=[device]).devices["fits"].to_numpy()
@@ -240,12 +240,18 @@ def place_row(entry: Any) -> Row:
         number = given.get(name, 1)
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 1_000_000:
             raise ValueError(f"{name} = {shown(number)} is no number of them; give a whole one, 1 or more")
-    device = given.get("device", base["device"])
-    if not isinstance(device, Accelerator) and device:
-        given["device"] = catalog.lookup("accelerators", device)
-    # Another device has another price than the machine that it stands in here.
-    system = given.get("system", "" if "device" in given else base["system"])
+    for name, value in given.items():
+        if name == "price":
+            own_price(value, "USD")
+        elif name not in ("devices", "machines", "device") and not isinstance(value, type(base[name])):
+            raise ValueError(f"{name} = {shown(value)} is not of the kind of {shown(base[name])}, which it stands for")
+    if "device" in given and not isinstance(given["device"], Accelerator):
+        given["device"] = catalog.lookup("accelerators", given["device"])
+    # Other devices, or more of them, have another price than the machine of the row.
+    system = given.get("system", "" if {"device", "devices"} & set(given) else base["system"])
     name = str(given.get("name", f"{base['name']}, changed"))
+    if system:
+        system = catalog.lookup("systems", system)
     return tuple({**base, **given, "system": system, "name": name, "key": name}.items())
 
 
@@ -282,7 +288,7 @@ def read_place(
     seconds, batch, active, tier, why = step(model, cells["device"], count, batch, seq)
     figures = {"step": seconds, "price": asked, **_power(cells, count, region)}
     if current is not None:
-        figures["tariff"] = _yours(current, "USD/kWh")
+        figures["tariff"] = own_price(current, "USD/kWh")
     figures |= _owner(place) if place.way == BOUGHT else _renter(place, model)
     missing = "" if place.way != BOUGHT else figures["tariff"].why
     reason = why or asked.why or missing
@@ -292,18 +298,19 @@ def read_place(
 def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int | None, own: float | None) -> Price:
     """The reader's own price, else what rows state: of all accelerators, of the machines, or of a million tokens."""
     if row["way"] == PER_TOKEN:
-        return _service(model) if own is None else _yours(own, "USD/million tokens")
+        return _service(model) if own is None else own_price(own, "USD/million tokens")
     if row["way"] in RENT:
         offer = _widened(hourly_usd(row["device"], row["way"], since), bought=False)
-        return times(offer if own is None else _yours(own, "USD/h"), count, "USD/h")
+        return times(offer if own is None else own_price(own, "USD/h"), count, "USD/h")
     if own is not None:
-        return _yours(own, "USD")
+        return own_price(own, "USD")
     machine = bought_usd(row["system"], since) if row["system"] else times(
         bought_usd(row["device"], since), float(row["devices"]), "USD")  # fmt: skip
     return times(_widened(machine, bought=True), float(row["machines"]), "USD")
 
 
-def _yours(price: Any, unit: str) -> Price:
+def own_price(price: Any, unit: str) -> Price:
+    """A price that the reader states; ValueError where it is none."""
     number = isinstance(price, (int, float, np.number)) and not isinstance(price, (bool, np.bool_))
     if not number or not 0 <= price <= MOST:
         raise ValueError(f"prices holds {shown(price)}, which is no price; give 0 or more [{unit}]")

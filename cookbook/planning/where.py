@@ -16,7 +16,7 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, region_row, shown
 from cookbook.catalog.printed import Printed
-from cookbook.planning.cost import BOUGHT
+from cookbook.planning.cost import BOUGHT, text
 from cookbook.planning.ownership import HOUR, HOURS_A_YEAR, MONTHS
 from cookbook.planning.places import (
     ELECTRICITY,
@@ -28,6 +28,7 @@ from cookbook.planning.places import (
     drawn,
     language_model,
     middle,
+    own_price,
     place_keys,
     place_row,
     read_place,
@@ -67,7 +68,7 @@ class WhereToRun(Printed):
     def __post_init__(self) -> None:
         object.__setattr__(self, "places", MappingProxyType(dict(self.places)))
 
-    def line(self) -> str:
+    def summary(self) -> str:
         """The cheapest place that will do, and what it costs."""
         if self.best is None:
             return f"none of {len(self.places)} places will do"
@@ -306,7 +307,7 @@ def where_to_run(
     (True, True)
     """
     network = network_of(model)
-    card = catalog.table("data_sets").set_index("key").loc[catalog.lookup("data_sets", data)]
+    card = catalog.table("data_sets").set_index("key").loc[catalog.lookup("data_sets", text("data", data))]
     size = None if batch is None else _whole("batch", batch)
     speaks = language_model(model)
     if speaks and samples is None and card["data_type"] != "text":
@@ -330,7 +331,10 @@ def where_to_run(
     found = {}
     for row in rows:
         key = dict(row)["key"]
-        found[key] = read_place(row, model, size, task.seq, task.region, year, own.get(key), current)
+        place = read_place(row, model, size, task.seq, task.region, year, own.get(key), current)
+        if key in found:
+            raise ValueError(f"places holds {shown(key)} twice; give each a name of its own")
+        found[key] = place
     return WhereToRun(task, found)
 
 
@@ -366,15 +370,8 @@ def _own_prices(prices: Any) -> dict[str, Any]:
         raise ValueError(f"prices = {shown(prices)} is no mapping; give one such as {{'workstation': 3500}}")
     found = {each if each == ELECTRICITY else catalog.lookup("places", each): usd for each, usd in prices.items()}
     for usd in found.values():
-        amount_of(usd)
+        own_price(usd, "USD")
     return found
-
-
-def amount_of(usd: Any) -> None:
-    """Refuse what is no price of the reader's own."""
-    number = isinstance(usd, (int, float, np.number)) and not isinstance(usd, (bool, np.bool_))
-    if not number or not 0 <= usd <= MOST:
-        raise ValueError(f"prices holds {shown(usd)}, which is no price; give 0 or more [USD]")
 
 
 @dataclass(frozen=True, repr=False)
@@ -402,7 +399,7 @@ class BreakEven(Printed):
     months: tuple[float, float, float]
     date: str
 
-    def line(self) -> str:
+    def summary(self) -> str:
         """From how many runs a month, and what part of its hours, owning wins."""
         return f"{self.own} beats {self.rent} from {self.runs[1]:.2g} runs a month, {self.use[1]:.0%} of its hours"
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog.prices import checked_year, shown
+from cookbook.hardware import Accelerator
 from cookbook.performance import memory, roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
-from cookbook.planning import energy
-from cookbook.planning.cost import HOUR, Price, hourly_usd
+from cookbook.planning.cost import HOUR, active_seconds, hourly_usd, power_watts, shares, text
 from cookbook.prediction import train
 from cookbook.prediction.checks import checked_batch, checked_seq
 from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
 from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.forward import forward_pass
+from cookbook.prediction.record import Prediction
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.scenario import Sizes, activations, memory_parts
 
@@ -37,11 +39,12 @@ MILLION = 1e6
 ENDS = {"low": "high", "median": "samples_per_s", "high": "low"}
 # Optimiser of memory, where the prediction does not say: the one that most measured runs of such networks use.
 OPTIMISER = "momentum"
+MOST_SAMPLES, MOST_DEVICES, MOST_LETTERS = 1e9, 10_000, 1000
 
 
 def compare(
     workload: str | Workload = "resnet50",
-    accelerators: Iterable[str] | None = None,
+    accelerators: Iterable[str | Accelerator] | None = None,
     *,
     phase: str = "training",
     batch: int = 32,
@@ -58,8 +61,8 @@ def compare(
     ----------
     workload : str or Workload
         A network of the zoo, or one of the reader's own; of a language model inference is one pass over a prompt.
-    accelerators : iterable of str, optional
-        Names of the table; all of it by default.
+    accelerators : iterable of str or Accelerator, optional
+        Names of the table or records of your own, of which no price is known; all of the table by default.
     phase : {"training", "inference"}
         A training step, or a forward pass of a batch.
     batch : int
@@ -82,7 +85,7 @@ def compare(
     -------
     pandas.DataFrame
         One row a device, in order: key, name, kind, precision and all formats that it has a peak in;
-        samples_per_s with its 80 % interval (low, high);
+        samples_per_s with its 80 % interval (low, high), and of networks that read sequences tokens_per_s likewise;
         evidence ("measured here", "sibling measured", "datasheet only") and tier; peak_flops, mem_bandwidth and
         share_of_peak (FLOP that the network defines over what the peak could do; Winograd may exceed 1);
         memory_bytes needed, capacity_bytes, fits ("yes", "no", "not known"); watts, joules a sample and usd_per_million
@@ -105,25 +108,49 @@ def compare(
     """
     import pandas as pd
 
-    if phase not in PHASES:
-        raise ValueError(f"phase = {phase!r} is not a choice; take one of {', '.join(PHASES)}")
+    _check(phase, software, neighbours)
     network = train.network_of(workload)
     size, length = checked_batch(batch), checked_seq(network, seq)
-    if size.ndim:
-        raise ValueError(f"batch = {batch!r} is a list; give one batch, 1 or more")
-    wanted = catalog.lookup("number_formats", precision) if precision else ""
-    table = device_table(accelerators)
-    made_up = [name for key, name in zip(table["key"], table["name"], strict=True) if key.endswith("*")]
-    if made_up:
-        raise ValueError(f"{made_up[0]} is made up: no prediction covers it; cb.roofline_table tells its bounds")
+    if size.ndim or size > MOST_SAMPLES:
+        raise ValueError(f"batch = {shown(batch)} is not one batch; give one, 1 to {MOST_SAMPLES:,.0f} samples")
+    wanted = catalog.lookup("number_formats", precision) if precision != "" else ""
+    records = records_of(accelerators)
+    table = device_table(records)
     chosen, why, offered = _formats(table, phase, wanted)
-    found = _rates(network, table, chosen, why, phase, int(size), software, seq, neighbours)
+    found = _rates(network, table, records, chosen, why, phase, int(size), software, seq, neighbours)
+    found |= _tokens(found, length if network.ops.needs_seq else None)
     found |= _work(network, table, found, phase, int(size), length)
     found |= _memory(network, table, found, phase, int(size), length)
     found |= _energy(table, found) | {"formats": offered}
-    found |= _cost(table, found, way, since)
+    found |= _cost(table, records, found, text("way", way), checked_year(since))
     sources = [*table["sources"]]
     return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **found, "sources": sources})
+
+
+def _check(phase: Any, software: Any, neighbours: Any) -> None:
+    if not isinstance(phase, str) or phase not in PHASES:
+        raise ValueError(f"phase = {shown(phase)} is not a choice; take one of {', '.join(PHASES)}")
+    if not isinstance(software, str) or len(software) > MOST_LETTERS:
+        raise ValueError(f"software = {shown(software)} is no text; give a framework such as 'PyTorch 2.4'")
+    if not isinstance(neighbours, (bool, np.bool_)):
+        raise ValueError(f"neighbours = {shown(neighbours)} is neither True nor False; give one of them")
+
+
+def records_of(accelerators: Any) -> list[str | Accelerator]:
+    """Names and records asked for; all of the table where none are."""
+    if accelerators is None:
+        return catalog.table("accelerators")["key"].tolist()
+    given = [accelerators] if isinstance(accelerators, (str, Accelerator)) else accelerators
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        raise ValueError(f"accelerators = {shown(accelerators)} is no list; give names such as ['t4', 'h100-sxm']")
+    chosen = list(given)
+    if not chosen:
+        raise ValueError("accelerators = []: give at least one, or leave it out for the whole table")
+    strange = [each for each in chosen if not isinstance(each, (str, Accelerator))]
+    if strange or len(chosen) > MOST_DEVICES:
+        what = shown(strange[0]) if strange else f"{len(chosen):,} entries"
+        raise ValueError(f"accelerators holds {what}; give at most {MOST_DEVICES:,} names, or cb.accelerator(...)")
+    return chosen
 
 
 def _formats(table: pd.DataFrame, phase: str, wanted: str) -> tuple[list[str], list[str], list[str]]:
@@ -167,38 +194,66 @@ def _inference_only() -> frozenset[str]:
 
 
 def _rates(
-    network: Workload, table: pd.DataFrame, chosen: list[str], why: list[str], phase: str, batch: int, software: str,
-    seq: float | None, neighbours: bool,
+    network: Workload, table: pd.DataFrame, records: list[str | Accelerator], chosen: list[str], why: list[str],
+    phase: str, batch: int, software: str, seq: float | None, neighbours: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Predicted samples a second with their interval, all devices at once."""
+    """Predicted samples a second with their interval, all devices of the catalogue at once."""
     names = ("samples_per_s", "low", "high", "active_share", "memory_bytes")
     found: dict[str, Any] = {name: np.full(len(table), np.nan) for name in names}
-    found |= {"tier": np.full(len(table), "", dtype=object), "fits": np.full(len(table), "", dtype=object)}
-    found |= {"precision": chosen, "why": why}
+    found |= {"tier": np.full(len(table), "", dtype=object), "precision": chosen, "why": list(why)}
     good = [at for at, reason in enumerate(why) if not reason]
-    if not good:
-        return found
-    keys = table["key"].tolist()
-    systems, formats = [keys[at] for at in good], [chosen[at] for at in good]
-    if phase == "training":
-        rows = train.step_frame(network, systems, formats, batch, software, seq)
-        steps = train.predict_rows(train.kind_of(network), network, rows, neighbours)
-    else:
-        steps = forward_pass(
-            network, systems, batch=batch, precision=formats, software=software, seq=seq, neighbours=neighbours
-        )
-    for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
-        found[name][good] = batch / np.asarray(seconds, dtype=float)
-    for part, seconds in steps.by_part.items():
-        found[f"{part} seconds"] = np.full(len(table), np.nan)
-        found[f"{part} seconds"][good] = seconds
-    found["active_share"][good] = energy.active_seconds(steps) / steps.point
-    found["tier"][good] = np.where(np.isfinite(steps.point), steps.tier, "")
-    found["memory_bytes"][good] = steps.memory_bytes
-    found["why"] = list(why)
-    for at, reason in zip(good, np.asarray(steps.why, dtype=object), strict=True):
-        found["why"][at] = str(reason)
+    own = [at for at in good if _own(table["key"][at])]
+    listed = [at for at in good if at not in own]
+    for at in [*([listed] if listed else []), *([each] for each in own)]:
+        devices = [records[each] if _own(table["key"][each]) else table["key"][each] for each in at]
+        formats = [chosen[each] for each in at]
+        try:
+            steps = _steps(network, devices, formats, phase, batch, software, seq, neighbours)
+        except (ValueError, KeyError) as problem:
+            if at is listed:
+                raise
+            found["why"][at[0]] = str(problem.args[0] if problem.args else problem)[:200]
+            continue
+        for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
+            found[name][at] = batch / np.asarray(seconds, dtype=float)
+        for part, seconds in steps.by_part.items():
+            found.setdefault(f"{part} seconds", np.full(len(table), np.nan))[at] = seconds
+        found["active_share"][at] = active_seconds(steps) / steps.point
+        found["tier"][at] = np.where(np.isfinite(steps.point), steps.tier, "")
+        found["memory_bytes"][at] = steps.memory_bytes
+        for each, reason in zip(at, np.atleast_1d(np.asarray(steps.why, dtype=object)), strict=True):
+            found["why"][each] = str(reason)
     return found
+
+
+def _own(key: str) -> bool:
+    """Whether a device is the reader's own."""
+    return key not in _keys()
+
+
+@lru_cache(maxsize=1)
+def _keys() -> frozenset[str]:
+    return frozenset(catalog.table("accelerators")["key"])
+
+
+def _steps(
+    network: Workload, devices: list[Any], formats: list[str], phase: str, batch: int, software: str,
+    seq: float | None, neighbours: bool,
+) -> Prediction:  # fmt: skip
+    """Predictions of one step or pass on each device; a record of the reader's own comes alone."""
+    how = {"software": software, "seq": seq, "neighbours": neighbours}
+    if phase == "inference":
+        return forward_pass(network, devices, batch=batch, precision=formats, **how)
+    if isinstance(devices[0], Accelerator):
+        return train.train_step(network, devices[0], batch=batch, precision=formats[0], **how)
+    rows = train.step_frame(network, devices, formats, batch, software, seq)
+    return train.predict_rows(train.kind_of(network), network, rows, neighbours)
+
+
+def _tokens(found: dict[str, Any], seq: float | None) -> dict[str, Any]:
+    """Tokens a second of networks that read sequences; NaN of others."""
+    names = {"tokens_per_s": "samples_per_s", "tokens_per_s_low": "low", "tokens_per_s_high": "high"}
+    return {name: found[rate] * (np.nan if seq is None else seq) for name, rate in names.items()}
 
 
 def _work(
@@ -272,9 +327,12 @@ def _sizes(precision: str) -> Sizes:
     return sizes_of(precision, OPTIMISER)[0]
 
 
-def _cost(table: pd.DataFrame, found: dict[str, Any], way: str, since: int | None) -> dict[str, Any]:
+def _cost(
+    table: pd.DataFrame, records: list[str | Accelerator], found: dict[str, Any], way: str, since: int | None
+) -> dict[str, Any]:
     """USD per million samples: the cheapest hour at the fastest end of the interval to the dearest at the slowest."""
-    prices = [_price(key, way, since) for key in table["key"]]
+    prices = [hourly_usd(each if isinstance(each, Accelerator) else key, way, since)
+              for key, each in zip(table["key"], records, strict=True)]  # fmt: skip
     usd = {
         end: np.array([getattr(price, end) for price in prices]) * MILLION / found[rate] / HOUR
         for end, rate in ENDS.items()
@@ -288,16 +346,11 @@ def _cost(table: pd.DataFrame, found: dict[str, Any], way: str, since: int | Non
     }  # fmt: skip
 
 
-@lru_cache(maxsize=2048)
-def _price(key: str, way: str, since: int | None) -> Price:
-    return hourly_usd(key, way, since)
-
-
 def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
     """Joules a sample of the device alone, its host left out: from idle power up, over the interval of the rate."""
     rated, active = table["tdp_watts"].to_numpy(dtype=float), np.clip(found["active_share"], 0, 1)
-    idle, full = energy.shares()
-    watts = {end: energy.power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
+    idle, full = shares()
+    watts = {end: power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
     joules = {end: watts[end] / found[rate] for end, rate in ENDS.items()}
     lacks = [f"data/accelerators.csv has no rated power of {key}" if np.isnan(rated[at]) else ""
              for at, key in enumerate(table["key"])]  # fmt: skip
