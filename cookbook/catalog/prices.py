@@ -244,8 +244,8 @@ def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any) -> Price:
     if not way.startswith("reserved") or both.empty:
         return _price(rows[column] / devices, rows, why)
     now, share = _offered(rows, "on demand", why, devices), _price(both[column] / both[usual], both, why, "ratio")
-    note = f"{share.median:.0%} of the price on demand, as {share.rows} list{'' if share.rows == 1 else 's'} with both ask"
-    return replace(times(now, share, "USD/h"), note=note)
+    lists = f"{share.rows} list{'' if share.rows == 1 else 's'}"
+    return replace(times(now, share, "USD/h"), note=f"{share.median:.0%} of the price on demand, as {lists} with both ask")
 
 
 @lru_cache(maxsize=2048)
@@ -269,7 +269,7 @@ def _spread(price: Price) -> Price:
     low, median, high = (years * YEAR / HOUR for years in years_of_use())
     source = tuple(dict.fromkeys([*price.source, *_sources(_lives())])) if price.rows else ()
     ends = (price.low / high, price.median / median, price.high / low)
-    return replace(price, **dict(zip(ENDS, ends, strict=True)), unit="USD/h", source=source)
+    return replace(price, low=ends[0], median=ends[1], high=ends[2], unit="USD/h", source=source)
 
 
 def years_of_use() -> tuple[float, float, float]:
@@ -430,7 +430,7 @@ def stated(
     return Price(*ends, rows["unit"].iloc[0], first, last, len(rows), _sources(rows), note)
 
 
-def times(one: Price, other: Price | float, unit: str) -> Price:
+def times(one: Price, other: Any, unit: str) -> Price:
     """Product of two ranges that are not below 0: low by low, high by high; the reason of either where one is missing.
 
     Examples
@@ -501,7 +501,8 @@ def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Pri
         return found
     ends = (found.low / rate.high, found.median / rate.median, found.high / rate.low)
     source = tuple(dict.fromkeys([*found.source, *rate.source]))
-    return replace(found, **dict(zip(ENDS, ends, strict=True)), unit=f"{currency}/kWh", source=source)
+    low, median, high = ends
+    return replace(found, low=low, median=median, high=high, unit=f"{currency}/kWh", source=source)
 
 
 def _exchange(currency: str) -> Price:

@@ -22,6 +22,7 @@ from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.forward import forward_pass
 from cookbook.prediction.record import Prediction
 from cookbook.prediction.requirements import sizes_of
+from cookbook.prediction.roofline import roofline_table
 from cookbook.prediction.scenario import Sizes, activations, memory_parts
 
 if TYPE_CHECKING:
@@ -241,11 +242,12 @@ def _steps(
     seq: float | None, neighbours: bool,
 ) -> Prediction:  # fmt: skip
     """Predictions of one step or pass on each device; a record of the reader's own comes alone."""
-    how = {"software": software, "seq": seq, "neighbours": neighbours}
+    how: dict[str, Any] = {"software": software, "seq": seq, "neighbours": neighbours}
     if phase == "inference":
         return forward_pass(network, devices, batch=batch, precision=formats, **how)
-    if isinstance(devices[0], Accelerator):
-        return train.train_step(network, devices[0], batch=batch, precision=formats[0], **how)
+    first: Any = devices[0]
+    if isinstance(first, Accelerator):
+        return train.train_step(network, first, batch=batch, precision=formats[0], **how)
     rows = train.step_frame(network, devices, formats, batch, software, seq)
     return train.predict_rows(train.kind_of(network), network, rows, neighbours)
 
@@ -384,3 +386,44 @@ def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
         intensity=at, attainable_flops=roofline.attainable_flops(at, known["peak_flops"], known["mem_bandwidth"]))
         for at in corners]  # fmt: skip
     return pd.concat(lines, ignore_index=True)
+
+
+def operations(
+    workload: str | Workload, accelerator: str | Accelerator, batch: int = 1, *, precision: str = "bf16"
+) -> pd.DataFrame:
+    """Operations of one forward pass under the roofline of a device, those alike together, the longest first.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo, or one of the reader's own.
+    accelerator : str or Accelerator
+        The device.
+    batch : int
+        Samples of the pass.
+    precision : str
+        Row of the table ``number_formats``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        name, kind, count, flop, bytes, intensity [FLOP/B], attainable_flops [FLOP/s], seconds (each the longer of
+        arithmetic and traffic, all alike together), bound_by ("compute" or "memory"), share of the time.
+
+    Examples
+    --------
+    >>> ops = operations("vgg16", "v100-sxm2-16gb", 32, precision="fp16")
+    >>> bool(ops["seconds"].is_monotonic_decreasing), round(float(ops["share"].sum()), 6)
+    (True, 1.0)
+    """
+    every = roofline_table(workload, accelerator, batch, precision=precision)
+    every = every[(every["bytes"] > 0) & (every["kind"] != "optimiser")]
+    sizes = [every["kind"], (every["flop"] / every["count"]).round(3), (every["bytes"] / every["count"]).round(3)]
+    found = every.groupby(sizes, sort=False).agg(
+        name=("name", "first"), kind=("kind", "first"), count=("count", "sum"), flop=("flop", "sum"),
+        bytes=("bytes", "sum"), intensity=("intensity", "first"), attainable_flops=("attainable_flops", "first"),
+        seconds=("seconds", "sum"), bound_by=("bound_by", "first"))  # fmt: skip
+    again = found.groupby("name").cumcount() + 1  # networks repeat a name in every block
+    found["name"] = [f"{name} ({n})" if n > 1 else name for name, n in zip(found["name"], again, strict=True)]
+    found = found.sort_values("seconds", ascending=False, kind="stable").reset_index(drop=True)
+    return found.assign(share=found["seconds"] / found["seconds"].sum())

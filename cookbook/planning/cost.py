@@ -363,7 +363,10 @@ def step_kwh(prediction: Prediction, device: str | Accelerator, devices: Any = 1
         rated, idle, full = (getattr(each, end) for each in (power.rated, power.idle, power.full))
         ends.append(power_watts(rated, active, idle, full) * seconds / JOULES_A_KWH)
     source = tuple(dict.fromkeys([*power.rated.source, *power.idle.source, *power.full.source]))
-    return Price(*ends, "kWh", rows=power.rated.rows, source=source, note=UNVALIDATED, why=power.rated.why)
+    low, middle, high = ends
+    return Price(
+        low, middle, high, "kWh", rows=power.rated.rows, source=source, note=UNVALIDATED, why=power.rated.why
+    )
 
 
 def seconds_of(prediction: Prediction) -> tuple[Any, Any, Any]:

@@ -167,7 +167,7 @@ class Task(Printed):
 
 @lru_cache(maxsize=256)
 def step(
-    model: str | Workload, device: str | Accelerator, devices: int, batch: int | None, seq: float | None
+    model: str | Workload, device: Any, devices: int, batch: int | None, seq: float | None
 ) -> tuple[Price, int, float, str, str]:
     """Predicted step as a range [s], its batch, active share, tier, and why not; the reason where it does not fit.
 
@@ -455,8 +455,8 @@ def costs(place: Place, draws: Draws, task: Task) -> dict[str, Any]:
     kwh = watts / KILO * horizon * paid * draws["pue"]
     parts = _owned(draws, task, watts) if place.way == BOUGHT else _rented(place, draws, task, use)
     parts = {name: usd * (1 if by_hour or name == "data" else paid) for name, usd in parts.items()}
-    found = {"hours": hours, "use": use, "units": units, "paid": paid, "kwh": kwh, "kgco2e": kwh * draws["carbon"] * GRAM}
-    return {**found, "parts": parts}
+    carried = kwh * draws["carbon"] * GRAM
+    return {"hours": hours, "use": use, "units": units, "paid": paid, "kwh": kwh, "kgco2e": carried, "parts": parts}
 
 
 def _useful(place: Place, draws: Draws) -> Any:

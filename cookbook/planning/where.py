@@ -216,7 +216,7 @@ class WhereToRun(Printed):
         return draws["price"] * (1 + draws["network"] + draws["storage"]) * self.outcomes[place.key]["paid"]
 
     def per_run(self, key: str) -> tuple[np.ndarray, np.ndarray]:
-        """Cost of a place with whole machines as a line: USD over the horizon with no run, and USD more a run a month."""
+        """Cost of a place, in whole machines, as a line: USD over the horizon with no run, and USD more a run a month."""
         place = self.place(key)
         with np.errstate(all="ignore"):
             none, few = (

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels.device_frames import figure
+from cookbook.panels.text import figure
 from cookbook.panels.shell import MOST_ROWS
 
 

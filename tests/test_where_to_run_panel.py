@@ -23,13 +23,13 @@ def panel() -> Any:
 
 def test_the_answer_names_the_cheapest_with_band_and_break_even(panel: Any) -> None:
     found = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4)
-    row, even = found.frame.loc[found.best], cb.planning.break_even(found)
+    row, even = found.frame().loc[found.best], cb.planning.break_even(found)
     assert f"{row['name']} is the cheapest place that will do: {row['usd'] / 1e3:.1f} kUSD over 3 years" in panel.answer
     assert f"({row['usd_low'] / 1e3:.1f}-{row['usd_high'] / 1e3:.1f} kUSD)" in panel.answer
     assert f"cheapest in {100 * found.odds[found.best]:.0f} % of draws" in panel.answer
     assert f"beats {found.places[even.rent].name} from {even.runs[1]:.2g} runs a month" in panel.answer
     assert "a laptop gets through" in panel.answer
-    pd.testing.assert_frame_equal(panel.frame.set_index("place"), found.frame)
+    pd.testing.assert_frame_equal(panel.frame.set_index("place"), found.frame())
 
 
 def test_rules_filter_before_prices(panel: Any) -> None:
@@ -71,7 +71,7 @@ def test_the_code_gives_the_same_state(panel: Any, picture: str) -> None:
     assert again.answer == panel.answer and again.values == panel.values
     scope: dict[str, Any] = {"cb": cb}
     exec(rest[0], scope)
-    assert scope["found"].best is not None and scope["found"].frame.loc[scope["found"].best, "name"] in panel.answer
+    assert scope["found"].best is not None and scope["found"].frame().loc[scope["found"].best, "name"] in panel.answer
 
 
 @pytest.mark.parametrize(
