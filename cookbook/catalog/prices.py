@@ -33,6 +33,8 @@ HOUR, YEAR = units.si("1 h"), units.si("1 year")
 MONTH = YEAR / 12
 # Years of which a list may hold prices.
 EARLIEST, LATEST = 1900, 2200
+# The largest number of anything that is counted or measured: products of several still are numbers.
+MOST = 1e18
 
 
 @dataclass(frozen=True, repr=False)
@@ -244,8 +246,8 @@ def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any) -> Price:
     if not way.startswith("reserved") or both.empty:
         return _price(rows[column] / devices, rows, why)
     now, share = _offered(rows, "on demand", why, devices), _price(both[column] / both[usual], both, why, "ratio")
-    lists = f"{share.rows} list{'' if share.rows == 1 else 's'}"
-    return replace(times(now, share, "USD/h"), note=f"{share.median:.0%} of the price on demand, as {lists} with both ask")
+    note = f"{share.median:.0%} of the price on demand, by lists with both: {share.rows}"
+    return replace(times(now, share, "USD/h"), note=note)
 
 
 @lru_cache(maxsize=2048)
@@ -315,6 +317,39 @@ def electricity_usd(watts: float | str, region: str | None = None, since: int | 
     return replace(hourly, first=rate.first, last=rate.last, rows=rate.rows, note=rate.note)
 
 
+def text(name: str, value: Any) -> str:
+    """Text, or ValueError names the argument."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} = {shown(value)} is no text; give a name or words")
+    return value
+
+
+def number(name: str, value: Any, most: float = MOST) -> float:
+    """A number above 0 and at most so much; ValueError names the argument.
+
+    Parameters
+    ----------
+    name : str
+        Argument.
+    value : float
+        What was given.
+    most : float
+        The largest that is allowed.
+    """
+    plain = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_, complex))
+    if not plain or not 0 < value <= most:
+        within = f"and at most {most:g}" if most < MOST else "and finite"
+        raise ValueError(f"{name} = {shown(value)} must be above 0 {within}; give a number such as {min(3, most):g}")
+    return float(value)
+
+
+def whole(name: str, value: Any, most: float = 1e6) -> int:
+    """A whole number from 1 to so many; ValueError names the argument."""
+    if number(name, value, most) != int(value):
+        raise ValueError(f"{name} = {shown(value)} must be a whole number, 1 or more; give one such as 32")
+    return int(value)
+
+
 def amount(name: str, value: Any, unit: str, example: str, above: bool = False) -> float:
     """A quantity in SI, 0 or more and finite; ValueError names the argument.
 
@@ -336,7 +371,7 @@ def amount(name: str, value: Any, unit: str, example: str, above: bool = False) 
         found = float(units.si(value, unit))
     except (ValueError, TypeError, ArithmeticError) as problem:
         raise ValueError(f"{name} = {shown(value)}: {str(problem)[:120]}; it {allowed}") from None
-    if not math.isfinite(found) or found < 0 or (above and not found):
+    if not 0 <= found <= MOST or (above and not found):
         raise ValueError(f"{name} = {shown(value)} {allowed}")
     return found
 
@@ -379,7 +414,6 @@ def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=512)
 def stated(
     category: str, unit: str = "", *, items: str = "", region: str | None = None, since: str = "", note: str = ""
 ) -> Price:
@@ -411,6 +445,13 @@ def stated(
     >>> stated("electricity_price", "USD/kWh", region="Atlantis").why
     'no row of data/tco.csv states electricity_price in USD/kWh for Atlantis'
     """
+    for name, value in {"category": category, "unit": unit, "items": items, "since": since, "note": note}.items():
+        text(name, value)
+    return _stated(category, unit, items, None if region is None else text("region", region), since, note)
+
+
+@lru_cache(maxsize=512)
+def _stated(category: str, unit: str, items: str, region: str | None, since: str, note: str) -> Price:
     rows = table("tco")
     wanted = [word.strip() for word in items.split(";") if word.strip()]
     rows = rows[(rows["category"] == category) & (rows["unit"] == (unit or rows["unit"]))]
@@ -455,12 +496,9 @@ def region_row(region: str) -> dict[str, Any]:
     cookbook.catalog.UnknownName
         A region that the table does not have; names the nearest three.
     """
-    if not isinstance(region, str):
-        raise ValueError(f"region = {shown(region)} is no name; give one such as 'us' or 'Germany'")
-    return _row("regions", lookup("regions", region))
+    return _row("regions", lookup("regions", text("region", region)))
 
 
-@lru_cache(maxsize=64)
 def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Price:
     """Price of electricity for industry, in US dollars whatever the currency of the source.
 
@@ -507,16 +545,16 @@ def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Pri
 
 def _exchange(currency: str) -> Price:
     """US dollars for one unit of a currency."""
-    found = Price(1.0, 1.0, 1.0, "USD/USD") if currency == "USD" else stated("exchange_rate", f"USD/{currency}")
+    usd = text("currency", currency) == "USD"
+    found = Price(1.0, 1.0, 1.0, "USD/USD") if usd else stated("exchange_rate", f"USD/{currency}")
     if found.why:
         known = table("tco")
         rates = known.loc[known["category"] == "exchange_rate", "unit"].str.partition("/")[2]
         offered = ", ".join(["USD", *rates])
-        raise ValueError(f"currency = {currency!r} has no exchange rate in data/tco.csv; take one of {offered}")
+        raise ValueError(f"currency = {shown(currency)} has no exchange rate in data/tco.csv; take one of {offered}")
     return found
 
 
-@lru_cache(maxsize=64)
 def carbon(region: str = "us") -> Price:
     """Carbon intensity of a region's electricity, location based [gCO2e/kWh].
 
@@ -540,7 +578,7 @@ def carbon(region: str = "us") -> Price:
     >>> carbon("us").median, carbon("Germany West Central").high
     (369.473, 402.0)
     """
-    cloud = stated("carbon_intensity", region=region) if isinstance(region, str) else missing("", "no name")
+    cloud = stated("carbon_intensity", region=text("region", region))
     if not cloud.why:
         return cloud
     row = region_row(region)

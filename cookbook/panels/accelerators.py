@@ -173,7 +173,7 @@ def _ids(devices: list[Any]) -> list[str]:
     """What a click, the state and the picture call each device: its key, or the name of one's own."""
     found: list[str] = []
     for value in devices:
-        name = str(value.get("name") or f"like {value['like']}") if isinstance(value, dict) else ""
+        name = device_of(value).name if isinstance(value, dict) else ""
         again = sum(each == name or each.startswith(f"{name} (") for each in found) if name else 0
         found.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
     return found

@@ -169,7 +169,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     even, reason = _even(found)
     shown, table, data = _shown(values["picture"], found, even, reason)
     best = found.best
-    whole = f"{found.places[best].name}: cost over {_years(found)} by part, all figures at their medians" if best else ""
+    whole = f"{found.places[best].name}: cost over {_years(found)} by part, figures at their medians" if best else ""
     return View(
         answer=_answer(found, even, reason, printed("models", "name", "title", values["model"])),
         headline={"cost": float(_frame(found).loc[best, "usd"])} if best else {},
@@ -215,16 +215,13 @@ def _shown(
     return _paid(found, even), partial(_paid_table, found, even), data
 
 
-def _empty(values: dict[str, Any]) -> list[str]:
-    return [name for name, value in values.items() if value is None]
-
-
 def _code(values: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
     plain = {name: int(value) if isinstance(value, float) and value.is_integer() else value
              for name, value in values.items()} | {"deadline": duration(values["deadline"])}  # fmt: skip
     changed = {name: value for name, value in plain.items() if values[name] != DEFAULTS[name]}
-    call = {name: value for name, value in plain.items() if name not in ("model", "data", "picture", *_empty(values))}
+    left_out = ("model", "data", "picture", *(name for name, value in values.items() if value is None))
+    call = {name: value for name, value in plain.items() if name not in left_out}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {} if values["utilisation"] is None else {"utilisation": values["utilisation"] / 100}
     given = f"{code.literal(values['model'])}, {code.literal(values['data'])}, {code.arguments(call)}"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.catalog.prices import checked_year, shown
+from cookbook.catalog.prices import checked_year, number, shown, text, whole
 from cookbook.hardware import Accelerator
 from cookbook.performance import memory, roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
-from cookbook.planning.cost import HOUR, active_seconds, hourly_usd, power_watts, shares, text
+from cookbook.planning.cost import HOUR, active_seconds, hourly_usd, power_watts, shares
 from cookbook.prediction import train
-from cookbook.prediction.checks import checked_batch, checked_seq
+from cookbook.prediction.checks import checked_seq
 from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
 from cookbook.prediction.devices import device_table, format_row, peaks
@@ -24,11 +24,10 @@ from cookbook.prediction.record import Prediction
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.roofline import roofline_table
 from cookbook.prediction.scenario import Sizes, activations, memory_parts
+from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from cookbook.workloads.zoo import Workload
 
 PHASES = ("training", "inference")
 # Where the reader names no format: the first of these that a device has.
@@ -110,18 +109,19 @@ def compare(
     import pandas as pd
 
     _check(phase, software, neighbours)
+    if not isinstance(workload, (str, Workload)):
+        raise ValueError(f"workload = {shown(workload)} is no network; give a name, or cb.layers([...])")
     network = train.network_of(workload)
-    size, length = checked_batch(batch), checked_seq(network, seq)
-    if size.ndim or size > MOST_SAMPLES:
-        raise ValueError(f"batch = {shown(batch)} is not one batch; give one, 1 to {MOST_SAMPLES:,.0f} samples")
-    wanted = catalog.lookup("number_formats", precision) if precision != "" else ""
+    size = whole("batch", batch, MOST_SAMPLES)
+    length = checked_seq(network, None if seq is None else number("seq", seq))
+    wanted = catalog.lookup("number_formats", precision) if text("precision", precision) else ""
     records = records_of(accelerators)
     table = device_table(records)
     chosen, why, offered = _formats(table, phase, wanted)
-    found = _rates(network, table, records, chosen, why, phase, int(size), software, seq, neighbours)
+    found = _rates(network, table, records, chosen, why, phase, size, software, seq, neighbours)
     found |= _tokens(found, length if network.ops.needs_seq else None)
-    found |= _work(network, table, found, phase, int(size), length)
-    found |= _memory(network, table, found, phase, int(size), length)
+    found |= _work(network, table, found, phase, size, length)
+    found |= _memory(network, table, found, phase, size, length)
     found |= _energy(table, found) | {"formats": offered}
     found |= _cost(table, records, found, text("way", way), checked_year(since))
     sources = [*table["sources"]]
@@ -245,9 +245,9 @@ def _steps(
     how: dict[str, Any] = {"software": software, "seq": seq, "neighbours": neighbours}
     if phase == "inference":
         return forward_pass(network, devices, batch=batch, precision=formats, **how)
-    first: Any = devices[0]
-    if isinstance(first, Accelerator):
-        return train.train_step(network, first, batch=batch, precision=formats[0], **how)
+    alone: Any = devices[0] if isinstance(devices[0], Accelerator) else None
+    if alone is not None:
+        return train.train_step(network, alone, batch=batch, precision=formats[0], **how)
     rows = train.step_frame(network, devices, formats, batch, software, seq)
     return train.predict_rows(train.kind_of(network), network, rows, neighbours)
 

@@ -18,6 +18,7 @@ from cookbook.catalog.prices import (
     ENDS,
     HOUR,
     MONTH,
+    MOST,
     RENT,
     SINCE,
     YEAR,
@@ -29,9 +30,11 @@ from cookbook.catalog.prices import (
     electricity_usd,
     given,
     hourly_usd,
+    shown,
     stated,
     storage_usd,
     tariff,
+    text,
     times,
     years_of_use,
 )
@@ -132,7 +135,7 @@ def run_cost(
     )  # fmt: skip
     hour, energy, per_kwh = _price(price, device, way, since), step_kwh(prediction, device, count), carbon(region)
     power = tariff(region)
-    building = stated("pue", items=text("pue", pue)) if pue else Price(1.0, 1.0, 1.0, "ratio")
+    building = stated("pue", items=pue) if text("pue", pue) else Price(1.0, 1.0, 1.0, "ratio")
     steps = every / np.atleast_1d(each)
     counts = {"step": np.ones_like(steps), "epoch": steps, "run": steps * passes}
     seconds, wall = Price(*seconds_of(prediction), "s"), times(energy, building, "kWh")
@@ -145,8 +148,8 @@ def run_cost(
     lack = "; ".join(dict.fromkeys(filter(None, lacks)))
     why = np.array([str(reason) or lack for reason in np.atleast_1d(np.asarray(prediction.why, dtype=object))])
     frames = [_rows(span, each, quantities) for span, each in counts.items()]
-    shown = np.tile(np.broadcast_to(why, len(frames[0])).astype(object), len(SPANS))
-    return pd.concat(frames, ignore_index=True).assign(why=shown, priced=hour.dates)
+    reasons = np.tile(np.broadcast_to(why, len(frames[0])).astype(object), len(SPANS))
+    return pd.concat(frames, ignore_index=True).assign(why=reasons, priced=hour.dates)
 
 
 def counted(name: str, value: Any) -> np.ndarray:
@@ -159,7 +162,6 @@ def counted(name: str, value: Any) -> np.ndarray:
     value : array_like
         What was given.
     """
-    shown = repr(value)[:60]
     array = np.asarray(value, dtype=object)
     plain = array.size and array.ndim <= 1 and all(
         isinstance(each, (int, float, np.number)) and not isinstance(each, (bool, np.bool_)) for each in array.flat)
@@ -168,19 +170,8 @@ def counted(name: str, value: Any) -> np.ndarray:
     except (OverflowError, TypeError):
         numbers = np.array(np.nan)
     if not plain or not np.all((numbers > 0) & (numbers <= MOST)):
-        raise ValueError(f"{name} = {shown} must be above 0 and finite; give a number such as 64")
+        raise ValueError(f"{name} = {shown(value)} must be above 0 and finite; give a number such as 64")
     return numbers
-
-
-# Beyond any task; products of two such numbers still are numbers.
-MOST = 1e24
-
-
-def text(name: str, value: Any) -> str:
-    """Text, or ValueError names the argument."""
-    if not isinstance(value, str):
-        raise ValueError(f"{name} = {repr(value)[:60]} is no text; give words")
-    return value
 
 
 def _price(price: Price | float | None, device: str | Accelerator, way: str, since: int | None) -> Price:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook.catalog.prices import HOUR, YEAR
+from cookbook.catalog.prices import HOUR, YEAR, shown
 from cookbook.catalog.printed import Printed
 
 if TYPE_CHECKING:
@@ -75,14 +75,13 @@ def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high
     open_low : bool
         As said.
     """
-    shown = repr(value)[:60]
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size and _plain(array)):
             raise TypeError
         array = array.astype(float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} = {shown} is not a number; give one, or an array of numbers") from None
+        raise ValueError(f"{name} = {shown(value)} is not a number; give one, or an array of numbers") from None
     bad = (array <= low if open_low else array < low) | np.isposinf(array) | (array > high)
     if np.any(bad):
         allowed = f"above {low:g}" if open_low else f"{low:g} or more"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.catalog.prices import amount, checked_year, region_row, shown
+from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text, whole
 from cookbook.catalog.printed import Printed
-from cookbook.planning.cost import BOUGHT, text
+from cookbook.planning.cost import BOUGHT
 from cookbook.planning.ownership import HOUR, HOURS_A_YEAR, MONTHS
 from cookbook.planning.places import (
     ELECTRICITY,
@@ -35,19 +35,16 @@ from cookbook.planning.places import (
     total,
 )
 from cookbook.prediction.train import network_of
+from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from cookbook.workloads.zoo import Workload
 
 BAND = (10, 50, 90)
 # Runs a month that keep no machine busy all the time.
 FEW = 1e-3
 UNTIMED = "its time is not stated, so that nobody can promise the deadline"
 UPFRONT = ("hardware", "network", "storage")
-# The largest number of anything that is counted: products of several still are numbers.
-MOST = 1e18
 # The longest horizon [years]; nobody keeps machines for longer.
 MOST_YEARS = 50
 
@@ -216,7 +213,7 @@ class WhereToRun(Printed):
         return draws["price"] * (1 + draws["network"] + draws["storage"]) * self.outcomes[place.key]["paid"]
 
     def per_run(self, key: str) -> tuple[np.ndarray, np.ndarray]:
-        """Cost of a place, in whole machines, as a line: USD over the horizon with no run, and USD more a run a month."""
+        """Cost of a place, in whole machines: USD over the horizon with no run, and USD more for each run a month."""
         place = self.place(key)
         with np.errstate(all="ignore"):
             none, few = (
@@ -306,25 +303,27 @@ def where_to_run(
     >>> found.best in found.places, bool((frame.usd_low <= frame.usd).all())
     (True, True)
     """
+    if not isinstance(model, (str, Workload)):
+        raise ValueError(f"model = {shown(model)} is no network; give a name such as 'resnet50', or cb.layers([...])")
     network = network_of(model)
     card = catalog.table("data_sets").set_index("key").loc[catalog.lookup("data_sets", text("data", data))]
-    size = None if batch is None else _whole("batch", batch)
+    size = None if batch is None else whole("batch", batch)
     speaks = language_model(model)
     if speaks and samples is None and card["data_type"] != "text":
         kind = card["data_type"]
         raise ValueError(f"data = {data!r} holds {kind} samples, but {network.name} reads text; take c4-en-tokens")
-    length = _number("seq", seq) if seq is not None else network.seq
+    length = number("seq", seq) if seq is not None else network.seq
     if not isinstance(private, str) or private not in PRIVACY:
         raise ValueError(f"private = {shown(private)} is not a rule; take one of {', '.join(PRIVACY)}")
     task = Task(
         model=model, region=region_row(region)["key"], private=private, seq=length if speaks else None, batch=size,
-        samples=float(card["samples"]) if samples is None else _number("samples", samples),
-        epochs=_number("epochs", epochs), runs=_number("runs", runs), years=_number("years", years, MOST_YEARS),
+        samples=float(card["samples"]) if samples is None else number("samples", samples),
+        epochs=number("epochs", epochs), runs=number("runs", runs), years=number("years", years, MOST_YEARS),
         deadline=amount("deadline", deadline, "s", "7 days", above=True),
         uplink=amount("uplink", uplink, "B/s", "1 Gb/s", above=True),
         data_bytes=float(card["stored_bytes"]) if data_bytes is None
         else amount("data_bytes", data_bytes, "B", "1 TB", above=True),
-        utilisation=None if utilisation is None else _number("utilisation", utilisation, 1),
+        utilisation=None if utilisation is None else number("utilisation", utilisation, 1),
     )  # fmt: skip
     rows, own = _places(places), _own_prices(prices)
     current, year = own.pop(ELECTRICITY, None), checked_year(since)
@@ -336,20 +335,6 @@ def where_to_run(
             raise ValueError(f"places holds {shown(key)} twice; give each a name of its own")
         found[key] = place
     return WhereToRun(task, found)
-
-
-def _number(name: str, value: Any, most: float = MOST) -> float:
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
-    if not number or not 0 < value <= most:
-        within = f"and at most {most:g}" if most < MOST else "and finite"
-        raise ValueError(f"{name} = {shown(value)} must be above 0 {within}; give a number such as {min(3, most):g}")
-    return float(value)
-
-
-def _whole(name: str, value: Any) -> int:
-    if _number(name, value, 1e6) != int(value):
-        raise ValueError(f"{name} = {shown(value)} must be a whole number of samples; give one such as 32")
-    return int(value)
 
 
 def _places(places: Any) -> list[Any]:
