@@ -335,7 +335,8 @@ HOSTILE = [math.nan, math.inf, -1, 0, 1e308, 10**400, "", "abc", [], {}, object(
 
 
 @pytest.mark.parametrize("name", ["model", "data", "samples", "data_bytes", "epochs", "batch", "seq", "runs", "years",
-                                  "deadline", "region", "private", "uplink", "utilisation", "places", "prices", "since"])
+                                  "deadline", "region", "private", "uplink", "utilisation", "places", "prices",
+                                  "since"])
 def test_hostile_arguments_of_where_to_run_are_refused_in_words(name):
     for wrong in HOSTILE:
         if (name, repr(wrong)) == ("prices", "{}"):
