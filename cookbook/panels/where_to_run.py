@@ -181,7 +181,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         data=data,
         sources=partial(_source_rows, found),
         code=_code(values),
-        stood_for=_stood_for(found, even),
+        stood_for={"batch": int(_frame(found).loc[best, "batch"]) or None} if best else {},
     )
 
 
@@ -189,16 +189,6 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 def _frame(found: WhereToRun) -> pd.DataFrame:
     """What sentence, chart and table all read; never change it."""
     return found.frame()
-
-
-def _stood_for(found: WhereToRun, even: BreakEven | None) -> dict[str, Any]:
-    """What empty controls stand for: the batch of the best place, and how much of its hours an own machine works."""
-    frame = _frame(found)
-    shown: dict[str, Any] = {"batch": int(frame["batch"].get(found.best or frame.index[0], 0)) or None}
-    if even is not None and math.isfinite(frame.loc[even.own, "use"]):
-        used = 100 * frame.loc[even.own, "use"] / frame.loc[even.own, "units"]
-        shown["utilisation"] = float(f"{min(max(used, SHARES[0]), SHARES[-1]):.2g}")
-    return shown
 
 
 def _shown(
