@@ -12,13 +12,13 @@ _HOMES = {
     "View": "shell",
     "accelerators": "accelerators",
     "accuracy": "trust",
-    "assembly_line": "assembly",
+    "assembly_line": "assembly_line",
     "host": "hosts",
     "measurements": "explore",
     "model_zoo": "model_zoo",
-    "scaling": "parallel",
+    "scaling": "scaling",
     "storage": "match",
-    "training_run": "run",
+    "training_run": "training_run",
     "where_to_run": "where_to_run",
 }
 

@@ -24,7 +24,7 @@ from cookbook.panels.options import device_of, networks, own_accelerator, plain_
 from cookbook.panels.shell import MOST_ROWS, Off, Panel, Part, Picture, View
 from cookbook.panels.text import counted, figure, listed
 from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
-from cookbook.prediction.forward import is_language_model
+from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.prediction.verdicts import ratio
 from cookbook.workloads import zoo
 
@@ -40,10 +40,6 @@ PICTURES: dict[str, Callable[[Any], Any]] = {
     "throughput": charts.per_device, "energy": partial(charts.per_device, what="energy"),
     "cost": partial(charts.per_device, what="cost"), "roofline": charts.roofline,
 }  # fmt: skip
-SOFTWARE = (
-    ("MLPerf", "tuned as for MLPerf", "tensorrt compiled", ""), ("", "PyTorch, module by module", "eager", ""),
-    *((name, name, "", "") for name in ("ONNX Runtime 1.17", "NGC 23.05", "TensorFlow 1.15", "Caffe 1.0")),
-)  # fmt: skip
 MOST, MOST_PARTS = 12, 8
 # Picture: the columns of its figure, of its ends, and of the reason where there is none.
 COLUMNS = {
@@ -133,8 +129,8 @@ def _controls() -> tuple[Control, ...]:
             ("training", "training", "A step: forward, backward, update"),
             ("inference", "inference", "One forward pass of a batch")), tooltip="What is done with it"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
-        Combo("software", "Software", "Workload", SOFTWARE,
-              tooltip="What runs the network on GPUs; others have compilers of their own. Type any: PyTorch 2.4"),
+        Combo("software", "Software", "Workload", _software(),
+              tooltip="What runs the network on GPUs; others have compilers of their own"),
         Combo("accelerators", "Accelerators", "Hardware", device_options(), many=True, least=2, limit=MOST,
               own=own_accelerator(), plain=plain_device, short=_short,
               tooltip="Two to twelve devices, one of each; custom… takes one like another with other figures"),
@@ -156,6 +152,14 @@ def _controls() -> tuple[Control, ...]:
 
 def _short(name: str) -> str:
     return name.split(" (")[0]
+
+
+def _software() -> tuple[tuple[str, str, str, str], ...]:
+    """Products of the table, the usual one of each device among them."""
+    rows = catalog.table("software")
+    known = rows[rows["product"] != "usual"].drop_duplicates("product")
+    return (("", "the usual of each device", "pytorch eager", ""),
+            *((name, name, also, "") for name, also in zip(known["product"], known["other_names"], strict=True)))  # fmt: skip
 
 
 def _operations(values: dict[str, Any]) -> dict[str, str]:

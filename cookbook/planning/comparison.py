@@ -14,16 +14,14 @@ from cookbook.hardware import Accelerator
 from cookbook.performance import memory, roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
 from cookbook.planning.cost import HOUR, active_seconds, hourly_usd, power_watts, shares
-from cookbook.prediction import train
 from cookbook.prediction.checks import checked_seq
 from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
+from cookbook.prediction.demand import Sizes, activations, memory_parts
 from cookbook.prediction.devices import device_table, format_row, peaks
-from cookbook.prediction.forward import forward_pass
-from cookbook.prediction.record import Prediction
+from cookbook.prediction.doors import forward_pass, network_of, train_step
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.roofline import roofline_table
-from cookbook.prediction.scenario import Sizes, activations, memory_parts
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -71,7 +69,7 @@ def compare(
         Row of the table ``number_formats``; by default each device takes the widest-spread that it has: bf16, fp16,
         (training) tf32, fp32, (inference) int8, fp8, fp4.
     software : str
-        Framework and version in words.
+        A product or a level of the table ``software``, such as "TensorRT"; the usual one of each device by default.
     seq : float, optional
         Sequence length [tokens], where the network has one.
     way : str
@@ -111,7 +109,7 @@ def compare(
     _check(phase, software, neighbours)
     if not isinstance(workload, (str, Workload)):
         raise ValueError(f"workload = {shown(workload)} is no network; give a name, or cb.layers([...])")
-    network = train.network_of(workload)
+    network = network_of(workload)
     size = whole("batch", batch, MOST_SAMPLES)
     length = checked_seq(network, None if seq is None else number("seq", seq))
     wanted = catalog.lookup("number_formats", precision) if text("precision", precision) else ""
@@ -195,61 +193,33 @@ def _inference_only() -> frozenset[str]:
 
 
 def _rates(
-    network: Workload, table: pd.DataFrame, records: list[str | Accelerator], chosen: list[str], why: list[str],
-    phase: str, batch: int, software: str, seq: float | None, neighbours: bool,
+    network: Workload, table: pd.DataFrame, records: list[Any], chosen: list[str], why: list[str], phase: str,
+    batch: int, software: str, seq: float | None, neighbours: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Predicted samples a second with their interval, all devices of the catalogue at once."""
+    """Estimated samples a second with their interval, all devices at once."""
     names = ("samples_per_s", "low", "high", "active_share", "memory_bytes")
     found: dict[str, Any] = {name: np.full(len(table), np.nan) for name in names}
     found |= {"tier": np.full(len(table), "", dtype=object), "precision": chosen, "why": list(why)}
     good = [at for at, reason in enumerate(why) if not reason]
-    own = [at for at in good if _own(table["key"][at])]
-    listed = [at for at in good if at not in own]
-    for at in [*([listed] if listed else []), *([each] for each in own)]:
-        devices = [records[each] if _own(table["key"][each]) else table["key"][each] for each in at]
-        formats = [chosen[each] for each in at]
-        try:
-            steps = _steps(network, devices, formats, phase, batch, software, seq, neighbours)
-        except (ValueError, KeyError) as problem:
-            if at is listed:
-                raise
-            found["why"][at[0]] = str(problem.args[0] if problem.args else problem)[:200]
-            continue
-        for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
-            found[name][at] = batch / np.asarray(seconds, dtype=float)
-        for part, seconds in steps.by_part.items():
-            found.setdefault(f"{part} seconds", np.full(len(table), np.nan))[at] = seconds
-        found["active_share"][at] = active_seconds(steps) / steps.point
-        found["tier"][at] = np.where(np.isfinite(steps.point), steps.tier, "")
-        found["memory_bytes"][at] = steps.memory_bytes
-        for each, reason in zip(at, np.atleast_1d(np.asarray(steps.why, dtype=object)), strict=True):
-            found["why"][each] = str(reason)
+    if not good:
+        return found
+    devices, formats = [records[at] for at in good], [chosen[at] for at in good]
+    how: dict[str, Any] = {"precision": formats, "software": software or None, "seq": seq, "neighbours": neighbours}
+    if phase == "training":
+        steps = train_step(network, devices, micro_batch=batch, **how)
+    else:
+        steps = forward_pass(network, devices, batch=batch, **how)
+    for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
+        found[name][good] = batch / np.asarray(seconds, dtype=float)
+    for part, seconds in steps.by_part.items():
+        found[f"{part} seconds"] = np.full(len(table), np.nan)
+        found[f"{part} seconds"][good] = seconds
+    found["active_share"][good] = active_seconds(steps) / steps.point
+    found["tier"][good] = np.where(np.isfinite(steps.point), steps.tier, "")
+    found["memory_bytes"][good] = steps.memory_bytes
+    for at, reason in zip(good, np.asarray(steps.why, dtype=object), strict=True):
+        found["why"][at] = str(reason)
     return found
-
-
-def _own(key: str) -> bool:
-    """Whether a device is the reader's own."""
-    return key not in _keys()
-
-
-@lru_cache(maxsize=1)
-def _keys() -> frozenset[str]:
-    return frozenset(catalog.table("accelerators")["key"])
-
-
-def _steps(
-    network: Workload, devices: list[Any], formats: list[str], phase: str, batch: int, software: str,
-    seq: float | None, neighbours: bool,
-) -> Prediction:  # fmt: skip
-    """Predictions of one step or pass on each device; a record of the reader's own comes alone."""
-    how: dict[str, Any] = {"software": software, "seq": seq, "neighbours": neighbours}
-    if phase == "inference":
-        return forward_pass(network, devices, batch=batch, precision=formats, **how)
-    alone: Any = devices[0] if isinstance(devices[0], Accelerator) else None
-    if alone is not None:
-        return train.train_step(network, alone, batch=batch, precision=formats[0], **how)
-    rows = train.step_frame(network, devices, formats, batch, software, seq)
-    return train.predict_rows(train.kind_of(network), network, rows, neighbours)
 
 
 def _tokens(found: dict[str, Any], seq: float | None) -> dict[str, Any]:

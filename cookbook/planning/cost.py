@@ -40,7 +40,7 @@ from cookbook.catalog.prices import (
 )
 from cookbook.hardware import Accelerator, accelerator
 from cookbook.planning.ownership import figure
-from cookbook.prediction.record import Prediction
+from cookbook.prediction.estimate import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ GRAM = 1e-3
 
 
 def run_cost(
-    prediction: Prediction,
+    prediction: Estimate,
     device: str | Accelerator,
     *,
     samples_per_step: Any,
@@ -81,7 +81,7 @@ def run_cost(
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction : Estimate
         Of `cookbook.train_step`; one scenario or many.
     device : str or Accelerator
         The accelerator predicted; of your own no price is known, so that `price` must state it.
@@ -119,7 +119,7 @@ def run_cost(
 
     Examples
     --------
-    >>> from cookbook.prediction.train import train_step
+    >>> from cookbook.prediction.doors import train_step
     >>> step = train_step("resnet152", "a100-sxm-80gb", batch=64)
     >>> bill = run_cost(step, "a100-sxm-80gb", samples_per_step=64, samples=14e6, since=2025).set_index("span")
     >>> bool(bill.usd_low["epoch"] < bill.usd_median["epoch"] < bill.usd_high["epoch"])
@@ -127,7 +127,7 @@ def run_cost(
     """
     import pandas as pd
 
-    if not isinstance(prediction, Prediction):
+    if not isinstance(prediction, Estimate):
         raise ValueError("prediction is no prediction; give what cookbook.train_step returns")
     each, every, passes, count = (
         counted(name, value) for name, value in (
@@ -297,12 +297,12 @@ def shares() -> tuple[Price, Price]:
     return stated("power", "fraction", items="idle draw"), stated("power", "fraction", items="full draw;GPU")
 
 
-def active_seconds(prediction: Prediction) -> Any:
+def active_seconds(prediction: Estimate) -> Any:
     """Time of a step in which accelerators compute or move memory, at most the step [s].
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction : Estimate
 
     Returns
     -------
@@ -314,7 +314,7 @@ def active_seconds(prediction: Prediction) -> Any:
     return np.minimum(busy, prediction.point)
 
 
-def step_kwh(prediction: Prediction, device: str | Accelerator, devices: Any = 1) -> Price:
+def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) -> Price:
     """Energy of one step of all machines, before cooling [kWh]; unvalidated.
 
     Idle power runs for the whole step, the rest for its active part. The low end takes the short step and the low
@@ -322,7 +322,7 @@ def step_kwh(prediction: Prediction, device: str | Accelerator, devices: Any = 1
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction : Estimate
         One scenario or many.
     device : str or Accelerator
         Accelerator that was predicted.
@@ -341,12 +341,12 @@ def step_kwh(prediction: Prediction, device: str | Accelerator, devices: Any = 1
 
     Examples
     --------
-    >>> from cookbook.prediction.train import train_step
+    >>> from cookbook.prediction.doors import train_step
     >>> energy = step_kwh(train_step("resnet50", "a100-sxm-80gb", batch=256), "a100-sxm-80gb")
     >>> bool(0 < energy.low < energy.median < energy.high), energy.note == UNVALIDATED
     (True, True)
     """
-    if not isinstance(prediction, Prediction):
+    if not isinstance(prediction, Estimate):
         raise ValueError("prediction is no prediction; give what cookbook.train_step returns")
     power, active = machine_power(device, devices), active_seconds(prediction) / prediction.point
     ends = []
@@ -360,7 +360,7 @@ def step_kwh(prediction: Prediction, device: str | Accelerator, devices: Any = 1
     )
 
 
-def seconds_of(prediction: Prediction) -> tuple[Any, Any, Any]:
+def seconds_of(prediction: Estimate) -> tuple[Any, Any, Any]:
     """A step's time: low, point, high of its 80 % interval [s]; the point itself where it has no interval."""
     point = np.asarray(prediction.point, dtype=float)
     low, high = (np.asarray(each, dtype=float) for each in (prediction.low80, prediction.high80))

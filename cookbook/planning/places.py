@@ -38,8 +38,8 @@ from cookbook.planning.cost import (
 )
 from cookbook.planning.ownership import HOUR, HOURS_A_YEAR, KILO, MONTHS, ownership_usd
 from cookbook.prediction.devices import optimiser_row
+from cookbook.prediction.doors import kind_of, network_of, train_step
 from cookbook.prediction.requirements import requirements
-from cookbook.prediction.train import kind_of, network_of, train_step
 from cookbook.workloads.zoo import Workload
 
 PER_TOKEN = "per token"
@@ -176,7 +176,7 @@ def step(
     unknown, sizes = Price(np.nan, np.nan, np.nan, "s"), BATCHES if batch is None else (batch,)
     shards = {"zero": 3} if devices > 1 and language_model(model) else {}
     try:
-        found = train_step(model, device, {"devices": devices, "batch": list(sizes), **shards}, seq=seq)
+        found = train_step(model, device, {"devices": devices, "micro_batch": list(sizes), **shards}, seq=seq)
     except (ValueError, KeyError) as problem:
         return unknown, sizes[0], np.nan, "", str(problem.args[0] if problem.args else problem)[:200]
     fits, counts = np.ravel(found.fits), np.array(sizes)

@@ -34,7 +34,7 @@ from cookbook.planning.places import (
     read_place,
     total,
 )
-from cookbook.prediction.train import network_of
+from cookbook.prediction.doors import network_of
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
