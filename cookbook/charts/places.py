@@ -160,7 +160,7 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `what` ("owned" or "rented"), `month`, `usd`, `low`, `high` [kUSD], `text` (the place, in its last
-        month), `counted` (cost that is compared, in the last month; else missing), `meets` (month in which both have
+        month), `counted` (cost that is compared, in the last month; missing elsewhere, or left out), `meets` (month in which both have
         cost the same, else missing).
     title : str, optional
         The takeaway; the month in which they meet by default.
@@ -209,7 +209,7 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 def paid_top(frame: pd.DataFrame) -> float:
     """End of the axis of `paid` [kUSD]: bands may run out of the picture, lines may not."""
-    return nice_ceiling(1.5 * float(frame[["usd", "counted"]].max().max()))
+    return nice_ceiling(1.5 * float(frame.reindex(columns=["usd", "counted"]).astype(float).max().max()))
 
 
 def paid_title(frame: pd.DataFrame) -> str:
