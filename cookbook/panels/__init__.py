@@ -10,7 +10,7 @@ from typing import Any
 _HOMES = {
     "Panel": "shell",
     "View": "shell",
-    "accelerators": "devices",
+    "accelerators": "accelerators",
     "accuracy": "accuracy",
     "assembly_line": "assembly_line",
     "host": "hosts",
@@ -19,7 +19,7 @@ _HOMES = {
     "scaling": "scaling",
     "storage": "match",
     "training_run": "training_run",
-    "where_to_run": "places",
+    "where_to_run": "where_to_run",
 }
 
 __all__ = sorted(_HOMES)
