@@ -15,7 +15,7 @@ from cookbook.charts import host as charts
 from cookbook.charts.look import TIME_PARTS
 from cookbook.charts.rows import row_order
 from cookbook.panels.shell import Part, Picture
-from cookbook.planning.host_size import HostSize
+from cookbook.planning.host import HostSize
 
 Spot = tuple[float, float, str]
 LEAF = "leaf"

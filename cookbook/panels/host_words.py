@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cookbook.panels.host_frames import percent_text, spoken
 
 if TYPE_CHECKING:
-    from cookbook.planning.host_size import HostSize
+    from cookbook.planning.host import HostSize
 
 # Room that still counts as tight, and a gain that is worth a sentence.
 _TIGHT, _WORTH = 1.2, 1.01

@@ -12,7 +12,7 @@ from cookbook.panels import host_frames as frames
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import data_sets, networks, printed
 from cookbook.panels.shell import Panel, View, defaults
-from cookbook.planning.host_size import BOUNDLESS, LOADS, HostSize, size_host
+from cookbook.planning.host import BOUNDLESS, LOADS, HostSize, size_host
 
 WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 48.0, 64.0)
 CORES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 24.0, 32.0, 48.0, 64.0)

@@ -15,7 +15,7 @@ from cookbook.charts.rows import nice_ceiling, row_order
 from cookbook.charts.storage import TIMES
 from cookbook.panels import match_words as words
 from cookbook.panels.shell import Part, Picture
-from cookbook.planning.changes import rank_changes
+from cookbook.planning.storage import rank_changes
 from cookbook.prediction import match_words as engine
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.match_changes import Change
