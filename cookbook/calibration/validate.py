@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 NO_ENGINES = "without software levels"
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES)
-ROOMS = ("performance", "prediction", "calibration", "workloads", "catalog")
-FILES = ("hardware.py", "units.py")
+ROOMS = ("performance", "prediction", "calibration", "workloads", "hardware", "catalog")
+FILES = ("units.py",)
 # They read results, or have no part in predictions of training, and give no row of either.
 READERS = (
     "judged.py", "parallelism.py", "scaling.py", "speedups.py", "data_parallel.py", "matmul.py", "pipeline.py",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from . import catalog, units
-from .catalog.reading import nearest
+from cookbook import catalog, units
+from cookbook.catalog.reading import nearest
 
 if TYPE_CHECKING:
     import pandas as pd
