@@ -390,7 +390,7 @@ def test_the_zoo_speaks_of_the_networks_here() -> None:
         ({"target_seconds": "abc"}, "Time to train = 'abc' is not a time; write it as 90 min, 8 h or 3 d.", "GHz"),
         ({"target_seconds": 1}, "Time to train = 1 is outside its range; give a time from 1 min to 365 d.", "number"),
         ({"model": "no such"}, 'cb.table("models")', "catalog"),
-        ({"precision": "int8"}, "Precision = 'int8'", "recision ="),
+        ({"precision": "int8"}, "Precision = 'int8'", "precision ="),
         ({"accelerators": []}, "Accelerators is empty; choose at least 1.", "[]"),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _HOMES = {
@@ -13,7 +15,7 @@ _HOMES = {
     "assembly_line": "assembly",
     "host": "hosts",
     "measurements": "explore",
-    "model_zoo": "models",
+    "model_zoo": "model_zoo",
     "scaling": "parallel",
     "storage": "match",
     "training_run": "run",
@@ -21,6 +23,17 @@ _HOMES = {
 }
 
 __all__ = sorted(_HOMES)
+
+
+class _Package(ModuleType):
+    """The package, in which a recipe's name stays its function when the module of that name is imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        recipe = name in _HOMES and isinstance(value, ModuleType)
+        super().__setattr__(name, getattr(value, name) if recipe else value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -12,8 +12,7 @@ from cookbook.panels import code
 from cookbook.panels import run_frames as frames
 from cookbook.panels import run_words as words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, one_two_five, powers_of_two
-from cookbook.panels.models import ONE_LIKE_ANOTHER, plain_device, read_devices, show_device
-from cookbook.panels.options import networks
+from cookbook.panels.options import ONE_LIKE_ANOTHER, networks, plain_device, read_devices, show_device
 from cookbook.panels.shell import Panel, View, defaults
 from cookbook.planning.altered import accelerator_of
 from cookbook.planning.training_run import TrainingRun, plan_run
