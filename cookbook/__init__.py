@@ -32,7 +32,7 @@ _HOMES = {
     "show_source": "lesson",
     "si": "units",
     "table": "catalog",
-    "topology": "host",
+    "topology": "hardware.topology",
     "train_step": "prediction.train",
 }
 _MODULES = {

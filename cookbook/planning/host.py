@@ -16,7 +16,7 @@ import numpy as np
 
 from cookbook import hardware
 from cookbook.hardware import Accelerator
-from cookbook.host import Topology, topology
+from cookbook.hardware.topology import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.match_words import check_pair, data_set, server

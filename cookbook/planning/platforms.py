@@ -10,7 +10,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.hardware import Accelerator
-from cookbook.host import Topology, topology
+from cookbook.hardware.topology import Topology, topology
 from cookbook.planning.host import BOUNDLESS, CORES, figure, named, one_data_set, size_host
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.match_words import tier

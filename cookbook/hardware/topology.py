@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import catalog, units
-from .catalog.reading import nearest
-from .performance import topology as formulas
+from cookbook import catalog, units
+from cookbook.catalog.reading import nearest
+from cookbook.performance import topology as formulas
 
 if TYPE_CHECKING:
     import pandas as pd
