@@ -13,7 +13,7 @@ _HOMES = {
     "accelerators": "devices",
     "accuracy": "trust",
     "assembly_line": "assembly",
-    "host": "hosts",
+    "host": "host",
     "measurements": "explore",
     "model_zoo": "model_zoo",
     "scaling": "parallel",
