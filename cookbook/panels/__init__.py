@@ -17,7 +17,7 @@ _HOMES = {
     "measurements": "explore",
     "model_zoo": "model_zoo",
     "scaling": "parallel",
-    "storage": "match",
+    "storage": "storage",
     "training_run": "run",
     "where_to_run": "places",
 }

@@ -16,7 +16,7 @@ from cookbook.charts.look import TIME_PARTS
 from cookbook.charts.rows import row_order
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.options import data_sets, networks, printed
+from cookbook.panels.options import cited, data_sets, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
 from cookbook.panels.text import Source, counted, figure
 from cookbook.planning.host import BOUNDLESS, DECODED, LOADS, HostSize, size_host
@@ -311,13 +311,10 @@ def _sources(size: HostSize) -> tuple[Source, ...]:
     parts: list[Any] = [*machine.nodes, *machine.links]
     counts = Counter(key for part in parts for key in part.source.split(";"))
     counts.update(dict.fromkeys(machine.source, 0))
-    known = catalog.table("sources").set_index("key")[["title", "url"]].fillna("").to_dict("index")
-    found = []
-    for key in filter(None, counts):
-        row = known.get(key, {"title": key, "url": ""})
-        what = f"{counts[key]} nodes and links" if counts[key] else "the machine as a whole"
-        found.append((row["title"], row["url"], f"{'(recalled, not opened) ' * key.startswith('recalled')}{what}"))
-    return tuple(found)
+    return cited({
+        key: "(recalled, not opened) " * key.startswith("recalled")
+        + (f"{count} nodes and links" if count else "the machine as a whole") for key, count in counts.items()
+    })  # fmt: skip
 
 
 def _bytes(value: float) -> str:
@@ -368,7 +365,7 @@ def _nothing(size: HostSize) -> str:
             f"{size.cores:g} cores would x{full:.1f}. Raise Workers when accelerators get faster."
         )
     need = f"{size.cores_needed:g} of its {size.cores:g} cores an accelerator would do"
-    return f"Buy nothing for the host: decoding has x{room:.1f} of that, and {need}."
+    return f"Buy nothing for the host: decoding has x{figure(room)} of that, and {need}."
 
 
 def _more_cores(size: HostSize) -> str:

@@ -17,6 +17,7 @@ _HOMES = {
     "break_even_hours": "ownership",
     "break_even_use": "ownership",
     "carbon": "facts",
+    "chain_figures": "storage",
     "compare": "comparison",
     "cores_needed": "platforms",
     "cumulative": "crossing",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reprlib import repr as short
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,13 @@ from cookbook.prediction.match import StorageMatch
 if TYPE_CHECKING:
     import pandas as pd
 
+SHORT = MappingProxyType({
+    "twice the drives or nodes of the storage": "twice the drives",
+    "memory that holds the data set": "memory for all of it",
+    "shards instead of small files": "packed files", "twice the workers": "twice the loaders",
+    "twice the cores and workers": "twice the cores", "decoded once and stored ready to use": "stored decoded",
+    "four times the prefetched batches": "more prefetching", "checkpoints behind the training": "checkpoints behind",
+})  # fmt: skip
 PARTS = ("computing", "waiting for input", "writing checkpoints")
 
 
@@ -33,7 +41,7 @@ def rank_changes(found: StorageMatch) -> pd.DataFrame:
         By place in `found.changes`: ``change``, ``gain`` [samples/s], ``usd`` (0 is free, NaN not known), ``per``
         ("purchase", "month" or ""), ``usd_per_hour``, ``gain_per_usd`` [samples/s for each USD/h], ``saved_per_hour``
         (what the same training then costs less in an hour of the accelerators as they are) [USD/h], ``pays_after`` (of
-        a purchase) [h], ``basis``.
+        a purchase) [h], ``basis``, ``short`` (the change in at most 20 letters).
 
     Raises
     ------
@@ -59,7 +67,8 @@ def rank_changes(found: StorageMatch) -> pd.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         worth = frame["gain"] / hourly
         pays = np.where((frame["usd"] > 0) & (frame["per"] == "purchase"), frame["usd"] / saved, np.nan)
-    frame = frame.assign(usd_per_hour=hourly, gain_per_usd=worth, saved_per_hour=saved, pays_after=pays)
+    frame = frame.assign(usd_per_hour=hourly, gain_per_usd=worth, saved_per_hour=saved, pays_after=pays,
+                         short=[SHORT.get(name, name) for name in frame["change"]])  # fmt: skip
     group = np.select([frame["usd"] == 0, frame["usd"].notna()], [0, 1], 2)
     order = np.lexsort((-frame["gain"], np.where(group == 1, -worth, 0), group))
     return frame.iloc[order]
@@ -104,6 +113,42 @@ def epoch_parts(found: StorageMatch) -> pd.DataFrame:
         ends = seconds * np.cumsum([0, *shares])
         rows += [(name, *row) for row in zip(PARTS, ends, ends[1:], shares, strict=False)]
     return pd.DataFrame(rows, columns=["epoch", "part", "start", "end", "share"])
+
+
+def chain_figures(found: StorageMatch) -> pd.DataFrame:
+    """Stages, the whole chain and each change as plain numbers.
+
+    Parameters
+    ----------
+    found : StorageMatch
+        What `cookbook.match_storage` gave for one scenario.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``kind`` (stage, whole or change), ``name``, ``samples_per_s`` and ``gain`` [1/s], ``utilisation``, ``usd``.
+
+    Raises
+    ------
+    ValueError
+        If `found` holds several scenarios.
+
+    Examples
+    --------
+    >>> import cookbook as cb
+    >>> frame = chain_figures(cb.match_storage(0.05, "h100-sxm", "samsung-860-evo-1tb", "imagenet-1k", batch=256))
+    >>> sorted(set(frame["kind"]))
+    ['change', 'stage', 'whole']
+    """
+    import pandas as pd
+
+    _one(found)
+    nan = np.nan
+    rows = [("stage", name, rate, nan, nan, nan) for name, rate in found.stages.items()]
+    rows += [("whole", "later epochs", found.samples_per_s, nan, found.utilisation, nan),
+             ("whole", "first epoch", found.first_samples_per_s, nan, found.first_utilisation, nan)]  # fmt: skip
+    rows += [("change", c.name, c.samples_per_s, c.gain, c.utilisation, c.usd) for c in found.changes]
+    return pd.DataFrame(rows, columns=["kind", "name", "samples_per_s", "gain", "utilisation", "usd"])
 
 
 def _one(found: StorageMatch) -> None:
