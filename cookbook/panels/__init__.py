@@ -12,13 +12,13 @@ _HOMES = {
     "View": "shell",
     "accelerators": "devices",
     "accuracy": "trust",
-    "assembly_line": "assembly",
+    "assembly_line": "assembly_line",
     "host": "host",
     "measurements": "explore",
     "model_zoo": "model_zoo",
-    "scaling": "parallel",
+    "scaling": "scaling",
     "storage": "storage",
-    "training_run": "run",
+    "training_run": "training_run",
     "where_to_run": "places",
 }
 

@@ -18,17 +18,18 @@ from cookbook import hardware
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
+from cookbook.prediction.doors import train_step
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.match_words import check_pair, data_set, server
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage import committed
-from cookbook.prediction.train import PRECISIONS, train_step
+from cookbook.prediction.terms.devices import TRAINING
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cookbook.prediction.record import Prediction
+    from cookbook.prediction.estimate import Estimate
 
 TRAFFIC = ("memory", "storage", "gradients", "both")
 # Traffic that cores decode; drives send stored samples, which accelerators decode.
@@ -349,14 +350,14 @@ def one_data_set(data: Any) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _step(workload: Any, device: Any, batch: float, precision: str) -> Prediction:
+def _step(workload: Any, device: Any, batch: float, precision: str) -> Estimate:
     return train_step(workload, device, batch=batch, precision=precision)
 
 
 def _exchanged(workload: Any, device: Any, precision: str, count: int) -> float:
     """Bytes that each accelerator sends in one all-reduce of all gradients."""
     offered = hardware.formats(device)
-    width = precision or next(name for name in PRECISIONS if name in offered)
+    width = precision or next(name for name in TRAINING if name in offered)
     network = zoo.model(workload) if isinstance(workload, str) else workload
     gradients = network.ops.parameter_count * sizes_of(width, "sgd")[0].gradient
     return float(ring_all_reduce_seconds(gradients, count, 1, 0))

@@ -12,11 +12,10 @@ from cookbook.charts.look import MUTED
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Control, Slider
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.planning.assembly import AssemblyLine
-from cookbook.planning.assembly import assembly_line as run
+from cookbook.planning.parallel import AssemblyLine
+from cookbook.planning.parallel import assembly_line as run
 from cookbook.units import human
 
-PICTURES = {"line": charts.assembly_line}
 SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "Interleaved 1F1B", "zero-bubble": "Zero-bubble"}
 MILLI = 1e-3
 
@@ -44,7 +43,8 @@ def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any =
     >>> panel.answer.split(":")[0]
     '1F1B, 4 stages, 8 micro-batches'
     """
-    return Panel("assembly_line", "Who waits in a pipeline?", _controls(), PICTURES, _draw, DEFAULTS, locals())
+    return Panel("assembly_line", "Who waits in a pipeline?", _controls(), {"line": charts.assembly_line}, _draw,
+                 DEFAULTS, locals())  # fmt: skip
 
 
 DEFAULTS = defaults(assembly_line)
@@ -57,35 +57,35 @@ def _controls() -> tuple[Control, ...]:
             ("gpipe", "GPipe", "All forward passes, then all backward passes"),
             ("1f1b", "1F1B", "One forward, one backward, in turn"),
             ("interleaved", "interleaved", "1F1B with two chunks of layers on each device"),
-            ("zero-bubble", "zero-bubble", "1F1B in which weight gradients fill the gaps")),
+            ("zero-bubble", "zero-bubble", "1F1B in which weight gradients fill the bubble")),
                tooltip="Who works on which micro-batch when"),
-        Slider("stages", "Stages", "Line", tuple(range(2, 17)), tooltip="Devices in line, each with its layers"),
-        Slider("micro_batches", "Micro-batches", "Line", tuple(range(1, 65)),
-               tooltip="What passes the line between two updates: independent chunks of the batch"),
-        Slider("follow", "Follow micro-batch", "Line", tuple(range(65)),
+        Slider("stages", "Stages", "Pipeline", tuple(range(2, 17)), tooltip="Devices in line, each with its layers"),
+        Slider("micro_batches", "Micro-batches", "Pipeline", tuple(range(1, 65)),
+               tooltip="What passes the pipeline between two updates: independent chunks of the batch"),
+        Slider("follow", "Follow micro-batch", "Pipeline", tuple(range(65)),
                tooltip="Its passes need one another, in order: a dependency group; 0: none"),
     )  # fmt: skip
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
-    stages, batches, schedule = values["stages"], values["micro_batches"], values["schedule"]
-    if schedule == "interleaved" and batches % stages:
-        near = max(round(batches / stages), 1) * stages
+    stages, fed, schedule, follow = (values[name] for name in ("stages", "micro_batches", "schedule", "follow"))
+    if schedule == "interleaved" and fed % stages:
+        near = max(round(fed / stages), 1) * stages
         raise ValueError(
-            f"micro_batches = {batches} is no multiple of {stages} stages, which interleaving needs; take {near}"
+            f"micro_batches = {fed} is no multiple of {stages} stages, which interleaving needs; take {near}"
         )
-    if values["follow"] > batches:
-        raise ValueError(f"follow = {values['follow']} is more than the micro-batches; take one of 0 to {batches}")
-    line = run(schedule, stages, batches, MILLI)
+    if follow > fed:
+        raise ValueError(f"follow = {follow} is more than the micro-batches; take one of 0 to {fed}")
+    line = run(schedule, stages, fed, MILLI)
     return View(
         answer=_answer(values, line),
         headline={"waiting share": line.waiting, "micro-batches kept": line.kept},
         chips=_CHIPS,
-        picture=line_picture(line, SCHEDULES[schedule], values["follow"]),
-        parts=line_parts(line),
+        picture=_line(line, SCHEDULES[schedule], follow),
+        parts=_parts(line),
         parts_title=f"Time of {stages} devices between two updates",
-        table=partial(line_table, line),
-        data=lambda: line.passes,
+        table=partial(_table, line),
+        data=line.frame,
         sources=lambda: _SOURCES,
         code=_code(values),
     )
@@ -103,14 +103,22 @@ _SOURCES = (
     ("Qi, Wan, Huang & Lin, Zero bubble pipeline parallelism, ICLR 2024", "https://arxiv.org/abs/2401.10241",
      "zero-bubble, the form that keeps the memory of 1F1B; recalled"),
 )  # fmt: skip
+_LESSONS = {
+    "gpipe": "GPipe keeps all of them until the first backward pass: 1F1B waits as long and keeps fewer.",
+    "1f1b": "It keeps no more than there are stages: more micro-batches shorten the wait and cost no memory.",
+    "interleaved": "Two chunks a device halve the time to fill the line; micro-batches cross twice as many cuts.",
+    "zero-bubble": "Nobody waits for gradients of weights, so they fill the bubble.",
+}
 
 
 def _answer(values: dict[str, Any], line: AssemblyLine) -> str:
-    """What the line costs and keeps, and what to take from it."""
+    """What the pipeline costs and keeps, and what to take from it."""
+    few = values["micro_batches"] < values["stages"]
+    lesson = "There are fewer micro-batches than stages: at no time is every device at work."
     return (
         f"{SCHEDULES[values['schedule']]}, {values['stages']} stages, {values['micro_batches']} micro-batches: devices "
         f"wait **{100 * line.waiting:.0f} %** of the time, and one keeps the activations of up to **{line.kept:g}** "
-        f"micro-batches. {_lesson(values)}{_followed(values['follow'], line)}"
+        f"micro-batches. {lesson if few else _LESSONS[values['schedule']]}{_followed(values['follow'], line)}"
     )
 
 
@@ -123,26 +131,13 @@ def _followed(micro_batch: int, line: AssemblyLine) -> str:
     return f" Micro-batch {micro_batch} is on the line for {human(stay, 's')}, worked on for {human(work, 's')}."
 
 
-def _lesson(values: dict[str, Any]) -> str:
-    if values["micro_batches"] < values["stages"]:
-        return "There are fewer micro-batches than stages: at no time is every device at work."
-    return {
-        "gpipe": "GPipe keeps all of them until the first backward pass: 1F1B waits as long and keeps fewer.",
-        "1f1b": "It keeps no more than there are stages: more micro-batches shorten the wait and cost no memory.",
-        "interleaved": "Two chunks a device halve the time to fill the line; micro-batches cross twice as many cuts.",
-        "zero-bubble": "Nobody waits for gradients of weights, so they fill the gaps.",
-    }[values["schedule"]]
-
-
 def _code(values: dict[str, Any]) -> str:
     changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    chunks = 2 if values["schedule"] == "interleaved" else 1
-    passes = f"[1e-3] * {values['stages']}, [2e-3] * {values['stages']}, {values['micro_batches']}, {chunks}"
-    call = f"cb.parallelism.schedule({code.literal(values['schedule'])}, {passes})"
-    return f"cb.panels.assembly_line({code.arguments(changed)})\n{call}"
+    call = f"{code.literal(values['schedule'])}, {values['stages']}, {values['micro_batches']}, 1e-3"
+    return f"cb.panels.assembly_line({code.arguments(changed)})\ncb.planning.assembly_line({call}).passes"
 
 
-def line_picture(line: AssemblyLine, schedule: str, follow: int = 0) -> Picture:
+def _line(line: AssemblyLine, schedule: str, follow: int = 0) -> Picture:
     """Every pass on its device; those of one micro-batch may stand out."""
     passes = line.passes
     frame = pd.DataFrame({
@@ -150,32 +145,26 @@ def line_picture(line: AssemblyLine, schedule: str, follow: int = 0) -> Picture:
         "end": (passes["end"] / MILLI).round(4), "phase": passes["phase"], "micro_batch": passes["micro_batch"] + 1,
         "faded": (passes["micro_batch"] != follow - 1) & (follow > 0),
     })  # fmt: skip
-    rows = sorted(set(frame["row"]), key=lambda row: int(row.split()[1]))
+    rows = [f"device {device + 1}" for device in sorted(set(passes["device"]))]
     title = f"{schedule}: {100 * line.waiting:.0f} % of the time is waiting; up to {line.kept:g} micro-batches kept"
     return Picture("line", frame, title, {"rows": rows, "most": float(frame["end"].max())})
 
 
-def line_parts(line: AssemblyLine) -> tuple[Part, ...]:
+def _parts(line: AssemblyLine) -> tuple[Part, ...]:
     """Place 4: shares of the devices' time."""
-    passes = line.passes
-    spent = (passes["end"] - passes["start"]).groupby(passes["phase"]).sum()
-    spent = spent / spent.sum() * (1 - line.waiting)
-    found = [
-        Part(name, float(spent[name]), f"{100 * spent[name]:.0f} %", colour, f"All {name} passes of all micro-batches.")
-        for name, colour in charts.PHASES.items() if name in spent
-    ]  # fmt: skip
-    waits = "What is left: at the start until work arrives, at the end when it has gone on."
-    return (*found, Part("waiting", line.waiting, f"{100 * line.waiting:.0f} %", MUTED, waits))
+    words = "Pipeline bubble: at the start until work arrives, at the end when it has gone on."
+    return tuple(
+        Part(name, share, f"{100 * share:.0f} %", charts.PHASES.get(name, MUTED),
+             words if name == "waiting" else f"All {name} passes of all micro-batches.")
+        for name, share in line.shares.items()
+    )  # fmt: skip
 
 
-def line_table(line: AssemblyLine) -> pd.DataFrame:
+def _table(line: AssemblyLine) -> pd.DataFrame:
     """Each device: when it starts and ends, and how long it waits."""
-    rows = []
-    for device, passes in line.passes.groupby("device"):
-        busy = float((passes["end"] - passes["start"]).sum())
-        rows.append({
-            "Device": f"{int(device) + 1}", "First pass at": human(float(passes["start"].min()), "s"),
-            "Last pass ends at": human(float(passes["end"].max()), "s"), "Passes": f"{len(passes):,}",
-            "Waits": f"{100 * (1 - busy / line.seconds):.0f} %",
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+    each = line.devices
+    return pd.DataFrame({
+        "Device": (each["device"] + 1).astype(str), "First pass at": [human(at, "s") for at in each["start"]],
+        "Last pass ends at": [human(at, "s") for at in each["end"]], "Passes": each["passes"].map("{:,}".format),
+        "Waits": (100 * each["waiting"]).map("{:.0f} %".format),
+    })  # fmt: skip
