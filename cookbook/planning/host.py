@@ -20,7 +20,7 @@ from cookbook.hardware.topology import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
 from cookbook.prediction.doors import train_step
 from cookbook.prediction.match import match_storage
-from cookbook.prediction.match_words import check_pair, data_set, server
+from cookbook.prediction.terms.feed_arguments import check_pair, data_set, server
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage import committed
 from cookbook.prediction.terms.devices import TRAINING

@@ -13,7 +13,7 @@ from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.planning.host import BOUNDLESS, CORES, figure, named, one_data_set, size_host
 from cookbook.prediction.match import match_storage
-from cookbook.prediction.match_words import tier
+from cookbook.prediction.terms.feed_arguments import tier
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from stopwatch import seconds
 
 from cookbook.prediction.answer import answer
 from cookbook.prediction.match import match_storage
-from cookbook.prediction.match_chain import chain
 from cookbook.prediction.intake.tables import measured_table
+from cookbook.prediction.terms.feed import chain
 from cookbook.prediction.storage import committed
 
 N = 100_000
