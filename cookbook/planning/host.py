@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -18,6 +17,7 @@ from cookbook import hardware
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
+from cookbook.planning.cards import card, plain
 from cookbook.prediction.doors import train_step
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.terms.feed_arguments import check_pair, data_set, server
@@ -202,27 +202,19 @@ class HostSize:
         return pd.DataFrame(rows, columns=["flow", "got", "need"])
 
     def to_dict(self) -> dict[str, Any]:
-        """All plain figures by name; the machine by its key, traffic as the rows of `flows`."""
-        skipped = ("machine", "traffic", "tried")
-        plain = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in skipped}
-        plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in plain.items()}
-        return {"machine": self.machine.key, "rate": self.rate, "limit": self.limit, **plain,
-                "flows": self.flows().to_dict("records")}  # fmt: skip
+        """All figures by name; the machine by its key, traffic as the rows of `flows`; None where one is missing."""
+        kept = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        found: dict[str, Any] = plain(kept | {"machine": self.machine.key, "rate": self.rate, "limit": self.limit,
+                                              "traffic": self.flows()})  # fmt: skip
+        return found
 
     def __repr__(self) -> str:
         return (f"<{self.machine.name}: {self.rate:,.4g} samples/s for each accelerator at best, of the "
                 f"{self.stages['computing']:,.4g} that it can take; limit: {self.limit}>")  # fmt: skip
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th style='text-align: left'>{name}</th><td>{row.samples_per_s:,.4g}</td>"
-            f"<td>{row.low:,.4g} to {row.high:,.4g}</td></tr>" for name, row in self.frame().iterrows()
-        )  # fmt: skip
-        return (
-            "<div style='color: var(--jp-ui-font-color1, inherit); background: var(--jp-layout-color0, transparent)'>"
-            f"<p>{html.escape(repr(self)[1:-1])}</p><table><tr><th>stage</th><th>samples/s</th><th>80 % interval</th>"
-            f"</tr>{cells}</table></div>"
-        )
+        table = self.frame().map("{:,.4g}".format).reset_index()
+        return card(repr(self)[1:-1], table.rename(columns={"samples_per_s": "samples/s", "of_demand": "of demand"}))
 
 
 def size_host(
