@@ -208,7 +208,8 @@ def test_what_nobody_should_give_is_refused_in_words(name: str, value: Any) -> N
 
 
 @pytest.mark.parametrize("call", [
-    lambda: cb.planning.machines([]), lambda: cb.planning.lane_budget(None), lambda: cb.planning.rented(5, "vgg16", 1.0),
+    lambda: cb.planning.machines([]), lambda: cb.planning.lane_budget(None),
+    lambda: cb.planning.rented(5, "vgg16", 1.0),
     lambda: cb.planning.size_platform("hgx-h100", "resnet50", "imagenet-1k", 2.5),
     lambda: cb.planning.nodes_needed("many", "imagenet-1k"), lambda: cb.planning.nodes_needed(math.nan, "imagenet-1k"),
     lambda: cb.planning.cores_needed("resnet50", "dgx-h100", "imagenet-1k", [1, 2]),

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
-from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike
 from cookbook import catalog, units
 from cookbook.catalog.reading import nearest
 from cookbook.performance import topology as formulas
+from cookbook.units import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,10 +92,10 @@ class Topology:
         """Refuse a graph that cannot be: nodes of no kind or of one name, links that lead nowhere or carry nothing."""
         kinds = {node.name: node.kind for node in self.nodes}
         if len(kinds) != len(self.nodes) or not set(kinds.values()) <= set(ROWS):
-            raise ValueError(f"nodes = {short(self.nodes)}: give each its own name, and a kind of {', '.join(ROWS)}")
+            raise ValueError(f"nodes = {shown(self.nodes)}: give each its own name, and a kind of {', '.join(ROWS)}")
         for link in self.links:
             if link.start not in kinds or link.end not in kinds or link.start == link.end:
-                raise ValueError(f"links: {short(link.start)} to {short(link.end)} does not join two of the nodes")
+                raise ValueError(f"links: {shown(link.start)} to {shown(link.end)} does not join two of the nodes")
             _rate(f"links: bandwidth of {link.start} to {link.end}", link.bandwidth)
 
     def __repr__(self) -> str:
@@ -115,7 +115,7 @@ class Topology:
     def named(self, kind: str) -> list[str]:
         """Names of the nodes of a `kind`: accelerator, memory, storage, nic, network, socket, pcie_switch, nvswitch."""
         if not isinstance(kind, str) or kind not in ROWS:
-            raise ValueError(f"kind is {short(kind)}; it must be one of {', '.join(ROWS)}")
+            raise ValueError(f"kind is {shown(kind)}; it must be one of {', '.join(ROWS)}")
         return [node.name for node in self.nodes if node.kind == kind]
 
     def spoken(self, name: str) -> str:
@@ -201,7 +201,7 @@ class Topology:
         first leads over links between accelerators alone, so do the others, as in communication libraries.
         """
         if order is not None and not (isinstance(order, (list, tuple)) and all(isinstance(a, str) for a in order)):
-            raise ValueError(f"order = {short(order)} is no order of accelerators; give a list of their names")
+            raise ValueError(f"order = {shown(order)} is no order of accelerators; give a list of their names")
         found = [tuple(order)] if order is not None else _rings(self)
         return [list(pairwise([*ring, ring[0]])) for ring in found if len(ring) > 1]
 
@@ -255,7 +255,7 @@ class Topology:
         names = [node.name for node in self.nodes]
         if not isinstance(name, str) or name not in names:
             near = ", ".join(nearest(str(name)[:40], names, 3))
-            raise ValueError(f"{self.name} has no node {short(name)}; nearest: {near}")
+            raise ValueError(f"{self.name} has no node {shown(name)}; nearest: {near}")
         return names.index(name)
 
     def _uses(self, flows: Iterable[Flow]) -> tuple[np.ndarray, np.ndarray, list[Flow]]:
@@ -274,14 +274,14 @@ class Topology:
 
 def _rate(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1e308:
-        raise ValueError(f"{name} = {short(value)} is outside (0, inf): give a rate above zero [B/s]")
+        raise ValueError(f"{name} = {shown(value)} is outside (0, inf): give a rate above zero [B/s]")
     return float(value)
 
 
 def _pairs(flows: Any) -> list[Flow]:
     found: list[Any] = list(flows) if isinstance(flows, Iterable) and not isinstance(flows, (str, Mapping)) else [None]
     if not all(isinstance(flow, (list, tuple)) and len(flow) == 2 for flow in found):
-        raise ValueError(f"flows = {short(flows)} are no pairs of nodes; give a list such as [('memory0', 'gpu0')]")
+        raise ValueError(f"flows = {shown(flows)} are no pairs of nodes; give a list such as [('memory0', 'gpu0')]")
     return found
 
 
@@ -291,9 +291,9 @@ def _demands(demands: Any, count: int) -> np.ndarray:
     try:
         found = np.asarray(demands, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"demands = {short(demands)} are no rates: {allowed}") from None
+        raise ValueError(f"demands = {shown(demands)} are no rates: {allowed}") from None
     if found.shape not in ((), (count,)) or not (found >= 0).all():
-        raise ValueError(f"demands = {short(demands)} is outside [0, inf): {allowed}")
+        raise ValueError(f"demands = {shown(demands)} is outside [0, inf): {allowed}")
     return found
 
 
@@ -400,7 +400,7 @@ def topology(name: str | Topology) -> Topology:
     [7875000000.0, 7875000000.0]
     """
     if not isinstance(name, (str, Topology)):
-        raise TypeError(f"name = {short(name)} is no machine; give a key of the table system_topologies or a Topology")
+        raise TypeError(f"name = {shown(name)} is no machine; give a key of the table system_topologies or a Topology")
     return name if isinstance(name, Topology) else _machine(catalog.lookup("system_topologies", name))
 
 

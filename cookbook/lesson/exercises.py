@@ -11,11 +11,11 @@ import html
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from reprlib import repr as short
 from typing import Any
 from urllib.parse import quote, unquote
 
 from cookbook import units
+from cookbook.units import shown
 
 # Slips of a unit: ratio of the answer to the right one, the kinds of unit it may happen to, and what each side says.
 _BYTES, _WORK, _TIME, _PURE, _ANY = ("", "B"), ("", "FLOP", "OP", "MAC"), ("", "s"), ("",), None
@@ -99,9 +99,9 @@ def check(
     Not yet: 6 is what comes out if the positions were forgotten.
     """
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance = {short(tolerance)} is outside [0, 1); give a fraction such as 0.02")
+        raise ValueError(f"tolerance = {shown(tolerance)} is outside [0, 1); give a fraction such as 0.02")
     if not isinstance(unit, str) or len(unit) > LONGEST or not isinstance(slips, (Mapping, type(None))):
-        raise ValueError(f"unit = {short(unit)}, slips = {short(slips)}: give a unit, and a mapping of slips to values")
+        raise ValueError(f"unit = {shown(unit)}, slips = {shown(slips)}: give a unit, and a mapping of slips to values")
     known = units.parse("B" if unit == "iB" else unit)
     key = key_of(EXERCISE, expected)
     before = note(key)
@@ -126,16 +126,17 @@ def _value(name: str, value: Any) -> float | str:
     try:
         return float(found)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} = {short(found)} is neither a number nor a word; give one, or a function") from None
+        raise ValueError(f"{name} = {shown(found)} is neither a number nor a word; give one, or a function") from None
 
 
 def _check_word(answer: Any, right: str, wrong: Mapping[str, float | str]) -> Verdict:
-    given, shown = str(answer)[:LONGEST].strip().casefold(), str(answer)[:LONGEST]
+    told = str(answer)[:LONGEST]
+    given = told.strip().casefold()
     if given == right:
-        return Verdict(True, f"Correct: {shown}.")
+        return Verdict(True, f"Correct: {told}.")
     slip = next((name for name, value in wrong.items() if given == value), "")
     said = f"what comes out if {slip}" if slip else "not what is computed"
-    return Verdict(False, f"Not yet: {shown} is {said}.")
+    return Verdict(False, f"Not yet: {told} is {said}.")
 
 
 def _check_number(
@@ -145,13 +146,13 @@ def _check_number(
         given = _in_unit(answer, "B" if unit == "iB" else unit)
     except (TypeError, ValueError, ArithmeticError) as problem:
         return Verdict(False, f"Not a number: {str(problem)[:200]}")
-    shown = units.human(given, unit) if unit else f"{given:,.4g}"
+    told = units.human(given, unit) if unit else f"{given:,.4g}"
     if _near(given, right, tolerance):
-        return Verdict(True, f"Correct: {shown}, within {100 * tolerance:g} % of the computed value.")
+        return Verdict(True, f"Correct: {told}, within {100 * tolerance:g} % of the computed value.")
     listed = (name for name, value in wrong.items() if not isinstance(value, str) and _near(given, value, tolerance))
     slip = next(listed, "")
     said = f"what comes out if {slip}" if slip else _slip(given, right, tolerance, known)
-    return Verdict(False, f"Not yet: {shown} is {said}.")
+    return Verdict(False, f"Not yet: {told} is {said}.")
 
 
 def _near(given: float, value: float, tolerance: float) -> bool:
@@ -231,12 +232,12 @@ def progress(line: str = "") -> Progress:
     True
     """
     if not isinstance(line, str):
-        raise ValueError(f"line = {short(line)} is not text; paste the whole line that was printed")
+        raise ValueError(f"line = {shown(line)} is not text; paste the whole line that was printed")
     entries = [entry.partition("=") for entry in line.split()]
     for key, sign, answer in entries:
         if not sign or not _is_key(key) or quote(unquote(answer), safe="") != answer:
-            shown = short(f"{key}{sign}{answer}")
-            raise ValueError(f"line has {shown}, which is no state of progress; paste the whole line that was printed")
+            entry = shown(f"{key}{sign}{answer}")
+            raise ValueError(f"line has {entry}, which is no state of progress; paste the whole line that was printed")
     for key, _, answer in entries:
         note(key, unquote(answer))
     done = {kind: [answer for key, answer in _seen.items() if key[0] == kind] for kind in (QUESTION, EXERCISE)}
@@ -262,7 +263,7 @@ def key_of(kind: str, what: str | Callable[..., Any]) -> str:
     """
     code = getattr(what, "__code__", None)
     plain = [each for each in getattr(code, "co_consts", ()) if isinstance(each, (str, int, float, tuple))]
-    text = repr((code.co_names, plain)) if code else what if isinstance(what, str) else short(what)
+    text = repr((code.co_names, plain)) if code else what if isinstance(what, str) else shown(what)
     return kind + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:DIGITS]
 
 

@@ -11,11 +11,11 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from reprlib import repr as short
 from types import MappingProxyType
 from typing import Any
 
 from cookbook.lesson.exercises import QUESTION, key_of, note
+from cookbook.units import shown
 
 LETTERS = string.ascii_lowercase
 
@@ -89,20 +89,20 @@ def predict_first(question: str, options: Mapping[str, str], answer: str) -> Que
       Not a): a MAC multiplies and adds
     """
     if not isinstance(question, str) or not question.strip():
-        raise ValueError(f"question = {short(question)} is not text; give the question")
+        raise ValueError(f"question = {shown(question)} is not text; give the question")
     if not isinstance(options, Mapping) or not 2 <= len(options) <= len(LETTERS):
         most = f"two to {len(LETTERS)} options, each with what to say of it"
-        raise ValueError(f"answer = {short(answer)} must be one of {most}; they are {short(options)}")
+        raise ValueError(f"answer = {shown(answer)} must be one of {most}; they are {shown(options)}")
     mute = [option for option, words in options.items() if not (isinstance(words, str) and words)]
     if mute:
-        raise ValueError(f"option {short(mute[0])} says nothing; give the misconception behind it, or why it is right")
+        raise ValueError(f"option {shown(mute[0])} says nothing; give the misconception behind it, or why it is right")
     if not isinstance(answer, str) or answer not in options:
-        raise ValueError(f"answer = {short(answer)} must be one of the options; they are {short(list(options))}")
+        raise ValueError(f"answer = {shown(answer)} must be one of the options; they are {shown(list(options))}")
     note(key_of(QUESTION, question))
     keys = dict(zip(options, LETTERS, strict=False))
     told = MappingProxyType({keys[option]: words for option, words in options.items()})
-    shown = MappingProxyType({key: str(option) for option, key in keys.items()})
-    return Question(question, shown, keys[answer], told, told[keys[answer]])
+    texts = MappingProxyType({key: str(option) for option, key in keys.items()})
+    return Question(question, texts, keys[answer], told, told[keys[answer]])
 
 
 def is_live() -> bool:
@@ -196,9 +196,9 @@ def show_source(
     >     return np.asarray(positive("peak_flops", peak_flops) / positive("mem_bandwidth", mem_bandwidth))
     """
     if not callable(function):
-        raise ValueError(f"function = {short(function)} is not a function; give one, such as cb.memory.training_bytes")
+        raise ValueError(f"function = {shown(function)} is not a function; give one, such as cb.memory.training_bytes")
     if not isinstance(highlight, str):
-        raise ValueError(f"highlight = {short(highlight)} is not text; give a piece of the lines to mark")
+        raise ValueError(f"highlight = {shown(highlight)} is not text; give a piece of the lines to mark")
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
     try:
         source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
@@ -209,7 +209,7 @@ def show_source(
         pair = isinstance(lines, (list, tuple)) and len(lines) == 2 and all(type(n) is int for n in lines)
         first, last = (n if n > 0 else len(text) + 1 + n for n in lines) if pair else (0, 0)
         if not 1 <= first <= last <= len(text):
-            raise ValueError(f"lines = {short(lines)} of {name} do not exist; it has lines 1 to {len(text)}")
+            raise ValueError(f"lines = {shown(lines)} of {name} do not exist; it has lines 1 to {len(text)}")
         text = text[first - 1 : last]
     marked = frozenset(i for i, line in enumerate(text) if highlight and highlight in line)
     return Source(name, tuple(text), marked)
@@ -235,7 +235,7 @@ def hint(*texts: str) -> Hint:
     Hint 2: The backward pass costs two.
     """
     if not texts or not all(isinstance(text, str) and text for text in texts):
-        raise ValueError(f"hint() needs at least one text, and texts only; it was given {short(texts)}")
+        raise ValueError(f"hint() needs at least one text, and texts only; it was given {shown(texts)}")
     return Hint(texts)
 
 

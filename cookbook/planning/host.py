@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import pairwise
-from reprlib import repr as short
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,11 @@ from cookbook.performance.collectives import ring_all_reduce_seconds
 from cookbook.planning.cards import card, plain
 from cookbook.prediction.doors import train_step
 from cookbook.prediction.match import match_storage
-from cookbook.prediction.terms.feed_arguments import check_pair, data_set, server
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage import committed
 from cookbook.prediction.terms.devices import TRAINING
+from cookbook.prediction.terms.feed_arguments import check_pair, data_set, server
+from cookbook.units import shown
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -311,33 +311,33 @@ def figure(name: str, value: Any, low: float = 0, high: float = MOST, whole: boo
     if not (given > 0 and given >= low) or (whole and given != round(given)):
         least = f"give {low:g} or more" if low else "give more than zero"
         span = f"{'[' if low else '('}{low:g}, {high:g}]"
-        raise ValueError(f"{name} = {short(value)} is outside {span}: {least}, as one {'whole ' * whole}number")
+        raise ValueError(f"{name} = {shown(value)} is outside {span}: {least}, as one {'whole ' * whole}number")
     return given
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     """Refuse what is not one of the words allowed."""
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} = {short(value)} is not a choice; take one of {', '.join(allowed)}")
+        raise ValueError(f"{name} = {shown(value)} is not a choice; take one of {', '.join(allowed)}")
 
 
 def named(name: str, value: Any, record: type) -> Any:
     """A name of the catalogue, or a record of the reader's own; nothing else."""
     if not isinstance(value, (str, record)):
-        raise TypeError(f"{name} = {short(value)} is neither a name of the catalogue nor a {record.__name__}; give one")
+        raise TypeError(f"{name} = {shown(value)} is neither a name of the catalogue nor a {record.__name__}; give one")
     return value
 
 
 def one_data_set(data: Any) -> dict[str, Any]:
     """Figures of one card or of one data set of the reader's own."""
     if data is None or isinstance(data, (bool, list, tuple, np.ndarray)):
-        raise ValueError(f"data = {short(data)} is not one data set; give a card, the bytes of a sample, or a mapping")
+        raise ValueError(f"data = {shown(data)} is not one data set; give a card, the bytes of a sample, or a mapping")
     if isinstance(data, (int, float)):
         figure("data", data, high=1e18)
     card = data_set(data)
     several = next((name for name, value in card.items() if np.ndim(value)), "")
     if several:
-        raise ValueError(f"data[{several!r}] = {short(card[several])} holds several figures; give one")
+        raise ValueError(f"data[{several!r}] = {shown(card[several])} holds several figures; give one")
     return card
 
 

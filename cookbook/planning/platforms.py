@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from cookbook.hardware.topology import Topology, topology
 from cookbook.planning.host import BOUNDLESS, CORES, figure, named, one_data_set, size_host
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.terms.feed_arguments import tier
+from cookbook.units import shown
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _listed(name: str, values: Any) -> list[Any]:
     if isinstance(values, (str, Topology)):
         return [values]
     if not isinstance(values, Sequence) or not len(values):
-        raise TypeError(f"{name} = {short(values)} is no list of names; give one or more, such as ['hgx-h100']")
+        raise TypeError(f"{name} = {shown(values)} is no list of names; give one or more, such as ['hgx-h100']")
     return list(values)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reprlib import repr as short
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from cookbook.planning.cost import HOUR, MONTH, YEAR, years_of_use
 from cookbook.prediction.match import StorageMatch
+from cookbook.units import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,6 +153,6 @@ def chain_figures(found: StorageMatch) -> pd.DataFrame:
 
 def _one(found: StorageMatch) -> None:
     if not isinstance(found, StorageMatch):
-        raise TypeError(f"found = {short(found)} is not what cookbook.match_storage gave; match storage first")
+        raise TypeError(f"found = {shown(found)} is not what cookbook.match_storage gave; match storage first")
     if np.ndim(found.samples_per_s):
         raise ValueError(f"found holds {np.size(found.samples_per_s):,} scenarios: match one, without lists, to rank")
