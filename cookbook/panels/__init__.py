@@ -13,11 +13,11 @@ _HOMES = {
     "accelerators": "accelerators",
     "accuracy": "accuracy",
     "assembly_line": "assembly_line",
-    "host": "hosts",
+    "host": "host",
     "measurements": "measurements",
     "model_zoo": "model_zoo",
     "scaling": "scaling",
-    "storage": "match",
+    "storage": "storage",
     "training_run": "training_run",
     "where_to_run": "where_to_run",
 }

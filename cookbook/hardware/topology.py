@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import catalog, units
-from .catalog.reading import nearest
-from .performance import topology as formulas
+from cookbook import catalog, units
+from cookbook.catalog.reading import nearest
+from cookbook.performance import topology as formulas
+from cookbook.units import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 ROWS = ("memory", "socket", "pcie_switch", "storage", "nic", "network", "accelerator", "nvswitch")
 FORWARDS = ("socket", "pcie_switch", "nvswitch", "nic")
 SOURCES = ("memory", "storage", "network")
+SPOKEN = {"memory": "memory", "storage": "drive", "socket": "processor", "pcie_switch": "PCIe switch",
+          "accelerator": "accelerator", "nvswitch": "NVSwitch", "nic": "adapter", "network": "network"}  # fmt: skip
 # A link with less than this part of its rate left is full.
 EMPTY = 1e-9
 
@@ -51,7 +55,7 @@ class Link:
     source: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Topology:
     """The graph of one machine. Its rates are nominal: what links carry in one direction, before protocols.
 
@@ -69,22 +73,55 @@ class Topology:
         Records of type `Node` and `Link`.
     source : tuple of str
         Keys of the sources that the machine as a whole rests on; each node and link has its own.
+    system, processor : str
+        Keys in systems and processors; blank where the catalogue has none.
     """
 
     key: str
     name: str
     root: str
     accelerator: str
-    nodes: tuple[Node, ...] = field(repr=False)
-    links: tuple[Link, ...] = field(repr=False)
-    note: str = field(default="", repr=False)
-    source: tuple[str, ...] = field(default=(), repr=False)
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    note: str = ""
+    source: tuple[str, ...] = ()
+    system: str = ""
+    processor: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a graph that cannot be: nodes of no kind or of one name, links that lead nowhere or carry nothing."""
+        kinds = {node.name: node.kind for node in self.nodes}
+        if len(kinds) != len(self.nodes) or not set(kinds.values()) <= set(ROWS):
+            raise ValueError(f"nodes = {shown(self.nodes)}: give each its own name, and a kind of {', '.join(ROWS)}")
+        for link in self.links:
+            if link.start not in kinds or link.end not in kinds or link.start == link.end:
+                raise ValueError(f"links: {shown(link.start)} to {shown(link.end)} does not join two of the nodes")
+            _rate(f"links: bandwidth of {link.start} to {link.end}", link.bandwidth)
+
+    def __repr__(self) -> str:
+        count = len(self.named("accelerator"))
+        devices = f"{count} accelerator{'s' * (count != 1)}"
+        return f"<{self.name}: {devices}, {self.root}, {len(self.nodes)} nodes, {len(self.links)} links>"
+
+    def _repr_html_(self) -> str:
+        near = self.input_flows() if self.named("memory") else []
+        rates = [("kind", "nodes"), *((SPOKEN[kind], str(len(self.named(kind)))) for kind in ROWS if self.named(kind))]
+        rates += [("input, all at once", f"{self.concurrent(near).min() / 1e9:,.3g} GB/s")] if near else []
+        rates += [("rings of gradients", f"{self.ring_bandwidth() / 1e9:,.3g} GB/s")] if self.ring_flows() else []
+        rows = "".join(f"<tr><th style='text-align: left'>{name}</th><td>{value}</td></tr>" for name, value in rates)
+        style = "color: var(--jp-ui-font-color1, inherit); background: var(--jp-layout-color0, transparent)"
+        return f"<div style='{style}'><p>{html.escape(repr(self)[1:-1])}</p><table>{rows}</table></div>"
 
     def named(self, kind: str) -> list[str]:
         """Names of the nodes of a `kind`: accelerator, memory, storage, nic, network, socket, pcie_switch, nvswitch."""
-        if kind not in ROWS:
-            raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(ROWS)}")
+        if not isinstance(kind, str) or kind not in ROWS:
+            raise ValueError(f"kind is {shown(kind)}; it must be one of {', '.join(ROWS)}")
         return [node.name for node in self.nodes if node.kind == kind]
+
+    def spoken(self, name: str) -> str:
+        """A node in a sentence: "accelerator 3"."""
+        number = "".join(letter for letter in name if letter.isdigit())
+        return f"{SPOKEN[self.nodes[self._place(name)].kind]} {number}".strip()
 
     def path(self, start: str, end: str) -> tuple[str, ...]:
         """Nodes on the way from `start` to `end`, both included."""
@@ -119,7 +156,7 @@ class Topology:
             Rate of each flow, in their order [B/s].
         """
         uses, capacities, _ = self._uses(flows)
-        return formulas.max_min_rates(uses, capacities, demands)
+        return formulas.max_min_rates(uses, capacities, _demands(demands, len(uses)))
 
     def traffic(self, flows: Iterable[Flow], demands: ArrayLike = np.inf) -> pd.DataFrame:
         """Load of every link and direction under concurrent `flows`, each asking for at most `demands` [B/s].
@@ -132,7 +169,7 @@ class Topology:
         import pandas as pd
 
         uses, capacities, directed = self._uses(flows)
-        used = formulas.max_min_rates(uses, capacities, demands) @ uses
+        used = formulas.max_min_rates(uses, capacities, _demands(demands, len(uses))) @ uses
         frame = pd.DataFrame(directed, columns=["from", "to"])
         crossing = uses.sum(axis=0).astype(int)
         return frame.assign(bandwidth=capacities, used=used, share=used / capacities, flows=crossing)
@@ -143,7 +180,8 @@ class Topology:
         Each accelerator reads from the node of that kind with the widest path; of equal ones from the nearest, of
         those from the one that the fewest others read from.
         """
-        origins = self.named(source) if source in SOURCES else [self.nodes[self._place(source)].name]
+        kind = isinstance(source, str) and source in SOURCES
+        origins = self.named(source) if kind else [self.nodes[self._place(source)].name]
         if not origins:
             kinds = ", ".join(dict.fromkeys(node.kind for node in self.nodes))
             raise ValueError(f"{self.name} has no {source}; it has {kinds}")
@@ -162,6 +200,8 @@ class Topology:
         Without an order, ring after ring is laid where its narrowest pair is widest, until links are full. Where the
         first leads over links between accelerators alone, so do the others, as in communication libraries.
         """
+        if order is not None and not (isinstance(order, (list, tuple)) and all(isinstance(a, str) for a in order)):
+            raise ValueError(f"order = {shown(order)} is no order of accelerators; give a list of their names")
         found = [tuple(order)] if order is not None else _rings(self)
         return [list(pairwise([*ring, ring[0]])) for ring in found if len(ring) > 1]
 
@@ -179,6 +219,10 @@ class Topology:
         rates = self.concurrent([*(flow for ring in rings for flow in ring), *others])
         paces = [float(rates[at * len(ring) : (at + 1) * len(ring)].min()) for at, ring in enumerate(rings)]
         return sum(paces) if paces else math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain values; each node and link as a mapping."""
+        return asdict(self)
 
     def frame(self) -> pd.DataFrame:
         """Nodes and links as one tidy frame, laid out for a drawing: a row for each kind, memory on top.
@@ -209,13 +253,14 @@ class Topology:
 
     def _place(self, name: str) -> int:
         names = [node.name for node in self.nodes]
-        if name not in names:
-            raise ValueError(f"{self.name} has no node {name!r}; nearest: {', '.join(nearest(str(name), names, 3))}")
+        if not isinstance(name, str) or name not in names:
+            near = ", ".join(nearest(str(name)[:40], names, 3))
+            raise ValueError(f"{self.name} has no node {shown(name)}; nearest: {near}")
         return names.index(name)
 
     def _uses(self, flows: Iterable[Flow]) -> tuple[np.ndarray, np.ndarray, list[Flow]]:
         """Which flow crosses which link, the links' rates, and their ends; each direction is a link of its own."""
-        rates, flows = _rates(self), list(flows)
+        rates, flows = _rates(self), _pairs(flows)
         directed = {(int(a), int(b)): i for i, (a, b) in enumerate(np.argwhere(rates > 0))}
         uses = np.zeros((len(flows), len(directed)))
         for flow, (start, end) in enumerate(flows):
@@ -225,6 +270,31 @@ class Topology:
                 uses[flow, directed[pair]] += 1
         names = [(self.nodes[a].name, self.nodes[b].name) for a, b in directed]
         return uses, rates[rates > 0], names
+
+
+def _rate(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1e308:
+        raise ValueError(f"{name} = {shown(value)} is outside (0, inf): give a rate above zero [B/s]")
+    return float(value)
+
+
+def _pairs(flows: Any) -> list[Flow]:
+    found: list[Any] = list(flows) if isinstance(flows, Iterable) and not isinstance(flows, (str, Mapping)) else [None]
+    if not all(isinstance(flow, (list, tuple)) and len(flow) == 2 for flow in found):
+        raise ValueError(f"flows = {shown(flows)} are no pairs of nodes; give a list such as [('memory0', 'gpu0')]")
+    return found
+
+
+def _demands(demands: Any, count: int) -> np.ndarray:
+    """Most that each flow asks for; NaN, text and negative rates are refused."""
+    allowed = f"give one rate of zero or more for all flows, or {count} of them [B/s]"
+    try:
+        found = np.asarray(demands, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"demands = {shown(demands)} are no rates: {allowed}") from None
+    if found.shape not in ((), (count,)) or not (found >= 0).all():
+        raise ValueError(f"demands = {shown(demands)} is outside [0, inf): {allowed}")
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -318,6 +388,8 @@ def topology(name: str | Topology) -> Topology:
     ------
     UnknownName
         If no such machine is drawn (a KeyError; names the nearest three).
+    TypeError
+        If it is neither text nor a Topology.
 
     Examples
     --------
@@ -327,6 +399,8 @@ def topology(name: str | Topology) -> Topology:
     >>> box.concurrent(box.input_flows())[:2].tolist()
     [7875000000.0, 7875000000.0]
     """
+    if not isinstance(name, (str, Topology)):
+        raise TypeError(f"name = {shown(name)} is no machine; give a key of the table system_topologies or a Topology")
     return name if isinstance(name, Topology) else _machine(catalog.lookup("system_topologies", name))
 
 
@@ -344,6 +418,8 @@ def _machine(key: str) -> Topology:
         links=tuple(_link(row, kinds) for row in links),
         note=about["note"],
         source=tuple(about["source"].split(";")),
+        system=about["system"],
+        processor=about["processor"],
     )
 
 
