@@ -15,22 +15,30 @@ SANITIZE = HERE / "sanitize.cfg"
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def nbval(executed: Path, *stored: Path) -> dict[str, list[str]]:
-    """Strict nbval of stored notebooks against one that has been executed: what failed, by name of the file.
+def nbval(path: Path, *more: str, executed: Path | None = None) -> subprocess.CompletedProcess:
+    """Strict nbval with the guard, in a process of its own, blind to the settings of the outer run.
 
-    It has the guard and a process of its own, blind to the settings of the outer run.
+    With `executed`, which papermill has run, it compares those outputs and starts no kernel.
     """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), environment.get("PYTHONPATH")]))
-    environment |= {"COOKBOOK_EXECUTED": str(executed), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    folder = stored[0].parent
-    report = folder / "nbval.xml"
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    plugins = ["no:cacheprovider", "nbval.plugin", "guard"]
+    if executed is not None:
+        environment["COOKBOOK_EXECUTED"] = str(executed)
+        plugins.append("replay")
     command = [
-        sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(folder), f"--junitxml={report}",
-        "-p", "no:cacheprovider", "-p", "nbval.plugin", "-p", "guard", "-p", "replay", "--nbval",
-        f"--nbval-sanitize-with={SANITIZE}", *map(str, stored),
+        sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(path.parent),
+        *(word for plugin in plugins for word in ("-p", plugin)),
+        "--nbval", f"--nbval-sanitize-with={SANITIZE}", str(path), *more,
     ]  # fmt: skip
-    ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+
+
+def compare(executed: Path, *stored: Path) -> dict[str, list[str]]:
+    """What strict nbval finds wrong in stored notebooks beside one that papermill has executed, by name of the file."""
+    report = stored[0].parent / "nbval.xml"
+    ran = nbval(stored[0], *map(str, stored[1:]), f"--junitxml={report}", executed=executed)
     if ran.returncode not in (0, 1):  # nothing was compared: no test, a notebook that never ran, an error of pytest
         raise RuntimeError(ran.stdout + ran.stderr)
     found: dict[str, list[str]] = {path.name: [] for path in stored}
