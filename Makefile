@@ -23,14 +23,14 @@ lab: $(VENV)/lab.stamp $(VENV)/package.stamp ## Set up and open JupyterLab on th
 test: $(VENV)/test.stamp $(VENV)/package.stamp ## Set up and run the tests of a change
 	@status=0; set -x; \
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone and not all" --benchmark-disable || status=1; \
-	$(BIN)/python -m pytest -n 2 -m browser || status=1; \
-	$(BIN)/python -m pytest -m "alone and not all" --benchmark-disable || status=1; \
+	$(BIN)/python -m pytest tests/browser -n 2 -m "not all" || status=1; \
+	$(BIN)/python -m pytest tests/benchmarks -m "not all" --benchmark-disable || status=1; \
 	exit $$status
 
 test-more: $(VENV)/test.stamp $(VENV)/package.stamp ## Run what takes longer: types, extreme sets, long tables, every example
 	@status=0; set -x; export COOKBOOK_EXAMPLES=all; \
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "(all or hypothesis) and not alone" --benchmark-disable || status=1; \
-	$(BIN)/python -m pytest -m "all and alone" --benchmark-disable || status=1; \
+	$(BIN)/python -m pytest tests/benchmarks -m all --benchmark-disable || status=1; \
 	exit $$status
 
 test-all: ## Run every test: test, then test-more
@@ -49,7 +49,7 @@ bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction an
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-columns=min,median,max,rounds
 
 browser-figures: $(VENV)/test.stamp $(VENV)/package.stamp ## Time first charts and key presses in a browser, into build/browser-figures
-	COOKBOOK_PRESSES=40 $(BIN)/python -m pytest -m browser -k test_recipe
+	COOKBOOK_PRESSES=40 COOKBOOK_PICTURES=yes $(BIN)/python -m pytest -m browser -k test_recipe
 
 peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in the same run (fetches them into build/peers)
 	$(PYTHON) -m venv build/peers
