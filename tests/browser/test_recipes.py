@@ -27,6 +27,7 @@ READY = """() => {
 # From here on `asked` holds the requests that the kernel has not finished; what it sent before is shown by then.
 LISTEN = """() => {
   const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+  if (window.kernel === kernel) return;
   window.kernel = kernel;
   window.asked = new Set();
   kernel.anyMessage.connect((_, { msg, direction }) => {
@@ -141,6 +142,7 @@ def settle(page: Any, panel: Any) -> None:
 
     How long at most follows from what was measured: one answer may take as long as four runs of the whole recipe.
     """
+    page.evaluate(LISTEN)
     panel.evaluate(SETTLED, page.patience)
 
 
