@@ -264,6 +264,7 @@ def test_almost_every_measured_row_gets_a_number(kind):
     assert answer(clear, kind)["predicted"].notna().mean() >= 0.95
 
 
+@pytest.mark.all
 @each_kind
 def test_hundred_thousand_rows(tmp_path, kind):
     frame = measured_table(TABLES.get(kind, kind))

@@ -128,6 +128,7 @@ def test_no_fold_shares_a_publisher_with_what_it_was_fitted_on(kind):
 SWITCHES = [("training_classic", "neighbours")] + [(k, s) for k in SUBSET for s in ("engine_levels", "term")]
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(("kind", "switch"), SWITCHES)
 def test_every_switch_changes_the_report(kind, switch):
     only = SUBSET[kind]
