@@ -10,7 +10,7 @@ from cookbook.performance import inference as formulas
 from cookbook.prediction import generation
 from cookbook.prediction import inference_rows as rows
 from cookbook.prediction.answer import answer
-from cookbook.prediction.measurements import measured_table
+from cookbook.prediction.intake.tables import measured_table
 
 ROW = {
     "id": "a", "model": "resnet50", "accelerator": "t4", "devices": "1", "precision": "int8", "batch": "32",

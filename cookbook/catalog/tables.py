@@ -14,6 +14,8 @@ from .schema import Schema, read_columns, schema
 if TYPE_CHECKING:
     import pandas as pd
 
+# The schema of what is asked, which no table of facts holds.
+SCENARIO = "scenario"
 ABOUT = "_tables.csv"
 COUNTS = f"data/schema/{ABOUT}"
 RECALLED = ("recalled", "mixed")
@@ -22,7 +24,7 @@ RECALLED = ("recalled", "mixed")
 def table_names(directory: Path | None = None) -> list[str]:
     """Names of all tables: every schema makes one."""
     schemas = (folder_of(directory) / "schema").glob("*.csv")
-    return sorted(path.stem for path in schemas if not path.stem.startswith("_"))
+    return sorted(path.stem for path in schemas if not path.stem.startswith("_") and path.stem != SCENARIO)
 
 
 @lru_cache(maxsize=128)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _HOMES = {
@@ -10,17 +12,28 @@ _HOMES = {
     "View": "shell",
     "accelerators": "devices",
     "accuracy": "trust",
-    "assembly_line": "assembly",
+    "assembly_line": "assembly_line",
     "host": "hosts",
     "measurements": "explore",
     "model_zoo": "models",
-    "scaling": "parallel",
+    "scaling": "scaling",
     "storage": "match",
-    "training_run": "run",
+    "training_run": "training_run",
     "where_to_run": "places",
 }
 
 __all__ = sorted(_HOMES)
+
+
+class _Package(ModuleType):
+    """The package, in which a recipe's name stays its function when the module of that name is imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        recipe = name in _HOMES and isinstance(value, ModuleType)
+        super().__setattr__(name, getattr(value, name) if recipe else value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -93,34 +93,9 @@ def of_rows(fitted: Fitted, constants: Sequence[Constant], keys: Mapping[str, An
         if not constant.by:
             found[constant.name] = levels.get("", constant.start)
             continue
-        codes, pairs = coded(keys[constant.by], keys["vendor"])
-        found[constant.name] = np.array([value_at(fitted, constant, *pair) for pair in pairs])[codes]
+        pairs = zip(keys[constant.by], keys["vendor"], strict=True)
+        found[constant.name] = np.array([value_at(fitted, constant, *pair) for pair in pairs], dtype=float)
     return found
-
-
-def coded(*columns: Any) -> tuple[np.ndarray, list[tuple[str, ...]]]:
-    """Distinct combinations of text columns, and for each row which of them it has.
-
-    >>> coded(np.array(["a", "b", "a"]), np.array(["x", "x", "x"]))
-    (array([0, 1, 0]), [('a', 'x'), ('b', 'x')])
-    """
-    import pandas as pd
-
-    codes = np.zeros(len(columns[0]), dtype=np.int64)
-    names: list[Any] = []
-    for column in columns:
-        found, levels = pd.factorize(np.asarray(column, dtype=object))
-        codes = codes * max(len(levels), 1) + found
-        names.append(levels)
-    codes, distinct = pd.factorize(codes)
-    pairs = []
-    for code in distinct.tolist():
-        pair = []
-        for levels in reversed(names):
-            code, at = divmod(code, max(len(levels), 1))
-            pair.append(str(levels[at]))
-        pairs.append(tuple(reversed(pair)))
-    return codes, pairs
 
 
 def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> float:

@@ -16,7 +16,17 @@ from cookbook import catalog
 from ..units import shown
 from . import blocks
 from .arguments import (
-    COUNTS, LARGEST, LOOPED, MOST_LAYERS, OPTIONAL, check, check_heads, check_word, possible, read_only, whole,
+    COUNTS,
+    LARGEST,
+    LOOPED,
+    MOST_LAYERS,
+    OPTIONAL,
+    check,
+    check_heads,
+    check_word,
+    possible,
+    read_only,
+    whole,
 )  # fmt: skip
 from .layers import Trace
 from .ops import Ops, join, optimiser_update
