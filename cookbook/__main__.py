@@ -65,6 +65,7 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("input", metavar="INPUT.csv", type=Path)
         command.add_argument("output", metavar="OUTPUT.csv", type=Path)
         command.add_argument("--kind", required=True, choices=(*KINDS, "storage"))
+        command.add_argument("--strict", action="store_true", help="refuse a table with columns that are not known")
         command.add_argument("--no-neighbours", action="store_true", help="do not correct by similar measurements")
 
 
@@ -195,17 +196,24 @@ def _validate(options: argparse.Namespace) -> None:
 
 
 def _predict(options: argparse.Namespace) -> None:
-    from cookbook.catalog.writing import check_target, writing
-    from cookbook.prediction.answer import answer_file, write_answers
+    from cookbook.catalog.writing import stream
+    from cookbook.prediction.answer import answer_blocks, as_csv, unknown_columns
 
-    check_target(options.output, options.input)
-    found = answer_file(options.input, options.kind, not options.no_neighbours)
-    with writing(options.output) as file:
-        write_answers(found, file)
-    if not len(found):
-        print(f"{options.input} has no rows below a header: write one row a scenario", file=sys.stderr)
-    given = int(found["predicted"].notna().sum())
-    print(f"{options.output}: {given:,} of {len(found):,} rows predicted; the others say why not")
+    rows, given, told = 0, 0, False
+    with stream(options.output, unlike=options.input) as write:
+        for frame, found in answer_blocks(options.input, options.kind, not options.no_neighbours):
+            lost = [] if told else unknown_columns(options.kind, frame)
+            if lost and options.strict:
+                raise ValueError("; ".join(lost[:8]) + "; --strict refuses tables with unknown columns")
+            for sentence in lost[:40]:
+                print(sentence, file=sys.stderr)
+            write(as_csv(found, header=not told))
+            told, rows, given = True, rows + len(found), given + int(found["predicted"].notna().sum())
+    if not rows:
+        raise SystemExit(f"{options.input} has no rows below a header: write one row a scenario")
+    if not given:
+        raise SystemExit(f"{options.output}: none of {rows:,} rows predicted; column `why` says why not")
+    print(f"{options.output}: {given:,} of {rows:,} rows predicted; the others say why not")
 
 
 if __name__ == "__main__":

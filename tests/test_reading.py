@@ -131,11 +131,11 @@ def test_what_is_no_table_is_refused_by_name(tmp_path, content, words):
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "\ufeff", "# only words\n", "id,model\n", "id,model\n,\n\n", "\0\0"])
-def test_a_file_without_rows_gives_none_and_the_command_says_so(tmp_path, capsys, content):
+def test_a_file_without_rows_gives_none_and_the_command_says_so(tmp_path, content):
     (tmp_path / "x.csv").write_text(content, encoding="utf-8")
     assert len(read_scenarios(tmp_path / "x.csv").frame) == 0
-    main(["predict", str(tmp_path / "x.csv"), str(tmp_path / "out.csv"), "--kind", "training_classic"])
-    assert "x.csv has no rows" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match=r"x\.csv has no rows"):
+        main(["predict", str(tmp_path / "x.csv"), str(tmp_path / "out.csv"), "--kind", "training_classic"])
 
 
 def test_a_column_that_stands_twice_makes_every_row_doubtful(read):
@@ -212,7 +212,8 @@ def test_blocks_are_cut_between_rows(tmp_path, monkeypatch, size):
 def test_columns_of_a_block_are_categories(tmp_path):
     (tmp_path / "x.csv").write_text(text([["1", "m", ""]] * 1000), encoding="utf-8")
     ((frame, why),) = read_blocks(tmp_path / "x.csv")
-    assert all(isinstance(kind, pd.CategoricalDtype) for kind in frame.dtypes) and len(frame["model"].cat.categories) == 1
+    assert all(isinstance(kind, pd.CategoricalDtype) for kind in frame.dtypes)
+    assert len(frame["model"].cat.categories) == 1
     assert list(frame.columns) == HEADER and len(why) == 1000
 
 

@@ -37,8 +37,10 @@ def more_columns(kind: str) -> tuple[str, ...]:
     return MEMORY_COLUMNS if kind != "training_classic" else ()
 
 
-def answer_blocks(path: str | Path, kind: str, neighbours: bool = True) -> Iterator[pd.DataFrame]:
-    """Predict every row of a CSV file, block by block; see `answer`.
+def answer_blocks(
+    path: str | Path, kind: str, neighbours: bool = True
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Predict every row of a CSV file, block by block: rows as read, and their answers; see `answer`.
 
     Parameters
     ----------
@@ -50,14 +52,14 @@ def answer_blocks(path: str | Path, kind: str, neighbours: bool = True) -> Itera
         Whether similar measurements correct the points.
     """
     for frame, why in read_blocks(path):
-        yield answer(frame, kind, neighbours, why)
+        yield frame, answer(frame, kind, neighbours, why)
 
 
 def answer_file(path: str | Path, kind: str, neighbours: bool = True) -> pd.DataFrame:
     """Predict every row of a CSV file as one table; see `answer_blocks`."""
     import pandas as pd
 
-    blocks = list(answer_blocks(path, kind, neighbours))
+    blocks = [found for _, found in answer_blocks(path, kind, neighbours)]
     return pd.concat(blocks, ignore_index=True) if blocks else answer(pd.DataFrame(), kind)
 
 
