@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cookbook.__main__ import main
-from cookbook.prediction.intake import read_scenarios, reading
-from cookbook.prediction.intake.reading import read_blocks
+from cookbook.prediction.intake import reading
+from cookbook.prediction.intake.reading import read_blocks, read_scenarios
 
 HEADER = ["id", "model", "software"]
 ROWS = [["007", "resnet50", "PyTorch 2.1, cuDNN 8"], ["b", "bert_large", 'called "x"'], ["c", "ünet", ""]]
