@@ -156,11 +156,10 @@ def _calibrate(options: argparse.Namespace) -> None:
 
 
 def _judge_storage(options: argparse.Namespace) -> None:
-    from cookbook.calibration import storage_judged
-    from cookbook.calibration.storage_judgement import judgement
+    from cookbook.calibration import storage_judgement as judged
     from cookbook.calibration.write import write_table
 
-    print(write_table(storage_judged.TABLE, storage_judged.judged_rows()) if options.write else judgement())
+    print(write_table(judged.TABLE, judged.judged_rows()) if options.write else judged.judgement())
 
 
 def _judge_exchanges(options: argparse.Namespace) -> None:
@@ -196,24 +195,27 @@ def _validate(options: argparse.Namespace) -> None:
 
 
 def _predict(options: argparse.Namespace) -> None:
-    from cookbook.catalog.writing import stream
-    from cookbook.prediction.answer import answer_blocks, as_csv, unknown_columns
+    from cookbook.catalog.writing import check_target, writing
+    from cookbook.prediction.answer import answer_blocks, answer_file, as_csv, unknown_columns
 
+    check_target(options.output, options.input)
     rows, given, told = 0, 0, False
-    with stream(options.output, unlike=options.input) as write:
+    with writing(options.output) as file:
         for frame, found in answer_blocks(options.input, options.kind, not options.no_neighbours):
             lost = [] if told else unknown_columns(options.kind, frame)
             if lost and options.strict:
                 raise ValueError("; ".join(lost[:8]) + "; --strict refuses tables with unknown columns")
             for sentence in lost[:40]:
                 print(sentence, file=sys.stderr)
-            write(as_csv(found, header=not told))
+            file.write(as_csv(found, header=not told))
             told, rows, given = True, rows + len(found), given + int(found["predicted"].notna().sum())
+        if not told:
+            file.write(as_csv(answer_file(options.input, options.kind)))
     if not rows:
-        raise SystemExit(f"{options.input} has no rows below a header: write one row a scenario")
-    if not given:
-        raise SystemExit(f"{options.output}: none of {rows:,} rows predicted; column `why` says why not")
+        print(f"{options.input} has no rows below a header: write one row a scenario", file=sys.stderr)
     print(f"{options.output}: {given:,} of {rows:,} rows predicted; the others say why not")
+    if not given:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ import pytest
 
 import cookbook as cb
 from cookbook import catalog
-from cookbook.calibration import storage_judged
+from cookbook.calibration import storage_judgement
 from cookbook.charts import storage as charts
 from cookbook.panels import match as panels
 from cookbook.panels import match_words as words
 from cookbook.panels.shell import MOST_ROWS
-from cookbook.prediction import match_changes
+from cookbook.prediction.terms import feed
 
 PICTURES = ("chain", "changes", "scaling", "epochs")
 BENCHMARK = {"model": "mlperf/unet3d", "data": "benchmark", "storage": "micron-9400-7-68tb-gen4"}
@@ -103,7 +103,7 @@ def test_each_change_has_a_short_name_that_fits() -> None:
     figures |= {name: np.ones(1) for name in names}
     tier = {"price_usd_per_tb": np.nan, "price_date": "", "price_per": "purchase"}
     known = {"memory_for_cache": 0.7, "pageable_share": 0.5}
-    found = {name for name, *_ in match_changes._candidates(figures, tier, known)}
+    found = {name for name, *_ in feed._candidates(figures, tier, known)}
     assert found == set(words.SHORT) and max(map(len, words.SHORT.values())) <= 20
 
 
@@ -254,8 +254,8 @@ def test_charts_describe_themselves(panel: Any, picture: str) -> None:
 
 
 def test_committed_rows_of_judgement_are_those_that_judging_gives() -> None:
-    kept = catalog.table(storage_judged.TABLE)
-    again = pd.DataFrame(storage_judged.judged_rows())
+    kept = catalog.table(storage_judgement.TABLE)
+    again = pd.DataFrame(storage_judgement.judged_rows())
     assert kept[["kind", "group", "workload"]].equals(again[["kind", "group", "workload"]])
     for name in ("measured", "predicted", "rule", "error", "rule_error"):
         np.testing.assert_allclose(kept[name], again[name].astype(float), rtol=2e-3, atol=2e-3, err_msg=name)
@@ -265,7 +265,7 @@ def test_committed_rows_of_judgement_are_those_that_judging_gives() -> None:
 
 
 def test_predictions_left_out_beat_their_rules() -> None:
-    kept = catalog.table(storage_judged.TABLE)
+    kept = catalog.table(storage_judgement.TABLE)
     kept = kept[kept["kind"] != "accelerators"].groupby("kind")[["error", "rule_error"]]
     assert (kept.median()["error"] < kept.median()["rule_error"]).all()
     assert (kept.mean()["error"] < kept.mean()["rule_error"] / 2).all()

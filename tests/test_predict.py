@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cookbook.__main__ import main
 from cookbook.prediction.answer import COLUMNS, MORE, answer, answer_file
 from cookbook.prediction.intake import read_scenarios
-from cookbook.prediction.measurements import KINDS, OUTCOMES, as_scenarios, measured_table
+from cookbook.prediction.intake.tables import KINDS, OUTCOMES, as_scenarios, measured_table
 
 NUMBERS = ["predicted", "low80", "high80", "low90", "high90"]
 CLASSIC = {

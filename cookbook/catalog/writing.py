@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkstemp
@@ -58,14 +58,6 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
-
-
-@contextmanager
-def stream(path: str | Path, unlike: str | Path) -> Iterator[Callable[[str], Any]]:
-    """A function that writes text to a file piece by piece, as `writing` does, and that is not `unlike`, its source."""
-    check_target(path, unlike)
-    with writing(path) as file:
-        yield file.write
 
 
 def write_text(path: str | Path, text: str) -> Path:

@@ -13,7 +13,7 @@ from cookbook.panels import match_words as words
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import networks
 from cookbook.panels.shell import Panel, View, defaults
-from cookbook.prediction.match_words import BENCHMARK
+from cookbook.prediction.terms.feed_arguments import BENCHMARK
 
 PICTURES = {"chain": charts.chain, "changes": charts.changes, "scaling": charts.scaling, "epochs": charts.epochs}
 MINUTES = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0)

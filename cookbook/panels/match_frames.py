@@ -16,9 +16,9 @@ from cookbook.charts.storage import TIMES
 from cookbook.panels import match_words as words
 from cookbook.panels.shell import Part, Picture
 from cookbook.planning.changes import rank_changes
-from cookbook.prediction import match_words as engine
 from cookbook.prediction.match import StorageMatch, match_storage
-from cookbook.prediction.match_changes import Change
+from cookbook.prediction.terms import feed_arguments as engine
+from cookbook.prediction.terms.feed import Change
 from cookbook.units import human
 
 SCENE = ("data", "model", "system", "accelerators", "storage", "memory", "batch", "layout", "workers", "cores", "hosts",

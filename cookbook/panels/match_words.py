@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cookbook import catalog
-from cookbook.prediction.match_words import BENCHMARK
+from cookbook.prediction.terms.feed_arguments import BENCHMARK
 from cookbook.units import human
 
 if TYPE_CHECKING:
     from cookbook.panels.match_frames import Scene
-    from cookbook.prediction.match_changes import Change
+    from cookbook.prediction.terms.feed import Change
 
 OWN_DATA = "benchmark"
 SHORT = {

@@ -15,9 +15,9 @@ from cookbook import catalog, hardware
 from cookbook.host import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
 from cookbook.prediction.match import match_storage
-from cookbook.prediction.match_words import check_pair, data_set, server
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage import committed
+from cookbook.prediction.terms.feed_arguments import check_pair, data_set, server
 from cookbook.prediction.doors import train_step
 from cookbook.prediction.terms.devices import TRAINING
 from cookbook.workloads import zoo

@@ -9,7 +9,7 @@ import numpy as np
 from cookbook import catalog
 from cookbook.planning.host_size import size_host
 from cookbook.planning.sizing import cores_needed
-from cookbook.prediction.match_words import data_set, tier
+from cookbook.prediction.terms.feed_arguments import data_set, tier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from cookbook import catalog
 from cookbook.host import topology
 from cookbook.planning.host_size import BOUNDLESS, CORES, HostSize, size_host
 from cookbook.prediction.match import match_storage
-from cookbook.prediction.match_words import data_set
+from cookbook.prediction.terms.feed_arguments import data_set
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,17 +1,22 @@
-"""The chain from storage to accelerators for many scenarios at once: figures in, rates of all stages out."""
+"""The input chain of many scenarios: rates of all stages, how far they may be off, and what to change first."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from cookbook.performance import input_pipeline, storage_bursts, storage_rates
 from cookbook.prediction.storage import loader_rate
+from cookbook.prediction.terms.feed_arguments import memory_price
 
 STAGES = ("storage", "network", "reading", "decoding", "copying", "accelerators")
 MOST = 1 << 20
+LEAST_GAIN = 0.005
+OUTCOMES = {"samples": "later", "utilisation": "utilisation"}
+_READ = ("bandwidth", "iops", "burst_bandwidth", "burst_iops", "connection")
 
 Figures = Mapping[str, Any]
 
@@ -25,7 +30,7 @@ def chain(figures: Figures, known: Mapping[str, float]) -> dict[str, Any]:
     Parameters
     ----------
     figures : mapping of str to array_like
-        As `cookbook.prediction.match_words` makes them, SI; infinite where nothing limits.
+        As `cookbook.prediction.terms.feed_arguments` makes them, SI; infinite where nothing limits.
     known : mapping of str to float
         Constants of the table ``pipeline_constants``.
 
@@ -69,7 +74,8 @@ def _parts(f: Figures, known: Mapping[str, float]) -> dict[str, Any]:
     return {
         "sample": sample, "readers": readers, "client": client, "cached": cached, "decoding": decoding,
         "single": single, "copying": copy * f["accelerators"], "step": step,
-        "network": storage_rates.clients_rate(np.inf, f["hosts"], client, readers, f["connection"]) / sample,
+        "network": storage_rates.clients_rate(
+            np.inf, f["hosts"], client, np.maximum(readers, 1), f["connection"]) / sample,
         "hit": input_pipeline.cache_hit_rate(f["stored"] / f["hosts"], cache, f["shuffled"]),
         "taken": f["hosts"] * input_pipeline.partly_serial_rate(each * f["batch"] / step, f["serial"]),
         "stall": storage_rates.checkpoint_stall_share(
@@ -176,3 +182,150 @@ def most_accelerators(figures: Figures, known: Mapping[str, float], utilisation:
         kept = chain({**figures, "accelerators": np.maximum(middle, 1)}, known)["utilisation"] >= utilisation
         low, high = np.where(kept, middle, low), np.where(kept, high, middle)
     return np.where(low >= MOST - 1, np.inf, low)
+
+
+def ranges(
+    figures: Mapping[str, Any], found: Mapping[str, Any], known: Mapping[str, float]
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Low and high ends of samples a second and of utilisation, in later epochs.
+
+    The step, decoding and the storage are each made as slow and as fast as their intervals say; deviations of the
+    outcome add up as independent errors do, by their squares on a logarithmic scale.
+
+    Parameters
+    ----------
+    figures : mapping of str to array_like
+        As for `chain`, with ``step_low``, ``step_high`` (NaN where a step is given, not
+        predicted) and ``object_store``.
+    found : mapping
+        What the chain gave for them.
+    known : mapping of str to float
+        Constants of the table ``pipeline_constants``.
+    """
+    f = {name: np.asarray(value, dtype=float) for name, value in figures.items()}
+    drives, remote = known["interval/mlperf/80"], known["interval/object_store/80"]
+    read = np.where(f["object_store"] > 0, remote, drives)
+    core, reach = known["core_rate"], known["interval/decode/80"]
+    steps = (np.where(np.isnan(f[end]), f["step"], f[end]) for end in ("step_low", "step_high"))
+    causes = [
+        [chain({**f, "step": step}, known) for step in steps],
+        [chain(f, {**known, "core_rate": core * reach**sign}) for sign in (1, -1)],
+        [chain({**f, **{name: f[name] * read**sign for name in _READ}}, known) for sign in (1, -1)],
+    ]
+    ends = {name: _ends(found[key], [[one[key] for one in pair] for pair in causes]) for name, key in OUTCOMES.items()}
+    low, high = ends["utilisation"]
+    return {**ends, "utilisation": (low, np.minimum(high, 1))}
+
+
+def _ends(point: np.ndarray, pairs: list[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends around a point, from what each cause alone makes of it."""
+    up = sum(np.log(np.maximum(np.maximum(*pair), point) / point) ** 2 for pair in pairs)
+    down = sum(np.log(np.minimum(np.minimum(*pair), point) / point) ** 2 for pair in pairs)
+    return point * np.exp(-np.sqrt(down)), point * np.exp(np.sqrt(up))
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """One change and what it brings.
+
+    Attributes
+    ----------
+    name : str
+        What changes, in words.
+    samples_per_s, gain : float or numpy.ndarray
+        Samples a second after it, and what it adds [1/s].
+    utilisation : float or numpy.ndarray
+        Utilisation after it.
+    usd : float or numpy.ndarray
+        What it costs: 0 where nothing has to be bought, NaN where no price is known.
+    gain_per_usd : float or numpy.ndarray
+        Gain over cost [1/s/USD]: infinite for what is free, NaN where no price is known, which ranks by gain alone.
+    per : str
+        What `usd` pays for: a purchase or a month; blank where it is free or not known.
+    basis : str
+        What the price rests on.
+    """
+
+    name: str
+    samples_per_s: Any
+    gain: Any
+    utilisation: Any
+    usd: Any
+    gain_per_usd: Any
+    per: str
+    basis: str
+
+
+def changes_of(
+    figures: Mapping[str, np.ndarray], found: Mapping[str, Any], tier: Mapping[str, Any], known: Mapping[str, float]
+) -> tuple[Change, ...]:
+    """Changes that gain at least half a per cent, best first: free ones, then by gain per USD, then without a price.
+
+    Parameters
+    ----------
+    figures, known
+        As for `chain`.
+    found : mapping
+        What the chain gave.
+    tier : mapping
+        The storage tier with its price.
+
+    A purchase and a month cannot be compared here: `cookbook.planning.rank_changes` does.
+    """
+    changes = []
+    for name, other, usd, per, basis in _candidates(figures, tier, known):
+        after = chain({**figures, **other}, known)
+        gain = after["later"] - found["later"]
+        cost = np.broadcast_to(np.asarray(usd, dtype=float), gain.shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            worth = gain / cost
+        change = Change(name, after["later"], gain, after["utilisation"], cost, worth, per, basis)
+        if np.nanmax(gain / found["later"], initial=0) >= LEAST_GAIN:
+            changes.append(_plain(change))
+    return tuple(sorted(changes, key=_rank))
+
+
+def _candidates(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], known: Mapping[str, float]) -> list[Any]:
+    hosts, double = figures["hosts"], 2.0
+    drives = figures["drives"] * np.where(figures["local"] > 0, hosts, 1)
+    usd = tier["price_usd_per_tb"] * figures["capacity"] / 1e12 * drives
+    dates = " and ".join(sorted({str(date) for date in np.ravel(tier["price_date"]).tolist() if date}))
+    dated = f"price of a terabyte, {dates}" if np.any(np.isfinite(usd)) else "no price is known"
+    all_of_it = figures["stored"] / hosts / known["memory_for_cache"]
+    chips, chips_basis = memory_price()
+    more = np.maximum(all_of_it - figures["memory"], 0) * hosts
+    free, none = ("", "nothing to buy"), ("", "no price is known")
+    rent = (tier["price_per"] if np.any(np.isfinite(usd)) else "", dated)
+    return [
+        ("twice the drives or nodes of the storage", {"drives": double * figures["drives"]}, usd, *rent),
+        ("twice the network", {"network": double * figures["network"]}, np.nan, *none),
+        ("memory that holds the data set", {"memory": np.maximum(all_of_it, figures["memory"])}, more * chips,
+         "purchase", chips_basis),
+        ("shards instead of small files", {"small_files": 0 * figures["small_files"]}, 0, *free),
+        ("twice the workers", {"workers": double * np.maximum(figures["workers"], 1)}, 0, *free),
+        ("twice the cores and workers", {
+            "workers": double * np.maximum(figures["workers"], 1), "cores": double * figures["cores"]}, np.nan, *none),
+        ("decoded once and stored ready to use", {
+            "work": 0 * figures["work"], "stored": figures["samples"] * figures["decoded"]}, 0, *free),
+        ("four times the prefetched batches", {"prefetch": 4 * np.maximum(figures["prefetch"], 1)}, 0, *free),
+        ("pinned memory", {"pinned": np.ones_like(hosts), "copy_efficiency": np.where(
+            figures["pinned"] > 0, 1, 1 / known["pageable_share"]) * figures["copy_efficiency"]}, 0, *free),
+        ("twice the host link", {"link": double * figures["link"]}, np.nan, *none),
+        ("checkpoints behind the training", {"asynchronous": np.ones_like(hosts)}, 0, *free),
+    ]  # fmt: skip
+
+
+def _rank(change: Change) -> tuple[int, float]:
+    gain, cost = float(np.nanmean(change.gain)), float(np.mean(change.usd))
+    if np.isnan(cost):
+        return 2, -gain
+    return (0, -gain) if cost == 0 else (1, -gain / cost)
+
+
+def _plain(change: Change) -> Change:
+    """Numbers instead of arrays of one."""
+    if np.size(change.gain) != 1:
+        return change
+    names = ("samples_per_s", "gain", "utilisation", "usd", "gain_per_usd")
+    numbers: dict[str, Any] = {name: float(np.ravel(getattr(change, name))[0]) for name in names}
+    return replace(change, **numbers)
