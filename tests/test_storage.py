@@ -13,11 +13,11 @@ from cookbook.calibration import storage_judgement as judgement
 from cookbook.catalog import tables
 from cookbook.prediction import storage
 from cookbook.prediction.answer import answer
-from cookbook.prediction.terms.feed import STAGES
-from cookbook.prediction.terms.feed_arguments import checkpoint_bytes
 from cookbook.prediction.intake.drives import processor_of
 from cookbook.prediction.intake.storage import storage_rows
 from cookbook.prediction.intake.tables import measured_table
+from cookbook.prediction.terms.feed import STAGES
+from cookbook.prediction.terms.feed_arguments import checkpoint_bytes
 
 NUMBERS = ["low90", "low80", "predicted", "high80", "high90"]
 DRIVE = "micron-9400-7-68tb-gen4"
@@ -192,7 +192,7 @@ def test_intervals_cover_groups_that_were_left_out():
 
 
 def test_committed_constants_are_those_that_a_refit_gives():
-    """The same, or as good: where the error hardly depends on one, the rounding of a processor says where a search ends."""
+    """The same, or as good: where the error hardly depends on one, the rounding of a processor ends the search."""
     kept = {row["name"]: row for row in tables.raw("pipeline_constants", catalog.data_directory()).records()}
     again = {row["name"]: row for row in calibration.constants()}
     assert kept.keys() == again.keys()

@@ -13,8 +13,8 @@ from cookbook.calibration.intervals import half_width
 from cookbook.catalog import tables
 from cookbook.performance import input_pipeline
 from cookbook.prediction import storage
-from cookbook.prediction.intake.tables import without_outcomes
 from cookbook.prediction.intake.storage import DECODE, MLPERF, OBJECT_STORE, StorageRows, storage_rows
+from cookbook.prediction.intake.tables import without_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""What predictions of storage and input are worth, all together and row by row: each from constants without its group."""
+"""What predictions of storage and input are worth, together and row by row: each from constants without its group."""
 
 from __future__ import annotations
 

@@ -168,6 +168,11 @@ class Panel(anywidget.AnyWidget):
             return self._draw(self._read(dict(defaults)), None), self._told(problem, self._state)
 
     @property
+    def name(self) -> str:
+        """Name of the recipe's function."""
+        return self._name
+
+    @property
     def answer(self) -> str:
         """The sentence in place 1, as plain text."""
         return (self._error or self._answer()).replace("**", "")

@@ -266,6 +266,7 @@ def match_storage(
     >>> found.largest_accelerators, found.bottleneck
     (2.0, 'accelerators')
     """
+    workload = arguments.worded_step(workload)
     given = {
         "workload": workload, "batch": batch, "accelerators": accelerators, "hosts": hosts, "workers": workers,
         "cores": cores, "memory": memory, "processor": processor, "network": network, "link": link, "sharers": sharers,
@@ -275,8 +276,8 @@ def match_storage(
     }  # fmt: skip
     _one_length({**given, "storage": storage, "data": data})
     for name, words in (("precision", precision), ("software", software)):
-        if not isinstance(words, str):
-            raise ValueError(f"{name} = {arguments.shown(words)} is no name: give text, or leave it out")
+        if not isinstance(words, str) or len(words) > arguments.LONGEST:
+            raise ValueError(f"{name} = {arguments.shown(words)} is no name: give a short text, or leave it out")
     kept = arguments.figure("bar", bar, arguments.LEAST, high=1, remedy="give a utilisation above 0 and at most 1")
     if np.ndim(kept):
         raise ValueError(f"bar = {arguments.shown(bar)} is a list: give one utilisation to keep")
@@ -322,6 +323,10 @@ def _impossible(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], know
             f"storage = {named[at]!r} has no figure of read operations a second, which small files need; give one "
             f"above zero, {{'storage': {named[at]!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')"
         )
+    for at in zip(*np.nonzero(figures["hosts"] > figures["accelerators"]), strict=True):
+        hosts, devices = figures["hosts"][at], figures["accelerators"][at]
+        why[at] = (f"hosts = {hosts:,.0f} are more than accelerators = {devices:,.0f}: each host has one; "
+                   "give at most as many hosts")  # fmt: skip
     for at in zip(*np.nonzero(full), strict=True):
         why[at] = (f"data = {figures['stored'][at]:.4g} B is larger than storage, {room[at]:.4g} B; "
                    "allowed is up to that: take more drives, or a larger 'capacity'")  # fmt: skip
@@ -364,8 +369,8 @@ def _record(
     drives = figures["drives"] * np.where(figures["local"] > 0, figures["hosts"], 1)
     fill = np.where(figures["local"] > 0, figures["stored"], 0) / np.maximum(found["total_seconds"] / DAY, 1)
     needed = storage_rates.drive_writes_per_day(fill + size * DAY / every, 1, figures["capacity"] * drives)
-    bought = np.broadcast_to(np.asarray(tier["endurance_dwpd"], dtype=float), needed.shape)
-    paid = np.where(np.equal(tier["price_per"], "purchase"), tier["price_usd_per_tb"], np.nan)
+    bought = figures["endurance"]
+    paid = np.where(np.equal(tier["price_per"], "purchase"), figures["price"], np.nan)
     basis = money[3] if np.isnan(money[0]) else (
         f"{money[0]:.2f} USD an hour, {money[1]:.2f} to {money[2]:.2f}: {money[3]}")  # fmt: skip
     return StorageMatch(

@@ -29,6 +29,9 @@ DESCRIBED, WORKLOAD, DATASHEET = "system described", "workload measured", "datas
 # Below this bar the benchmark itself says that hosts, not storage, decide.
 STORAGE_BOUND = 0.9
 LEVELS = (80, 90)
+NOTHING = "the words do not say on what it ran: no network, drive or workers that is known"
+# Rows that are predicted at once; more of them are predicted in so many parts, to bound the memory.
+BLOCK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +98,7 @@ def _or_one(values: np.ndarray) -> np.ndarray:
 
 
 def _utilisation(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Utilisation in MLPerf Storage, whether the drive decides it, and whether the most that hosts and links carry does.
+    """Utilisation in MLPerf Storage, whether the drive decides it, and whether the most that hosts and links carry.
 
     A described drive gives the utilisation of the chain. A row in the form of a published run, or one that says nothing
     about its storage, is taken for a run that keeps the required utilisation: submitters add accelerators until it does
@@ -152,8 +155,8 @@ def decoding(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, n
     factor = _looked_up(rows.decoder, decoders)
     speed = np.where(np.isnan(rows.speed), known["usual_speed"], rows.speed)
     reference = known["core_rate"] * speed
-    found = loader_rate(
-        rows.workers, reference * np.where(np.isnan(factor), middle, factor), reference, rows.threads, known)  # fmt: skip
+    single = reference * np.where(np.isnan(factor), middle, factor)
+    found = loader_rate(rows.workers, single, reference, rows.threads, known)
     usable = (rows.kind == DECODE) & np.isfinite(rows.workers)
     return np.where(usable, found, np.nan), usable & np.isfinite(factor) & np.isfinite(rows.speed)
 
@@ -215,6 +218,9 @@ def storage_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
+    if len(frame) > BLOCK:
+        blocks = [storage_table(frame.iloc[at : at + BLOCK]) for at in range(0, len(frame), BLOCK)]
+        return pd.concat(blocks, ignore_index=True)
     rows = storage_rows(frame)
     found, known = predict_rows(rows), committed()
     values = np.array([found.samples_per_s, found.utilisation, found.read_rate, found.iops, found.latency])
@@ -223,8 +229,7 @@ def storage_table(frame: pd.DataFrame) -> pd.DataFrame:
     table: dict[str, Any] = {"predicted": np.where(good, main, np.nan), "unit": rows.unit}
     tier = tiers(rows, found)
     table |= _intervals(rows, found, table["predicted"], tier, known)
-    unknown = np.where(good, "", "the words do not say on what it ran: no network, drive or workers that is known")
-    table |= {"tier": np.where(good, tier, ""), "why": np.where(rows.why != "", rows.why, unknown)}
+    table |= {"tier": np.where(good, tier, ""), "why": np.where(good | (rows.why != ""), rows.why, NOTHING)}
     scale = np.array([1, 1, 1e-9, 1, 1e6])[:, None]
     table |= dict(zip(COLUMNS, np.where(good, values * scale, np.nan), strict=True))
     return pd.DataFrame(table)
@@ -266,4 +271,5 @@ def tiers(rows: StorageRows, found: Found) -> np.ndarray:
         What was predicted for them.
     """
     stands_in = rows.estimated | found.limited | (rows.kind == FIO) | (rows.kind == METADATA)
-    return np.select([found.described & ~rows.estimated, stands_in], [DESCRIBED, DATASHEET], WORKLOAD)
+    names = np.array([WORKLOAD, DATASHEET, DESCRIBED], dtype=object)
+    return names[np.where(found.described & ~rows.estimated, 2, np.where(stands_in, 1, 0))]

@@ -10,6 +10,7 @@ from cookbook.prediction.match import match_storage
 from cookbook.prediction.intake.tables import measured_table
 from cookbook.prediction.terms.feed import chain
 from cookbook.prediction.storage import committed
+from cookbook.prediction.terms.feed import chain
 
 N = 100_000
 DRIVE = "micron-9400-7-68tb-gen4"

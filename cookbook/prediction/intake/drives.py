@@ -16,17 +16,22 @@ LOCAL = (*DRIVES, "DRAM / page cache / tmpfs", "interface")
 NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 GIGABIT = r"(?:Gb/s|Gbit/s|Gbps|GbE)\b"
 # The number of a drive, and its size, as words of a name.
-MODEL = re.compile(r"[a-z]{0,3}\d{3,4}[a-z0-9]?|[a-z]{2}\d[a-z]?")
+MODEL = re.compile(r"[a-z]{0,3}\d{3,4}[a-z0-9]?|[a-z]{2}\d(?:[a-z]\d?)?")
 SIZE = re.compile(r"\d+tb|gen\d")
 WORDS = re.compile(r"[\W_]+")
 RATE = re.compile(rf"{NUMBER}\s*([kMGT]i?B)(?:/s|ps)(?![/\w])")
 LINKS = re.compile(
-    rf"(?:(?<![\w.])|(?<=_))(?:(\d{{1,4}})\s*[x×]\s*)?(?:(?:NDR|HDR|EDR|XDR|SlingShot)[\s-]?(\d{{2,4}})|{NUMBER}\s*{GIGABIT})",
-    re.I | re.A,
+    rf"(?:(?<![\w.])|(?<=_))(?:(\d{{1,4}})\s*[x×]\s*)?"
+    rf"(?:(?i:NDR|HDR|EDR|XDR|SlingShot)[\s-]?(\d{{2,4}})|{NUMBER}\s*{GIGABIT})",
+    re.A,
 )
-BEFORE = re.compile(r"(?<![\w.])(\d{1,7})\s*[x×*]\s*(?=[a-z])|^\s*(\d{1,7})\s+(?=[a-z])|(?<![\w.])(\d{1,7})\s+(?:drives|ssds|disks)\b",
-                    re.I | re.A)
-BEHIND = r"[\s_-]*(?:(?:pro|evo|max)[\s_-]*)?(?:[\d.]+\s?tb[\s_-]*)?(?:\(\w+\)[\s_-]*)?x(\d{1,4})(?![\w.])(?!\s*(?:lanes?|pcie|nvme))"
+# How many there are: before the words, or behind the number of a drive, its size and the like; lanes are not drives.
+BEFORE = re.compile(
+    r"(?<![\w.])(\d{1,7})\s*[x×*]\s*(?=[a-z])|^\s*(\d{1,7})\s+(?=[a-z])"
+    r"|(?<![\w.])(\d{1,7})\s+(?:drives|ssds|disks)\b", re.I | re.A
+)  # fmt: skip
+BEHIND = (r"[\s_-]*(?:(?:pro|evo|max)[\s_-]*)?(?:[\d.]+\s?tb[\s_-]*)?(?:\(\w+\)[\s_-]*)?"
+          r"x(\d{1,4})(?![\w.])(?!\s*(?:lanes?|pcie|nvme))")  # fmt: skip
 EACH_HOST = re.compile(r"\b(?:per|each|every|a|in each)\s+(?:host|node|client|server)\b", re.I)
 EACH_DRIVE = re.compile(r"\b(?:per|each|every|a)\s+(?:drive|disk|ssd)\b|\beach\b", re.I)
 # A submitter and its system, or how many nodes and clients there are: the form in which runs are published.
@@ -57,7 +62,7 @@ class NamedSystem(NamedTuple):
         Read bandwidth of one as the catalogue first states it, and the most that any of its rows states.
     iops : float
         Operations a second of one.
-    count, in_each_host : float
+    number, in_each_host : float
         How many there are, and whether in each host.
     local : float
         1 for drives inside the hosts.
@@ -72,7 +77,7 @@ class NamedSystem(NamedTuple):
     rate: float = math.nan
     most: float = math.nan
     iops: float = math.nan
-    count: float = 1.0
+    number: float = 1.0
     in_each_host: float = 0.0
     local: float = 0.0
     line: float = math.inf
@@ -83,24 +88,21 @@ class NamedSystem(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _models() -> dict[str, list[tuple[str, list[Any]]]]:
-    """By the number of a drive: its maker, and the rows of the catalogue about it."""
-    found: dict[str, list[tuple[str, list[Any]]]] = {}
+def _models() -> dict[str, dict[str, list[Any]]]:
+    """Rows of the catalogue about a drive, by its number and its maker."""
+    found: dict[str, dict[str, list[Any]]] = {}
     rows = catalog.table("storage")
     for row in rows[rows["category"].isin(DRIVES)].itertuples(index=False):
         name = [word for word in WORDS.split(row.name.casefold()) if not SIZE.fullmatch(word)]
         model = next((word for word in name[1:] if MODEL.fullmatch(word)), "")
         if model and "measured" not in name:
-            makers = dict(found.setdefault(model, []))
-            if name[0] not in makers:
-                found[model].append((name[0], []))
-            dict(found[model])[name[0]].append(row)
+            found.setdefault(model, {}).setdefault(name[0], []).append(row)
     return found
 
 
 @lru_cache(maxsize=1)
 def _drive_makers() -> frozenset[str]:
-    return frozenset(maker for pairs in _models().values() for maker, _ in pairs)
+    return frozenset(maker for makers in _models().values() for maker in makers)
 
 
 @lru_cache(maxsize=1)
@@ -129,7 +131,7 @@ def named_system(words: str) -> NamedSystem:
     Examples
     --------
     >>> found = named_system("4x Micron 9400 7.68TB")
-    >>> found.rate, found.count
+    >>> found.rate, found.number
     (7000000000.0, 4.0)
     >>> named_system("HPE: Cray_ClusterStor_E1000_10xHDR200_1host").line
     250000000000.0
@@ -139,10 +141,11 @@ def named_system(words: str) -> NamedSystem:
     stated = [units.si(f"{number} {prefix}/s") for number, prefix in RATE.findall(text)]
     if stated:
         each = bool(EACH_DRIVE.search(text)) or found.rate > 0
-        given = stated[0] if each else stated[0] / found.count
+        given = stated[0] if each else stated[0] / found.number
         least = min(given, found.most) if found.rate > 0 else given
+        inside = found.local > 0 or not DEVICE.isdisjoint(WORDS.split(text.casefold()))
         found = found._replace(rate=min(least, found.rate) if found.rate > 0 else given, most=least,
-                               stands_in=float(not found.rate > 0))  # fmt: skip
+                               stands_in=float(not found.rate > 0), local=float(inside))  # fmt: skip
     links = [float(many or 1) * float(named or plain) * 1e9 / 8 for many, named, plain in LINKS.findall(text)]
     found = found._replace(submitted=float(bool(SUBMITTED.search(text))), line=min(links, default=math.inf))
     return found._replace(why=_unknown(text, found))
@@ -153,19 +156,19 @@ def _catalogued(text: str) -> NamedSystem:
     words = WORDS.split(text.casefold())
     there = set(words)
     for model in words:
-        for maker, rows in _models().get(model, ()):
+        for maker, rows in _models().get(model, {}).items():
             if maker in there:
                 rates = [row.read_bandwidth for row in rows]
                 one = NamedSystem(rates[0], max(rates), rows[0].read_iops, local=1.0)
                 return _counted(one, text, rf"{re.escape(model)}{BEHIND}")
     key = key_of("storage", text) or key_of("storage", BEFORE.sub("", text, count=1).strip())
-    rows, clients = _stores()
-    if key and rows[key].read_bandwidth > 0:
-        row, client = rows[key], clients.get(key, math.nan)
+    stores, clients = _stores()
+    if key and stores[key].read_bandwidth > 0:
+        row, client = stores[key], clients.get(key, math.nan)
         one = NamedSystem(row.read_bandwidth, row.read_bandwidth, row.read_iops, local=float(row.category in LOCAL),
                           client=client if client > 0 else math.inf)  # fmt: skip
         return _counted(one, text if key != key_of("storage", text) else "", "")
-    return _counted(NamedSystem(local=float(bool(there & DEVICE))), text, "")
+    return _counted(NamedSystem(), text, "")
 
 
 def _counted(found: NamedSystem, text: str, behind: str) -> NamedSystem:
@@ -174,14 +177,14 @@ def _counted(found: NamedSystem, text: str, behind: str) -> NamedSystem:
     before = BEFORE.search(text)
     count = after[1] if after else next(filter(None, before.groups()), None) if before else None
     each = bool(EACH_HOST.search(text)) or (count is None and found.local > 0)
-    return found._replace(count=float(count or 1), in_each_host=float(each))
+    return found._replace(number=float(count or 1), in_each_host=float(each))
 
 
 def _unknown(text: str, found: NamedSystem) -> str:
     """Why nothing can be said of what the words name: no such drive, or none of it."""
     shown = f"system = {cut(text)!r}"
-    if not 1 <= found.count <= MOST_DRIVES:
-        return f"{shown}: {found.count:g} of them cannot be; give 1 to {MOST_DRIVES:,.0f}"
+    if not 1 <= found.number <= MOST_DRIVES:
+        return f"{shown}: {found.number:g} of them cannot be; give 1 to {MOST_DRIVES:,.0f}"
     if found.rate == 0 or found.line == 0:
         return f"{shown}: a rate of zero reads nothing; state one above zero"
     if found.rate > 0:
@@ -190,7 +193,7 @@ def _unknown(text: str, found: NamedSystem) -> str:
     bare = bool(words & (DEVICE | _drive_makers())) and not words & MANY and not found.submitted
     if not bare and not words & NO_STORE:
         return ""
-    near = ", ".join(cut(name) for name in nearest_stores(text))
+    near = ", ".join(cut(name, 32) for name in nearest_stores(text))
     return f"{shown}: the catalogue has no such drive; nearest: {near}. Name one, or state a rate such as 3.5 GB/s"
 
 

@@ -56,11 +56,13 @@ BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unkn
 MOST = 1e6
 COUNTS = {"accelerators": (1, np.nan), "hosts": (1, 1.0), "batch": (1, np.nan), "workers": (0, np.nan)}
 MOST_BYTES = 1e12
+CROWDS = ("", "accelerators: give how many are emulated, 1 or more",
+          "hosts: there are more of them than accelerators, which each of them has")  # fmt: skip
 WORKLOADS = ((re.compile(r"u-?net", re.I), "unet3d"), (re.compile(r"resnet", re.I), "resnet50"))
 ACCELERATOR = re.compile(r"[a-z]+\d+\w*", re.I)
 WORKERS = re.compile(r"(\d+) workers?", re.A)
 INSTANCE = re.compile(r"\b([a-z]\d\w*)\.(\w+)\b")
-LINE_RATE = re.compile(rf"{NUMBER}\s*{GIGABIT}", re.I)
+LINE_RATE = re.compile(rf"{NUMBER}\s*{GIGABIT}")
 SIZE = re.compile(r"(\d*)x?(large|medium|small|micro|nano|metal)")
 BLOCK = re.compile(r"bs=(\d+)([km]?)", re.I | re.A)
 COUNT = re.compile(
@@ -189,11 +191,11 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
     said = _joined(_workers, cells["workload"], cells["cpu"])
     thread, worded = said.columns()
     basis = _joined(_why, kinds, cells["workload"], cells["accelerator"], cells["note"])
-    few = (kind == MLPERF) & (np.nan_to_num(number["accelerators"], nan=0.0) < number["hosts"])
-    lacking = np.where(np.isnan(number["accelerators"]), "accelerators: give how many are emulated, 1 or more",
-                       "hosts: there are more of them than accelerators, which each of them has")  # fmt: skip
+    emulates = kind == MLPERF
+    crowd = np.where(emulates & np.isnan(number["accelerators"]), 1, 0) + np.where(
+        emulates & (number["accelerators"] < number["hosts"]), 2, 0)  # fmt: skip
     reasons = [basis.each(basis.words), odd_units, unknown, *(reason for _, reason in counts.values()), odd_sizes,
-               np.where(few, lacking, "").astype(object)]  # fmt: skip
+               np.array(CROWDS, dtype=object)[crowd]]  # fmt: skip
     return StorageRows(
         kind=kind, accelerators=number["accelerators"], hosts=number["hosts"],
         step=step * np.where(batch > 0, own / batch, 1), batch=own,
@@ -216,19 +218,21 @@ def _cells(frame: pd.DataFrame, name: str) -> Cells:
     found = Cells(np.zeros(len(frame), dtype=np.int64), [""])
     for column in NAMES.get(name, (name,)):
         if column in frame:
-            own = _distinct(frame[column])
+            own = _distinct(frame[column], name in COUNTS or name == "sample_bytes")
             found = own if found.words == [""] else _joined(lambda first, second: first or second, found, own)
     return found
 
 
-def _distinct(column: pd.Series) -> Cells:
+def _distinct(column: pd.Series, counts: bool) -> Cells:
+    """The distinct words of a column; where they count something and are numbers already, those numbers."""
     import pandas as pd
 
     try:
         codes, values = pd.factorize(column)
-    except TypeError:
+    except TypeError:  # lists and the like, which cannot be told apart without their text
         codes, values = pd.factorize(column.map(str))
-    return Cells(np.where(codes < 0, len(values), codes), [*map(_plain, values), ""])
+    words = values.tolist() if counts and values.dtype.kind in "iuf" else [*map(_plain, values)]
+    return Cells(np.where(codes < 0, len(words), codes), [*words, ""])
 
 
 def _plain(cell: Any) -> str:
@@ -266,7 +270,7 @@ def _numbers(cells: Cells, read: Callable[[str], float]) -> np.ndarray:
 
     found = pd.to_numeric(pd.Series(cells.words, dtype=object), errors="coerce").to_numpy(dtype=float, copy=True)
     for at in np.flatnonzero(np.isnan(found)).tolist():
-        found[at] = read(cells.words[at]) if cells.words[at] else np.nan
+        found[at] = read(str(cells.words[at])) if cells.words[at] else np.nan
     return found
 
 
@@ -289,7 +293,8 @@ def _sizes(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _judged(cells: Cells, values: np.ndarray, bad: np.ndarray, reason: str) -> tuple[np.ndarray, np.ndarray]:
-    why = [reason.format(cut(word)) if wrong else "" for word, wrong in zip(cells.words, bad.tolist(), strict=True)]
+    pairs = zip(cells.words, bad.tolist(), strict=True)
+    why = [reason.format(cut(str(word))) if wrong else "" for word, wrong in pairs]
     return np.where(bad, np.nan, values)[cells.codes], cells.each(why)
 
 
@@ -426,11 +431,16 @@ def _latency(kind: str, workload: str, system: str) -> tuple[float]:
     """Latency of opening a small file [s], from the rows of the catalogue for file systems."""
     if kind != METADATA or not _opens(workload) or "nfs" in system.casefold():
         return (np.nan,)
+    return (next((latency for word, latency in _opening() if word in system.casefold()), np.nan),)
+
+
+@lru_cache(maxsize=1)
+def _opening() -> list[tuple[str, float]]:
+    """Latency of opening a small file [s] on file systems that words name."""
     rows = catalog.table("storage")
-    for row in rows[rows["category"] == "metadata"].itertuples(index=False):
-        if ("lustre" if "Lustre" in row.name else "nvme") in system.casefold():
-            return (float(row.latency),)
-    return (np.nan,)
+    rows = rows[rows["category"] == "metadata"]
+    words = ["lustre" if "Lustre" in name else "nvme" for name in rows["name"]]
+    return list(zip(words, rows["latency"].astype(float), strict=True))
 
 
 def _opens(workload: str) -> bool:
@@ -439,7 +449,9 @@ def _opens(workload: str) -> bool:
 
 def _asked(kind: str, metric: str, unit: str) -> tuple[float, float, str, str]:
     """The figure that a row asks for, what turns SI into its unit, that unit, and why it cannot be had."""
-    allowed = FIGURES.get(kind, (0,))
+    if kind not in FIGURES:
+        return 0, 1, "", ""
+    allowed = FIGURES[kind]
     named = METRICS.get("_".join(metric[:80].casefold().replace("-", " ").replace("_", " ").split()), -1)
     meant, scale = _measured_in(unit)
     have = ", ".join(dict.fromkeys([*(UNITS[at] or "a share" for at in allowed)]))

@@ -1,4 +1,4 @@
-"""The input chain for many scenarios at once: rates of all stages, how far they may be off, and what to change first."""
+"""The input chain of many scenarios: rates of all stages, how far they may be off, and what to change first."""
 
 from __future__ import annotations
 

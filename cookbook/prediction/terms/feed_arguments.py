@@ -50,7 +50,7 @@ def many(value: Any) -> list[Any] | None:
     """The entries of a list or an array of one axis; None for a single value."""
     if isinstance(value, (list, tuple, range)):
         return list(value)
-    return list(value) if isinstance(value, np.ndarray) and value.ndim or hasattr(value, "to_numpy") else None
+    return list(value) if (isinstance(value, np.ndarray) and value.ndim) or hasattr(value, "to_numpy") else None
 
 
 def figure(
@@ -95,13 +95,13 @@ def _one(name: str, value: Any, unit: str, remedy: str) -> float:
     try:
         number = isinstance(value, str) or hasattr(value, "__float__") or hasattr(value, "__index__")
         if not number or isinstance(value, (bool, np.bool_, complex)) or np.ndim(value):
-            raise TypeError(f"it is of type {type(value).__name__}")
+            raise TypeError
         if isinstance(value, str) and (len(value) > LONGEST or not value.replace("µ", "").isascii()):
             raise ValueError("write plain digits and a unit")
         found = float(units.si(value, unit))
     except (TypeError, ValueError, ArithmeticError) as problem:
-        why = str(problem)[:140]
-        raise ValueError(f"{name} = {shown(value)} is not a number: {why}; {remedy}") from None
+        why = f": {problem}"[:140] if isinstance(problem, ValueError) else ""
+        raise ValueError(f"{name} = {shown(value)} is not a number{why}; {remedy}") from None
     if np.isnan(found):
         raise ValueError(f"{name} = {shown(value)} is not a number: NaN marks what is missing; {remedy}")
     return found
@@ -115,8 +115,8 @@ def counted(name: str, value: Any, low: float = 1) -> Any:
 def share(name: str, value: Any, remedy: str = "give a share, not a percentage") -> Any:
     """A part of one, 0 to 1; True and False are 1 and 0."""
     given = many(value)
-    plain = [float(each) if isinstance(each, (bool, np.bool_)) else each for each in ([value] if given is None else given)]
-    return figure(name, plain[0] if given is None else plain, 0, high=1, remedy=remedy)
+    plain = [float(each) if isinstance(each, (bool, np.bool_)) else each for each in given or [value]]
+    return figure(name, plain if given else plain[0], 0, high=1, remedy=remedy)
 
 
 def key(argument: str, table: str, name: Any) -> str:
@@ -149,7 +149,7 @@ def figures_of(
         A figure that cannot be.
     """
     g, accelerators, hosts = given, counted("accelerators", given["accelerators"]), counted("hosts", given["hosts"])
-    if np.any(np.asarray(hosts) > accelerators):
+    if not np.ndim(hosts) and not np.ndim(accelerators) and hosts > accelerators:
         raise ValueError(f"hosts = {shown(g['hosts'])} are more than accelerators = {shown(g['accelerators'])}: "
                          "each host has one; give at most as many hosts")  # fmt: skip
     if np.any(np.remainder(accelerators, hosts)):
@@ -229,7 +229,8 @@ def _tier(tier: Mapping[str, Any], network: Any, known: Mapping[str, float], rem
         "bandwidth": _or(tier["read_bandwidth"], np.inf), "write_bandwidth": _or(tier["write_bandwidth"], np.inf),
         "iops": tier["read_iops"], "seeks": tier["seeks"], "client": _or(tier["client_bandwidth"], np.inf),
         "latency": _or(tier["latency"], 0.0), "drives": tier["drives"],
-        "local": tier["local"], "capacity": tier["capacity"],
+        "local": tier["local"], "capacity": tier["capacity"], "endurance": tier["endurance_dwpd"],
+        "price": tier["price_usd_per_tb"],
         "network": np.where(np.asarray(tier["local"]) > 0, np.inf, rate),
         "object_store": tier["object_store"],
         "connection": np.where(np.asarray(tier["object_store"]) > 0, known["connection_rate"], np.inf),
@@ -268,7 +269,8 @@ def _link(
 def _checkpoints(
     need: Mapping[str, Any], g: Mapping[str, Any], tier: Mapping[str, Any], remarks: list[str]
 ) -> dict[str, Any]:
-    size, behind = g["checkpoint_bytes"], share("asynchronous", g["asynchronous"], "give 1 for behind the training, or 0")
+    behind = share("asynchronous", g["asynchronous"], "give 1 for behind the training, or 0")
+    size = g["checkpoint_bytes"]
     size = size if size is None else figure("checkpoint_bytes", size, 0, "B")
     if g["checkpoint_interval"] is None:
         return {"checkpoint_bytes": 0.0, "checkpoint_interval": np.inf, "asynchronous": 0.0}
@@ -292,11 +294,12 @@ def demand(workload: Any, system: str, batch: Any, precision: str, software: str
         A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, the seconds of one step, or
         what `cookbook.train_step` gave.
     system, batch, precision, software
-        As for `cookbook.prediction.train.train_step`.
+        As for `cookbook.train_step`.
     """
     if isinstance(workload, Estimate):
         if not np.all(np.isfinite(workload.point)):
-            raise ValueError(f"workload has no step: {next(filter(None, np.ravel(workload.why)), 'no prediction')}"[:300])
+            why = next(filter(None, np.ravel(workload.why).tolist()), "it has no prediction")
+            raise ValueError(f"workload has no step: {why}"[:300])
         return _predicted(workload, batch, np.nan)
     if not isinstance(workload, str):
         step = figure("workload", workload, LEAST, "s", remedy="give a network, 'mlperf/unet3d', or seconds of a step")
@@ -305,6 +308,16 @@ def demand(workload: Any, system: str, batch: Any, precision: str, software: str
         return _benchmark(workload.removeprefix(BENCHMARK)[:LONGEST], system)
     step = train_step(workload[:LONGEST], system, batch=batch, precision=precision, software=software)
     return _predicted(step, batch, zoo.model(workload).ops.parameter_count)
+
+
+def worded_step(workload: Any) -> Any:
+    """Seconds of a step where a workload is a time in words, such as "120 ms"; else the workload as it is."""
+    if not isinstance(workload, str) or not workload[:1].isdigit():
+        return workload
+    try:
+        return figure("workload", workload, LEAST, "s")
+    except ValueError:
+        return workload
 
 
 def _predicted(step: Estimate, batch: Any, parameters: float) -> dict[str, Any]:
@@ -380,10 +393,12 @@ def data_set(data: Any) -> dict[str, Any]:
         layouts = many(found["layout"])
         unknown = [word for word in ([found["layout"]] if layouts is None else layouts)
                    if not isinstance(word, str) or word not in LAYOUTS]  # fmt: skip
-        if unknown:
-            raise ValueError(f"data['layout'] = {shown(unknown[0])} is no layout; take one of {', '.join(LAYOUTS)}")
+        if unknown or layouts == []:
+            given_as = shown(found["layout"])
+            raise ValueError(f"data['layout'] = {given_as} is no layout; take one of {', '.join(LAYOUTS)}")
         return found
-    size = figure("data", data, LEAST, "B", remedy="give the bytes of one sample, a card such as 'imagenet-1k', or a mapping")
+    remedy = "give the bytes of one sample, a card such as 'imagenet-1k', or a mapping"
+    size = figure("data", data, LEAST, "B", remedy=remedy)
     return {"samples": 1e6, "stored_bytes": 1e6 * size, "decoded_bytes": size, "decode_work": 0.0, "images": 1.0,
             "layout": "shards"}  # fmt: skip
 
@@ -462,7 +477,8 @@ def _catalogued(name: Any) -> dict[str, Any]:
     row = catalog.table("storage").set_index("key").loc[stored]
     limits = catalog.table("storage_limits").set_index("storage")
     known = {field: row[field] for field in TIER_FIELDS if field in row}
-    known |= {field: float(limits.loc[stored, field]) for field in TIER_FIELDS if stored in limits.index and field in limits}
+    if stored in limits.index:
+        known |= {field: float(limits.loc[stored, field]) for field in TIER_FIELDS if field in limits}
     return known | {
         "name": stored, "local": float(row["category"] in LOCAL), "capacity": capacity_in(row["name"]),
         "object_store": float(row["category"] == "object store"), "seeks": float(row["category"] in DISKS),
@@ -483,9 +499,10 @@ def _checked(argument: str, given: Mapping[str, Any], fields: Mapping[str, str |
             found[name] = share(called, value, "give 1 for drives in every host, or 0")
         elif name == "drives":
             found[name] = counted(called, value)
+        elif name in MAY_BE_ZERO:
+            found[name] = figure(called, value, 0, unit, remedy="give zero or more")
         else:
-            found[name] = figure(called, value, 0 if name in MAY_BE_ZERO else LEAST, unit,
-                                 remedy="give zero or more" if name in MAY_BE_ZERO else "give more than zero")  # fmt: skip
+            found[name] = figure(called, value, LEAST, unit, remedy="give more than zero")
     return found
 
 
@@ -501,7 +518,8 @@ def host_link(accelerator: str, link: str) -> tuple[float, float]:
     """
     rows = catalog.table("interconnects").set_index("key")
     devices = catalog.table("accelerators").set_index("key")["host_link"]
-    name = bus_in(str(devices[accelerator])) if isinstance(link, str) and not link else key("link", "interconnects", link)
+    own = isinstance(link, str) and not link
+    name = bus_in(str(devices[accelerator])) if own else key("link", "interconnects", link)
     if name not in rows.index:
         return np.inf, 1.0
     return float(rows.loc[name, "bandwidth"]), float(rows.loc[name, "efficiency"])

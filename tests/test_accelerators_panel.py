@@ -9,14 +9,21 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import cookbook as cb
-from cookbook.panels.device_frames import figure
 from cookbook.panels.shell import MOST_ROWS
+from cookbook.panels.text import figure
 
 
 @pytest.fixture
 def panel() -> Any:
+    return cb.panels.accelerators()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Any:
     return cb.panels.accelerators()
 
 
@@ -47,7 +54,7 @@ def test_every_picture_can_be_drawn_with_its_table_and_sources(panel: Any, pictu
     [
         ({"model": "resnet5O"}, ["resnet5O", "nearest"]), ({"batch": 0}, ["Batch = 0", "1 to 1,024"]),
         ({"accelerators": ["t4"]}, ["at least 2"]), ({"accelerators": ["t4", "h100-sxn"]}, ["h100-sxn", "nearest"]),
-        ({"on": "a100-sxm-40gb"}, ["not among the devices compared"]), ({"precision": "fp13"}, ["fp13", "bf16"]),
+        ({"precision": "fp13"}, ["fp13", "bf16"]),
         ({"phase": "training", "precision": "int8"}, ["int8", "does not train"]),
         ({"way": "stolen"}, ["stolen", "on demand"]), ({"phase": "dreaming"}, ["dreaming", "training"]),
     ],
@@ -81,6 +88,84 @@ def test_a_click_looks_at_the_device(panel: Any) -> None:
     row = panel.columns["value"].index("tpu-v5e")
     panel.receive({"do": "set", "values": {panel.columns["control"][row]: panel.columns["value"][row]}, "seq": 3})
     assert panel.values["on"] == panel.columns["value"][row] and "TPU v5e:" in panel.answer
+
+
+@pytest.mark.parametrize("picture", ["throughput", "energy", "cost", "roofline"])
+def test_a_device_taken_away_moves_the_look_and_says_so(panel: Any, picture: str) -> None:
+    panel.update(picture=picture)
+    panel.update(accelerators=[key for key in panel.values["accelerators"] if key != "h100-sxm"])
+    how = {name: panel.values[name] for name in ("phase", "batch", "software")}
+    rates = cb.planning.compare("resnet50", panel.values["accelerators"], **how).set_index("key")["samples_per_s"]
+    best = rates.idxmax()
+    assert panel.shown["error"] == "" and panel.values["on"] == best
+    looked = f"H100 SXM5 80GB is not among the devices compared; {cb.accelerator(best).name} is looked at."
+    assert looked in panel.answer and panel.shown["state"]["on"]["keys"] == [best] and panel.shown["parts"]
+    panel.update(batch=64)
+    assert panel.shown["error"] == "" and "not among" not in panel.answer
+    panel.update(on="a100")
+    assert panel.shown["error"] == "" and "A100 SXM4 40GB is not among the devices compared" in panel.answer
+    assert panel.values["on"] in panel.values["accelerators"]
+
+
+def test_an_accelerator_of_ones_own_stands_beside_the_others() -> None:
+    wide = cb.accelerator("Wide", like="h100-sxm", mem_bandwidth="7 TB/s")
+    panel = cb.panels.accelerators("resnet50", ["t4", wide, {"like": "h100-sxm", "peak_bf16": "2 PFLOP/s"}])
+    assert panel.shown["error"] == "" and {"Wide", "H100 SXM5 80GB, changed"} <= set(panel.columns["value"])
+    panel.update(on="Wide", picture="roofline")
+    assert panel.shown["error"] == "" and "7 TB/s" in panel.answer
+    lines = panel.code.splitlines()
+    again = eval(lines[0], {"cb": cb})
+    assert again.answer == panel.answer and again.values["on"] == "Wide"
+    assert eval(lines[1], {"cb": cb})["name"].tolist()[0] == "Tesla T4"
+    panel.update(picture="cost")
+    assert "no price" in by_device(panel)["Wide"][1] or by_device(panel)["Wide"][0] is None
+    panel.update(accelerators=["t4", "k40"])
+    assert panel.shown["error"] == "" and panel.values["on"] in ("t4", "k40")
+
+
+def test_titles_leave_out_what_stands_in_brackets() -> None:
+    panel = cb.panels.accelerators("vit_l_16", ["h100-sxm", "v100-sxm2-16gb", "xeon-platinum-8592"], phase="training")
+    for picture in ("throughput", "energy", "cost", "roofline"):
+        panel.update(picture=picture)
+        title = panel.shown["signals"]["live_title"]
+        assert "(" not in title and len(title) <= 100, title
+
+
+def test_a_language_model_is_told_in_tokens_a_second_too() -> None:
+    panel = cb.panels.accelerators("gpt2", ["h100-sxm", "t4"], phase="training", batch=8)
+    row = panel.frame.set_index("key").loc["h100-sxm"]
+    assert row["tokens_per_s"] == pytest.approx(1024 * row["samples_per_s"])
+    assert f"{figure(row['tokens_per_s'])} tokens/s" in panel.answer
+    panel.receive({"do": "open", "what": "table"})
+    assert "Tokens/s" in panel.shown["table"]["columns"]
+
+
+MODELS = ["resnet50", "vgg16", "bert_base", "gpt2", "mobilenet_v2"]
+DEVICES = ["h100-sxm", "v100-sxm2-16gb", "k40", "t4", "tpu-v5e", "xeon-platinum-8592", "alveo-u250", "mi300x"]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    model=st.sampled_from(MODELS), phase=st.sampled_from(["training", "inference"]),
+    batch=st.sampled_from([1, 8, 64, 256]),
+    chosen=st.lists(st.sampled_from(DEVICES), min_size=2, max_size=6, unique=True),
+    on=st.sampled_from(DEVICES), picture=st.sampled_from(["throughput", "energy", "cost"]),
+    way=st.sampled_from(["on demand", "spot", "reserved 1 year", "bought"]),
+)  # fmt: skip
+def test_the_device_that_the_answer_names_is_the_best_of_the_chart(
+    shared: Any, model: str, phase: str, batch: int, chosen: list[str], on: str, picture: str, way: str
+) -> None:
+    shared.update(model=model, phase=phase, batch=batch, accelerators=chosen, on=on, picture=picture, way=way)
+    assert shared.shown["error"] == "" and shared.values["on"] in chosen
+    drawn = pd.DataFrame(shared.columns)
+    known = drawn[drawn["point"].notna()]
+    bold = shared.shown["answer"].split("**")
+    if known.empty:
+        assert "None of these" in shared.answer
+        return
+    best = known.loc[known["point"].idxmax() if picture == "throughput" else known["point"].idxmin(), "value"]
+    assert bold[1] == cb.accelerator(best).name, shared.answer
+    assert drawn["value"].iloc[0] == best and shared.shown["signals"]["live_title"].startswith(bold[1].split(" (")[0])
 
 
 def test_an_operation_tells_its_numbers_and_formula() -> None:

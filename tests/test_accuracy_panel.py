@@ -31,13 +31,13 @@ def test_the_answer_is_that_of_the_call(panel: Any) -> None:
 
 def test_every_picture_says_what_to_take_from_it(panel: Any) -> None:
     said = set()
-    for picture in ("points", "ratios", "errors", "coverage"):
+    for picture in ("points", "errors", "coverage"):
         panel.update(picture=picture)
         assert panel.shown["error"] == "" and panel.shown["picture"] == picture
         said.add(panel.answer)
         json.dumps(panel.shown, allow_nan=False)
         json.dumps(panel.columns, allow_nan=False)
-    assert len(said) == 3  # points and ratios are the same runs
+    assert len(said) == 3
 
 
 @pytest.mark.parametrize("kind", ["transformer", "classic", "both"])
@@ -87,6 +87,8 @@ def test_points_furthest_off_are_the_rows_of_the_table(panel: Any) -> None:
     for rank, ratio in ratios.items():
         assert float(printed[f"{rank:.0f}"]) == pytest.approx(ratio, abs=0.006)
     assert sum(rank is not None for rank in panel.columns["rank"]) == MOST_ROWS
+    numbered = [abs(math.log(ratios[rank])) for rank in sorted(ratios)]
+    assert numbered == sorted(numbered, reverse=True)
     assert all(cell["url"].startswith("http") for cell in table["Published by"])
     assert {"Network", "Accelerator", "Devices", "Measured", "Predicted", "80 % interval"} <= set(table.columns)
 
@@ -127,13 +129,16 @@ def test_coverage_is_told_as_the_picture_shows_it(panel: Any) -> None:
         assert f"{verdicts.count('too seldom') or 'none'} below it" in panel.answer
 
 
-def test_a_ratio_has_its_own_numbers_of_the_same_runs(panel: Any) -> None:
-    ringed = [at for at, rank in enumerate(panel.columns["rank"]) if rank is not None]
-    panel.update(picture="ratios")
-    assert ringed == [at for at, rank in enumerate(panel.columns["rank"]) if rank is not None]
-    ratios = {rank: ratio for rank, ratio in zip(panel.columns["rank"], panel.columns["ratio"], strict=True) if rank}
-    numbered = [abs(math.log(ratios[rank])) for rank in sorted(ratios)]
-    assert len(numbered) >= 3 and numbered == sorted(numbered, reverse=True)
+def test_runs_of_different_units_share_no_axis(panel: Any) -> None:
+    """Seconds of a step and images a second have no scale in common: the axes are a number of devices and a ratio."""
+    rows, columns, signals = cb.accuracy(by="row"), panel.columns, panel.shown["signals"]
+    assert rows["unit"].nunique() > 3
+    assert [signals["units"][at] for at in columns["unit"]] == list(rows["unit"])
+    assert columns["ratio"] == pytest.approx(list(rows["predicted"] / rows["measured"]), abs=6e-4)
+    assert columns["at"] == pytest.approx(list(rows["devices"]), rel=0.21)
+    assert signals["low"] < min(columns["at"]) and max(columns["at"]) < signals["high"]
+    written = json.dumps(panel.specs["points"])
+    assert '"measured:Q"' not in written and '"field": "measured"' not in written
 
 
 def test_parts_are_shares_of_the_runs(panel: Any) -> None:
@@ -167,7 +172,7 @@ def test_what_cannot_be_shown_is_told_in_one_sentence(refuses: Any, panel: Any, 
     [
         {},
         {"kind": "transformer", "by": "tier", "picture": "errors", "band": 10},
-        {"publishers": ["lambda", "huggingface"], "model": "constant utilisation", "picture": "ratios"},
+        {"publishers": ["lambda", "huggingface"], "model": "constant utilisation"},
         {"accelerators": ["a100-sxm-80gb"], "picture": "coverage"},
         {"kind": "classic", "model": "full, row alone left out"},
     ],

@@ -11,10 +11,11 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
+from cookbook.calibration.selected import NAMES
 from cookbook.charts import explore as charts
 from cookbook.charts import live
-from cookbook.panels import explore_frames as frames
-from cookbook.panels.explore_places import number_axis
+from cookbook.charts.explore import number_axis
+from cookbook.panels.measurements import Asked
 from cookbook.panels.shell import MOST_ROWS
 
 
@@ -53,7 +54,7 @@ def test_an_aggregate_is_that_of_plain_pandas(panel: Any, y: str, aggregate: str
     pd.testing.assert_series_equal(own.sort_index(), plain.sort_index())
 
 
-@pytest.mark.parametrize("by", ["", "year", *frames.NAMES])
+@pytest.mark.parametrize("by", ["", "year", *NAMES])
 def test_every_axis_and_colour_can_be_drawn(panel: Any, by: str) -> None:
     for x in (by or "year", "devices", "framework"):
         for several in ("no", "yes"):
@@ -91,7 +92,7 @@ def test_predictions_are_in_the_unit_of_the_value(panel: Any) -> None:
     for y, wanted in (("per_device", lambda r: r["predicted"] / r["devices"]),
                       ("time", lambda r: r["batch"] / r["predicted"])):  # fmt: skip
         panel.update(y=y, predicted="yes")
-        asked = frames.Asked(panel.frame, y, "year", "", "", "all", False, True)
+        asked = Asked(panel.frame, y, "year", "", "", "all", False, True)
         np.testing.assert_allclose(asked.beside[:, 0], wanted(panel.frame))
         known = asked.beside[np.isfinite(asked.beside[:, 1])]
         assert (known[:, 1] < known[:, 0]).all() and (known[:, 0] < known[:, 2]).all()
@@ -155,6 +156,25 @@ def test_an_empty_state_says_what_to_loosen(panel: Any, state: dict[str, Any], w
         assert panel.shown["error"] or set(panel.frame["kind"]) == {"storage"}
         return
     assert words in panel.answer and panel.columns is before
+
+
+def test_other_versions_of_a_network_are_told(panel: Any) -> None:
+    """ResNet-50 v1.5 is another network than ResNet-50: what is not in the picture is said."""
+    rows = cb.measurements(kind="training", network=["resnet50_v1.5"], unit="images/s")
+    more = len(rows.query("per_device > 0 and year > 0"))
+    assert more > 50 and f"{more} more are of ResNet-50 v1.5, a network of its own" in panel.answer
+    panel.update(networks=["resnet50", "resnet50_v1.5"])
+    assert "a network of its own" not in panel.answer or "v1.5, a" not in panel.answer
+
+
+def test_names_are_those_in_print(panel: Any) -> None:
+    panel.update(networks=["alexnet", "googlenet"], by="accelerator", x="network")
+    signals = panel.shown["signals"]
+    devices = set(cb.table("accelerators")["name"])
+    assert set(signals["groups"]) - {"others", "not stated"} <= devices
+    assert any(text.startswith("AlexNet") for text in signals["labels"]["text"])
+    assert panel.shown["state"]["networks"]["labels"][1].startswith("GoogLeNet")
+    assert "rtx-" not in panel.answer and "alexnet" not in panel.answer
 
 
 def test_all_points_travel_as_numbers(panel: Any) -> None:
