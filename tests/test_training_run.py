@@ -185,7 +185,7 @@ def test_edge_stages_may_have_a_layer_less() -> None:
         ({"layout": {"size": 4}}, "layout has no axis 'size'; it has tp, pp"),
         ({"layout": {"recompute": "some"}}, "recompute = 'some' is not a choice"),
         ({"model": "llama2_70b", "devices": 4}, "no layout fits the memory; the smallest of those tried needs"),
-        ({"tokens": 0}, "tokens = 0 must be above 0"),
+        ({"tokens": 0}, "tokens = 0 must be 1 or more"),
         ({"tokens": math.inf}, "tokens = inf"),
         ({"devices": 0}, "devices = 0 must be a whole number"),
         ({"devices": []}, "is empty"),
