@@ -56,7 +56,8 @@ def test_stacked_products_scale_with_rate_and_size_of_an_element():
 
 def test_more_layers_pay_on_many_devices_and_are_refused_on_few():
     data = [matmul.replicated_seconds(1e5, 4096, c, 1e13, 1e10)["data"] for c in (1, 4, 16)]
-    # 2 / 64, 2 / 128 + 9 / 4096 and 2 / 256 + 45 / 4096 of the matrix, less 2 / 4096 of each: copying costs what the last layers save.
+    # 2 / 64, 2 / 128 + 9 / 4096 and 2 / 256 + 45 / 4096 of the matrix, less 2 / 4096
+    # of each: copying costs what the last layers save.
     assert data[0] > data[2] > data[1]
     with pytest.raises(ValueError, match="copies = 4"):
         matmul.replicated_seconds(1e5, 16, 4, 1e13, 1e10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import FrozenInstanceError, replace
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -303,17 +303,17 @@ def test_a_network_with_changed_arguments_is_searched_and_planned() -> None:
     ("model", "system", "counts", "batch"),
     [("llama2_7b", "h100-sxm", [8, 16, 32, 64], 256), ("mixtral_8x7b", "a100-sxm-80gb", [32, 64, 128], 256)],
 )
-def test_more_devices_never_slow_a_layout_or_the_fastest(model: str, system: str, counts: list[int], batch: int) -> None:
+def test_more_devices_never_slow_a_layout(model: str, system: str, counts: list[int], batch: int) -> None:
     table = search(model, system, counts, batch).table
     axes = [name for name in AXES if name != "devices"]
-    for few, many in zip(counts, counts[1:], strict=False):
+    for few, many in pairwise(counts):
         both = table[table["devices"] == few].merge(table[table["devices"] == many], on=axes)
         assert len(both) > 50 and (both["step_seconds_y"] <= both["step_seconds_x"]).all()
     assert table.groupby("devices")["step_seconds"].min().is_monotonic_decreasing
 
 
 STRANGE = [None, math.nan, math.inf, -1, 0, 1e308, 10**400, 10**5000, "", "abc", "x" * 10**5, b"abc", 1j, True, [], {},
-           object(), [[1], [1, 2]], np.zeros((2, 2)), range(10**12), 2.5, int, [None], "1e99999999 B", "\0"]  # fmt: skip
+           object(), [[1], [1, 2]], np.zeros((2, 2)), range(10**12), 2.5, int, [None], "1e99999999 B"]  # fmt: skip
 DOORS: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
     (search, {"model": "llama2_7b", "system": "h100-sxm", "devices": 8, "global_batch": 8}, (
         "devices", "global_batch", "seq", "precision", "micro_batch", "zero", "recompute", "attention", "software",
@@ -326,7 +326,8 @@ DOORS: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
     (cb.planning.assembly_line, {"schedule": "1f1b", "stages": 4, "micro_batches": 8}, (
         "schedule", "stages", "micro_batches", "seconds", "interleave")),
     (cb.planning.split_batch, {"workload": "alexnet", "batch": 64, "flops": 1e12, "inner": ("a", 1e10),
-                               "outer": ("b", 1e9)}, ("workload", "batch", "flops", "inner", "outer", "devices", "node")),
+                               "outer": ("b", 1e9)}, (
+        "workload", "batch", "flops", "inner", "outer", "devices", "node")),
     (cb.planning.exchange_times, {"devices": 8, "payload_bytes": 1e6}, ("devices", "payload_bytes", "fabrics")),
     (cb.scaling, {"workload": "alexnet", "system": "dgx-1-v100", "devices": 8}, (
         "devices", "batch", "mode", "exchange", "buckets", "per_node", "software", "precision", "seq")),

@@ -13,8 +13,7 @@ import pytest
 import cookbook as cb
 from cookbook.catalog import UnknownName
 from cookbook.planning.divisible import even_stages
-from cookbook.planning.run import known_failures
-from cookbook.planning.run import TrainingRun, plan_run
+from cookbook.planning.run import TrainingRun, known_failures, plan_run
 
 COUNTS = [32, 64, 128]
 SAME: dict[str, Any] = {"model": "llama2_7b", "system": "h100-sxm", "tokens": 1e12, "global_batch": 512, "seq": 4096}

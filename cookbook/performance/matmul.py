@@ -53,9 +53,10 @@ def summa_seconds(
     {'compute': 0.0002667, 'data': 0.0002667}
     """
     n, p = at_least_one("size", size), _side(grid)
+    received = 2 * positive("element_bytes", element_bytes) * n**2 * (p - 1) / p**2
     return {
         "compute": 2 * n**3 / (p**2 * positive("flops", flops)),
-        "data": 2 * positive("element_bytes", element_bytes) * n**2 * (p - 1) / (p**2 * positive("bandwidth", bandwidth)),
+        "data": received / positive("bandwidth", bandwidth),
     }
 
 

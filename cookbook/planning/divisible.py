@@ -87,7 +87,8 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
 
 def _divides(name: str, size: int, total: int, what: str) -> None:
     if total % size:
-        raise ValueError(f"{name} = {size:,} does not divide {total:,} {what}; nearest: {around(size, divisors(total))}")
+        near = around(size, divisors(total))
+        raise ValueError(f"{name} = {size:,} does not divide {total:,} {what}; nearest: {near}")
 
 
 def _multiple(name: str, number: int, words: str, of: int) -> None:

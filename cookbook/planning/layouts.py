@@ -17,7 +17,15 @@ from cookbook.planning.cards import card, plain
 from cookbook.planning.cost import HOUR, device_usd
 from cookbook.planning.divisible import context_sizes, divisors, even_stages, stage_counts
 from cookbook.prediction.asked import (
-    MOST_SEQUENCES, MOST_TOKENS, choices, listed, quantity, shown, text, whole, wholes,
+    MOST_SEQUENCES,
+    MOST_TOKENS,
+    choices,
+    listed,
+    quantity,
+    shown,
+    text,
+    whole,
+    wholes,
 )  # fmt: skip
 from cookbook.prediction.layout_checks import layout_refusals
 from cookbook.prediction.measurements import module_of
@@ -278,7 +286,8 @@ def search(
     shape, length = shape_of(workload), sequence(workload, seq)
     axes = {
         "micro_batch": MICRO_BATCHES if micro_batch is None else wholes("micro_batch", micro_batch, MOST_SEQUENCES),
-        "zero": choices("zero", zero, ZERO, ZERO[1:]), "recompute": choices("recompute", recompute, RECOMPUTE, RECOMPUTE),
+        "zero": choices("zero", zero, ZERO, ZERO[1:]),
+        "recompute": choices("recompute", recompute, RECOMPUTE, RECOMPUTE),
     }  # fmt: skip
     more = {name: choices(name, given, OPTIONS[name], ("",)) for name, given in
             (("pipeline_schedule", pipeline_schedule), ("offload", offload))}  # fmt: skip

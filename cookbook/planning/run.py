@@ -16,8 +16,19 @@ from cookbook.planning.cards import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
 from cookbook.planning.divisible import SIZES, check_layout, context_sizes, divisors, stage_counts, undivided
 from cookbook.planning.layouts import (
-    AXES, RECOMPUTE, ZERO, Layouts, System, accelerator_of, base_of, layout_words, network_of, search, sequence,
-    shape_of, step_words,
+    AXES,
+    RECOMPUTE,
+    ZERO,
+    Layouts,
+    System,
+    accelerator_of,
+    base_of,
+    layout_words,
+    network_of,
+    search,
+    sequence,
+    shape_of,
+    step_words,
 )  # fmt: skip
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
 from cookbook.prediction.train import Plan, machine_row
