@@ -353,15 +353,7 @@ def _predicted(
 
 
 def network_of(model: str | Workload) -> Workload:
-    """The language model that an argument `model` means: of the zoo by name, or a changed one as it is.
-
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A name that the zoo does not have.
-    ValueError
-        Anything else.
-    """
+    """The language model that an argument `model` means: of the zoo by name, or a changed one as it is."""
     network = zoo.model(text("model", model)) if isinstance(model, str) else model
     if not isinstance(network, Workload):
         raise ValueError(f"model = {shown(model)} is no network; give a name such as 'llama2_7b', or cb.model(...)")
@@ -540,15 +532,7 @@ def base_of(system: System) -> str:
 
 
 def accelerator_of(system: System) -> tuple[Accelerator, str, float]:
-    """Accelerator of a machine, the key of the machine and how many it has (1 for an accelerator by itself).
-
-    Raises
-    ------
-    UnknownName
-        Neither an accelerator nor a server.
-    ValueError
-        A server whose accelerator the catalogue does not name, or no name at all.
-    """
+    """Accelerator of a machine, the key of the machine and how many it has (1 for an accelerator by itself)."""
     if isinstance(system, Accelerator):
         return system, system.key, 1.0
     if not isinstance(system, str):
@@ -566,19 +550,7 @@ def accelerator_of(system: System) -> tuple[Accelerator, str, float]:
 
 
 def altered(scenarios: Any, system: System, network: float | str | None, precision: str) -> Any:
-    """Scenarios on a machine with other figures than the catalogue's: those of a changed accelerator, of the network.
-
-    Parameters
-    ----------
-    scenarios : Scenarios
-        Rows of transformer training; not changed.
-    system : str or Accelerator
-        An accelerator with some figures changed counts, names change nothing.
-    network : float or str, optional
-        Rate of the network for one device, one direction [B/s].
-    precision : str
-        What products are computed in.
-    """
+    """Scenarios with the figures of an accelerator that was changed, and of another network [B/s]."""
     new = {} if network is None else {"network": quantity("network", network, "B/s", "'400 Gbit/s' or '50 GB/s'")}
     if isinstance(system, Accelerator) and system.changed:
         wide = hardware.peak_flops(system, "bf16")

@@ -506,21 +506,7 @@ def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], pea
 def known_failures(
     mtbf_hours: float | None = None, bandwidth: float | str | None = None, restart: float | str | None = None
 ) -> Failures:
-    """Failures as published, or as given.
-
-    Parameters
-    ----------
-    mtbf_hours : float, optional
-        Mean time between failures that one device accounts for [h].
-    bandwidth : float or str, optional
-        Rate at which storage takes a checkpoint [B/s].
-    restart : float or str, optional
-        Time from a failure until work goes on [s].
-
-    Raises
-    ------
-    ValueError
-        One that is not above 0 and finite (a restart may take no time).
+    """Failures as published, or as given: hours or a time, B/s, seconds.
 
     Examples
     --------
@@ -547,21 +533,8 @@ def fastest(
 ) -> tuple[Layouts, pd.DataFrame, list[str]]:
     """All layouts, the fastest for each number of devices with its row of the prediction, and why some have none.
 
-    Parameters
-    ----------
-    network : Workload
-        From `network_of`.
-    system, counts, batch
-        As for `search`.
-    layout : mapping
-        Axes to hold fixed.
-    same : dict
-        Further arguments of `search`; seq, per_node, zero, recompute and micro_batch among them.
-
-    Raises
-    ------
-    ValueError
-        None of the numbers of devices has a layout that divides and fits: the reason of the last.
+    `layout` holds axes fixed; `same` are further arguments of `search`. Where no number has a layout that divides and
+    fits, the reason of the last is raised.
     """
     held = _held(layout)
     same = {**same, **{name: (held[name],) for name in ("zero", "recompute") if name in held}}
