@@ -137,7 +137,8 @@ class Layouts:
             "ZeRO": row["zero"], "Recomputation": row["recompute"], **step_words(row),
             "Memory": units.human(row["memory_bytes"], "iB"),
         } for row in self._table.head(8).to_dict("records")]  # fmt: skip
-        return card(self._headline(), pd.DataFrame(rows), ["Taken where nothing was given: " + "; ".join(self.assumed)])
+        taken = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
+        return card(self._headline(), pd.DataFrame(rows), [taken])
 
     def _headline(self) -> str:
         said = f"{self.title}: {self.fitting:,} of {self.tried:,} layouts fit"

@@ -191,7 +191,7 @@ class TrainingRun:
         for row in self._table.to_dict("records"):
             head = {"Devices": f"{row['devices']:,}"}
             if row["why"]:
-                rows.append({**head, "Layout": f"none: {row['why']}"})
+                rows.append({**head, "Layout": "none"})
                 continue
             ends = f"{row['days_low']:,.3g} to {row['days_high']:,.3g}"
             usd = f"{float(format(row['usd'], '.3g')):,.0f} USD" if row["usd"] == row["usd"] else "not known"
@@ -200,8 +200,9 @@ class TrainingRun:
                 "Memory": units.human(row["memory_bytes"], "iB"), "Goodput": f"{row['goodput']:.1%}",
                 "Days (80 %)": f"{row['days']:,.3g} ({ends})", "Cost": usd,
             })  # fmt: skip
-        notes = [f"6 N D: {units.human(self.training_flop, 'FLOP')}.",
-                 "Taken where nothing was given: " + "; ".join(self.assumed)]  # fmt: skip
+        notes = [f"{why[0].upper()}{why[1:]}." for why in self._table["why"] if why]
+        notes += [f"6 N D: {units.human(self.training_flop, 'FLOP')}.",
+                  "Taken where nothing was given: " + "; ".join(self.assumed) + "."]  # fmt: skip
         return card(self._headline(), pd.DataFrame(rows).fillna(""), notes)
 
     def _headline(self) -> str:
