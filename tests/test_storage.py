@@ -14,7 +14,7 @@ from cookbook.catalog import tables
 from cookbook.prediction.answer import answer
 from cookbook.prediction.match_chain import STAGES
 from cookbook.prediction.match_words import checkpoint_bytes
-from cookbook.prediction.measurements import measured_table
+from cookbook.prediction.intake.tables import measured_table
 from cookbook.prediction.storage_rows import processor_of, storage_rows
 
 NUMBERS = ["low90", "low80", "predicted", "high80", "high90"]

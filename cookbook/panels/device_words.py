@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from cookbook.panels.device_frames import COLUMNS, UNIT, figure, formula, short
-from cookbook.prediction.forward import is_language_model
+from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.prediction.verdicts import ratio
 from cookbook.workloads import zoo
 

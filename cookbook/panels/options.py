@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from cookbook import catalog
 from cookbook.panels.controls import Option
-from cookbook.prediction.train import LANGUAGE_MODELS
+from cookbook.prediction.terms.transformer import LANGUAGE_MODELS
 
 
 def networks(language: bool | None = None) -> tuple[Option, ...]:

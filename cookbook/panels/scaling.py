@@ -21,7 +21,7 @@ from cookbook.panels.options import networks
 from cookbook.panels.shell import Panel, Picture, View, defaults
 from cookbook.panels.steps import figure, machines, plain, source_rows, step_parts
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
-from cookbook.prediction.train import PRECISIONS
+from cookbook.prediction.terms.devices import TRAINING
 from cookbook.units import human
 from cookbook.workloads import zoo
 
@@ -112,7 +112,7 @@ def _controls() -> tuple[Control, ...]:
             ("25", "25", "Twenty-five buckets")), more=True, tooltip="Buckets in which gradients are sent"),
         Choice("precision", "Precision", "Hardware", (
             (OWN, "best", "The first of bf16, fp16, tf32 and fp32 that the accelerator has"),
-            *((name, name, f"Matmuls in {name}") for name in PRECISIONS)), more=True,
+            *((name, name, f"Matmuls in {name}") for name in TRAINING)), more=True,
                tooltip="What matmuls are computed in"),
         Choice("picture", "Chart", "", (
             ("speedups", "Speed-up", "Over devices, beside the ideal and what was measured"),
@@ -131,7 +131,7 @@ def _links() -> tuple[Option, ...]:
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
     """Why a precision cannot be chosen."""
     offered = formats_of(values["system"])
-    return {name: f"the machine has {', '.join(offered)}" for name in PRECISIONS if name not in offered}
+    return {name: f"the machine has {', '.join(offered)}" for name in TRAINING if name not in offered}
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from cookbook.panels.models import ONE_LIKE_ANOTHER, plain_device, read_devices,
 from cookbook.panels.options import networks
 from cookbook.panels.shell import Panel, Picture, View, defaults
 from cookbook.panels.steps import figure, machines, money, plain, source_rows, step_parts
-from cookbook.planning.layouts import accelerator_of, layout_words
+from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
 from cookbook.units import human
 from cookbook.workloads import zoo
@@ -169,7 +169,7 @@ def _system(value: Any) -> Any:
 
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
     """Why a precision cannot be chosen."""
-    offered = hardware.formats(accelerator_of(_system(values["system"]))[0])
+    offered = hardware.formats(machine_of(_system(values["system"])).accelerator)
     return {name: f"the machine has {', '.join(offered)}" for name in FORMATS if name not in offered}
 
 
@@ -216,7 +216,7 @@ class Planned:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    device = accelerator_of(_system(values["system"]))[0]
+    device = machine_of(_system(values["system"])).accelerator
     title = zoo.model(values["model"]).title
     view = Planned(MappingProxyType(dict(values)), _run(values), title, device, pinned.kept if pinned else None)
     picture = values["picture"]

@@ -15,7 +15,7 @@ from cookbook.planning.ownership import HOUR
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cookbook.prediction.record import Prediction
+    from cookbook.prediction.estimate import Estimate
 
 SPANS = ("step", "epoch", "run")
 ENDS = ("low", "median", "high")
@@ -23,7 +23,7 @@ GRAM = 1e-3
 
 
 def run_cost(
-    prediction: Prediction,
+    prediction: Estimate,
     device: str,
     *,
     samples_per_step: Any,
@@ -44,7 +44,7 @@ def run_cost(
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction : Estimate
         Of `cookbook.train_step`; one scenario or many.
     device : str
         The accelerator predicted.
@@ -82,7 +82,7 @@ def run_cost(
 
     Examples
     --------
-    >>> from cookbook.prediction.train import train_step
+    >>> from cookbook.prediction.doors import train_step
     >>> step = train_step("resnet152", "a100-sxm-80gb", batch=64)
     >>> bill = run_cost(step, "a100-sxm-80gb", samples_per_step=64, samples=14e6, since=2025).set_index("span")
     >>> bool(bill.usd_low["epoch"] < bill.usd_median["epoch"] < bill.usd_high["epoch"])
@@ -137,7 +137,7 @@ def _rows(span: str, count: np.ndarray, quantities: dict[str, Price]) -> pd.Data
     return frame
 
 
-def _why(prediction: Prediction, missing: dict[str, str]) -> np.ndarray:
+def _why(prediction: Estimate, missing: dict[str, str]) -> np.ndarray:
     money = "; ".join(dict.fromkeys(reason for reason in missing.values() if reason))
     reasons = np.atleast_1d(np.asarray(prediction.why, dtype=object))
     return np.array([str(reason) or money for reason in reasons], dtype=object)

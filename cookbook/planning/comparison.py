@@ -17,10 +17,10 @@ from cookbook.prediction import train
 from cookbook.prediction.checks import checked_batch, checked_seq
 from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
+from cookbook.prediction.demand import Sizes, activations, memory_parts
 from cookbook.prediction.devices import device_table, format_row, peaks
-from cookbook.prediction.forward import forward_pass
+from cookbook.prediction.doors import forward_pass
 from cookbook.prediction.requirements import sizes_of
-from cookbook.prediction.scenario import Sizes, activations, memory_parts
 
 if TYPE_CHECKING:
     import pandas as pd

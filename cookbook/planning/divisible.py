@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.prediction.asked import MOST_DEVICES, MOST_SEQUENCES, MOST_TOKENS, whole
-from cookbook.prediction.layout_checks import even_stages
+from cookbook.prediction.terms.layouts import even_stages
 
 # How far to look for a number that can be divided, as a multiple of the number asked for.
 REACH = 2

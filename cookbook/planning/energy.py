@@ -17,7 +17,7 @@ from cookbook.planning.cost import Price
 from cookbook.planning.facts import stated
 
 if TYPE_CHECKING:
-    from cookbook.prediction.record import Prediction
+    from cookbook.prediction.estimate import Estimate
 
 UNVALIDATED = "The power model is unvalidated: no table here holds a measurement of power."
 # Parts of a step in which an accelerator draws more than idle.
@@ -129,12 +129,12 @@ def shares() -> tuple[Price, Price]:
     return stated("power", "fraction", items="idle draw"), stated("power", "fraction", items="full draw;GPU")
 
 
-def active_seconds(prediction: Prediction) -> Any:
+def active_seconds(prediction: Estimate) -> Any:
     """Time of a step in which accelerators compute or move memory, at most the step [s].
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction : Estimate
 
     Returns
     -------
@@ -146,7 +146,7 @@ def active_seconds(prediction: Prediction) -> Any:
     return np.minimum(busy, prediction.point)
 
 
-def step_kwh(prediction: Prediction, device: str, devices: Any = 1) -> Price:
+def step_kwh(prediction: Estimate, device: str, devices: Any = 1) -> Price:
     """Energy of one step of all machines, before cooling [kWh]; unvalidated.
 
     Idle power runs for the whole step, the rest for its active part. The low end takes the short step and the low
@@ -154,7 +154,7 @@ def step_kwh(prediction: Prediction, device: str, devices: Any = 1) -> Price:
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction : Estimate
         One scenario or many.
     device : str
         Accelerator that was predicted.
@@ -173,7 +173,7 @@ def step_kwh(prediction: Prediction, device: str, devices: Any = 1) -> Price:
 
     Examples
     --------
-    >>> from cookbook.prediction.train import train_step
+    >>> from cookbook.prediction.doors import train_step
     >>> energy = step_kwh(train_step("resnet50", "a100-sxm-80gb", batch=256), "a100-sxm-80gb")
     >>> bool(0 < energy.low < energy.median < energy.high), energy.note == UNVALIDATED
     (True, True)
@@ -190,7 +190,7 @@ def step_kwh(prediction: Prediction, device: str, devices: Any = 1) -> Price:
     )
 
 
-def seconds_of(prediction: Prediction) -> tuple[Any, Any, Any]:
+def seconds_of(prediction: Estimate) -> tuple[Any, Any, Any]:
     """A step's time: low, point, high of its 80 % interval [s]; the point itself where it has no interval."""
     point = np.asarray(prediction.point, dtype=float)
     low, high = (np.asarray(each, dtype=float) for each in (prediction.low80, prediction.high80))

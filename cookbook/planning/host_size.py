@@ -14,17 +14,18 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.host import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
+from cookbook.prediction.doors import train_step
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.match_words import check_pair, data_set, server
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage import committed
-from cookbook.prediction.train import PRECISIONS, train_step
+from cookbook.prediction.terms.devices import TRAINING
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cookbook.prediction.record import Prediction
+    from cookbook.prediction.estimate import Estimate
 
 TRAFFIC = ("memory", "storage", "gradients", "both")
 LOADS = ("needed", "all they can")
@@ -224,14 +225,14 @@ def _check(traffic: str, load: str, workers: float, cores: float | None) -> None
 
 
 @lru_cache(maxsize=64)
-def _step(workload: str, device: str, batch: float, precision: str) -> Prediction:
+def _step(workload: str, device: str, batch: float, precision: str) -> Estimate:
     return train_step(workload, device, batch=batch, precision=precision)
 
 
 def _exchanged(workload: str, device: str, precision: str, count: int) -> float:
     """Bytes that each accelerator sends in one all-reduce of all gradients."""
     offered = hardware.formats(hardware.accelerator(device))
-    width = precision or next(name for name in PRECISIONS if name in offered)
+    width = precision or next(name for name in TRAINING if name in offered)
     gradients = zoo.model(workload).ops.parameter_count * sizes_of(width, "sgd")[0].gradient
     return float(ring_all_reduce_seconds(gradients, count, 1, 0))
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import catalog, hardware, units
-from cookbook.catalog import UnknownName
-from cookbook.hardware import Accelerator
+from cookbook import hardware, units
+from cookbook.hardware import Accelerator, Machine
 from cookbook.planning.cards import card, plain
 from cookbook.planning.cost import HOUR, device_usd
 from cookbook.planning.divisible import context_sizes, divisors, even_stages, stage_counts
@@ -27,21 +26,19 @@ from cookbook.prediction.asked import (
     whole,
     wholes,
 )  # fmt: skip
-from cookbook.prediction.layout_checks import layout_refusals
-from cookbook.prediction.measurements import module_of
-from cookbook.prediction.plan_options import NAMES as OPTIONS
-from cookbook.prediction.plan_options import cells
-from cookbook.prediction.record import Prediction
-from cookbook.prediction.step import predict_scenarios
-from cookbook.prediction.train import Plan, machine_row
-from cookbook.prediction.transformer_rows import of_model
-from cookbook.workloads import zoo
+from cookbook.prediction.doors import network_of, plan_fields, training_scenario
+from cookbook.prediction.engine import estimate
+from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.fabrics import fabric as fabric_of
+from cookbook.prediction.scenario import Coded, fields
+from cookbook.prediction.terms import layouts as checks
+from cookbook.prediction.terms.transformer import of_model
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
-System = str | Accelerator
+System = str | Accelerator | Machine
 KIND = "training_transformer"
 AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompute")
 # Axes that are searched where more than the usual is asked for, and what is usual.
@@ -54,8 +51,8 @@ RECOMPUTE = ("none", "selective", "full")
 ZERO = (0, 1, 2, 3)
 MICRO_BATCHES = (1, 2, 4, 8)
 CHUNKS = (1, 2, 4)
-ATTENTION = ("eager", "fused-softmax", "flash1", "flash2", "flash3", "no flash")
-SOFTWARE, KERNEL, LENGTH = "Megatron Core", "flash2", 2048
+LENGTH = 2048
+OPTIONS = {name: ("", *dict.fromkeys(fields()[name].choices.values())) for name in ("pipeline_schedule", "offload")}
 # A neighbour differs from a layout in one axis, or trades one kind of shard for another.
 TRADED = ("tp", "pp", "cp")
 # More layouts than this would take minutes.
@@ -80,7 +77,7 @@ class Layouts:
         Where none fits: the layout that needs least memory, with memory_bytes and capacity_bytes.
     assumed : tuple of str
         What was not given, and what was taken.
-    prediction : Prediction
+    prediction : Estimate
         What the table is made of, rows as in `rows`.
     rows : numpy.ndarray of int
         Row of the prediction of each row of the table.
@@ -92,7 +89,7 @@ class Layouts:
     fitting: int
     nearest: Mapping[str, Any]
     assumed: tuple[str, ...]
-    prediction: Prediction
+    prediction: Estimate
     rows: np.ndarray
 
     @property
@@ -246,7 +243,7 @@ def search(
     precision : str
         As for `cookbook.train_step`; "fp8" where the accelerator has it.
     software : str
-        Framework and version in words; "Megatron Core" by default.
+        A product or a level of the table ``software``; the usual one of the device by default.
     micro_batch : int or sequence of int, optional
         Micro-batches to try: sequences of one pass of one replica; 1, 2, 4 and 8 by default.
     zero : int or sequence of int, optional
@@ -254,7 +251,7 @@ def search(
     recompute : str or sequence of str, optional
         Kinds of activation recomputation to try: "none", "selective", "full"; all by default.
     attention : str
-        Attention kernel: "eager", "fused-softmax" ("no flash"), "flash1", "flash2" (by default) or "flash3".
+        Attention kernel: "eager", "fused-softmax", "flash1", "flash2" or "flash3"; that of the software by default.
     pipeline_schedule, offload : str or sequence of str
         Schedules and places of optimiser states to try, as in a plan; "" is the usual one.
     shard : int or sequence of int
@@ -279,7 +276,7 @@ def search(
     Examples
     --------
     >>> found = search("llama2_7b", "h100-sxm", 16, 64, seq=4096, recompute="none")
-    >>> found.fitting <= found.tried, len(found.front) > 0, "software = Megatron Core" in found.assumed
+    >>> found.fitting <= found.tried, len(found.front) > 0, "software = megatron-core" in found.assumed
     (True, True, True)
     """
     counts, batch, own = wholes("devices", devices), whole("global_batch", global_batch, MOST_SEQUENCES), model
@@ -293,16 +290,14 @@ def search(
     more = {name: choices(name, given, OPTIONS[name], ("",)) for name, given in
             (("pipeline_schedule", pipeline_schedule), ("offload", offload))}  # fmt: skip
     more["shard"] = _shards(shard)
-    (kernel,) = choices("attention", [text("attention", attention) or KERNEL], ATTENTION, ())
-    same = {"capacity_factor": _number("capacity_factor", capacity_factor), "fabric": text("fabric", fabric),
-            "oversubscription": _number("oversubscription", oversubscription)}  # fmt: skip
+    same = {"capacity_factor": _number("capacity_factor", capacity_factor), "fabric": text("fabric", fabric) or None,
+            "oversubscription": None if oversubscription == 1 else _number("oversubscription", oversubscription),
+            "attention": text("attention", attention) or None,
+            "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s' or '50 GB/s'")}
+    machine = machine_of(system)
     joined = None if per_node is None else whole("per_node", per_node)
-    stack = text("software", software) or SOFTWARE
-    accelerator, _, _ = accelerator_of(system)
-    machines = {count: machine_row(base_of(system), Plan(
-        devices=count, per_node=None if joined is None else min(joined, count), **same), text("precision", precision))
-        for count in counts}  # fmt: skip
-    grid = _grid(shape, {count: int(row["per_node"]) for count, row in machines.items()}, batch, length, axes)
+    node = joined or (int(fabric_of(fabric).domain) if fabric else machine.per_node)
+    grid = _grid(shape, {count: min(node, count) for count in counts}, batch, length, axes)
     grid = _with_more(grid, batch, more)
     if not 0 < len(grid["devices"]) <= MOST_LAYOUTS:
         raise ValueError(
@@ -310,55 +305,47 @@ def search(
             + (f"{len(grid['devices']):,} layouts are too many to try; give fewer numbers" if len(grid["devices"])
                else "no layout divides them; take a batch that is a multiple of a power of two, and devices likewise")
         )  # fmt: skip
-    cells_of_all = {"model": workload.name, "software": stack, "seq_len": float(length), "global_batch": batch,
-                    "attention_kernel": kernel, "task": "pretrain"}  # fmt: skip
-    found, chosen = _predicted(workload, system, grid, machines, cells_of_all, same, network)
+    asked = _columns(grid) | {"per_node": np.minimum(grid["devices"], node), "global_batch": float(batch), **same}
+    found = _estimated(workload, machine, asked, text("software", software), text("precision", precision), length)
     assumed = (
-        ("precision", precision, chosen), ("seq", seq, f"{length:,} tokens"), ("software", software, SOFTWARE),
-        ("attention", attention, KERNEL), ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
+        ("seq", seq, f"{length:,} tokens"), ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
         ("zero", zero, _tried(ZERO[1:])), ("recompute", recompute, _tried(RECOMPUTE)),
         ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks a stage: {_tried(CHUNKS)}"),
-        ("per_node", per_node or fabric, f"{max(int(row['per_node']) for row in machines.values()):,}"),
-        ("network", network or fabric, "the machine's"), ("sequence_parallel", None, "yes where tp > 1"),
+        ("per_node", per_node or fabric, f"{node:,}"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
     )  # fmt: skip
-    layouts = _layouts(grid, found, accelerator.memory_bytes, length, batch, device_usd(system).median)
-    return replace(
-        layouts, title=f"{workload.title} on {accelerator.name}",
-        assumed=tuple(f"{name} = {taken}" for name, given, taken in assumed if given in (None, "", False)),
-    )  # fmt: skip
+    layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(system).median)
+    taken = dict.fromkeys(each for row in found.assumed[:1].tolist() for each in row.split("; ") if each)
+    told = [f"{name} = {value}" for name, given, value in assumed if given in (None, "", False)]
+    return replace(layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*taken, *told))
 
 
-def _predicted(
-    network: Workload, system: System, grid: dict[str, np.ndarray], machines: dict[int, dict[str, Any]],
-    same_for_all: dict[str, Any], options: dict[str, Any], rate: float | str | None,
-) -> tuple[Prediction, str]:  # fmt: skip
-    """Steps of all layouts of a grid at once, and the precision that they take."""
-    import pandas as pd
-
-    frame = pd.DataFrame(grid).rename(columns={"zero": "zero_fsdp_stage", "recompute": "activation_recompute"})
-    for name in next(iter(machines.values())):
-        if name != "devices":
-            frame[name] = frame["devices"].map({count: machine[name] for count, machine in machines.items()})
-    split = np.where(frame["tp"] > 1, "yes", "no")
-    frame = frame.assign(**same_for_all, sequence_parallel=split, zero_fsdp_stage=frame["zero_fsdp_stage"].astype(str))
-    chosen = {name: [None if each == ALL else each for each in grid[name]] for name in USUAL if name in grid}
-    plan = Plan(devices=grid["devices"], **{**options, **chosen})
-    frame = frame.drop(columns=list(USUAL), errors="ignore").assign(**cells(plan, frame["accelerator"].iloc[0]))
-    precision = str(frame["precision"].iloc[0]).removeprefix("amp_")
-    own = None if network is zoo.model(network.name) else network
-    scenarios = altered(module_of(KIND).scenarios(frame, own=own), system, rate, precision)
-    if why := layout_refusals(scenarios.take([0]), frame.head(1))[0]:
-        raise ValueError(why)
-    return predict_scenarios(KIND, scenarios, neighbours=False), precision
+def _columns(grid: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Axes of a grid as columns of a scenario."""
+    found: dict[str, Any] = {}
+    for name, column in grid.items():
+        if name == "shard":
+            found[name] = [None if each == ALL else each for each in column.tolist()]
+        elif column.dtype.kind in "iuf":
+            found[name] = column.astype(float)
+        else:
+            levels, codes = np.unique(column.astype(str), return_inverse=True)
+            found[name] = Coded(codes, tuple(levels.tolist()))
+    found.pop("dp")
+    return found
 
 
-def network_of(model: str | Workload) -> Workload:
-    """The language model that an argument `model` means: of the zoo by name, or a changed one as it is."""
-    network = zoo.model(text("model", model)) if isinstance(model, str) else model
-    if not isinstance(network, Workload):
-        raise ValueError(f"model = {shown(model)} is no network; give a name such as 'llama2_7b', or cb.model(...)")
-    return network
+def _estimated(
+    network: Workload, machine: Machine, columns: dict[str, Any], software: str, precision: str, seq: int
+) -> Estimate:
+    """Steps of all layouts of a grid at once; ValueError where what they share cannot be."""
+    plan = plan_fields(None, columns)
+    asked = training_scenario(network, machine, plan, KIND, software or None, precision or None, seq)
+    first = asked.take(np.array([0]))
+    found = estimate(first, False, checks.impossible)
+    if found.why[0]:
+        raise ValueError(str(found.why[0]))
+    return estimate(asked, False)
 
 
 def sequence(network: Workload, seq: int | None) -> int:
@@ -453,7 +440,7 @@ def _shared(grid: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _layouts(
-    grid: dict[str, np.ndarray], found: Prediction, capacity: float, seq: float, global_batch: int, usd: float
+    grid: dict[str, np.ndarray], found: Estimate, capacity: float, seq: float, global_batch: int, usd: float
 ) -> Layouts:
     import pandas as pd
 
@@ -524,39 +511,8 @@ def step_words(row: Any) -> dict[str, str]:
             "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}"}  # fmt: skip
 
 
-# What if the machine were another: an accelerator with some figures changed, a faster network.
-
-
-def base_of(system: System) -> str:
-    """Name that the catalogue has: of an accelerator with some figures changed, the one that it is like."""
-    return system.key.rstrip("*") if isinstance(system, Accelerator) else system
-
-
-def accelerator_of(system: System) -> tuple[Accelerator, str, float]:
-    """Accelerator of a machine, the key of the machine and how many it has (1 for an accelerator by itself)."""
-    if isinstance(system, Accelerator):
-        return system, system.key, 1.0
-    if not isinstance(system, str):
+def machine_of(system: System) -> Machine:
+    """Machine of a name or a record; ValueError for anything else."""
+    if not isinstance(system, (str, Accelerator, Machine)):
         raise ValueError(f"system = {shown(system)} is no machine; give a name such as 'h100-sxm', or cb.accelerator")
-    try:
-        found = hardware.accelerator(text("system", system))
-        return found, found.key, 1.0
-    except UnknownName:
-        key = catalog.lookup("systems", system)
-    rows = catalog.table("systems")
-    row = rows.loc[rows["key"] == key].iloc[0]
-    if not row["accelerator_key"]:
-        raise ValueError(f"system = {system!r}: the catalogue does not say which accelerator it has")
-    return hardware.accelerator(row["accelerator_key"]), key, float(row["devices"])
-
-
-def altered(scenarios: Any, system: System, network: float | str | None, precision: str) -> Any:
-    """Scenarios with the figures of an accelerator that was changed, and of another network [B/s]."""
-    new = {} if network is None else {"network": quantity("network", network, "B/s", "'400 Gbit/s' or '50 GB/s'")}
-    if isinstance(system, Accelerator) and system.changed:
-        wide = hardware.peak_flops(system, "bf16")
-        wide = wide if math.isfinite(wide) else hardware.peak_flops(system, "fp16")
-        peak = hardware.peak_flops(system, precision)
-        new |= {"mem_bandwidth": system.mem_bandwidth, "memory": system.memory_bytes, "peak": peak, "wide_peak": wide}
-    filled = {name: np.full(len(scenarios), value) for name, value in new.items() if math.isfinite(value)}
-    return replace(scenarios, values={**scenarios.values, **filled}) if filled else scenarios
+    return hardware.machine(system)

@@ -16,8 +16,9 @@ from cookbook.planning.cost import BOUGHT, RENT, Price, bought_usd, hourly_usd
 from cookbook.planning.energy import active_seconds, machine_power, seconds_of
 from cookbook.planning.facts import SINCE, carbon, stated, tariff, times
 from cookbook.prediction.devices import optimiser_row
+from cookbook.prediction.doors import train_step
 from cookbook.prediction.requirements import requirements
-from cookbook.prediction.train import LANGUAGE_MODELS, train_step
+from cookbook.prediction.terms.transformer import LANGUAGE_MODELS
 from cookbook.workloads import zoo
 
 PER_TOKEN = "per token"

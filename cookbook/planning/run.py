@@ -21,18 +21,16 @@ from cookbook.planning.layouts import (
     ZERO,
     Layouts,
     System,
-    accelerator_of,
-    base_of,
     layout_words,
-    network_of,
+    machine_of,
     search,
     sequence,
     shape_of,
     step_words,
 )  # fmt: skip
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
-from cookbook.prediction.train import Plan, machine_row
-from cookbook.prediction.transformer_memory import OPTIMISER, WEIGHT
+from cookbook.prediction.doors import network_of
+from cookbook.prediction.terms.transformer_memory import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -371,7 +369,7 @@ def plan_run(
     (True, True)
     """
     counts, wanted = wholes("devices", devices), quantity("tokens", tokens, "", "2e12 or '2 T'", 1)
-    workload, (device, _, _) = network_of(model), accelerator_of(system)
+    workload, device = network_of(model), machine_of(system).accelerator
     shape_of(workload)
     length = sequence(workload, seq)
     batch = BATCH if global_batch is None else whole("global_batch", global_batch, MOST_SEQUENCES)
@@ -579,7 +577,7 @@ def _undivided(
     split = context_sizes(seq)
     if len(split) == 1 and {"tp", "pp"} <= set(sizes):  # shorter sequences are not split
         sizes = {"cp": 1, **sizes}
-    node = int(machine_row(base_of(system), Plan(devices=count, per_node=same["per_node"]), "")["per_node"])
+    node = min(same["per_node"] or machine_of(system).per_node, count)
     try:
         check_layout(sizes, {**shape, "per_node": node}, count, batch, seq)
     except ValueError as problem:

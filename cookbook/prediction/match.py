@@ -15,7 +15,7 @@ from cookbook.prediction.match_chain import STAGES, chain, most_accelerators
 from cookbook.prediction.match_changes import Change, changes_of
 from cookbook.prediction.match_figures import figures_of
 from cookbook.prediction.match_ranges import ranges
-from cookbook.prediction.record import Prediction
+from cookbook.prediction.estimate import Estimate
 from cookbook.prediction.storage import STORAGE_BOUND, committed
 
 DAY = 86400.0
@@ -112,7 +112,7 @@ class StorageMatch:
 
 
 def match_storage(
-    workload: str | float | Prediction,
+    workload: str | float | Estimate,
     system: str,
     storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
     data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
@@ -147,7 +147,7 @@ def match_storage(
 
     Parameters
     ----------
-    workload : str, float or Prediction
+    workload : str, float or Estimate
         A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, the seconds of one step, or
         what `cookbook.train_step` gave.
     system : str

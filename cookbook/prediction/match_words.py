@@ -11,10 +11,10 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.catalog import UnknownName
-from cookbook.prediction.record import Prediction
+from cookbook.prediction.estimate import Estimate
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage_rows import DRIVES
-from cookbook.prediction.train import train_step
+from cookbook.prediction.doors import train_step
 from cookbook.workloads import zoo
 
 BENCHMARK = "mlperf/"
@@ -42,13 +42,13 @@ def demand(workload: Any, system: str, batch: Any, number_format: str, software:
 
     Parameters
     ----------
-    workload : str, float or Prediction
+    workload : str, float or Estimate
         A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, the seconds of one step, or
         what `cookbook.train_step` gave.
     system, batch, number_format, software
         As for `cookbook.prediction.train.train_step`.
     """
-    if isinstance(workload, Prediction):
+    if isinstance(workload, Estimate):
         return _predicted(workload, batch, np.nan)
     if not isinstance(workload, str):
         return {"step": workload, "batch": batch, "parameters": np.nan, "required": np.nan}
@@ -58,7 +58,7 @@ def demand(workload: Any, system: str, batch: Any, number_format: str, software:
     return _predicted(step, batch, zoo.model(workload).ops.parameter_count)
 
 
-def _predicted(step: Prediction, batch: Any, parameters: float) -> dict[str, Any]:
+def _predicted(step: Estimate, batch: Any, parameters: float) -> dict[str, Any]:
     return {"step": step.point, "batch": batch, "parameters": parameters, "required": np.nan,
             "step_low": step.low80, "step_high": step.high80, "predicted": step}  # fmt: skip
 

@@ -13,6 +13,12 @@ from cookbook.prediction.scenario import Coded, together
 KEYS = ("accelerator", "vendor", "family", "engine", "scale", "moe")
 
 
+def each_row(value: Any, size: int) -> np.ndarray:
+    """One value a row."""
+    value = np.asarray(value)
+    return value if value.ndim else value.reshape(1) if size == 1 else np.broadcast_to(value, (size,))
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Numbers of rows in SI, counts as floats; one number may stand for all rows.
@@ -27,35 +33,39 @@ class Rows:
         ``accelerator``, ``vendor``, ``family``, ``engine``, ``scale`` and ``moe``.
     networks : tuple
         Name (or the reader's own network), changed arguments and sequence length of each distinct network, where the
-        kind reads networks layer by layer; ``network`` is the place of each row's in it, -1 for none.
-    network : numpy.ndarray of int
+        kind reads networks layer by layer; ``place`` is that of each row in it, -1 for none.
+    place : numpy.ndarray of int
     assumed : tuple of (str, numpy.ndarray, numpy.ndarray or Coded)
         Fields that rows do not give: name, which rows lack it, and the value taken.
+    inner : tuple of Rows
+        Rows of the passes that a composed kind is made of.
     """
 
     values: Mapping[str, np.ndarray] = field(repr=False)
     why: np.ndarray
     keys: Mapping[str, Coded] = field(repr=False)
     networks: tuple[tuple[Any, str, float | None], ...] = ()
-    network: np.ndarray = field(default_factory=lambda: np.array(0), repr=False)
+    place: np.ndarray = field(default_factory=lambda: np.array(0), repr=False)
     assumed: tuple[tuple[str, Any, Any], ...] = field(default=(), repr=False)
+    inner: tuple[Rows, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.why)
 
+    def __post_init__(self) -> None:
+        self.__dict__.update(self.values)
+
     def __getattr__(self, name: str) -> np.ndarray:
-        try:
-            return self.__dict__["values"][name]
-        except KeyError:
-            raise AttributeError(name) from None
+        raise AttributeError(name)
 
     def take(self, at: Any) -> Rows:
         """Some of the rows."""
         values = {name: value[at] if value.ndim else value for name, value in self.values.items()}
         keys = {name: key.take(at) for name, key in self.keys.items()}
-        network = self.network[at] if self.network.ndim else self.network
+        place = self.place[at] if self.place.ndim else self.place
         assumed = tuple((name, _cut(lacks, at), _cut(value, at)) for name, lacks, value in self.assumed)
-        return Rows(values, self.why[at], keys, self.networks, network, assumed)
+        return Rows(values, self.why[at], keys, self.networks, place, assumed,
+                    tuple(each.take(at) for each in self.inner))
 
     def key(self, name: str) -> np.ndarray:
         """One key of every row, as text."""

@@ -12,11 +12,12 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.performance import collectives, data_parallel
 from cookbook.prediction.asked import MOST_TOKENS, choices, quantity, shown, text, whole, wholes
-from cookbook.prediction.classic import LINK_LATENCY, NETWORK_LATENCY
-from cookbook.prediction.classic_rows import network_share
-from cookbook.prediction.step import predict_scenarios
-from cookbook.prediction.train import PRECISIONS, Plan, classic_scenarios, machine_row
-from cookbook.workloads import zoo
+from cookbook.prediction.doors import network_of, plan_fields, training_scenario
+from cookbook.prediction.engine import estimate_rows, prepare
+from cookbook.prediction.terms.devices import TRAINING
+from cookbook.prediction.terms.network_rows import KIND, resolve
+from cookbook.prediction.terms.networks import LINK_LATENCY, NETWORK_LATENCY
+from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -73,20 +74,23 @@ def scaled(
     if mode == "strong" and not np.ndim(devices):
         asked = [count for count in asked if count <= samples]
     counts = asked if asked[:1] == [1] else [1, *asked]  # one device to compare with
-    network = zoo.model(text("workload", workload)) if isinstance(workload, str) else workload
-    if not isinstance(network, Workload):
-        raise ValueError(f"workload = {shown(workload)} is no network; give a name such as 'resnet50', or cb.layers")
-    system, link, software = text("system", system), text("link", link), text("software", software)
+    network = network_of(workload)
+    if is_language_model(network):
+        raise ValueError(
+            f"workload = {network.name!r}: a language model is split in more ways than data parallel; use "
+            "cb.train_step with tp and pp, or take another network"
+        )
+    machine, link, software = hardware.machine(system), text("link", link), text("software", software)
     formula, parts_sent = _formula(exchange), None if buckets is None else whole("buckets", buckets)
     if text("precision", precision):
-        choices("precision", [precision], formats_of(system), ())
+        choices("precision", [precision], formats_of(machine), ())
     each = _batches(mode, samples, counts)
-    plan = Plan(devices=counts, per_node=None if per_node is None else whole("per_node", per_node), batch=each.tolist())
+    plan = {"devices": np.array(counts, dtype=float), "micro_batch": each, "network": _port(link) if link else None,
+            "per_node": None if per_node is None else whole("per_node", per_node)}  # fmt: skip
     length = None if seq is None else whole("seq", seq, MOST_TOKENS)
-    scenarios = classic_scenarios(network, system, plan, software, precision, length)
-    if link:
-        _replace_link(scenarios, link)
-    found = predict_scenarios("training_classic", scenarios, neighbours=False)
+    asked_of = training_scenario(network, machine, plan_fields(None, plan), KIND, software or None, precision or None, length)
+    scenarios = resolve(asked_of)
+    found = estimate_rows(prepare(KIND, scenarios), neighbours=False)
     if found.why[0]:
         raise ValueError(str(found.why[0]))
     parts = dict(found.parts)
@@ -104,16 +108,16 @@ def scaled(
 
 
 @lru_cache(maxsize=256)
-def formats_of(system: str) -> tuple[str, ...]:
+def formats_of(system: Any) -> tuple[str, ...]:
     """Number formats of `cookbook.scaling` that the accelerator of a machine has."""
-    offered = hardware.formats(device_of(system))
-    return tuple(name for name in PRECISIONS if name in offered)
+    offered = hardware.formats(hardware.machine(system).accelerator)
+    return tuple(name for name in TRAINING if name in offered)
 
 
 @lru_cache(maxsize=256)
-def device_of(system: str) -> str:
+def device_of(system: Any) -> str:
     """Key of the accelerator of a machine."""
-    return str(machine_row(system, Plan(), "")["accelerator"])
+    return hardware.machine(system).accelerator.key
 
 
 def _asked(devices: int | Sequence[int]) -> list[int]:
@@ -133,11 +137,10 @@ def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:
     return np.ceil(batch / np.asarray(counts)) if mode == "strong" else np.full(len(counts), float(batch))
 
 
-def _replace_link(scenarios: Any, link: str) -> None:
-    """One port of this kind for each device between nodes."""
+def _port(link: str) -> float:
+    """Rate of a port of this kind, one for each device between nodes [B/s]."""
     key = catalog.lookup("interconnects", link)
-    row = catalog.table("interconnects").set_index("key").loc[key]
-    scenarios.values["network"] = np.full(len(scenarios), float(row["bandwidth"]) * network_share())
+    return float(catalog.table("interconnects").set_index("key").loc[key]["bandwidth"])
 
 
 def _formula(exchange: str | Exchange) -> Exchange | None:

@@ -16,7 +16,9 @@ from cookbook import catalog, hardware, units
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
 
-KINDS = ("training_transformer", "training_classic", "inference")
+KINDS = ("training_transformer", "training_classic", "inference", "generation")
+# Answers of language models are asked for in the fields of inference.
+ASKED_AS = {"generation": "inference"}
 TRUE, FALSE = ("yes", "true", "on", "1", "y", "enabled", "t"), ("no", "false", "off", "0", "n", "disabled", "f")
 # What a share or a set of modules in `recompute` computes again, by part of a layer.
 RECOMPUTED = ("projection", "core", "mlp", "elementwise", "all")
@@ -219,12 +221,12 @@ def scenario(kind: str, given: Mapping[str, Any]) -> Scenario:
     """
     if kind not in KINDS:
         raise ValueError(f"kind = {shown(kind)} is not modelled; take one of {', '.join(KINDS)}")
-    known, columns, size = fields(), dict[str, Any](), None
+    known, columns, size, phase = fields(), dict[str, Any](), None, ASKED_AS.get(kind, kind)
     for name, value in given.items():
         if value is None:
             continue
-        if name not in known or kind not in known[name].phases:
-            offered = [each for each, declared in known.items() if kind in declared.phases]
+        if name not in known or phase not in known[name].phases:
+            offered = [each for each, declared in known.items() if phase in declared.phases]
             close = ", ".join(nearest(str(name)[:LONGEST], offered, 3))
             raise ValueError(f"no field {shown(name)} for {kind}; nearest: {close}")
         column = checked(known[name], value)
@@ -241,6 +243,8 @@ def checked(declared: Field, value: Any) -> Any:
     try:
         if declared.type in ("number", "flag"):
             return _numbers(declared, value)
+        if isinstance(value, Coded):
+            return value.map(lambda one: _word(declared, one))
         if np.ndim(value) == 0:
             return Coded(np.array(0), (_word(declared, value),))
         column = coded(value)
@@ -344,10 +348,9 @@ def _word(declared: Field, value: Any) -> Any:
     return value
 
 
-def device_of(value: Any) -> Any:
-    """Key of an accelerator, or the reader's own record."""
-    found = hardware.accelerator(value)
-    return found if found.changed else found.key
+def device_of(value: Any) -> hardware.Machine:
+    """Machine of a name or a record: accelerator, server, cloud instance, or the reader's own."""
+    return hardware.machine(value)
 
 
 def _recompute(name: str, value: str | float) -> str:

@@ -8,7 +8,7 @@ from stopwatch import seconds
 from cookbook.prediction.answer import answer
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.match_chain import chain
-from cookbook.prediction.measurements import measured_table
+from cookbook.prediction.intake.tables import measured_table
 from cookbook.prediction.storage import committed
 
 N = 100_000

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog, hardware
+from cookbook import catalog
 from cookbook.performance.pipeline import FILLED
 from cookbook.prediction import stacks
 from cookbook.prediction.constants import figure
 from cookbook.prediction.rows import Rows
 from cookbook.prediction.scenario import RECOMPUTED, Coded, Scenario, recomputed, together
 from cookbook.prediction.terms import transformer_memory as memory
-from cookbook.prediction.terms.devices import attention_share, device, engines, network_rate
+from cookbook.prediction.terms.devices import ENGINE, attention_share, engines, of_transformer, usual_precision
 from cookbook.prediction.terms.layouts import refusals
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -45,11 +45,9 @@ NETWORK = (
 LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "per_node", "shard",
           "micro_batches_per_flush", "zero", "sequence_parallel", "capacity_factor", "oversubscription", "pod",
           "offload_link", "offload_memory", "offload_drives")  # fmt: skip
-DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "offered", "cores")
-ENGINE = (
-    "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
-    "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded", "recomputes_last", "hops_split",
-)  # fmt: skip
+DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "offered", "cores", "shared")
+# Whose form a decoder has of which only the parameters are known.
+LIKE = "llama2_7b"
 # Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
 SPLIT_NORMS = ("megatron-core", "neuron")
 # Generation of a flash kernel (0: none, NaN: that of the software) and bytes moved for each score without one.
@@ -143,6 +141,30 @@ def of_model(model: str | Workload) -> dict[str, float]:
     return {} if given is None else _dimensions(given)
 
 
+@lru_cache(maxsize=256)
+def own_decoder(total: float, active: float = np.nan) -> Workload:
+    """A decoder of the usual form with so many parameters, of which a token uses `active` where they are fewer.
+
+    >>> round(own_decoder(72e9).ops.parameter_count / 1e9)
+    72
+    """
+    body = active if active < 0.8 * total else total
+    vocabulary = int(figure("usual-vocabulary"))
+    depth = int(max(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
+    heads = int(max(np.rint(np.sqrt(body / (12 * depth)) / 128), 1))
+    width = 128 * heads
+    pairs = 8 if heads % 8 == 0 else heads
+    attention = 2 * width * (width + 128 * pairs)
+    inner = max((body - 2 * vocabulary * width) / depth - attention, width) / (3 * width)
+    arguments: dict[str, Any] = {"vocab": vocabulary, "width": width, "depth": depth, "heads": heads, "kv_heads": pairs,
+                                 "hidden": int(np.rint(inner))}  # fmt: skip
+    if active < 0.8 * total:
+        chosen = max(int(np.rint(inner / CHOICES)), 1)
+        number = int(np.rint(CHOICES + (total - active) / (3 * width * chosen * depth)))
+        arguments["experts"] = {"number": number, "top_k": int(CHOICES), "hidden": chosen}
+    return replace(zoo.model(LIKE, **arguments), title=f"{total / 1e9:.3g} B parameters", sources=())
+
+
 def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
     """Dimensions from the arguments of a builder; an encoder and a decoder count their layers together."""
     expert, latent = given.get("experts") or {}, given.get("latent") or {}
@@ -224,9 +246,7 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
     offload = s.words("offload")
     for name, part in (("optimiser", "optimi"), ("weights", "weights"), ("activations", "activations")):
         found[f"offload_{name}"] = offload.each(lambda word, part=part: part in word)
-    precision, attention = s.words("precision"), s.words("attention")
-    found["element"] = precision.each(lambda name: 4.0 if name in ("fp32", "tf32") else 2.0)
-    found["narrow"] = precision.each(lambda name: name in ("fp8", "fp4"))
+    attention = s.words("attention")
     found["kernel"], found["score_bytes"] = (attention.each(lambda w, at=at: ATTENTION[w][at]) for at in (0, 1))
     found["norm_kernel"] = s.number("fused_norm")
     found["network"], found["node_network"] = s.number("network"), s.number("node_network")
@@ -235,11 +255,14 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
 
 
 def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
-    pairs = together(s.words("accelerator"), s.words("precision"))
-    devices = [device(*level) for level in pairs.levels]
+    pairs = together(s.words("accelerator"), s.words("precision")).map(lambda pair: (pair[0], pair[1] or usual_precision(pair[0])))
+    v["element"] = pairs.each(lambda pair: 4.0 if pair[1] in ("fp32", "tf32") else 2.0)
+    v["narrow"] = pairs.each(lambda pair: pair[1] in ("fp8", "fp4"))
+    devices = [of_transformer(*level) for level in pairs.levels]
     for name in DEVICE:
         v[name] = np.array([getattr(each, name) for each in devices], dtype=float)[pairs.codes]
-    v["network_usual"] = np.array([network_rate(each.key) if each.key else np.nan for each in devices])[pairs.codes]
+    v["network_usual"] = np.array([each.network for each in devices])[pairs.codes]
+    v["node"] = np.array([each.per_node for each in devices])[pairs.codes]
     for name, field in (("accelerator", "key"), ("vendor", "vendor"), ("family", "family")):
         keys[name] = Coded(pairs.codes, tuple(getattr(each, field) for each in devices))
     software = s.words("software")
@@ -248,7 +271,7 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     usual = software.where(lambda word: word == "")
     assumed.append(("software", usual, keys["engine"]))
     lacks = s.words("precision").where(lambda word: word == "")
-    assumed.append(("precision", lacks, Coded(np.array(0), ("16 bits",))))
+    assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
     for column in ENGINE:
         v[column] = keys["engine"].each(lambda level, column=column: engines()[level][column])
 
@@ -270,7 +293,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     model = v["tp"] * v["pp"] * v["cp"]
     fill("devices", np.where(stated, model * v["dp"], model))
     fill("dp", v["devices"] * v["cores"] / model, False)
-    fill("per_node", np.minimum(v["devices"], 8))
+    fill("per_node", np.minimum(v["devices"], v["node"]))
     fill("ep", 1.0, False)
     fill("seq_len", np.where(np.isnan(v["usual_seq"]), USUAL_SEQ, v["usual_seq"]))
     fill("micro_batch", 1.0)
@@ -297,8 +320,9 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     per_device = np.where(np.isnan(v["node_network"]), v["network"], v["node_network"] / v["per_node"])
     v["network"] = np.where(np.isnan(v["network"]), per_device, v["network"])
     beyond = v["devices"] > v["per_node"]
-    assumed.append(("network [B/s]", np.isnan(v["network"]) & beyond, v["network_usual"]))
-    v["network"] = np.where(np.isnan(v["network"]), v["network_usual"], v["network"])
+    usual = v["network_usual"] * np.where(v["shared"] == 1, v["node"] / v["per_node"], 1.0)
+    assumed.append(("network [B/s]", np.isnan(v["network"]) & beyond, usual))
+    v["network"] = np.where(np.isnan(v["network"]), usual, v["network"])
     # Links that join more than a node count where the row's nodes are boards; a slice or a large node is one domain.
     v["domain"] = np.where(np.isnan(v["stated_domain"]), v["domain"], v["stated_domain"])
     larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= BOARD)
@@ -344,6 +368,8 @@ def _usual_split(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
         batch = np.where(np.isnan(v["global_batch"]), np.inf, v["global_batch"])
         need = np.maximum(np.maximum(share, v["devices"] / v["cp"] / batch), 1.0)
         shards = 2.0 ** np.ceil(np.log2(np.where(blank & np.isfinite(need), need, 1.0)) - 1e-9)
+        most = np.maximum(v["devices"] * v["cores"] / v["cp"], 1.0)
+        shards = np.where(shards > most, 2.0 ** np.floor(np.log2(np.maximum(most, 1.0)) + 1e-9), shards)
         tensor = np.minimum(shards, 8.0)
         stated = [("tp", tensor), ("pp", shards / tensor)]
         for name, value in stated:

@@ -1,40 +1,124 @@
-"""Layouts that a model, a batch or a sequence does not allow: the argument, its value, and the nearest that would do.
+"""Parallelism configurations that cannot be: what is missing or out of range, and the nearest that would do.
 
-Rows of reports are read with more patience (`transformer_checks`): they ran, whatever their cells say.
+Rows of reports are read with patience (`refusals`): they ran, whatever their cells say. What a reader asks for is held
+to more (`impossible`): shards divide heads, layers, tokens and devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-from cookbook.prediction import transformer_text as cells
-
-if TYPE_CHECKING:
-    import pandas as pd
+from cookbook.prediction.scenario import Coded, Scenario
 
 Words = Callable[[int], str]
+COUNTS = (
+    "devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "seq_len", "per_node", "layers", "hidden", "heads",
+    "kv_heads", "ffn_hidden", "vocab",
+)  # fmt: skip
+# Counts that follow from the others where they are blank.
+FOLLOWING = ("dp", "global_batch", "shard_group")
+PARTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
 
 
-def layout_refusals(s: Any, frame: pd.DataFrame) -> np.ndarray:
-    """Why each layout cannot be; "" where it can.
+def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -> np.ndarray:
+    """Why a row cannot be predicted; empty where it can.
 
     Parameters
     ----------
-    s : Scenarios
-        The rows.
-    frame : pandas.DataFrame
+    v : mapping of str to numpy.ndarray
+        All numbers of the rows, blanks filled.
+    accelerator : Coded
+        Keys of the devices, "" where the catalogue has none.
+    why : numpy.ndarray of str
+        What reading said about each row.
+    """
+    found = None
+    for bad, reason in _refused(v, accelerator):
+        if np.any(bad):
+            found = why.astype(object) if found is None else found
+            found = np.where((found == "") & bad, reason, found)
+    return why if found is None else found
+
+
+def _bad(v: Mapping[str, np.ndarray], names: tuple[str, ...], least: float) -> Any:
+    bad: Any = False
+    for name in names:
+        bad = bad | ~(v[name] >= least) | (v[name] == np.inf)
+    return bad
+
+
+def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[Any, str]]:
+    below = "a count of devices, layers, shards, batch or tokens is missing or below 1"
+    devices, layout = v["devices"] * v["cores"], v["tp"] * v["pp"] * v["cp"]
+    yield (
+        accelerator.where(lambda key: key == ""),
+        'the accelerator is not in the catalogue: take a key of cb.table("accelerators")',
+    )
+    yield (
+        np.isnan(v["layers"] * v["hidden"]),
+        "the model is not in the zoo, and neither its dimensions nor its parameters are given: fill layers and hidden, "
+        "or parameters",
+    )
+    yield v["offered"] == 0, "the catalogue knows no arithmetic of this device in that number format: take another"
+    yield (
+        np.isnan(v["peak"] * v["mem_bandwidth"]),
+        "the catalogue has no peak or no memory bandwidth for this device and number format",
+    )
+    yield _bad(v, COUNTS, 1), below
+    yield layout > devices, "tp x pp x cp is more than the number of devices"
+    whole = layout * v["dp"]
+    yield (
+        (np.abs(whole - devices) > 0.01 * whole) | (v["dp"] != np.round(v["dp"])),
+        "tp x pp x cp x dp is not the number of devices",
+    )
+    yield _bad(v, FOLLOWING, 1), below
+    yield v["pp"] > v["layers"], "pp is more than the layers: a stage holds at least one"
+    yield v["tp"] > v["heads"], "tp is more than the heads: a shard computes at least one"
+    yield v["kv_heads"] > v["heads"], "kv_heads is more than heads"
+    yield (v["moe"] == 1) & (v["ep"] > v["experts"]), "ep is more than the experts: a device holds at least one"
+    yield (
+        v["stated_dp"] & (v["global_batch"] < v["dp"] * 0.99),
+        "global_batch is less than dp: every replica needs a sequence",
+    )
+    odd = _bad(v, PARTS, 0) | ((v["latent"] == 0) & (~(v["head_dim"] >= 1) | (v["head_dim"] == np.inf)))
+    yield (
+        odd | (v["experts_per_token"] > v["experts"]) | (v["dense_layers"] > v["layers"]),
+        "a width or a number of experts is negative, infinite, or larger than what it is a part of",
+    )
+
+
+def impossible(s: Any, asked: Scenario) -> np.ndarray:
+    """Why each configuration that a reader asks for cannot be; "" where it can.
+
+    Parameters
+    ----------
+    s : Rows
+        The rows, as `terms.transformer.resolve` made them.
+    asked : Scenario
         What they were made of.
     """
-    why = np.full(len(s), "", dtype=object)
-    schedule, shard = np.array(cells.texts(frame, "pipeline_schedule")), cells.numbers(frame, "shard_group")
+    schedule, why = asked.words("pipeline_schedule").each(str, object), np.full(len(s), "", dtype=object)
     with np.errstate(all="ignore"):
-        for bad, words in (*_splits(s), *_batches(s), *_schedules(s, schedule), *_options(s, shard)):
-            for row in np.flatnonzero(bad & (why == "")):
-                why[row] = words(int(row))
+        if any(np.any(bad) for bad, _ in _checks(s, schedule)):
+            rows = _View({name: np.broadcast_to(value, len(s)) for name, value in s.values.items()})
+            for bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
+                for row in np.flatnonzero(bad & (why == "")):
+                    why[row] = words(int(row))
     return why
+
+
+def _checks(s: Any, schedule: np.ndarray) -> list[tuple[np.ndarray, Words]]:
+    return [*_splits(s), *_batches(s), *_schedules(s, schedule), *_options(s)]
+
+
+class _View:
+    """Columns as attributes, one entry a row each."""
+
+    def __init__(self, values: Mapping[str, np.ndarray]) -> None:
+        self.__dict__.update(values)
 
 
 def _splits(s: Any) -> list[tuple[np.ndarray, Words]]:
@@ -103,20 +187,16 @@ def _schedules(s: Any, schedule: np.ndarray) -> list[tuple[np.ndarray, Words]]:
     ]  # fmt: skip
 
 
-def _options(s: Any, shard: np.ndarray) -> list[tuple[np.ndarray, Words]]:
-    ranks, factor = s.dp * s.cp, s.capacity_factor
+def _options(s: Any) -> list[tuple[np.ndarray, Words]]:
+    ranks, factor, shard = s.dp * s.cp, s.capacity_factor, s.stated_shard
     return [
-        ((shard < 1) | (ranks % shard > 0), lambda row: (
+        ((shard >= 1) & (ranks % shard > 0), lambda row: (
             f"shard = {shard[row]:g} does not divide dp x cp = {ranks[row]:g}: "
             f"take {nearest_divisors(shard[row], ranks[row])}")),
         ((s.zero == 0) & (shard > 1), lambda row: f"shard = {shard[row]:g}: zero = 0 shares nothing out; take zero = "
          "1, 2 or 3"),
-        (~np.isnan(factor) & ~(factor > 0), lambda row: f"capacity_factor = {factor[row]:g} must be above 0, such as "
-         "1.25"),
         (~np.isnan(factor) & (s.moe == 0), lambda row: f"capacity_factor = {factor[row]:g}: the model has no experts; "
          "leave it out"),
-        (~(s.oversubscription >= 1), lambda row: f"oversubscription = {s.oversubscription[row]:g} must be 1 "
-         "(non-blocking) or more"),
     ]  # fmt: skip
 
 
@@ -152,7 +232,9 @@ def nearest_multiples(value: float, of: float) -> str:
 
 
 def _divisors(whole: float) -> list[int]:
-    return [each for each in range(1, int(whole) + 1) if whole % each == 0] or [1]
+    whole = int(whole)
+    small = [each for each in range(1, int(whole**0.5) + 1) if whole % each == 0]
+    return sorted({*small, *(whole // each for each in small)}) or [1]
 
 
 def _or(values: Any) -> str:

@@ -12,10 +12,39 @@ from cookbook.performance import memory
 from cookbook.performance import transformer_training as formulas
 from cookbook.performance.offload import offloaded_update_seconds
 from cookbook.performance.pipeline import FILLED, unfilled_share
-from cookbook.prediction.constants import figure
-from cookbook.prediction.transformer_memory import OPTIMISER
-from cookbook.prediction.transformer_text import RECOMPUTED
+from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.neighbours import Runs
+from cookbook.prediction.rows import Rows, each_row
+from cookbook.prediction.scenario import RECOMPUTED, together
+from cookbook.prediction.terms import transformer_memory as memory_terms
+from cookbook.prediction.terms.transformer import resolve
+from cookbook.prediction.terms.transformer_memory import OPTIMISER
 
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs", "step_seconds", "tokens"]
+
+# Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
+# `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
+# attention, whose shares were measured on their own: together about one.
+CONSTANTS = (
+    Constant("efficiency", 0.9, 0.2, 1.2, "family", pull=0.1),
+    Constant("engine_share", 1.0, 0.8, 1.15, "engine"),
+    Constant("network_efficiency", 0.85, 0.1, 0.95),
+    Constant("attention_efficiency", 1.25, 1.1, 1.4),
+    Constant("elementwise_share", 1.0, 0.9, 1.1),
+    Constant("layer_launch", 5e-4, 4e-4, 6e-4, "", "s"),
+    Constant("link_efficiency", 0.8, 0.75, 0.85),
+    Constant("straggler_share", 0.005, 0.004, 0.006),
+    Constant("expert_efficiency", 0.6, 0.3, 1.0),
+    Constant("expert_launch", 4e-3, 2e-3, 8e-3, "", "s"),
+    Constant("ragged_rows", 128.0, 32.0, 512.0),
+)
+# What makes two runs alike: the distance of another label, and of a factor of e in an amount. A measurement on another
+# stack or generation of devices, or with experts for a network without, says nothing: beyond `neighbours.REACH`.
+LIKENESS = {
+    "stack": 10.0, "experts": 10.0, "format": 2.0, "accelerator": 1.0, "recompute": 1.0, "size": 2.0, "seq_len": 2.0,
+    "tp": 1.5, "pp": 1.5, "micro_batch": 1.5,
+}  # fmt: skip
+MEMORY_CONSTANTS = memory_terms.CONSTANTS
 # What an ablation may switch off.
 TERMS = (
     "products", "attention", "elementwise", "head", "experts", "recompute", "launch", "tensor_exchange",
@@ -29,6 +58,75 @@ ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (figure(f"{name}-bytes") for name in 
 SORT_BYTES, EXPERT_BYTES = figure("expert-sorting-bytes"), figure("expert-activation-bytes")
 FUSED_BACKWARD, HALF_SPEED = figure("fused-attention-backward"), figure("attention-half-speed")
 NARROW_HEAD, NARROW_SHARE = figure("narrow-head"), figure("narrow-head-share")
+
+
+def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
+    """The outcome that rows of this kind state: the step time itself [s]."""
+    return step_seconds
+
+
+def runs(rows: Rows) -> Runs:
+    """The rows as what similar measurements are found by."""
+    stack = together(rows.keys["engine"], rows.keys["family"]).map(" ".join)
+    labels = {
+        "stack": stack,
+        "accelerator": rows.keys["accelerator"],
+        "experts": (rows.moe > 0).astype(int),
+        "format": rows.element - rows.narrow,
+        "recompute": (rows.again_all > 0).astype(int),
+    }
+    amounts = {name: getattr(rows, name) for name in ("seq_len", "tp", "pp", "micro_batch")}
+    amounts["size"] = rows.layers * rows.hidden**2
+    return Runs(labels, amounts, LIKENESS)
+
+
+def tokens(rows: Rows) -> np.ndarray:
+    """Tokens of one step of all devices."""
+    return np.asarray(rows.global_batch * rows.seq_len)
+
+
+def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Seconds of a step: the parts are exposed time, so they add up."""
+    return np.asarray(sum(parts.values()))
+
+
+def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Bytes by part on the fullest device, and the bytes that it has."""
+    return memory_terms.memory_parts(rows, constants), rows.memory / rows.cores
+
+
+def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
+    """Exposed seconds of a step by part; NaN where `rows.why` says why not.
+
+    Parameters
+    ----------
+    rows : Rows
+        From `resolve`.
+    constants : mapping of str to float or numpy.ndarray
+        Value of each of `CONSTANTS`, one or one a row.
+    terms : mapping of str to bool, optional
+        Terms to switch off, ``{"bubble": False}``; all are on if not given.
+
+    Raises
+    ------
+    ValueError
+        If a term is not one of `TERMS`.
+    """
+    unknown = set(terms or {}) - set(TERMS)
+    if unknown:
+        raise ValueError(f"no term {sorted(unknown)[0]!r}; the terms are {', '.join(TERMS)}")
+    on = dict.fromkeys(TERMS, True) | dict(terms or {})
+    good = rows.why == ""
+    if good.all():
+        found = step_parts(rows, constants, on)
+        return {name: each_row(value, len(rows)) for name, value in found.items()}
+    at = np.flatnonzero(good)
+    some = {name: value[at] if np.ndim(value) else value for name, value in constants.items()}
+    found = {}
+    for name, value in step_parts(rows.take(at), some, on).items():
+        found[name] = np.full(len(rows), np.nan)
+        found[name][at] = value
+    return found
 
 
 class _Rates:

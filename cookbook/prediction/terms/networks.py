@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cookbook import catalog
 from cookbook.performance import collectives
 from cookbook.performance import network_training as formulas
-from cookbook.prediction import transformer_text as words
-from cookbook.prediction.classic_networks import Pairs, Products, products
-from cookbook.prediction.classic_rows import Scenarios, scenarios
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.neighbours import Runs
+from cookbook.prediction.rows import Rows
+from cookbook.prediction.scenario import Coded
+from cookbook.prediction.terms.network_arrays import Pairs, Products, products
+from cookbook.prediction.terms.network_rows import resolve
 
-__all__ = ["CONSTANTS", "TERMS", "Scenarios", "measured", "outcome", "parts", "runs", "scenarios", "step_seconds"]
+__all__ = ["CONSTANTS", "TERMS", "outcome", "parts", "resolve", "runs", "step_seconds", "tokens"]
 
 CONSTANTS = (
     Constant("convolution_efficiency", 0.7, 0.2, 1.0),
@@ -54,27 +55,32 @@ BLOCK = 4096
 PASSES = 3
 
 
-def measured(frame: pd.DataFrame) -> np.ndarray:
-    """Measured rate of the whole system, in the unit of the row; NaN where none is stated."""
-    return words.numbers(frame, "value")
-
-
-def outcome(scenarios: Scenarios, step_seconds: np.ndarray) -> np.ndarray:
+def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
     """Rate of the whole system in the unit of the row: samples, or what is counted in them, per second."""
     with np.errstate(divide="ignore", invalid="ignore"):
         samples = scenarios.batch * scenarios.accumulation * scenarios.devices
         return np.asarray(samples * scenarios.items / step_seconds)
 
 
-def runs(scenarios: Scenarios) -> Runs:
+def runs(rows: Rows) -> Runs:
     """The rows as what similar measurements are found by."""
-    families = dict(catalog.table("models")[["name", "family"]].itertuples(index=False))
-    names = np.array([getattr(name, "name", name) for name, _, _ in scenarios.networks] + [""], dtype=object)
-    kinds = np.array([families.get(name, "") for name in names], dtype=object)
-    labels = {name: scenarios.tier_keys[name] for name in ("engine", "vendor", "family", "accelerator")}
-    labels["network"], labels["workload"] = names[scenarios.network], kinds[scenarios.network]
-    labels["format"] = np.nan_to_num(scenarios.unit_kind, nan=-1.0).astype(int)
-    return Runs(labels, {"batch": scenarios.batch})
+    names = [str(getattr(name, "name", name)) for name, _, _ in rows.networks] + [""]
+    kinds = _families()
+    labels: dict[str, Any] = {name: rows.keys[name] for name in ("engine", "vendor", "family", "accelerator")}
+    labels["network"] = Coded(rows.place, tuple(names))
+    labels["workload"] = Coded(rows.place, tuple(kinds.get(name, "") for name in names))
+    labels["format"] = np.nan_to_num(rows.unit_kind, nan=-1.0).astype(int)
+    return Runs(labels, {"batch": rows.batch})
+
+
+@lru_cache(maxsize=1)
+def _families() -> dict[str, str]:
+    return dict(catalog.table("models")[["name", "family"]].itertuples(index=False))
+
+
+def tokens(rows: Rows) -> np.ndarray:
+    """Tokens of one step of all devices; networks of this kind count samples."""
+    return np.array(np.nan)
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -83,7 +89,7 @@ def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def parts(
-    scenarios: Scenarios, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
+    scenarios: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
 ) -> dict[str, np.ndarray]:
     """Exposed seconds of a step by part; NaN where `scenarios.why` says why not.
 
@@ -103,7 +109,7 @@ def parts(
     size = len(scenarios)
     found = {name: np.full(size, np.nan) for name in ("products", "elementwise", "launch", "recurrence")}
     order = np.flatnonzero(scenarios.why == "")
-    order = order[np.argsort(scenarios.network[order], kind="stable")]
+    order = order[np.argsort(scenarios.place[order], kind="stable")]
     for start in range(0, len(order), BLOCK):
         block = order[start : start + BLOCK]
         some = {name: each[block] if each.ndim else each for name, each in values.items()}
@@ -113,11 +119,11 @@ def parts(
 
 
 def _passes(
-    table: Products, shares: np.ndarray, scenarios: Scenarios, at: np.ndarray, values: Mapping[str, np.ndarray],
+    table: Products, shares: np.ndarray, scenarios: Rows, at: np.ndarray, values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """Seconds of one forward and backward pass by part."""
-    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.network[at]
+    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.place[at]
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
     batch, size = rows["batch"], rows["element_bytes"]
     layers = product_seconds(table.of(net), shares, rows, bandwidth, values, on)
@@ -211,12 +217,12 @@ def product_shares(table: Products, values: Mapping[str, np.ndarray], on: Mappin
 
 
 def _step(
-    scenarios: Scenarios, found: dict[str, np.ndarray], table: Products, values: Mapping[str, np.ndarray],
+    scenarios: Rows, found: dict[str, np.ndarray], table: Products, values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """A step out of its passes: accumulation, update, exchange, waiting."""
     rows = scenarios.values
-    net = scenarios.network
+    net = scenarios.place
     looked_up = np.where(rows["sparse"] > 0, rows["batch"] * table.looked_up[net], np.inf)
     weights = table.parameters[net] + np.minimum(table.tables[net], looked_up)
     weights = np.where(scenarios.why == "", weights, np.nan)

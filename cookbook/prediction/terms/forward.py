@@ -8,25 +8,20 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from cookbook import catalog
 from cookbook.performance import inference as formulas
 from cookbook.performance import network_training as layers
 from cookbook.performance.memory import inference_bytes, workspace_bytes
-from cookbook.prediction import transformer_text as words
-from cookbook.prediction.classic import product_seconds, product_shares
-from cookbook.prediction.classic_networks import Products, products
 from cookbook.prediction.constants import Constant, figure
-from cookbook.prediction.inference_rows import LATENCY, Scenarios, needs_care, scenarios
-from cookbook.prediction.neighbours import Runs
+from cookbook.prediction.rows import Rows
+from cookbook.prediction.terms.forward_rows import resolve
+from cookbook.prediction.terms.network_arrays import Products, products
+from cookbook.prediction.terms.networks import product_seconds, product_shares, runs, step_seconds, tokens
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-__all__ = [
-    "CONSTANTS", "TERMS", "Scenarios", "measured", "memory_parts", "needs_care", "outcome", "parts", "runs",
-    "scenarios", "step_seconds", "units",
-]  # fmt: skip
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs", "step_seconds",
+           "tokens"]  # fmt: skip
 
 CONSTANTS = (
     Constant("convolution_efficiency", 0.8, 0.2, 1.0),
@@ -62,38 +57,14 @@ TERMS = (
     "power",
 )  # fmt: skip
 BLOCK = 4096
+MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 # Makers whose runtime holds memory of the device.
 RUNTIMES = ("NVIDIA", "AMD")
 # Between products, engines in 8 bits and less still keep sums, norms and softmax in 16.
 LEAST_STREAMED = 2.0
 
 
-def measured(frame: pd.DataFrame) -> np.ndarray:
-    """Measured rate: what the metric counts per second, and for delays passes per second; NaN where none is stated."""
-    value = words.numbers(frame, "value")
-    metrics = words.texts(frame, "metric")
-    scale = np.array([seconds_of(metric) for metric in metrics], dtype=float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.isfinite(scale), 1 / (value * scale), value)
-
-
-def seconds_of(metric: str) -> float:
-    """Seconds in the unit of a delay; NaN for a metric that is a rate.
-
-    >>> seconds_of("latency ms p90"), seconds_of("images/s")
-    (0.001, nan)
-    """
-    if not LATENCY.search(metric):
-        return float("nan")
-    return next((scale for word, scale in ((" ms", 1e-3), (" us", 1e-6)) if word in f" {metric}"), 1.0)
-
-
-def units(frame: pd.DataFrame) -> list[str]:
-    """Unit of the rate that `measured` gives, for each row."""
-    return ["passes/s" if LATENCY.search(metric) else metric for metric in words.texts(frame, "metric")]
-
-
-def outcome(scenarios: Scenarios, step_seconds: np.ndarray) -> np.ndarray:
+def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
     """Rate of the whole system, or of one device where the metric says so; for delays, passes per second."""
     with np.errstate(divide="ignore", invalid="ignore"):
         samples = scenarios.batch * scenarios.replicas * scenarios.items
@@ -101,24 +72,8 @@ def outcome(scenarios: Scenarios, step_seconds: np.ndarray) -> np.ndarray:
         return np.asarray(np.where(scenarios.is_delay > 0, 1.0, samples) / step_seconds)
 
 
-def runs(scenarios: Scenarios) -> Runs:
-    """The rows as what similar measurements are found by."""
-    families = dict(catalog.table("models")[["name", "family"]].itertuples(index=False))
-    names = np.array([getattr(name, "name", name) for name, _, _ in scenarios.networks] + [""], dtype=object)
-    kinds = np.array([families.get(name, "") for name in names], dtype=object)
-    labels = {name: scenarios.tier_keys[name] for name in ("engine", "vendor", "family", "accelerator")}
-    labels["network"], labels["workload"] = names[scenarios.network], kinds[scenarios.network]
-    labels["format"] = np.nan_to_num(scenarios.unit_kind, nan=-1.0).astype(int)
-    return Runs(labels, {"batch": scenarios.batch})
-
-
-def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Seconds of a pass: the parts are exposed time, so they add up."""
-    return np.asarray(sum(parts.values()))
-
-
 def parts(
-    scenarios: Scenarios, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
+    scenarios: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
 ) -> dict[str, np.ndarray]:
     """Exposed seconds of one forward pass by part; NaN where `scenarios.why` says why not.
 
@@ -138,7 +93,7 @@ def parts(
     names = ("products", "elementwise", "floor", "recurrence", "launch", "overhead", "waiting")
     found = {name: np.full(len(scenarios), np.nan) for name in names}
     order = np.flatnonzero(scenarios.why == "")
-    order = order[np.argsort(scenarios.network[order], kind="stable")]
+    order = order[np.argsort(scenarios.place[order], kind="stable")]
     for start in range(0, len(order), BLOCK):
         block = order[start : start + BLOCK]
         some = {name: each[block] if each.ndim else each for name, each in values.items()}
@@ -147,19 +102,21 @@ def parts(
     return found
 
 
-def memory_parts(scenarios: Scenarios) -> dict[str, np.ndarray]:
-    """Device memory by part [B]: weights, tensors that the largest operation holds, and what the runtime holds.
+def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Device memory by part [B]: weights, tensors of the largest operation, the runtime; and the bytes that it has.
 
     Parameters
     ----------
-    scenarios : Scenarios
-        The rows.
+    rows : Rows
+        From `resolve`.
+    constants : mapping
+        None are fitted.
     """
-    sizes = np.array([_largest(*each) for each in scenarios.networks] + [(np.nan, np.nan)])
-    parameters, tensors = sizes[scenarios.network].T
-    runtime = np.where(np.isin(scenarios.tier_keys["vendor"], RUNTIMES), figure("runtime-memory"), 0.0)
-    workspace = workspace_bytes(tensors * scenarios.batch * scenarios.element_bytes, runtime)
-    return inference_bytes(parameters, scenarios.element_bytes, np.zeros(len(scenarios)), workspace)
+    sizes = np.array([_largest(*each) for each in rows.networks] + [(np.nan, np.nan)])
+    parameters, tensors = sizes[rows.place].T
+    runtime = rows.keys["vendor"].each(lambda vendor: figure("runtime-memory") if vendor in RUNTIMES else 0.0)
+    workspace = workspace_bytes(tensors * rows.batch * rows.element_bytes, runtime)
+    return inference_bytes(parameters, rows.element_bytes, np.zeros(len(rows)), workspace), rows.memory_bytes
 
 
 @lru_cache(maxsize=512)
@@ -177,11 +134,11 @@ def _shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, 
 
 
 def _pass(
-    table: Products, shares: np.ndarray, scenarios: Scenarios, at: np.ndarray, values: Mapping[str, np.ndarray],
+    table: Products, shares: np.ndarray, scenarios: Rows, at: np.ndarray, values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
 ) -> dict[str, np.ndarray]:  # fmt: skip
     """Seconds of one forward pass by part."""
-    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.network[at]
+    rows, net = {name: column[at] for name, column in scenarios.values.items()}, scenarios.place[at]
     batch, size = rows["batch"], rows["element_bytes"]
     if on["power"]:
         rows |= _sustained(rows, values)
