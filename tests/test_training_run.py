@@ -250,7 +250,7 @@ def test_the_run_tells_what_was_assumed_and_reads_well(run: TrainingRun) -> None
     best = run.table.iloc[-1]
     assert f"{best['tokens_per_second']:,.0f} tokens/s" in repr(run) and len(repr(run)) < 300
     page = run._repr_html_()
-    assert "--jp-ui-font-color1" in page and "6 N D" in page and "Megatron Core" in page
+    assert "--jp-ui-font-color1" in page and "6 N D" in page and "megatron-core" in page
     assert run.training_flop == pytest.approx(6 * cb.model("llama2_7b").ops.parameter_count * 1e12)
     json.dumps(run.to_dict(), allow_nan=False)
     assert len(run.to_dict()["runs"]) == len(run.frame()) == len(COUNTS)

@@ -9,7 +9,9 @@ from cookbook.performance._arguments import Array, _reject, at_least_one, positi
 def _side(grid: ArrayLike) -> Array:
     """Rows of a square grid: a whole number, for ten devices form none."""
     rows = at_least_one("grid", grid)
-    _reject("grid", rows, rows != np.floor(rows), "the whole numbers", "p rows and columns make p squared devices")
+    uneven = rows > np.floor(rows)
+    if uneven.any():
+        _reject("grid", rows, uneven, "the whole numbers", "p rows and columns make p squared devices")
     return rows
 
 

@@ -23,13 +23,13 @@ from cookbook.planning.layouts import (
     System,
     layout_words,
     machine_of,
+    model_of,
     search,
     sequence,
     shape_of,
     step_words,
 )  # fmt: skip
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
-from cookbook.prediction.doors import network_of
 from cookbook.prediction.terms.transformer_memory import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload
 
@@ -369,7 +369,7 @@ def plan_run(
     (True, True)
     """
     counts, wanted = wholes("devices", devices), quantity("tokens", tokens, "", "2e12 or '2 T'", 1)
-    workload, device = network_of(model), machine_of(system).accelerator
+    workload, device = model_of(model), machine_of(system).accelerator
     shape_of(workload)
     length = sequence(workload, seq)
     batch = BATCH if global_batch is None else whole("global_batch", global_batch, MOST_SEQUENCES)

@@ -299,7 +299,8 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
 
 def _nan_where(blank: np.ndarray, value: Any) -> Any:
     found = np.where(blank, np.nan, value)
-    return found.tolist() if found.ndim else (None if np.isnan(found) else float(found))
+    known = [None if np.isnan(each) else each for each in np.ravel(found).tolist()]
+    return known if found.ndim else known[0]
 
 
 def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
