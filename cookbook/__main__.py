@@ -156,11 +156,10 @@ def _calibrate(options: argparse.Namespace) -> None:
 
 
 def _judge_storage(options: argparse.Namespace) -> None:
-    from cookbook.calibration import storage_judged
-    from cookbook.calibration.storage_judgement import judgement
+    from cookbook.calibration import storage_judgement as judged
     from cookbook.calibration.write import write_table
 
-    print(write_table(storage_judged.TABLE, storage_judged.judged_rows()) if options.write else judgement())
+    print(write_table(judged.TABLE, judged.judged_rows()) if options.write else judged.judgement())
 
 
 def _judge_exchanges(options: argparse.Namespace) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cookbook import catalog
+from cookbook.catalog.reading import nearest
 from cookbook.prediction.engine import estimate
 from cookbook.prediction.estimate import Estimate
 from cookbook.prediction.intake import columns, networks, tables
@@ -23,6 +25,9 @@ COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tie
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
 WORDS = ("id", "unit", "tier", "why", "assumed", "fits")
+# Columns of storage rows in the spelling of reports.
+STORAGE_SPELLINGS = ("device_or_system", "accelerator_count", "cpu_cores", "emulated_or_real", "notes", "system", "storage",
+                     "unit", "metric", "cpu", "cpu_count", "workers")  # fmt: skip
 MODELLED = ("training_classic", "training_transformer", "inference")
 ASKED = (*MODELLED, "storage")
 LONGEST_WHY = 300
@@ -74,9 +79,9 @@ def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
         The header of a table.
     """
     if kind == "storage":
-        from cookbook.prediction.storage import unknown_columns as lost_columns
-
-        lost = lost_columns(list(headers))
+        known = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
+        lost = [(each, nearest(each[:60], known, 1)[0]) for each in headers if columns.normal(each) not in
+                {columns.normal(name) for name in known} | columns.IGNORED]  # fmt: skip
     else:
         lost = columns.unknown(kind, list(headers))
     return [f"column {header[:60]!r} is not known and was not read; nearest: {near}" for header, near in lost]
