@@ -19,15 +19,10 @@ from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
 from cookbook.prediction.demand import Sizes, activations, memory_parts
 from cookbook.prediction.devices import device_table, format_row, peaks
-<<<<<<< HEAD
-from cookbook.prediction.doors import forward_pass
-from cookbook.prediction.requirements import sizes_of
-=======
 from cookbook.prediction.doors import forward_pass, network_of, train_step
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.roofline import roofline_table
 from cookbook.workloads.zoo import Workload
->>>>>>> main
 
 if TYPE_CHECKING:
     import pandas as pd
