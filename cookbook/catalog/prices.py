@@ -246,7 +246,7 @@ def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any) -> Price:
     if not way.startswith("reserved") or both.empty:
         return _price(rows[column] / devices, rows, why)
     now, share = _offered(rows, "on demand", why, devices), _price(both[column] / both[usual], both, why, "ratio")
-    note = f"{share.median:.0%} of the price on demand, by lists with both: {share.rows}"
+    note = f"{100 * share.median:.0f} % of the price on demand, by lists with both: {share.rows}"
     return replace(times(now, share, "USD/h"), note=note)
 
 

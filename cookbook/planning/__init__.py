@@ -32,6 +32,7 @@ _HOMES = {
     "measured_links": "sizing",
     "milestones": "growth",
     "nodes_needed": "phases",
+    "operations": "comparison",
     "ownership_usd": "ownership",
     "plan_run": "run",
     "power_watts": "cost",

@@ -288,7 +288,7 @@ def machine_power(device: str | Accelerator, devices: Any = 1) -> Power:
     """
     one = accelerator(device) if not isinstance(device, Accelerator) else device
     found = _rated(one.kind, float(one.tdp_watts), one.key, tuple(one.sources))
-    return replace(found, rated=times(found.rated, counted("devices", devices)[()], "W"))
+    return replace(found, rated=times(found.rated, counted("devices", devices).tolist(), "W"))
 
 
 @lru_cache(maxsize=1)
