@@ -33,8 +33,7 @@ FILES = ("units.py",)
 READERS = (
     "judged.py", "parallelism.py", "scaling.py", "speedups.py", "data_parallel.py", "matmul.py", "pipeline.py",
     "reliability.py", "topology.py", "utilisation.py", "input_pipeline.py", "storage_rates.py", "storage.py",
-    "storage_rows.py", "storage_judged.py", "storage_judgement.py", "match.py", "match_chain.py", "match_changes.py",
-    "match_words.py", "rankings.py",
+    "drives.py", "storage_judgement.py", "match.py", "feed.py", "feed_arguments.py", "rankings.py",
 )  # fmt: skip
 # Tables that hold results, or that no prediction of training reads.
 NOT_READ = frozenset({

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from cookbook.calibration.memory import memory_constants, memory_rows
 from cookbook.calibration.per_row import schema_rows, table_name
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.validate import KINDS
+from cookbook.catalog.writing import write_csv
 from cookbook.prediction.terms import transformer_memory
 
 if TYPE_CHECKING:
@@ -142,11 +142,7 @@ def write_table(name: str, rows: Iterable[Mapping[str, Any]], directory: Path | 
     folder = directory or catalog.data_directory()
     columns = [column.name for column in schema(name, folder).columns]
     path = folder / f"{name}.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n", restval="")
-        writer.writeheader()
-        writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
-    return path
+    return write_csv(path, columns, ({key: _cell(value) for key, value in row.items()} for row in rows))
 
 
 def _cell(value: Any) -> str:
@@ -204,11 +200,7 @@ def write_row_schemas(kinds: Sequence[str] = KINDS, directory: Path | None = Non
     for kind in kinds:
         terms = tuple(getattr(measured_rows(kind)[0].module, "TERMS", ()))
         path = (directory or catalog.data_directory()) / "schema" / f"{table_name(kind)}.csv"
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(schema_rows(kind, terms, tuple(REFERENCES)))
-        written.append(path)
+        written.append(write_csv(path, FIELDS, schema_rows(kind, terms, tuple(REFERENCES))))
     schema.cache_clear()
     return written
 

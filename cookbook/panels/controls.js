@@ -116,23 +116,29 @@ const MOST_SHOWN = 80;
 // A name without case and without what separates its words; between digits a separator tells 1.6 from 16.
 const squash = (text) => text.toLowerCase().replace(/(?<=\d)[\s\-_.,()/]+(?=\d)/g, ":").replace(/[\s\-_.,()/]+/g, "");
 
-// A search over [value, label, other words, group]: what is called so first, then what begins so, has these words, or
-// contains them, and last what belongs to such a group; among equals those most used.
+// A search over [value, label, other words, group]: what is called so first, then what belongs to a group of that name,
+// what begins so, has these words, or contains them; among equals those most used. Another word is a name of its own
+// where only one option has it, like RN50; else it tells a kind, like NFS.
 function searchOf(options, popular) {
   const place = new Map(popular.map((key, i) => [key, i]));
-  const index = options.map((option) => {
+  const others = options.map(([, , search]) => search.split(";").map(squash));
+  const borne = new Map();
+  for (const name of others.flat()) borne.set(name, (borne.get(name) ?? 0) + 1);
+  const index = options.map((option, i) => {
     const [key, label, search, group] = option;
-    const names = [key, label, ...search.split(";")].map(squash);
+    const names = [key, label].map(squash).concat(others[i].filter((name) => borne.get(name) === 1));
+    const kinds = [...others[i], squash(group)];
     const words = new Set([label, search].join(" ").toLowerCase().split(/[^\p{L}\p{N}.+]+/u));
-    return { option, names, words, group: squash(group), used: place.get(key) ?? popular.length };
+    return { option, names, kinds, words, used: place.get(key) ?? popular.length };
   });
-  const rank = ({ names, words, group }, whole, parts) => {
+  const rank = ({ option, names, kinds, words }, whole, parts) => {
     if (names.includes(whole)) return 0;
-    if (names.some((name) => name.startsWith(whole))) return 1;
-    const within = (part) => names.some((name) => name.includes(part));
-    if (!parts.every(({ part }) => within(part) || group.includes(part))) return Infinity;
-    if (parts.every(({ word }) => words.has(word))) return 2;
-    return parts.every(({ part }) => within(part)) ? 3 : group === whole ? 4 : 5;
+    if (squash(option[3]) === whole) return 1;
+    if (names.some((name) => name.startsWith(whole))) return 2;
+    const within = (list, part) => list.some((name) => name.includes(part));
+    if (!parts.every(({ part }) => within(names, part) || within(kinds, part))) return Infinity;
+    if (parts.every(({ word }) => words.has(word))) return 3;
+    return parts.every(({ part }) => within(names, part)) ? 4 : 5;
   };
   return (typed) => {
     const whole = squash(typed);
@@ -221,12 +227,19 @@ function comboControl(control, send) {
     const typed = input.value.trim();
     hide();
     typing = false;
+    if (document.activeElement === input) input.select();
     if (control.many) sendMany([...state.keys, typed], state.own); else send(control.name, typed);
   };
   const used = () => typing && input.value.trim();
   input.onfocus = present;
-  input.onmousedown = () => { if (list.hidden) open(""); };
-  input.onclick = () => { if (!typing) input.select(); };
+  // A click selects what stands there; the browser's own click would put the caret somewhere in it.
+  input.onmousedown = (e) => {
+    if (list.hidden) open("");
+    if (typing) return;
+    e.preventDefault();
+    input.focus();
+    input.select();
+  };
   input.oninput = () => { typing = true; open(input.value); };
   // Leaving takes what was typed in full, and offers what the list does not know; else the present value stands again.
   input.onblur = () => {

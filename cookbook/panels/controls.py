@@ -86,8 +86,9 @@ class Combo:
         entries = raw if isinstance(raw, (list, tuple)) else [raw]
         chosen: list[Any] = []
         for entry in entries[: self.limit + 1]:
-            value = self._names(entry) if isinstance(entry, str) else self._one(entry)
-            chosen += value if isinstance(value, list) else [value]
+            for name in self._names(entry) if isinstance(entry, str) else [entry]:
+                value = self._one(name)
+                chosen += value if isinstance(value, list) else [value]
         count = max(len(chosen), len(entries))
         if count > self.limit:
             raise ValueError(f"{self.label} has {count:,} entries; choose at most {self.limit}")
@@ -98,7 +99,7 @@ class Combo:
     def _names(self, text: str) -> list[str]:
         """Names in a text with commas between them; a comma in brackets or in a known name is part of it."""
         known = any(text.casefold() == label.casefold() for _, label, _, _ in self.options) if "," in text else True
-        return [text] if known else [self._name(name) for name in pieces(text)]
+        return [text] if known else pieces(text)
 
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser."""
@@ -164,17 +165,17 @@ class Combo:
             if len(str(raw["custom"])) > LONGEST**2:
                 raise ValueError(f"{self.label}: your own entry is longer than {LONGEST**2:,} letters")
             return self.own.read(str(raw["custom"]))
-        value = self.plain(raw) if self.plain else raw
+        try:
+            value = self.plain(raw) if self.plain else raw
+        except ValueError as wrong:
+            raise ValueError(f"{self.label} = {wrong}") from None
+        if isinstance(value, str) and len(value) > LONGEST:
+            raise ValueError(f"{self.label} = {quoted(raw)} has {len(value):,} letters; no name is that long")
         if isinstance(value, str):
-            return self._name(value)
+            return value
         if self.own is None and self.plain is None:
             raise ValueError(f"{self.label} = {quoted(raw)} is not a choice; give a name of the list")
         return value
-
-    def _name(self, name: str) -> str:
-        if len(name) > LONGEST:
-            raise ValueError(f"{self.label} = {quoted(name)} has {len(name):,} letters; no name is that long")
-        return name
 
 
 @dataclass(frozen=True)
@@ -212,9 +213,11 @@ class Slider:
         return _common(self, "slider", stops=[[stop, self.text(stop)] for stop in self.stops], unit=self.unit)
 
     def read(self, raw: Any) -> float | int | None:
-        """Value that a message, a caller or the reader's typing means; None stays None."""
-        if raw is None or (self.optional and isinstance(raw, str) and not raw.strip()):
-            return None
+        """Value that a message, a caller or the reader's typing means; None where it may be left empty and is."""
+        if raw is None or (isinstance(raw, str) and not raw.strip()):
+            if self.optional:
+                return None
+            raise ValueError(f"{self.label} is empty; give a {'time' if self.seconds else 'number'} {self._allowed()}")
         value = self._number(raw)
         low, high = self.stops[0], self.stops[-1]
         allowed, what = self._allowed(), "time" if self.seconds else "number"

@@ -19,7 +19,7 @@ from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_tw
 from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.options import device_of, networks, origin, own_accelerator, peak_column, plain_device
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import Source, counted, duration, listed, memories, percent, quoted, short_name
+from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, quoted, short_name
 from cookbook.prediction.evidence import observed_efficiency
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of
 from cookbook.prediction.verdicts import ratio
@@ -98,9 +98,9 @@ DEFAULTS = defaults(model_zoo)
 
 @lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
-    own_model = Own("custom…: your own layers", "One JSON object, as for cb.layers.", EXAMPLE, _read_layers, _show_layers)
+    own = Own("custom…: your own layers", "One JSON object, as for cb.layers.", EXAMPLE, _read_layers, _show_layers)
     return (
-        Combo("model", "Model", "Workload", networks(), own=own_model, plain=_network, tooltip="The network to train"),
+        Combo("model", "Model", "Workload", networks(), own=own, plain=_network, tooltip="The network to train"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
                tooltip="Samples that one accelerator holds at a time"),
         Choice("precision", "Precision", "Workload", _choices("number_formats"),
@@ -145,10 +145,7 @@ def _network(value: Any) -> Any:
 
 
 def _read_layers(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as problem:
-        raise ValueError(f"the layer table is not valid JSON: {problem}") from None
+    value = json_of(text, "the layer table")
     if not isinstance(value, (dict, list)) or (isinstance(value, dict) and "layers" not in value):
         raise ValueError('your own network must be {"input": [channels, height, width], "layers": [...]}')
     return _network({"layers": value} if isinstance(value, list) else value)
@@ -350,12 +347,13 @@ def _parts(need: Requirements) -> tuple[Part, ...]:
     """Place 4: memory by part, and how each is computed in words."""
     formats, states = _sizes(need.precision, need.optimiser)
     count = f"{need.parameters:,.0f} parameters"
+    samples = f"{need.batch:,.0f} {need.workload.sample or 'sample'}s"
     words = {
         "weights": f"{count} x {formats['weight_bytes']:g} B ({need.precision}).",
         "fp32 copy": f"{count} x {formats['master_bytes']:g} B: full-precision weights that the optimiser updates.",
         "gradients": f"{count} x {formats['gradient_bytes']:g} B, one for each weight.",
         "optimiser states": f"{count} x {states:g} states of {need.optimiser} x 4 B.",
-        "activations": f"What the forward pass of {need.batch:,.0f} {_samples(need)} keeps for the backward pass, "
+        "activations": f"What the forward pass of {samples} keeps for the backward pass, "
         f"{formats['activation_bytes']:g} B an element.",
         "workspace": "The largest buffer in flight, and what driver and libraries hold on the device.",
     }
@@ -510,18 +508,13 @@ def _capacity_words(row: Any, roomy: bool) -> str:
     return f"{size}, fits batch {row.largest_batch:,.0f}" if row.fits and count == 1 else size
 
 
-def _samples(need: Requirements) -> str:
-    """What the samples are called: "images", "sequences"."""
-    return f"{need.workload.sample or 'sample'}s"
-
-
 def _answer(need: Requirements) -> str:
     """The sentence in place 1."""
     epochs = "1 epoch" if need.epochs == 1 else f"{need.epochs:,g} epochs"
     at = "" if need.seq is None else f" of {need.seq:,.0f} tokens"
     return (
         f"{need.workload.title} needs **{human(need.needed_flops, 'FLOP/s')}** sustained to train {epochs} of "
-        f"{need.samples:,.0f} {_samples(need)}{at} in {duration(need.target_seconds)} "
+        f"{need.samples:,.0f} {need.workload.sample or 'sample'}s{at} in {duration(need.target_seconds)} "
         f"({human(need.needed_macs, 'MAC/s')}; 1 MAC = 2 FLOP), and **{human(need.memory_bytes, 'iB')}** at batch "
         f"{need.batch:,.0f}. {_who_can(need.devices)}"
     )

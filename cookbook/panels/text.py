@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import reprlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,22 @@ def quoted(value: Any) -> str:
         return " ".join(_SHORT.repr(value).split())
     except ValueError:
         return "a whole number of thousands of digits"
+
+
+def json_of(text: str, what: str) -> Any:
+    """What a reader's JSON says.
+
+    Raises
+    ------
+    ValueError
+        In plain words, where it says nothing.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"{what} is not valid JSON: {problem}") from None
+    except (ValueError, RecursionError):
+        raise ValueError(f"{what} is too deep, or a number in it is too long") from None
 
 
 def counted(count: int, one: str) -> str:
@@ -83,6 +100,17 @@ def percent(fraction: float) -> str:
     """
     value = 100 * fraction
     return f"{ratio(value)} %" if value < 9.95 else f"{value:,.0f} %"
+
+
+def money(usd: float) -> str:
+    """US dollars without their sign.
+
+    Examples
+    --------
+    >>> money(31.12), money(1234.5), money(float("nan"))
+    ('31.12', '1,234', 'not known')
+    """
+    return "not known" if usd != usd else f"{usd:,.0f}" if usd >= 100 else f"{usd:.2f}"
 
 
 def duration(seconds: float) -> str:

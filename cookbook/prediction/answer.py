@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cookbook import catalog
+from cookbook.catalog.reading import nearest
 from cookbook.prediction.engine import estimate
 from cookbook.prediction.estimate import Estimate
 from cookbook.prediction.intake import columns, networks, tables
@@ -23,6 +25,9 @@ COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tie
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
 WORDS = ("id", "unit", "tier", "why", "assumed", "fits")
+# Columns of storage rows in the spelling of reports.
+STORAGE_SPELLINGS = ("device_or_system", "accelerator_count", "cpu_cores", "emulated_or_real", "notes", "system", "storage",
+                     "unit", "metric", "cpu", "cpu_count", "workers")  # fmt: skip
 MODELLED = ("training_classic", "training_transformer", "inference")
 ASKED = (*MODELLED, "storage")
 LONGEST_WHY = 300
@@ -37,8 +42,10 @@ def more_columns(kind: str) -> tuple[str, ...]:
     return MEMORY_COLUMNS if kind != "training_classic" else ()
 
 
-def answer_blocks(path: str | Path, kind: str, neighbours: bool = True) -> Iterator[pd.DataFrame]:
-    """Predict every row of a CSV file, block by block; see `answer`.
+def answer_blocks(
+    path: str | Path, kind: str, neighbours: bool = True
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Predict every row of a CSV file, block by block: rows as read, and their answers; see `answer`.
 
     Parameters
     ----------
@@ -50,14 +57,14 @@ def answer_blocks(path: str | Path, kind: str, neighbours: bool = True) -> Itera
         Whether similar measurements correct the points.
     """
     for frame, why in read_blocks(path):
-        yield answer(frame, kind, neighbours, why)
+        yield frame, answer(frame, kind, neighbours, why)
 
 
 def answer_file(path: str | Path, kind: str, neighbours: bool = True) -> pd.DataFrame:
     """Predict every row of a CSV file as one table; see `answer_blocks`."""
     import pandas as pd
 
-    blocks = list(answer_blocks(path, kind, neighbours))
+    blocks = [found for _, found in answer_blocks(path, kind, neighbours)]
     return pd.concat(blocks, ignore_index=True) if blocks else answer(pd.DataFrame(), kind)
 
 
@@ -72,9 +79,9 @@ def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
         The header of a table.
     """
     if kind == "storage":
-        from cookbook.prediction.storage import unknown_columns as lost_columns
-
-        lost = lost_columns(list(headers))
+        known = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
+        lost = [(each, nearest(each[:60], known, 1)[0]) for each in headers if columns.normal(each) not in
+                {columns.normal(name) for name in known} | columns.IGNORED]  # fmt: skip
     else:
         lost = columns.unknown(kind, list(headers))
     return [f"column {header[:60]!r} is not known and was not read; nearest: {near}" for header, near in lost]

@@ -124,9 +124,10 @@ def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
         ``accelerator``, ``vendor``, ``engine`` and ``moe`` of each row.
     """
     makers = frozenset().union(*fitted.vendors.values()) if fitted.vendors else frozenset()
-    known = np.isin(keys["accelerator"], list(fitted.accelerators))
-    related = np.isin(keys["vendor"], list(makers))
-    engine = np.isin(keys["engine"], list(fitted.engines))
+    known, related, engine = (
+        np.array([each in those for each in keys[name]], dtype=bool)
+        for name, those in (("accelerator", fitted.accelerators), ("vendor", makers), ("engine", fitted.engines))
+    )
     plain = np.select([~related, ~engine, known], [DATASHEET, NEW_ENGINE, SEEN], SIBLING)
     return np.where(np.asarray(keys["moe"], dtype=bool) & (plain != DATASHEET), EXPERTS, plain)
 

@@ -13,7 +13,7 @@ import numpy as np
 from cookbook.prediction import neighbours, widths
 from cookbook.prediction.constants import NEW_ENGINE, SEEN, SIBLING, Fitted, committed, figure, of_rows, tiers_of_rows
 from cookbook.prediction.estimate import Estimate
-from cookbook.prediction.rows import KEYS, Rows
+from cookbook.prediction.rows import KEYS, Rows, each_row
 from cookbook.prediction.scenario import Scenario, together
 
 # What the rate is where the row does not say what it counts.
@@ -93,10 +93,10 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     keys = dict(zip(KEYS, columns, strict=True))
     keys["moe"] = keys["moe"].astype(bool)
     tier = tiers_of_rows(known, keys)
-    codes = np.broadcast_to(distinct.codes, len(rows))
+    codes = each_row(distinct.codes, len(rows))
     factors = {level: each[codes] for level, each in widths.factors(like, tier, keys["scale"]).items()}
     constants = of_rows(known, module.CONSTANTS, keys)
-    each_row = {name: value[codes] if np.ndim(value) else value for name, value in constants.items()}
+    by_row = {name: value[codes] if np.ndim(value) else value for name, value in constants.items()}
     remarks = [widths.remark(like, *pair) for pair in zip(tier.tolist(), keys["scale"].tolist(), strict=True)]
     tier = tier[codes]
     if like != kind:
@@ -107,7 +107,7 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
         # Dimensions that follow from a number of parameters alone: no better known than another stack.
         bare = (rows.dimensions_known == 0) & np.isin(tier, (SEEN, SIBLING))
         tier = np.where(bare, NEW_ENGINE, tier) if np.any(bare) else tier
-    return Prepared(kind, rows, each_row, tier, factors, np.array(remarks, dtype=object)[codes])
+    return Prepared(kind, rows, by_row, tier, factors, np.array(remarks, dtype=object)[codes])
 
 
 def estimate(
@@ -177,11 +177,11 @@ def estimate_rows(
         told = {name: _without(value, good) for name, value in told.items()}
     half80, half90 = prepared.factors[80], prepared.factors[90]
     return Estimate(
-        kind=prepared.kind, point=np.broadcast_to(seconds, size), rate=np.broadcast_to(rate, size),
+        kind=prepared.kind, point=each_row(seconds, size), rate=each_row(rate, size),
         unit=UNITS[prepared.kind],
         low80=seconds / half80, high80=seconds * half80, low90=seconds / half90, high90=seconds * half90,
         parts=parts, tier=prepared.tier, remark=prepared.remark, why=why, neighbours=used, similar=named,
-        tokens=np.broadcast_to(module.tokens(rows), size), rows=rows, **told,
+        tokens=each_row(module.tokens(rows), size), rows=rows, **told,
     )  # fmt: skip
 
 
@@ -224,7 +224,7 @@ def _memory(module: Any, prepared: Prepared) -> dict[str, Any]:
     fits = np.where(total <= capacity, "yes", "no")
     size = len(prepared.rows)
     return {
-        "memory": {name: np.broadcast_to(part, size) for name, part in parts.items()},
-        "memory_bytes": np.broadcast_to(total, size),
-        "fits": np.broadcast_to(np.where(np.isfinite(total) & np.isfinite(capacity), fits, ""), size),
+        "memory": {name: each_row(part, size) for name, part in parts.items()},
+        "memory_bytes": each_row(total, size),
+        "fits": each_row(np.where(np.isfinite(total) & np.isfinite(capacity), fits, ""), size),
     }

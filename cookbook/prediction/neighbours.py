@@ -63,6 +63,13 @@ class Runs:
         amounts = {name: np.array(found[name], dtype=float) for name in self.amounts}
         return Runs(labels, amounts, self.costs), np.broadcast_to(joined.codes, (size,))
 
+    def single(self) -> Runs:
+        """The only run, with one entry a column."""
+        labels = {name: Coded(np.reshape(each.codes, 1), each.levels) if isinstance(each, Coded)
+                  else Coded(np.zeros(1, dtype=int), (np.asarray(each).item(),)) for name, each in self.labels.items()}
+        amounts = {name: np.reshape(np.asarray(each, dtype=float), 1) for name, each in self.amounts.items()}
+        return Runs(labels, amounts, self.costs)
+
     def take(self, index: np.ndarray) -> Runs:
         """Some of the runs."""
         labels = {name: each.take(index) if isinstance(each, Coded) else each[index] for name, each in self.labels.items()}
@@ -125,7 +132,7 @@ class Correction:
 def correction(
     asked: Runs,
     measured: Measured,
-    size: int,
+    size: int | None = None,
     exclude_groups: Collection[str] = (),
     exclude_rows: Collection[str] | np.ndarray = (),
     label_costs: Mapping[str, float] | None = None,
@@ -140,8 +147,8 @@ def correction(
         Runs to predict.
     measured : Measured
         Runs that were measured.
-    size : int
-        How many runs are asked for.
+    size : int, optional
+        How many runs are asked for; as many as there are labels by default.
     exclude_groups : collection of str
         Publishers that may not speak.
     exclude_rows : collection of str
@@ -151,6 +158,7 @@ def correction(
     named : int
         How many rows to name at most for each run.
     """
+    size = len(asked) if size is None else size
     costs = (label_costs or asked.costs or LABEL_COSTS, amount_costs or asked.costs or AMOUNT_COSTS)
     own = exclude_rows if isinstance(exclude_rows, np.ndarray) else None
     barred = ~np.isfinite(measured.error)
@@ -161,10 +169,12 @@ def correction(
     known = np.flatnonzero(~barred)
     if own is not None:
         asked = Runs({**asked.labels, "row itself": coded(own.astype(object))}, asked.amounts, asked.costs)
-    one, back = asked.distinct(size)
+    one, back = (asked.single(), np.zeros(1, dtype=int)) if size == 1 else asked.distinct(size)
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     rows: list[np.ndarray] = []
-    runs, error, names = measured.runs.take(known), measured.error[known], measured.row[known]
+    runs, error, names = measured.runs, measured.error, measured.row
+    if len(known) < len(error):
+        runs, error, names = runs.take(known), error[known], names[known]
     for start in range(0, len(one), BLOCK):
         block = np.arange(start, min(start + BLOCK, len(one)))
         some = one.take(block)
@@ -174,9 +184,9 @@ def correction(
             weight = np.where(some.labels["row itself"].each(str, object)[:, None] == names[None, :], 0.0, weight)
         shift[block] = (weight @ error) / (weight.sum(axis=1) + DAMPING)
         count[block] = (weight > 0).sum(axis=1)
-        if size == 1 or own is not None or named < 8:
-            nearest = np.argsort(-weight, axis=1, kind="stable")[:, :named]
-            rows += [names[at[weight[i, at] > 0]] for i, at in enumerate(nearest)]
+        if named and size <= BLOCK:
+            near = [np.flatnonzero(each > 0) for each in weight]
+            rows += [names[at[np.argsort(-each[at], kind="stable")[:named]]] for each, at in zip(weight, near, strict=True)]
     return Correction(np.exp(-shift)[back], count[back], tuple(rows[i] for i in back) if rows else ())
 
 
@@ -197,7 +207,11 @@ def distances(
         if name in asked.labels and name in known.labels:
             theirs = _column(known.labels[name])
             places = {str(level): at for at, level in enumerate(theirs.levels)}
-            ours = coded(asked.labels[name]).each(lambda level, places=places: places.get(str(level), -1), int)
+            mine = coded(asked.labels[name])
+            if mine.codes.size == 1:
+                ours = np.array([places.get(str(mine.levels[int(mine.codes.reshape(-1)[0])]), -1)])
+            else:
+                ours = mine.each(lambda level, places=places: places.get(str(level), -1), int)
             distance = distance + cost * (np.atleast_1d(ours)[:, None] != np.atleast_1d(theirs.codes)[None, :])
     for name, cost in amount_costs.items():
         if name in asked.amounts and name in known.amounts:
@@ -222,6 +236,7 @@ def known_errors(kind: str) -> Measured | None:
     table = table[table["kind"] == kind]
     if not len(table):
         return None
+    table = table[np.isfinite(np.log(table["ratio"]))]
     labels = {name: coded(cells.astype(str).astype(object)) for name, cells in _columns(table["labels"]).items()}
     amounts = {name: cells.astype(float) for name, cells in _columns(table["amounts"]).items()}
     ratio, group, names = (table[name].to_numpy() for name in ("ratio", "publisher", "row"))

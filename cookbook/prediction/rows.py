@@ -13,6 +13,12 @@ from cookbook.prediction.scenario import Coded, together
 KEYS = ("accelerator", "vendor", "family", "engine", "scale", "moe")
 
 
+def each_row(value: Any, size: int) -> np.ndarray:
+    """One value a row."""
+    value = np.asarray(value)
+    return value if value.ndim else value.reshape(1) if size == 1 else np.broadcast_to(value, (size,))
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Numbers of rows in SI, counts as floats; one number may stand for all rows.
@@ -46,11 +52,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.why)
 
+    def __post_init__(self) -> None:
+        self.__dict__.update(self.values)
+
     def __getattr__(self, name: str) -> np.ndarray:
-        try:
-            return self.__dict__["values"][name]
-        except KeyError:
-            raise AttributeError(name) from None
+        raise AttributeError(name)
 
     def take(self, at: Any) -> Rows:
         """Some of the rows."""

@@ -100,15 +100,18 @@ def impossible(s: Any, asked: Scenario) -> np.ndarray:
     asked : Scenario
         What they were made of.
     """
-    schedule = np.broadcast_to(asked.words("pipeline_schedule").each(str, object), len(s))
-    v = {name: np.broadcast_to(value, len(s)) for name, value in s.values.items()}
-    rows, why = _View(v), np.full(len(s), "", dtype=object)
+    schedule, why = asked.words("pipeline_schedule").each(str, object), np.full(len(s), "", dtype=object)
     with np.errstate(all="ignore"):
-        for bad, words in (*_splits(rows), *_batches(rows), *_schedules(rows, schedule), *_options(rows)):
-            if np.any(bad):
+        if any(np.any(bad) for bad, _ in _checks(s, schedule)):
+            rows = _View({name: np.broadcast_to(value, len(s)) for name, value in s.values.items()})
+            for bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
                 for row in np.flatnonzero(bad & (why == "")):
                     why[row] = words(int(row))
     return why
+
+
+def _checks(s: Any, schedule: np.ndarray) -> list[tuple[np.ndarray, Words]]:
+    return [*_splits(s), *_batches(s), *_schedules(s, schedule), *_options(s)]
 
 
 class _View:

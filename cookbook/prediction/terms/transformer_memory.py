@@ -37,7 +37,9 @@ def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """
     good = np.flatnonzero(s.why == "")
     rows = s if len(good) == len(s) else s.take(good)
-    first, last = _stage(rows, constants, True), _stage(rows, constants, False)
+    first = _stage(rows, constants, True)
+    # One stage is both the first and the last.
+    last = first if np.all(rows.pp == 1) else _stage(rows, constants, False)
     heavier = np.asarray(sum(first.values())) >= np.asarray(sum(last.values()))
     found = {}
     for name in first:

@@ -14,7 +14,7 @@ from cookbook.performance.offload import offloaded_update_seconds
 from cookbook.performance.pipeline import FILLED, unfilled_share
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.rows import Rows
+from cookbook.prediction.rows import Rows, each_row
 from cookbook.prediction.scenario import RECOMPUTED, together
 from cookbook.prediction.terms import transformer_memory as memory_terms
 from cookbook.prediction.terms.transformer import resolve
@@ -119,7 +119,7 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
     good = rows.why == ""
     if good.all():
         found = step_parts(rows, constants, on)
-        return {name: np.broadcast_to(value, len(rows)) for name, value in found.items()}
+        return {name: each_row(value, len(rows)) for name, value in found.items()}
     at = np.flatnonzero(good)
     some = {name: value[at] if np.ndim(value) else value for name, value in constants.items()}
     found = {}
