@@ -33,8 +33,8 @@ HOUR, YEAR = units.si("1 h"), units.si("1 year")
 MONTH = YEAR / 12
 # Years of which a list may hold prices.
 EARLIEST, LATEST = 1900, 2200
-# The largest number of anything that is counted or measured: products of several still are numbers.
-MOST = 1e18
+# The smallest and the largest number of anything that is counted or measured: products of several still are numbers.
+LEAST, MOST = 1e-18, 1e18
 
 
 @dataclass(frozen=True, repr=False)
@@ -337,7 +337,7 @@ def number(name: str, value: Any, most: float = MOST) -> float:
         The largest that is allowed.
     """
     plain = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_, complex))
-    if not plain or not 0 < value <= most:
+    if not plain or not LEAST <= value <= most:
         within = f"and at most {most:g}" if most < MOST else "and finite"
         raise ValueError(f"{name} = {shown(value)} must be above 0 {within}; give a number such as {min(3, most):g}")
     return float(value)
@@ -371,7 +371,7 @@ def amount(name: str, value: Any, unit: str, example: str, above: bool = False) 
         found = float(units.si(value, unit))
     except (ValueError, TypeError, ArithmeticError) as problem:
         raise ValueError(f"{name} = {shown(value)}: {str(problem)[:120]}; it {allowed}") from None
-    if not 0 <= found <= MOST or (above and not found):
+    if not 0 <= found <= MOST or (above and found < LEAST):
         raise ValueError(f"{name} = {shown(value)} {allowed}")
     return found
 

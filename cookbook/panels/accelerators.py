@@ -158,8 +158,8 @@ def _software() -> tuple[tuple[str, str, str, str], ...]:
     """Products of the table, the usual one of each device among them."""
     rows = catalog.table("software")
     known = rows[rows["product"] != "usual"].drop_duplicates("product")
-    return (("", "the usual of each device", "pytorch eager", ""),
-            *((name, name, also, "") for name, also in zip(known["product"], known["other_names"], strict=True)))  # fmt: skip
+    listed = zip(known["product"], known["other_names"], strict=True)
+    return (("", "the usual of each device", "pytorch eager", ""), *((name, name, also, "") for name, also in listed))
 
 
 def _operations(values: dict[str, Any]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from cookbook.catalog.prices import (
     BOUGHT,
     ENDS,
     HOUR,
+    LEAST,
     MONTH,
     MOST,
     RENT,
@@ -169,7 +170,7 @@ def counted(name: str, value: Any) -> np.ndarray:
         numbers = array.astype(float) if plain else np.array(np.nan)
     except (OverflowError, TypeError):
         numbers = np.array(np.nan)
-    if not plain or not np.all((numbers > 0) & (numbers <= MOST)):
+    if not plain or not np.all((numbers >= LEAST) & (numbers <= MOST)):
         raise ValueError(f"{name} = {shown(value)} must be above 0 and finite; give a number such as 64")
     return numbers
 
@@ -286,9 +287,10 @@ def machine_power(device: str | Accelerator, devices: Any = 1) -> Power:
     >>> round(box.rated.low / 1e3, 1), round(box.rated.high / 1e3, 1)
     (9.3, 11.4)
     """
+    count = counted("devices", devices)
     one = accelerator(device) if not isinstance(device, Accelerator) else device
     found = _rated(one.kind, float(one.tdp_watts), one.key, tuple(one.sources))
-    return replace(found, rated=times(found.rated, counted("devices", devices).tolist(), "W"))
+    return replace(found, rated=times(found.rated, count if count.ndim else count.item(), "W"))
 
 
 @lru_cache(maxsize=1)

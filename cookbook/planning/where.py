@@ -493,7 +493,11 @@ def cumulative(found: WhereToRun, keys: Sequence[str], points: int = 13) -> pd.D
     """
     import pandas as pd
 
-    months = np.linspace(0, MONTHS * found.task.years, points)
+    if not isinstance(found, WhereToRun):
+        raise ValueError(f"found = {shown(found)} compares no places; give what where_to_run returns")
+    if not isinstance(keys, (list, tuple)) or not keys:
+        raise ValueError(f"keys = {shown(keys)} is no list of places; give one such as ['workstation', 'cloud-h100']")
+    months = np.linspace(0, MONTHS * found.task.years, whole("points", points, 1000) + (points == 1))
     rows = []
     for key in keys:
         place = found.place(key)
