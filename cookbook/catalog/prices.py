@@ -325,17 +325,7 @@ def text(name: str, value: Any) -> str:
 
 
 def number(name: str, value: Any, most: float = MOST) -> float:
-    """A number above 0 and at most so much; ValueError names the argument.
-
-    Parameters
-    ----------
-    name : str
-        Argument.
-    value : float
-        What was given.
-    most : float
-        The largest that is allowed.
-    """
+    """A number above 0 and at most so much; ValueError names the argument."""
     plain = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_, complex))
     if not plain or not LEAST <= value <= most:
         within = f"and at most {most:g}" if most < MOST else "and finite"
@@ -351,19 +341,7 @@ def whole(name: str, value: Any, most: float = 1e6) -> int:
 
 
 def amount(name: str, value: Any, unit: str, example: str, above: bool = False) -> float:
-    """A quantity in SI, 0 or more and finite; ValueError names the argument.
-
-    Parameters
-    ----------
-    name : str
-        Argument.
-    value : float or str
-        What was given.
-    unit, example : str
-        Unit that text must have, and how it may be written.
-    above : bool
-        Whether it must be above 0.
-    """
+    """A quantity in SI, 0 or more and finite; ValueError names the argument."""
     allowed = f"must be {'above 0' if above else 'zero or more'} and finite, such as {example!r}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, int, float, np.number)):
         raise ValueError(f"{name} = {shown(value)} is no quantity; it {allowed}")
@@ -489,13 +467,7 @@ def times(one: Price, other: Any, unit: str) -> Price:
 
 
 def region_row(region: str) -> dict[str, Any]:
-    """Row of the table `regions`.
-
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A region that the table does not have; names the nearest three.
-    """
+    """Row of the table `regions`."""
     return _row("regions", lookup("regions", text("region", region)))
 
 

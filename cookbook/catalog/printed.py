@@ -50,14 +50,7 @@ _NAMES = ("source",)
 
 
 def html_table(frame: pd.DataFrame, most: int = MOST) -> str:
-    """At most so many rows of a table as HTML, in the colours of the page around it.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    most : int
-        Rows shown; how many more there are is told below.
-    """
+    """At most so many rows of a table as HTML, in the colours of the page around it."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in frame)
     rows = ("".join(f"<td>{escape(_short(cell))}</td>" for cell in row)
             for row in frame.head(most).itertuples(index=False))  # fmt: skip

@@ -275,18 +275,7 @@ def _memory(
 
 
 def held_bytes(network: Workload, phase: str, precision: str, batch: int, seq: float | None) -> float:
-    """Memory of one device that does it all: training with SGD and momentum, or a forward pass that keeps nothing [B].
-
-    Parameters
-    ----------
-    network : Workload
-    phase, precision : str
-        As for `compare`; a format that trains, to train.
-    batch : int
-        Samples of one pass.
-    seq : float, optional
-        Sequence length [tokens].
-    """
+    """Memory of one device that does it all: training with SGD and momentum, or a forward pass that keeps nothing [B]."""
     sizes = _sizes(precision if phase == "training" else "fp32")
     if phase == "training":
         return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
@@ -338,20 +327,7 @@ def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
-    """Corners of the roofline of each device, in the number format that it was compared in.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        From `compare`; devices without a peak or a bandwidth have no line.
-    least, most : float
-        Arithmetic intensity at which lines begin and end [FLOP/B].
-
-    Returns
-    -------
-    pandas.DataFrame
-        key, name, intensity [FLOP/B], attainable_flops [FLOP/s]: three rows a device.
-    """
+    """Corners of the roofline of each device, in the number format that it was compared in."""
     import pandas as pd
 
     known = table[np.isfinite(table["ridge"])]

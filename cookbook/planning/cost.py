@@ -154,15 +154,7 @@ def run_cost(
 
 
 def counted(name: str, value: Any) -> np.ndarray:
-    """A number above 0 and finite, or an array of such; ValueError names the argument.
-
-    Parameters
-    ----------
-    name : str
-        Argument.
-    value : array_like
-        What was given.
-    """
+    """A number above 0 and finite, or an array of such; ValueError names the argument."""
     array = np.asarray(value, dtype=object)
     plain = array.size and array.ndim <= 1 and all(
         isinstance(each, (int, float, np.number)) and not isinstance(each, (bool, np.bool_)) for each in array.flat)
@@ -300,17 +292,7 @@ def shares() -> tuple[Price, Price]:
 
 
 def active_seconds(prediction: Estimate) -> Any:
-    """Time of a step in which accelerators compute or move memory, at most the step [s].
-
-    Parameters
-    ----------
-    prediction : Estimate
-
-    Returns
-    -------
-    numpy.ndarray
-        One entry a scenario.
-    """
+    """Time of a step in which accelerators compute or move memory, at most the step [s]."""
     parts = prediction.by_part
     busy = np.sum([np.asarray(parts[name], dtype=float) for name in ACTIVE if name in parts], axis=0)
     return np.minimum(busy, prediction.point)

@@ -62,19 +62,7 @@ class Ownership(Printed):
 
 
 def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high: float = MOST) -> np.ndarray:
-    """An argument as an array of numbers within a range; NaN (not known) passes.
-
-    Parameters
-    ----------
-    name : str
-        Argument.
-    value : array_like
-        What was given.
-    low, high : float
-        Range; `open_low`: whether `low` itself is outside.
-    open_low : bool
-        As said.
-    """
+    """An argument as an array of numbers within a range; NaN (not known) passes."""
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size and _plain(array)):
