@@ -275,7 +275,7 @@ def _memory(
 
 
 def held_bytes(network: Workload, phase: str, precision: str, batch: int, seq: float | None) -> float:
-    """Memory of one device that does it all: training with SGD and momentum, or a forward pass that keeps nothing [B]."""
+    """Memory of one device alone: training with SGD and momentum, or a forward pass that keeps nothing [B]."""
     sizes = _sizes(precision if phase == "training" else "fp32")
     if phase == "training":
         return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
