@@ -10,7 +10,7 @@ from cookbook.performance import inference as formulas
 from cookbook.prediction import generation
 from cookbook.prediction import inference_rows as rows
 from cookbook.prediction.answer import answer
-from cookbook.prediction.measurements import measured_table
+from cookbook.prediction.intake.tables import measured_table
 
 ROW = {
     "id": "a", "model": "resnet50", "accelerator": "t4", "devices": "1", "precision": "int8", "batch": "32",
@@ -32,7 +32,8 @@ def test_power_limits_a_peak_only_where_it_is_short():
 
 def test_rates_grow_with_the_batch_and_delays_do_too():
     found = cb.forward_pass("resnet50", "a100-sxm-80gb", batch=[1, 2, 4, 16, 64, 256], software="TensorRT 8")
-    found_plain = cb.forward_pass("resnet50", "a100", batch=[1, 16, 256], software="TensorRT 8", neighbours=False)
+    small = "a100-sxm-40gb"
+    found_plain = cb.forward_pass("resnet50", small, batch=[1, 16, 256], software="TensorRT 8", neighbours=False)
     assert np.all(np.diff(found_plain.rate) > 0) and np.all(np.diff(found_plain.point) > 0)
     assert np.all(np.diff(found.point) > 0) and np.all(found.low80 < found.point)
 
@@ -46,7 +47,7 @@ def test_narrow_formats_are_faster_in_large_batches_where_the_device_has_them():
 
 def test_compiled_engines_start_faster():
     engines = ["PyTorch eager", "TensorFlow", "torch.compile", "TensorRT 8"]
-    found = cb.forward_pass("resnet50", "a100", batch=1, software=engines, neighbours=False)
+    found = cb.forward_pass("resnet50", "a100-sxm-40gb", batch=1, software=engines, neighbours=False)
     assert found.point[-1] < found.point[2] < found.point[0]
 
 

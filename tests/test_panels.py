@@ -470,7 +470,7 @@ def test_sources_are_those_of_the_figures_used() -> None:
     ("make", "change", "words"),
     [
         ("model_zoo", {"compare": ["vgg16", "vgg19", "alexnet", "vgg20"]}, "'vgg20' is not a choice; nearest names:"),
-        ("scaling", {"exchange": "rings"}, "Exchange = 'rings' is not a choice; nearest names: flat ring"),
+        ("scaling", {"exchange": "rings"}, "All-reduce = 'rings' is not a choice; nearest names: flat ring"),
         ("accuracy", {"model": "without exchang"}, "is not a choice; nearest names: without exchange"),
         ("accuracy", {"publishers": ["nvida-nemo"]}, "'nvida-nemo' was judged; nearest names: nvidia-nemo"),
         ("host", {"machine": "hgx-h10"}, "No system topology called 'hgx-h10'; nearest names: hgx-h100"),

@@ -10,7 +10,7 @@ import cookbook as cb
 from cookbook import catalog
 from cookbook.prediction.evidence import observed_efficiency
 from cookbook.prediction.requirements import requirements
-from cookbook.prediction.scenario import activations, block_runs
+from cookbook.prediction.demand import activations, block_runs
 from cookbook.prediction.verdicts import ratio
 from cookbook.workloads.layers import Trace
 from cookbook.workloads.zoo import Workload

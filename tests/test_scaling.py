@@ -13,7 +13,7 @@ import cookbook as cb
 from cookbook.calibration import speedups
 from cookbook.charts.look import TIME_PARTS
 from cookbook.performance import collectives, pipeline
-from cookbook.planning.assembly import assembly_line
+from cookbook.planning.parallel import assembly_line
 from cookbook.prediction.scaling import EXCHANGES
 
 APOLLO: dict[str, Any] = {"system": "hpe-apollo-6500-gen9-xl270d", "precision": "fp32"}
@@ -104,7 +104,7 @@ def test_what_computes_more_for_each_parameter_scales_better() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"devices": 0}, ["devices = 0", "from 1 to 65,536"]),
+        ({"devices": 0}, ["devices = 0", "at most 65,536"]),
         ({"devices": 2.5}, ["devices = 2.5"]),
         ({"devices": [4, "8"]}, ["devices = '8'"]),
         ({"batch": 0}, ["batch = 0", "1 or more"]),

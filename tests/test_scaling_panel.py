@@ -108,7 +108,7 @@ def test_parts_add_up_to_a_sample(panel: Any) -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ({}, "sum of gradients"),
+        ({}, "all-reduce of the gradients"),
         ({"model": "resnet50", "system": "dgx-h100", "precision": "bf16"}, "waiting for the slowest"),
         ({"model": "vgg16", "mode": "strong", "batch": 1024, "exchange": "parameter server"}, "more make it slower"),
         ({"link": "ethernet-1g", "model": "eng_acoustic_model"}, "second device already leaves less"),
@@ -182,10 +182,10 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
 
 def test_one_batch_has_no_more_parts_than_samples(panel: Any) -> None:
     panel.update(mode="strong")
-    assert panel.answer.startswith("64 devices train") and "cannot share a batch of 64" in panel.answer
+    assert panel.answer.startswith("64 devices train") and "A global batch of 64 samples cannot be split" in panel.answer
     assert panel.shown["signals"]["most"] == 64
     panel.update(batch=4096)
-    assert panel.answer.startswith("1,024 devices train") and "cannot share" not in panel.answer
+    assert panel.answer.startswith("1,024 devices train") and "cannot be split" not in panel.answer
 
 
 def test_pin_compares(panel: Any) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cookbook.catalog import UnknownName
-from cookbook.prediction.train import Plan, train_step
+from cookbook.prediction.doors import Plan, train_step
 from cookbook.workloads import zoo
 
 CLASSIC = {"batch": 128, "precision": "fp16", "software": "PyTorch NGC 21.03"}

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels.run_frames import figure, money
+from cookbook.panels.steps import figure, money
 from cookbook.panels.shell import MOST_ROWS
 
 SMALL = {"model": "llama2_7b", "tokens": 100, "batch": 512, "devices": 64}
@@ -65,7 +65,7 @@ def test_pictures_show_the_plan(panel: Any) -> None:
 
 def test_deadline_and_budget_are_answered(panel: Any) -> None:
     panel.update(deadline=1)
-    assert "misses the deadline of 1 days; " in panel.answer and "devices would do" in panel.answer
+    assert "misses the deadline of 1 day; " in panel.answer and "devices would do" in panel.answer
     days = panel.frame.set_index("devices")["days"]
     panel.update(deadline=1000, budget=1)
     assert "would also meet the deadline" in panel.answer and "1 M USD pay for" in panel.answer
@@ -104,8 +104,8 @@ def test_a_pinned_run_is_compared(panel: Any) -> None:
     ("change", "words"),
     [
         ({"devices": 1000}, ["Devices = 1,000 cannot share 32 heads", "nearest:", "1,024"]),
-        ({"tp": 6}, ["Tensor = 6 does not divide 32 heads; nearest: 4 or 8"]),
-        ({"pp": 5}, ["Pipeline = 5 does not divide 32 layers; nearest: 4 or 8"]),
+        ({"tp": 6}, ["TP degree = 6 does not divide 32 heads; nearest: 4 or 8"]),
+        ({"pp": 5}, ["PP degree = 5 does not divide 32 layers; nearest: 4 or 8"]),
         ({"tp": 1, "pp": 1, "batch": 40}, ["Batch = 40 is not a multiple of replicas", "64 x 1 = 64; nearest: 64"]),
         ({"model": "llama2_70b", "devices": 8}, ["Devices = 8: no layout fits the memory", "GiB"]),
         ({"model": "resnet50"}, ["resnet50"]),

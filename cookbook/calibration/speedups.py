@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.prediction import classic_rows
 from cookbook.prediction import scaling as engine
+from cookbook.prediction.intake import networks
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def pairs() -> pd.DataFrame:
     found = many.assign(
         measured_speed_up=many["measured"] / many["measured_one"],
         predicted_speed_up=many["predicted"] / many["predicted_one"],
-        network=[classic_rows.read_input(*run).name for run in many[["model", "task_input", "unit"]].to_numpy()],
+        network=[networks.trained(*run).name for run in many[["model", "task_input", "unit"]].to_numpy()],
         nodes=np.ceil(many["devices"] / many["per_node"].fillna(many["devices"].clip(upper=8))),
     )
     found = found.assign(ratio=found["predicted_speed_up"] / found["measured_speed_up"]).reset_index(drop=True)

@@ -10,16 +10,16 @@ from typing import Any
 _HOMES = {
     "Panel": "shell",
     "View": "shell",
-    "accelerators": "devices",
+    "accelerators": "accelerators",
     "accuracy": "accuracy",
-    "assembly_line": "assembly",
-    "host": "hosts",
+    "assembly_line": "assembly_line",
+    "host": "host",
     "measurements": "measurements",
     "model_zoo": "model_zoo",
-    "scaling": "parallel",
-    "storage": "match",
-    "training_run": "run",
-    "where_to_run": "places",
+    "scaling": "scaling",
+    "storage": "storage",
+    "training_run": "training_run",
+    "where_to_run": "where_to_run",
 }
 
 __all__ = sorted(_HOMES)

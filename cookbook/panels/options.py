@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from cookbook import catalog, hardware
 from cookbook.catalog.names import index, normalise
 from cookbook.panels.controls import Option, Own
-from cookbook.panels.text import quoted
-from cookbook.prediction.train import LANGUAGE_MODELS
+from cookbook.panels.text import Source, quoted
+from cookbook.prediction.terms.feed_arguments import BENCHMARK
+from cookbook.prediction.terms.transformer import LANGUAGE_MODELS
 
 ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
 MEASURED = ("training_classic", "training_transformer", "inference")
@@ -36,6 +38,27 @@ def data_sets() -> tuple[Option, ...]:
     """Cards of data sets by kind of sample."""
     rows = catalog.table("data_sets")
     return tuple((row.key, row.name, "", row.data_type) for row in rows.itertuples(index=False))
+
+
+def benchmarks() -> tuple[Option, ...]:
+    """Networks of MLPerf Storage whose step an accelerator of today was emulated with."""
+    steps = catalog.table("storage_workloads").query("step_seconds > 0 and accelerator_as_printed in ['A100', 'H100']")
+    names = dict.fromkeys(steps["workload"])
+    return tuple((f"{BENCHMARK}{name}", f"{name} (MLPerf Storage)", "benchmark", "storage benchmark") for name in names)
+
+
+def storages() -> tuple[Option, ...]:
+    """Rows of the table ``storage`` that a read rate is known of, by category."""
+    rows = catalog.table("storage")
+    rows = rows[rows["read_bandwidth"].notna() | ((rows["category"] == "object store") & rows["read_iops"].notna())]
+    return tuple(zip(rows["key"], rows["name"], rows["interface"], rows["category"], strict=True))
+
+
+def cited(notes: Mapping[str, str]) -> tuple[Source, ...]:
+    """(title, link, note) of sources by their key; a key that the table does not have is its own title."""
+    known = catalog.table("sources").set_index("key")[["title", "url"]].fillna("").to_dict("index")
+    rows = {key: known.get(key, {"title": key, "url": ""}) for key in notes if key}
+    return tuple((row["title"], row["url"], notes[key]) for key, row in rows.items())
 
 
 @lru_cache(maxsize=1)

@@ -14,6 +14,7 @@ import ipywidgets
 import traitlets
 
 from cookbook import catalog
+from cookbook.catalog.writing import csv_text
 from cookbook.charts import live
 from cookbook.panels import options
 from cookbook.panels.controls import MISUSED, Combo, Control
@@ -217,7 +218,7 @@ class Panel(anywidget.AnyWidget):
 
     def csv(self) -> str:
         """Text of the CSV download: plain SI numbers, and the answer as its first line."""
-        return f"# {self.answer}\n{self.frame.to_csv(index=False)}"
+        return f"# {' '.join(self.answer.split())}\n{csv_text(self.frame)}"
 
     def receive(self, message: Mapping[str, Any]) -> None:
         """Act on a message of the browser; also what a test sends."""

@@ -102,6 +102,17 @@ def percent(fraction: float) -> str:
     return f"{ratio(value)} %" if value < 9.95 else f"{value:,.0f} %"
 
 
+def money(usd: float) -> str:
+    """US dollars without their sign.
+
+    Examples
+    --------
+    >>> money(31.12), money(1234.5), money(float("nan"))
+    ('31.12', '1,234', 'not known')
+    """
+    return "not known" if usd != usd else f"{usd:,.0f}" if usd >= 100 else f"{usd:.2f}"
+
+
 def duration(seconds: float) -> str:
     """A duration in the largest unit that keeps it a short number.
 

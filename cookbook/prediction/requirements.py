@@ -17,7 +17,7 @@ from cookbook.performance.arithmetic import FLOP_PER_MAC
 from cookbook.prediction.checks import above_zero, at_least, checked_batch, checked_recompute, checked_seq
 from cookbook.prediction.devices import device_table, format_row, formats_that_train, optimiser_row, peaks
 from cookbook.prediction.evidence import observed_efficiency
-from cookbook.prediction.scenario import Sizes, memory_parts, traffic_per_epoch
+from cookbook.prediction.demand import Sizes, memory_parts, traffic_per_epoch
 from cookbook.prediction.verdicts import verdicts, why_not
 from cookbook.workloads import zoo
 
