@@ -124,7 +124,7 @@ def _data(v: Mapping[str, Any]) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _need(model: Any, device: str, batch: float) -> Mapping[str, Any]:
+def _need(model: Any, device: Any, batch: float) -> Mapping[str, Any]:
     return engine.demand(model, device, batch, "", "")
 
 
