@@ -11,7 +11,7 @@ NOTEBOOKS ?=
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: help lab test notebooks lint lock bench browser-figures peers site student binder-links validate-data data-readme refresh-prices calibrate validate clean
+.PHONY: help lab test test-more test-all notebooks lint lock bench browser-figures peers site student binder-links binder-image validate-data data-readme refresh-prices calibrate validate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
@@ -20,12 +20,21 @@ lab: $(VENV)/lab.stamp $(VENV)/package.stamp ## Set up and open JupyterLab on th
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00-start-here.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
 
-test: $(VENV)/test.stamp $(VENV)/package.stamp ## Set up and run every test
+test: $(VENV)/test.stamp $(VENV)/package.stamp ## Set up and run the tests of a change
 	@status=0; set -x; \
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone" --benchmark-disable || status=1; \
-	$(BIN)/python -m pytest -n 2 -m browser || status=1; \
-	$(BIN)/python -m pytest -m alone --benchmark-disable || status=1; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone and not all" --benchmark-disable || status=1; \
+	$(BIN)/python -m pytest tests/browser -n 2 -m "not all" || status=1; \
+	$(BIN)/python -m pytest tests/benchmarks -m "not all" --benchmark-disable || status=1; \
 	exit $$status
+
+test-more: $(VENV)/test.stamp $(VENV)/package.stamp ## Run what takes longer: types, extreme sets, long tables, every example
+	@status=0; set -x; export COOKBOOK_EXAMPLES=all; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "(all or hypothesis) and not alone" --benchmark-disable || status=1; \
+	$(BIN)/python -m pytest tests/benchmarks -m all --benchmark-disable || status=1; \
+	exit $$status
+
+test-all: ## Run every test: test, then test-more
+	@status=0; $(MAKE) test || status=1; $(MAKE) test-more || status=1; exit $$status
 
 notebooks: $(VENV)/test.stamp $(VENV)/package.stamp ## Run the notebooks again and store them normalised (NOTEBOOKS=… for some)
 	$(BIN)/python -m cookbook notebooks $(NOTEBOOKS)
@@ -40,7 +49,7 @@ bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction an
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-columns=min,median,max,rounds
 
 browser-figures: $(VENV)/test.stamp $(VENV)/package.stamp ## Time first charts and key presses in a browser, into build/browser-figures
-	COOKBOOK_PRESSES=40 $(BIN)/python -m pytest -m browser -k test_recipe
+	COOKBOOK_PRESSES=40 COOKBOOK_PICTURES=yes $(BIN)/python -m pytest -m browser -k test_recipe
 
 peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in the same run (fetches them into build/peers)
 	$(PYTHON) -m venv build/peers
@@ -55,6 +64,10 @@ student: $(VENV)/test.stamp $(VENV)/package.stamp ## Write copies without soluti
 
 binder-links: $(VENV)/test.stamp $(VENV)/package.stamp ## Write launch links into README: REPO=owner/name TAG=v0.1.0
 	$(BIN)/python -m cookbook binder-links "$(REPO)" "$(TAG)"
+
+binder-image: $(VENV)/test.stamp ## Build the image that Binder builds, and import the package in it (needs Docker)
+	$(BIN)/jupyter-repo2docker --no-run --user-id 1000 --user-name jovyan --image-name dl-cookbook-binder .
+	docker run --rm dl-cookbook-binder python -c "import cookbook as cb; cb.models()"
 
 validate-data: $(VENV)/lab.stamp $(VENV)/package.stamp ## Check every table of data/ against its schema
 	$(BIN)/python -m cookbook check-data

@@ -33,7 +33,7 @@ _HOMES = {
     "show_source": "lesson",
     "si": "units",
     "table": "catalog",
-    "topology": "host",
+    "topology": "hardware.topology",
     "train_step": "prediction.doors",
 }
 _MODULES = {

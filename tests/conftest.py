@@ -5,8 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import is_hypothesis_test, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+# Examples of a property at most; `make test-more` tries as many as each test asks for.
+EXAMPLES = 12 if os.environ.get("COOKBOOK_EXAMPLES") != "all" else None
 NO_BROWSER = """No Chromium was found, so the browser tests did not run; everything else did.
 To run them too:  apt-get install chromium fonts-dejavu-core   (Debian, Ubuntu), or install Chrome or Chromium
 from your system's store; if it is not on the path:  CHROMIUM=/path/to/it make test"""
@@ -30,13 +33,22 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.alone)
         if item.get_closest_marker("browser") and find_chromium() is None:
             item.add_marker(no_browser)
+        if EXAMPLES and getattr(item, "function", None) and is_hypothesis_test(item.function):
+            shorten(item.function)
+
+
+def shorten(function):
+    """Try no more than `EXAMPLES` examples of a property; everything else stays as its test sets it."""
+    given = function._hypothesis_internal_use_settings
+    few = settings(given, max_examples=min(given.max_examples, EXAMPLES))
+    function._hypothesis_internal_use_settings = few
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter, config):
     """Say last what did not run, unless it was not asked for."""
     result = yield
-    if find_chromium() is None and not config.option.markexpr.startswith("not browser"):
+    if any("no Chromium" in str(each.longrepr) for each in terminalreporter.stats.get("skipped", [])):
         terminalreporter.section("browser tests did not run")
         terminalreporter.write_line(NO_BROWSER)
     return result

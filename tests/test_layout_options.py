@@ -14,7 +14,7 @@ from cookbook.performance.offload import offloaded_update_seconds
 from cookbook.performance.pipeline import FILLED, SCHEDULES, bubble_share
 from cookbook.prediction import transformer
 from cookbook.prediction.fabrics import fabric
-from cookbook.prediction.layout_checks import nearest_divisors, nearest_multiples
+from cookbook.prediction.terms.layouts import nearest_divisors, nearest_multiples
 from cookbook.prediction.intake.tables import measured_table, without_outcomes
 from cookbook.prediction.plan_options import host_link
 from cookbook.prediction.estimate import Estimate

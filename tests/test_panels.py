@@ -365,6 +365,32 @@ def test_how_many_measurements_is_said(panel: Any) -> None:
     assert "12 % of peak|needs less than measured" in panel.columns["text"]
 
 
+def test_more_than_the_peak_is_told_as_a_multiple(panel: Any) -> None:
+    panel.update(model="llama3_8b", accelerators=["t4", "h100-sxm"], precision="fp16")
+    for text, fraction in zip(panel.columns["text"][1:], panel.frame["needed_fraction"], strict=True):
+        assert fraction > 1 and text.startswith("x") and " its peak|" in text and "%" not in text
+
+
+def test_an_empty_sequence_shows_what_it_stands_for(panel: Any) -> None:
+    panel.update(model="llama3_8b")
+    assert panel.values["seq"] is None and "of 8,192 tokens" in panel.answer
+    assert panel.shown["state"]["seq"]["text"] == "8,192"
+    panel.update(seq="1,024")
+    assert panel.shown["state"]["seq"]["text"] == "1,024"
+    panel.update(seq="")
+    assert panel.values["seq"] is None and panel.shown["state"]["seq"]["text"] == "8,192"
+    panel.update(model="resnet50")
+    assert panel.shown["state"]["seq"]["text"] == ""
+
+
+def test_an_error_keeps_no_badge(panel: Any) -> None:
+    assert panel.shown["chips"]
+    panel.update(batch=0)
+    assert panel.shown["chips"] == [] and "[" not in repr(panel).splitlines()[0]
+    panel.update(batch=32)
+    assert panel.shown["chips"]
+
+
 def test_many_rows_keep_their_memory_sizes(panel: Any) -> None:
     panel.update(picture="memory", model="resnet50", batch=64, compare=["alexnet", "vgg16"])
     words = [text for text in panel.columns["text"] if text]
@@ -390,7 +416,7 @@ def test_the_zoo_speaks_of_the_networks_here() -> None:
         ({"target_seconds": "abc"}, "Time to train = 'abc' is not a time; write it as 90 min, 8 h or 3 d.", "GHz"),
         ({"target_seconds": 1}, "Time to train = 1 is outside its range; give a time from 1 min to 365 d.", "number"),
         ({"model": "no such"}, 'cb.table("models")', "catalog"),
-        ({"precision": "int8"}, "Precision = 'int8'", "recision ="),
+        ({"precision": "int8"}, "Precision = 'int8'", "precision ="),
         ({"accelerators": []}, "Accelerators is empty; choose at least 1.", "[]"),
     ],
 )

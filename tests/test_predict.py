@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cookbook.__main__ import main
 from cookbook.prediction.answer import COLUMNS, MORE, answer, answer_file
 from cookbook.prediction.intake import read_scenarios
-from cookbook.prediction.measurements import KINDS, OUTCOMES, as_scenarios, measured_table
+from cookbook.prediction.intake.tables import KINDS, OUTCOMES, as_scenarios, measured_table
 
 NUMBERS = ["predicted", "low80", "high80", "low90", "high90"]
 CLASSIC = {
@@ -264,6 +264,7 @@ def test_almost_every_measured_row_gets_a_number(kind):
     assert answer(clear, kind)["predicted"].notna().mean() >= 0.95
 
 
+@pytest.mark.all
 @each_kind
 def test_hundred_thousand_rows(tmp_path, kind):
     frame = measured_table(TABLES.get(kind, kind))

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cookbook.__main__ import main
-from cookbook.prediction.intake import read_scenarios, reading
-from cookbook.prediction.intake.reading import read_blocks
+from cookbook.prediction.intake import reading
+from cookbook.prediction.intake.reading import read_blocks, read_scenarios
 
 HEADER = ["id", "model", "software"]
 ROWS = [["007", "resnet50", "PyTorch 2.1, cuDNN 8"], ["b", "bert_large", 'called "x"'], ["c", "ünet", ""]]
@@ -134,7 +134,8 @@ def test_what_is_no_table_is_refused_by_name(tmp_path, content, words):
 def test_a_file_without_rows_gives_none_and_the_command_says_so(tmp_path, capsys, content):
     (tmp_path / "x.csv").write_text(content, encoding="utf-8")
     assert len(read_scenarios(tmp_path / "x.csv").frame) == 0
-    main(["predict", str(tmp_path / "x.csv"), str(tmp_path / "out.csv"), "--kind", "training_classic"])
+    with pytest.raises(SystemExit, match="1"):
+        main(["predict", str(tmp_path / "x.csv"), str(tmp_path / "out.csv"), "--kind", "training_classic"])
     assert "x.csv has no rows" in capsys.readouterr().err
 
 
@@ -212,7 +213,8 @@ def test_blocks_are_cut_between_rows(tmp_path, monkeypatch, size):
 def test_columns_of_a_block_are_categories(tmp_path):
     (tmp_path / "x.csv").write_text(text([["1", "m", ""]] * 1000), encoding="utf-8")
     ((frame, why),) = read_blocks(tmp_path / "x.csv")
-    assert all(isinstance(kind, pd.CategoricalDtype) for kind in frame.dtypes) and len(frame["model"].cat.categories) == 1
+    assert all(isinstance(kind, pd.CategoricalDtype) for kind in frame.dtypes)
+    assert len(frame["model"].cat.categories) == 1
     assert list(frame.columns) == HEADER and len(why) == 1000
 
 

@@ -15,7 +15,7 @@ from cookbook.calibration.fit import minimise
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.strata import figures, row_widths
 from cookbook.calibration.write import calibrate, noise, worse_than
-from cookbook.prediction.measurements import KINDS
+from cookbook.prediction.intake.tables import KINDS
 from cookbook.publish.readme import ACCURACY, accuracy_section, marks, write_accuracy
 
 # Publishers that are left out again by the tests: few rows, several devices and software levels.
@@ -128,6 +128,7 @@ def test_no_fold_shares_a_publisher_with_what_it_was_fitted_on(kind):
 SWITCHES = [("training_classic", "neighbours")] + [(k, s) for k in SUBSET for s in ("engine_levels", "term")]
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(("kind", "switch"), SWITCHES)
 def test_every_switch_changes_the_report(kind, switch):
     only = SUBSET[kind]

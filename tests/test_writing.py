@@ -113,7 +113,7 @@ def test_predict_tells_a_bad_output_before_it_reads_anything(tmp_path, monkeypat
     source = write_text(tmp_path / "in.csv", "id,model\n1,resnet50\n")
     (tmp_path / "link.csv").symlink_to(source)
     (tmp_path / "hard.csv").hardlink_to(source)
-    monkeypatch.setattr(answer, "answer_file", lambda *given: pytest.fail("it was computed first"))
+    monkeypatch.setattr(answer, "answer_blocks", lambda *given: pytest.fail("it was computed first"))
     with pytest.raises(SystemExit, match=r"is the file that is read|does not exist"):
         main(["predict", "--kind", "training_classic", str(source), str(tmp_path / name)])
     assert source.read_text() == "id,model\n1,resnet50\n"

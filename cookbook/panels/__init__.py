@@ -10,16 +10,16 @@ from typing import Any
 _HOMES = {
     "Panel": "shell",
     "View": "shell",
-    "accelerators": "devices",
-    "accuracy": "trust",
+    "accelerators": "accelerators",
+    "accuracy": "accuracy",
     "assembly_line": "assembly_line",
-    "host": "hosts",
-    "measurements": "explore",
-    "model_zoo": "models",
+    "host": "host",
+    "measurements": "measurements",
+    "model_zoo": "model_zoo",
     "scaling": "scaling",
-    "storage": "match",
+    "storage": "storage",
     "training_run": "training_run",
-    "where_to_run": "places",
+    "where_to_run": "where_to_run",
 }
 
 __all__ = sorted(_HOMES)

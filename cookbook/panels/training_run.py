@@ -19,8 +19,7 @@ from cookbook.charts.rows import row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
-from cookbook.panels.models import ONE_LIKE_ANOTHER, plain_device, read_devices, show_device
-from cookbook.panels.options import networks
+from cookbook.panels.options import ONE_LIKE_ANOTHER, networks, plain_device, read_devices, show_device
 from cookbook.panels.shell import Panel, Picture, View, defaults
 from cookbook.panels.steps import figure, machines, money, plain, source_rows, step_parts
 from cookbook.planning.layouts import layout_words, machine_of

@@ -114,8 +114,8 @@ def clean(body: str) -> str:
     """HTML without what could run: scripts, handlers of events, links to anything but pages and mail."""
     style = CSSSanitizer(allowed_css_properties=["text-align", "list-style", "list-style-type", "margin", "padding"])
     return bleach.clean(
-        UNSEEN.sub("", body), tags={*TEXT.split(), *MATHML.split()}, attributes=_allowed, css_sanitizer=style, strip=True,
-        protocols=["http", "https", "mailto", "data"],
+        UNSEEN.sub("", body), tags={*TEXT.split(), *MATHML.split()}, attributes=_allowed, css_sanitizer=style,
+        strip=True, protocols=["http", "https", "mailto", "data"],
     )  # fmt: skip
 
 

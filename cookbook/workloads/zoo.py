@@ -16,7 +16,17 @@ from cookbook import catalog
 from ..units import shown
 from . import blocks
 from .arguments import (
-    COUNTS, LARGEST, LOOPED, MOST_LAYERS, OPTIONAL, check, check_heads, check_word, possible, read_only, whole,
+    COUNTS,
+    LARGEST,
+    LOOPED,
+    MOST_LAYERS,
+    OPTIONAL,
+    check,
+    check_heads,
+    check_word,
+    possible,
+    read_only,
+    whole,
 )  # fmt: skip
 from .layers import Trace
 from .ops import Ops, join, optimiser_update
@@ -249,7 +259,7 @@ def layers(
 def _sample_shape(input: Any) -> Shape:
     """The shape of one sample: channels, then positions, "s" for the sequence length."""
     if not isinstance(input, Sequence) or isinstance(input, str) or not 0 < len(input) <= MOST_AXES:
-        raise ValueError(f"input = {shown(input)} must be (channels, positions, ...), such as (3, 224, 224) or (64, 's')")
+        raise ValueError(f"input = {shown(input)} must be (channels, positions, ...), like (3, 224, 224) or (64, 's')")
     channels, *space = input
     lengths = tuple(S if isinstance(p, str) and p == "s" else whole(p, "input") for p in space)
     if lengths.count(S) > 1:
@@ -288,7 +298,8 @@ def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
             raise ValueError("an embedding must be the first layer, without input=")
         return t.embedding(S, **_known_arguments(Trace.embedding, arguments))
     if layer not in TRACE_LAYERS + BLOCK_LAYERS:
-        raise ValueError(f"unknown layer {shown(layer)}; take one of embedding, {', '.join(TRACE_LAYERS + BLOCK_LAYERS)}")
+        known = ", ".join(TRACE_LAYERS + BLOCK_LAYERS)
+        raise ValueError(f"unknown layer {shown(layer)}; take one of embedding, {known}")
     if x is None:
         raise ValueError("the first layer must be an embedding, or give input=(channels, positions, ...)")
     function = getattr(Trace if layer in TRACE_LAYERS else blocks, layer)

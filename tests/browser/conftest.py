@@ -94,12 +94,21 @@ def browser(chromium: str) -> Any:
         running.close()
 
 
+@pytest.fixture(scope="session")
+def patience(browser: Any) -> float:
+    """Milliseconds that a page may take for one thing: a minute, and more where opening an empty one takes long."""
+    start = time.monotonic()
+    browser.new_context().new_page().context.close()
+    return max(60_000, 200_000 * (time.monotonic() - start))
+
+
 @pytest.fixture
-def page(browser: Any) -> Any:
+def page(browser: Any, patience: float) -> Any:
     """A page in a fresh profile; `page.outside` lists requests that left this machine, `page.received` counts bytes."""
     context = browser.new_context(viewport={"width": 1300, "height": 1000})
     opened = context.new_page()
-    opened.set_default_timeout(60_000)
+    opened.set_default_timeout(patience)
+    opened.patience = patience / 3
     opened.outside, opened.received, opened.problems = [], [0], []
     opened.on("request", lambda request: _note(opened, request.url))
     opened.on("websocket", lambda socket: socket.on("framereceived", lambda frame: _count(opened, frame)))

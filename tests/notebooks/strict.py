@@ -1,4 +1,4 @@
-"""Running strict nbval on one notebook, and spoiling one stored number of it."""
+"""Running strict nbval on what papermill executed, and spoiling one stored number of a notebook."""
 
 import configparser
 import copy
@@ -8,21 +8,44 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 HERE = Path(__file__).parent
 SANITIZE = HERE / "sanitize.cfg"
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
-def nbval(path: Path) -> subprocess.CompletedProcess:
-    """Strict nbval with the guard, in a process of its own, blind to the settings of the outer run."""
+def nbval(path: Path, *more: str, executed: Path | None = None) -> subprocess.CompletedProcess:
+    """Strict nbval with the guard, in a process of its own, blind to the settings of the outer run.
+
+    With `executed`, which papermill has run, it compares those outputs and starts no kernel.
+    """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), environment.get("PYTHONPATH")]))
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    plugins = ["no:cacheprovider", "nbval.plugin", "guard"]
+    if executed is not None:
+        environment["COOKBOOK_EXECUTED"] = str(executed)
+        plugins.append("replay")
     command = [
         sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(path.parent),
-        "-p", "no:cacheprovider", "-p", "guard", "--nbval", f"--nbval-sanitize-with={SANITIZE}", str(path),
+        *(word for plugin in plugins for word in ("-p", plugin)),
+        "--nbval", f"--nbval-sanitize-with={SANITIZE}", str(path), *more,
     ]  # fmt: skip
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+
+
+def compare(executed: Path, *stored: Path) -> dict[str, list[str]]:
+    """What strict nbval finds wrong in stored notebooks beside one that papermill has executed, by name of the file."""
+    report = stored[0].parent / "nbval.xml"
+    ran = nbval(stored[0], *map(str, stored[1:]), f"--junitxml={report}", executed=executed)
+    if ran.returncode not in (0, 1):  # nothing was compared: no test, a notebook that never ran, an error of pytest
+        raise RuntimeError(ran.stdout + ran.stderr)
+    found: dict[str, list[str]] = {path.name: [] for path in stored}
+    for case in ElementTree.parse(report).iter("testcase"):
+        wrong = [each.text or "" for each in case if each.tag in ("failure", "error")]
+        found[next(name for name in found if case.attrib["classname"].startswith(name))] += wrong
+    return found
 
 
 def sanitise(text: str) -> str:

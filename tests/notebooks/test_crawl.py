@@ -1,13 +1,18 @@
-"""Every notebook of the cookbook, each parameter set; a new recipe is covered by being there."""
+"""Every notebook of the cookbook, each parameter set; a new recipe is covered by being there.
+
+Papermill executes each notebook once; what it gave is compared with what is stored, by bytes and by nbval.
+"""
 
 import json
 import shutil
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
-from strict import nbval, spoil, without_pictures
+from strict import compare, spoil, without_pictures
 
 from cookbook.publish.lint import lint
 from cookbook.publish.notebook import normalise, run_with, student
@@ -16,33 +21,78 @@ FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("[0-9][0-9]-*.ipynb"))
 RECIPES = [path for path in NOTEBOOKS if not path.name.startswith("00-")]
 SETS = [(path, file) for path in RECIPES for file in sorted((FOLDER / "parameters").glob(f"{path.name[:3]}*.yaml"))]
+# The small sets run in `make test`; whatever is beyond them in `make test-all`.
+RUN = [
+    pytest.param(path, file, id=file.stem, marks=() if file.stem[3:].startswith("small") else pytest.mark.all)
+    for path, file in SETS
+]
 
-each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-each_recipe = pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def one_worker(path: Path) -> pytest.param:
+    """All tests of a notebook go to one worker, which executes it once."""
+    return pytest.param(path, id=path.stem, marks=pytest.mark.xdist_group(path.stem))
+
+
+each_notebook = pytest.mark.parametrize("path", [one_worker(path) for path in NOTEBOOKS])
+each_recipe = pytest.mark.parametrize("path", [one_worker(path) for path in RECIPES])
+
+
+@pytest.fixture(scope="session")
+def executed(tmp_path_factory):
+    """The notebook as papermill has executed it, once a session, whoever asks."""
+
+    @cache
+    def once(path: Path) -> Path:
+        done = tmp_path_factory.mktemp("executed") / path.name
+        nbformat.write(run_with(path), done)
+        return done
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def compared(executed, tmp_path_factory):
+    """What strict nbval says of the stored notebook, and of a copy with one number changed, against that execution."""
+
+    @cache
+    def once(path: Path) -> tuple[list[str], list[str] | None]:
+        folder = tmp_path_factory.mktemp("compared")
+        stored, spoilt = Path(shutil.copy(path, folder)), folder / f"spoilt-{path.name}"
+        with suppress(LookupError):
+            spoilt.write_text(json.dumps(spoil(json.loads(path.read_text(encoding="utf-8")))), encoding="utf-8")
+        found = compare(executed(path), stored, *([spoilt] if spoilt.exists() else []))
+        return found[stored.name], found.get(spoilt.name)
+
+    return once
 
 
 @each_notebook
-def test_running_again_changes_nothing(path, tmp_path):
-    again = tmp_path / path.name
-    nbformat.write(run_with(path), again)
+def test_running_again_changes_nothing(path, executed, tmp_path):
+    again = Path(shutil.copy(executed(path), tmp_path))
     assert without_pictures(normalise(again)) == without_pictures(path), "run `make notebooks`"
 
 
 @each_notebook
-def test_stored_outputs_pass_strict_nbval(path, tmp_path):
-    result = nbval(Path(shutil.copy(path, tmp_path)))
-    assert result.returncode == 0, result.stdout + result.stderr
+def test_stored_outputs_pass_strict_nbval(path, compared):
+    assert compared(path)[0] == []
 
 
 @each_recipe
-def test_one_changed_number_fails_nbval(path, tmp_path):
-    spoilt = tmp_path / path.name
-    spoilt.write_text(json.dumps(spoil(json.loads(path.read_text(encoding="utf-8")))), encoding="utf-8")
-    result = nbval(spoilt)
-    assert result.returncode == 1 and " 1 failed" in result.stdout.replace("\n1 failed", " 1 failed"), result.stdout
+def test_one_changed_number_fails_nbval(path, compared):
+    found = compared(path)[1]
+    assert found is not None, "no stored number to check"
+    assert len(found) == 1 and "Cell outputs differ" in found[0], found
 
 
-@pytest.mark.parametrize(("path", "file"), SETS, ids=[file.stem for _, file in SETS])
+def test_nbval_refuses_a_cell_that_papermill_never_saw(tmp_path):
+    cells = [nbformat.v4.new_code_cell(source, execution_count=1) for source in ("pass", "2 + 2")]
+    stored, done = tmp_path / "stored.ipynb", tmp_path / "done.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), stored)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells[:1]), done)
+    (wrong,) = compare(done, stored)["stored.ipynb"]
+    assert "never ran this cell" in wrong and "2 + 2" in wrong
+
+
+@pytest.mark.parametrize(("path", "file"), RUN)
 def test_parameter_sets_run(path, file):
     notebook = run_with(path, **yaml.safe_load(file.read_text(encoding="utf-8")))
     errors = [output for cell in notebook.cells for output in cell.get("outputs", []) if output.output_type == "error"]

@@ -36,7 +36,7 @@ OTHERS = (
 BLOCK_BYTES, HEAD_BYTES = 1 << 24, 1 << 16
 # The longest row that is looked at, and the lines over which one quoted cell may reach.
 LONGEST_ROW, MOST_LINES = 100_000, 50
-UNCLOSED = "a quote in line {line} is not closed, or stands within a cell: write it twice, or put quotes around the cell"
+UNCLOSED = "a quote in line {line} is not closed, or stands within a cell: write it twice, in a cell between quotes"
 NEWLINE, QUOTE, RETURN = 10, 34, 13
 
 
@@ -170,7 +170,8 @@ def _header(path: str | Path, text: str, delimiter: str, begin: int, line: int) 
     if not all(name.isprintable() for name in header):
         raise ValueError(f"{path} is no CSV file: its first line is not text; save the table as CSV (UTF-8)")
     twice = next((name for name in header if name and header.count(name) > 1), "")
-    return _Layout(header, delimiter, begin, f"the header has the column {twice[:40]} twice: remove one" if twice else "")
+    problem = f"the header has the column {twice[:40]} twice: remove one" if twice else ""
+    return _Layout(header, delimiter, begin, problem)
 
 
 def _is_number(name: str) -> bool:
@@ -285,7 +286,7 @@ def _careful(content: bytes, at: int, end: int, layout: _Layout) -> tuple[pd.Dat
 def _record(content: bytes, text: str, after: int, layout: _Layout, line: int) -> tuple[list[str], int, str]:
     """The cells of the row that begins with a line, where it ends, and what is wrong with it."""
     if len(text) > LONGEST_ROW:
-        return [], after, f"line {line} has {len(text):,} characters, more than any row of scenarios: is a line end missing?"
+        return [], after, f"line {line} has {len(text):,} characters, too many for a row: is a line end missing?"
     if "\0" in text:
         return text.replace("\0", "").split(layout.delimiter), after, f"line {line} holds NUL characters: it is damaged"
     if '"' not in text:

@@ -58,7 +58,7 @@ NAMES = {
 }  # fmt: skip
 # Columns that say nothing of what was run.
 NO_INPUT = ("cpu_count", "emulated_or_real", "read_bandwidth", "write_bandwidth", "read_gbps", "write_gbps",
-            "latency_us", "latency", "iops", "how", "derived_fields", "locator", "date", "source", "source_group", "id")  # fmt: skip
+            "latency_us", "latency", "iops")  # fmt: skip
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
 # Smallest and largest count that a row may ask for, whether it is whole, and what is taken where nothing is said.
