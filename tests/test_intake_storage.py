@@ -88,7 +88,8 @@ def test_intervals_widen_as_less_is_known():
     ({"unit": "bananas"}, "'bananas'"), ({"unit": "tokens/s"}, "tokens/s"), ({"unit": "hours"}, "hours"),
     ({"metric": "requests"}, "'requests'"), ({"metric": "utilisation", "unit": "GB/s"}, "GB/s"),
     ({"metric": "latency"}, "latency"), ({"system": "0x Micron 9400"}, "0 of them"),
-    ({"system": "9999999x Micron 9400"}, "cannot be"), ({"workers": "-1"}, "workers"),
+    ({"system": "9999999x Micron 9400"}, "cannot be"), ({"system": "-1"}, "names nothing"),
+    ({"workers": "-1"}, "workers"),
     ({"accelerator": "z" * 50000}, "no step"), ({"workload": "z" * 50000}, "no step"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused_by_name(change, says):
