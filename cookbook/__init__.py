@@ -15,7 +15,8 @@ _HOMES = {
     "accuracy": "calibration.judged",
     "check": "lesson",
     "compare_published": "workloads.zoo",
-    "forward_pass": "prediction.forward",
+    "forward_pass": "prediction.doors",
+    "generate": "prediction.doors",
     "hint": "lesson",
     "human": "units",
     "layers": "workloads.zoo",
@@ -32,8 +33,8 @@ _HOMES = {
     "show_source": "lesson",
     "si": "units",
     "table": "catalog",
-    "topology": "host",
-    "train_step": "prediction.train",
+    "topology": "hardware.topology",
+    "train_step": "prediction.doors",
 }
 _MODULES = {
     "arithmetic": "performance.arithmetic",

@@ -65,6 +65,7 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("input", metavar="INPUT.csv", type=Path)
         command.add_argument("output", metavar="OUTPUT.csv", type=Path)
         command.add_argument("--kind", required=True, choices=(*KINDS, "storage"))
+        command.add_argument("--strict", action="store_true", help="refuse a table with columns that are not known")
         command.add_argument("--no-neighbours", action="store_true", help="do not correct by similar measurements")
 
 
@@ -89,9 +90,13 @@ def _notebooks(options: argparse.Namespace) -> None:
 
 
 def _student(options: argparse.Namespace) -> None:
-    from cookbook.publish.student import student
+    from cookbook.publish.notebook import student
 
-    for path in _paths(options):
+    paths = _paths(options)
+    for path in paths:
+        if [other.name for other in paths].count(path.name) > 1:
+            raise ValueError(f"two of the notebooks are called {path.name}: one copy would take the other's place")
+    for path in paths:
         print(student(path, options.out))
 
 
@@ -110,19 +115,18 @@ def _lint(options: argparse.Namespace) -> None:
 
 
 def _binder_links(options: argparse.Namespace) -> None:
-    from cookbook.publish.binder import write_links
+    from cookbook.publish.readme import write_links
 
     print(f"launch links for {options.tag} are in {write_links('README.md', options.repo, options.tag)}")
 
 
 def _data_readme(options: argparse.Namespace) -> None:
     from cookbook import catalog
+    from cookbook.catalog.writing import write_text
 
     for name, (before, found) in catalog.count_rows().items():
         print(f"{name}: {found:,} rows, {before or 'none'} noted before")
-    target = catalog.data_directory() / "README.md"
-    target.write_text(catalog.describe_tables(), encoding="utf-8")
-    print(target)
+    print(write_text(catalog.data_directory() / "README.md", catalog.describe_tables()))
 
 
 def _check_data(options: argparse.Namespace) -> None:
@@ -152,11 +156,10 @@ def _calibrate(options: argparse.Namespace) -> None:
 
 
 def _judge_storage(options: argparse.Namespace) -> None:
-    from cookbook.calibration import storage_judged
-    from cookbook.calibration.storage_judgement import judgement
+    from cookbook.calibration import storage_judgement as judged
     from cookbook.calibration.write import write_table
 
-    print(write_table(storage_judged.TABLE, storage_judged.judged_rows()) if options.write else judgement())
+    print(write_table(judged.TABLE, judged.judged_rows()) if options.write else judged.judgement())
 
 
 def _judge_exchanges(options: argparse.Namespace) -> None:
@@ -168,34 +171,51 @@ def _judge_exchanges(options: argparse.Namespace) -> None:
 def _validate(options: argparse.Namespace) -> None:
     from cookbook.calibration import validate
     from cookbook.calibration.write import write_row_schemas, write_validation
-    from cookbook.publish.accuracy import write_accuracy
+    from cookbook.catalog.writing import check_target, write_text
+    from cookbook.publish.readme import write_accuracy
 
     if options.write and (options.table or options.leave_out):
         raise ValueError("--write takes the whole report: leave out --table and --leave-out")
     if options.baseline and not options.write:
         raise ValueError("--baseline goes with --write")
-    chosen = {"kinds": (options.table,) if options.table else KINDS}
-    report, tables = validate.validate(**chosen, **({"leave_out": (options.leave_out,)} if options.leave_out else {}))
     for path in filter(None, (options.markdown, options.json)):
         path.parent.mkdir(parents=True, exist_ok=True)
+        check_target(path)
+    chosen = {"kinds": (options.table,) if options.table else KINDS}
+    report, tables = validate.validate(**chosen, **({"leave_out": (options.leave_out,)} if options.leave_out else {}))
     if options.markdown:
-        options.markdown.write_text(validate.as_markdown(report), encoding="utf-8")
+        write_text(options.markdown, validate.as_markdown(report))
     else:
         print(validate.as_markdown(report))
     if options.json:
-        options.json.write_text(validate.as_json(report), encoding="utf-8")
+        write_text(options.json, validate.as_json(report))
     if options.write:
         written = [*write_row_schemas(), *write_validation(report, tables, options.baseline)]
         print(*written, write_accuracy("README.md", report), sep="\n")
 
 
 def _predict(options: argparse.Namespace) -> None:
-    from cookbook.prediction.answer import answer_file, write_answers
+    from cookbook.catalog.writing import check_target, writing
+    from cookbook.prediction.answer import answer_blocks, answer_file, as_csv, unknown_columns
 
-    found = answer_file(options.input, options.kind, not options.no_neighbours)
-    write_answers(found, options.output)
-    given = int(found["predicted"].notna().sum())
-    print(f"{options.output}: {given:,} of {len(found):,} rows predicted; the others say why not")
+    check_target(options.output, options.input)
+    rows, given, told = 0, 0, False
+    with writing(options.output) as file:
+        for frame, found in answer_blocks(options.input, options.kind, not options.no_neighbours):
+            lost = [] if told else unknown_columns(options.kind, frame)
+            if lost and options.strict:
+                raise ValueError("; ".join(lost[:8]) + "; --strict refuses tables with unknown columns")
+            for sentence in lost[:40]:
+                print(sentence, file=sys.stderr)
+            file.write(as_csv(found, header=not told))
+            told, rows, given = True, rows + len(found), given + int(found["predicted"].notna().sum())
+        if not told:
+            file.write(as_csv(answer_file(options.input, options.kind)))
+    if not rows:
+        print(f"{options.input} has no rows below a header: write one row a scenario", file=sys.stderr)
+    print(f"{options.output}: {given:,} of {rows:,} rows predicted; the others say why not")
+    if not given:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,13 @@ is refused because it is read both ways.
 from __future__ import annotations
 
 import math
-import re
-from decimal import Decimal
+import sys
+from decimal import Decimal, DecimalException
 from functools import lru_cache
+from numbers import Number
 from typing import Any, NamedTuple
 
-__all__ = ["Unit", "human", "parse", "scale", "si", "si_unit"]
+__all__ = ["Unit", "human", "parse", "scale", "shown", "si", "si_unit"]
 
 PREFIXES = {
     "a": 1e-18, "f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3,
@@ -53,9 +54,8 @@ ACCEPTED = (
     "a number, or a number and a unit such as 312 TFLOP/s, 16 TOP/s, 80 GB, 64 GiB, 3.35 TB/s, 400 Gb/s, 300 W, "
     "5 us, 8 h, 1.4 GHz, 2.5 USD/h"
 )
-# Commas and underscores stand between thousands alone: 12,5 is neither 12.5 nor 125.
-WHOLE_PART = r"\d{1,3}(?:,\d{3})+(?![\d,_])|\d{1,3}(?:_\d{3})+(?![\d,_])|\d+(?![\d,_])"
-NUMBER = re.compile(rf"^\s*([-+]?(?:(?:{WHOLE_PART})\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?![\d.,_])\s*(.*?)\s*$")
+# Longer text is no quantity, and no unit either.
+LONGEST_QUANTITY, LONGEST_UNIT = 200, 40
 PREFIXED = {"FLOP", "FLOP/s", "OP", "OP/s", "MAC", "MAC/s", "B", "B/s", "FLOP/B", "W", "J", "Hz", "m"}
 YEAR = 86400.0 * 365.25
 CLOCK = [(1e9 * YEAR, "billion years"), (1e6 * YEAR, "million years"), (YEAR, "years"), (86400.0, "d"), (3600.0, "h"),
@@ -69,6 +69,27 @@ class Unit(NamedTuple):
 
     factor: float
     dimension: tuple[tuple[str, int], ...]
+
+
+def shown(value: Any, letters: int = 60) -> str:
+    """What a message says of a value that was given: as Python writes it, its middle left out where it is long.
+
+    >>> shown("a" * 1000, 9), shown(10**5000)
+    ("'aaa…aaa'", 'a number of 5,001 digits')
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
+        return f"a number of {math.floor(value.bit_length() * math.log10(2)) + 1:,} digits"
+    if isinstance(value, str):
+        value = value if len(value) <= 2 * letters else value[:letters] + value[-letters:]
+    elif hasattr(value, "__len__") and len(value) > letters:
+        return f"a {type(value).__name__} of {len(value):,} elements"
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a long integer or endless nesting somewhere within
+        text = f"a {type(value).__name__}"
+    text = " ".join(text.split())
+    half = (letters - 1) // 2
+    return text if len(text) <= letters + 2 else f"{text[:half]}…{text[-half:]}"
 
 
 def _atom(text: str) -> tuple[float, dict[str, int]] | None:
@@ -85,7 +106,6 @@ def _atom(text: str) -> tuple[float, dict[str, int]] | None:
     return None
 
 
-@lru_cache(maxsize=512)
 def parse(unit: str) -> Unit:
     """Parse a unit such as ``TFLOP/s`` or ``USD/kWh``.
 
@@ -97,12 +117,19 @@ def parse(unit: str) -> Unit:
     ValueError
         If a part of the unit is not known.
     """
+    if not isinstance(unit, str) or len(unit) > LONGEST_UNIT:
+        raise ValueError(f"unit = {shown(unit)} must be a short text such as GB/s")
+    return _parsed(unit)
+
+
+@lru_cache(maxsize=512)
+def _parsed(unit: str) -> Unit:
     factor, powers = 1.0, dict[str, int]()
     for position, part in enumerate(unit.split("/")):
         atom = _atom(part.strip())
         if atom is None or (position and not part.strip()):
             hint = " (write FLOP for a count, FLOP/s for a rate)" if part.endswith("FLOPs") else ""
-            raise ValueError(f"unknown unit {unit!r}{hint}; accepted: {ACCEPTED}")
+            raise ValueError(f"unknown unit {shown(unit)}{hint}; accepted: {ACCEPTED}")
         sign = -1 if position else 1
         factor *= atom[0] ** sign
         for base, power in atom[1].items():
@@ -141,19 +168,73 @@ def si(value: Any, unit: str | None = None) -> Any:
     (68719476736.0, 5e-06, 300.0)
     """
     if not isinstance(value, str):
-        return value
-    match = NUMBER.match(value)
-    if not match:
+        return _in_si_already(value)
+    number, written = _split(value)
+    if not number:
         comma = "; a comma stands between thousands only, write decimals with a point" if "," in value else ""
-        raise ValueError(f"cannot read {value!r} as a quantity{comma}; accepted: {ACCEPTED}")
-    parsed = parse(match.group(2))
+        raise ValueError(f"cannot read {shown(value)} as a quantity{comma}; accepted: {ACCEPTED}")
+    parsed = parse(written)
     if unit is not None and parsed.dimension != parse(unit).dimension:
         if not parsed.dimension:
-            raise ValueError(f"{value!r} has no unit of the kind {unit}: add one, or give a plain number, which is SI")
+            raise ValueError(f"{shown(value)} has no unit of the kind {unit}: add one, or a plain number, which is SI")
         expected = f"expected one like {unit}" if unit else "expected a count such as 14e6 or 14 million"
-        raise ValueError(f"{value!r} has the wrong unit: {expected}")
-    # Decimal arithmetic keeps 5 us at 5e-06 and 33.45 TFLOP/s at 33.45e12 exactly.
-    return float(Decimal(match.group(1).replace(",", "").replace("_", "")) * Decimal(repr(parsed.factor)))
+        raise ValueError(f"{shown(value)} has the wrong unit: {expected}")
+    return _multiplied(number, parsed.factor, value)
+
+
+def _in_si_already(value: Any) -> Any:
+    """Numbers and arrays as they are; what can be neither is refused."""
+    if isinstance(value, int) and value.bit_length() > 1023:
+        raise ValueError(f"value = {shown(value)} is beyond any quantity; write a number up to 1e300")
+    if value is None or isinstance(value, Number | list | tuple) or hasattr(value, "dtype"):
+        return value
+    raise TypeError(f"value = {shown(value)} must be a number, or text; accepted: {ACCEPTED}")
+
+
+def _multiplied(number: str, factor: float, value: str) -> float:
+    """Number times factor, in decimal arithmetic, which keeps 5 us at 5e-06 and 33.45 TFLOP/s at 33.45e12 exactly."""
+    try:
+        written = Decimal(number)
+        product = written * Decimal(repr(factor))
+        found = float(product)
+    except DecimalException:
+        raise ValueError(f"{shown(value)} is beyond any quantity; write a number between 1e-300 and 1e300") from None
+    if not math.isfinite(found) or (written and not found):
+        raise ValueError(f"{shown(value)} is beyond any quantity; write a number between 1e-300 and 1e300")
+    return found
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The number that a text begins with, as Python writes it, and the unit after it; no number where it is none."""
+    text = " ".join(text[: 2 * LONGEST_QUANTITY].split())
+    if len(text) > LONGEST_QUANTITY or not text.isprintable():
+        return "", ""
+    begin = 1 if text[:1] in ("+", "-") else 0
+    end = _run(text, begin, "0123456789.,_")
+    whole, _, decimals = text[begin:end].partition(".")
+    number = f"{text[:begin]}{_joined(whole)}.{decimals}"
+    if text[end : end + 1] in ("e", "E"):
+        digits = end + 2 if text[end + 1 : end + 2] in ("+", "-") else end + 1
+        if (stop := _run(text, digits, "0123456789")) > digits:
+            number, end = f"{number}e{text[end + 1 : stop]}", stop
+    plain = all(letter in "0123456789" for letter in decimals) and (_joined(whole) or (decimals and not whole))
+    return (number, text[end:].strip()) if plain and text[end : end + 1] not in (".", ",", "_") else ("", "")
+
+
+def _run(text: str, begin: int, letters: str) -> int:
+    """Where the run of certain letters ends that begins at a place."""
+    while begin < len(text) and text[begin] in letters:
+        begin += 1
+    return begin
+
+
+def _joined(whole: str) -> str:
+    """Digits without the separators of thousands; nothing where they stand elsewhere: 12,5 is neither 12.5 nor 125."""
+    mark = "," if "," in whole else "_"
+    first, *others = whole.split(mark)
+    grouped = not others or (1 <= len(first) <= 3 and all(len(part) == 3 for part in others))
+    joined = "".join([first, *others])
+    return joined if grouped and joined.isascii() and joined.isdecimal() else ""
 
 
 def si_unit(unit: str) -> str:
@@ -224,7 +305,16 @@ def human(value: float, unit: str = "") -> str:
     >>> human(33600, "USD"), human(25557032), human(80 * 2**30, "iB")
     ('33,600 USD', '25.6 M', '80 GiB')
     """
-    value = float(value)
+    if not isinstance(unit, str) or len(unit) > LONGEST_UNIT:
+        raise ValueError(f"unit = {shown(unit)} must be a short text such as B/s")
+    if isinstance(value, str):
+        raise TypeError(f"value = {shown(value)} must be a number; read text by si")
+    try:
+        value = float(value)
+    except OverflowError:
+        return f"more than {sys.float_info.max:.0e} {unit}".strip()
+    except (TypeError, ValueError):
+        raise TypeError(f"value = {shown(value)} must be one number") from None
     if math.isnan(value):
         return "unknown"
     if math.isinf(value):

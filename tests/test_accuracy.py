@@ -11,7 +11,7 @@ from cookbook import catalog
 from cookbook.calibration import folds, judged, per_row, validate
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.write import write_row_schemas
-from cookbook.prediction.measurements import KINDS
+from cookbook.prediction.intake.tables import KINDS
 
 # Terms of layouts that no measured row has.
 NOBODY_MEASURED = ("without context exchange",)

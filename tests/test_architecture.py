@@ -17,7 +17,7 @@ PACKAGE = ROOT / "cookbook"
 FLOORS = {
     "units": 1, "charts": 1, "performance": 1,
     "catalog": 2,
-    "hardware": 3, "host": 3, "workloads": 3,
+    "hardware": 3, "workloads": 3,
     "prediction": 4,
     "calibration": 5, "lesson": 5, "measure": 5, "planning": 5,
     "panels": 6, "publish": 6,
@@ -42,7 +42,6 @@ FORBIDDEN_LIBRARIES = {
     "units": {"numpy", "pandas", "altair", "ipywidgets", "anywidget"},
     "catalog": {"altair", "ipywidgets", "anywidget"},
     "hardware": {"altair", "ipywidgets", "anywidget"},
-    "host": {"altair", "ipywidgets", "anywidget"},
     "workloads": {"altair", "ipywidgets", "anywidget"},
     "prediction": {"altair", "ipywidgets", "anywidget"},
     "planning": {"altair", "ipywidgets", "anywidget"},

@@ -4,6 +4,7 @@ import csv
 import io
 import time
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -193,9 +194,86 @@ def test_a_table_is_a_copy():
     assert (catalog.table("accelerators")["mem_bandwidth"] != 0.0).all()
 
 
+WRITES = {
+    "one cell": lambda frame: frame.loc.__setitem__((0, "mem_bandwidth"), 1.0),
+    "one name": lambda frame: frame.iloc.__setitem__((0, 0), "mine"),
+    "a column": lambda frame: frame.__setitem__("key", "mine"),
+    "values": lambda frame: frame["mem_bandwidth"].to_numpy().__setitem__(0, 1.0),
+    "array": lambda frame: frame["mem_bandwidth"].array.__setitem__(0, 1.0),
+    "text": lambda frame: frame["key"].array.__setitem__(0, "mine"),
+    "in place": lambda frame: frame.update(frame[["mem_bandwidth"]] * 2),
+    "headings": lambda frame: setattr(frame, "columns", range(frame.shape[1])),
+}
+
+
+@pytest.mark.parametrize("write_to", WRITES.values(), ids=WRITES)
+def test_nothing_done_to_a_table_changes_what_others_read(write_to):
+    before = catalog.table("accelerators").copy()
+    try:
+        write_to(catalog.table("accelerators"))
+    except ValueError as refused:
+        assert "read-only" in str(refused)
+    pd.testing.assert_frame_equal(catalog.table("accelerators"), before)
+
+
+def test_a_table_is_handed_out_without_copying_its_cells():
+    one, other = catalog.table("accelerators"), catalog.table("accelerators")
+    assert np.shares_memory(one["mem_bandwidth"], other["mem_bandwidth"])
+
+
+def test_another_directory_may_be_given_as_text(write):
+    directory = str(write())
+    assert catalog.table("things", directory)["key"].tolist() == ["fast-1"]
+    assert catalog.lookup("things", "FAST 1", directory) == "fast-1" and not catalog.validate_all(directory)
+
+
+@pytest.mark.parametrize("bad", ["nowhere", 5, [], "a\0b", object()])
+def test_what_is_no_data_directory_is_refused(bad):
+    for ask in (lambda: catalog.table("accelerators", bad), lambda: catalog.lookup("accelerators", "t4", bad)):
+        with pytest.raises(ValueError, match=r"^directory = "):
+            ask()
+
+
+@pytest.mark.parametrize("bad", [None, 5, [], {}, True, np.zeros((2, 2))])
+def test_what_is_no_name_of_a_table_is_refused(bad):
+    with pytest.raises(ValueError, match=r"^name = "):
+        catalog.table(bad)
+
+
 def test_an_unknown_table_names_the_nearest():
-    with pytest.raises(KeyError, match="accelerators"):
+    with pytest.raises(UnknownName, match="accelerators"):
         catalog.table("acelerators")
+
+
+def test_a_thousand_unknown_names_are_told_within_a_second():
+    names = [f"{chr(97 + n % 26)}{n}-net {n * n % 977}" for n in range(1000)]
+    catalog.lookup("models", "resnet50")
+    begun = time.process_time()
+    for name in names:
+        with pytest.raises(UnknownName):
+            catalog.lookup("models", name)
+    assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize("name", ["x" * 50_000, "llama 3 " * 10_000, "1 - " * 20_000, "\n" * 9999, "é" * 500])
+def test_a_long_name_is_refused_briefly_in_speech_and_time(name):
+    begun = time.process_time()
+    with pytest.raises(UnknownName) as caught:
+        catalog.lookup("models", name)
+    assert time.process_time() - begun < 0.1 and len(str(caught.value)) < 220
+
+
+def test_a_short_name_that_several_rows_share_is_refused_with_all_of_them():
+    for name in ("A100", "nvidia a100"):
+        with pytest.raises(UnknownName, match=r"stands for 4 accelerators: .*a100-sxm-80gb") as caught:
+            catalog.lookup("accelerators", name)
+        assert caught.value.shared and len(caught.value.nearest) == 4
+
+
+def test_no_short_name_of_several_rows_is_a_spelling_of_one():
+    folder = catalog.data_directory()
+    assert not set(names.shared("accelerators", folder)) & set(names.index("accelerators", folder))
+    assert all(len(keys) > 1 for keys in names.shared("accelerators", folder).values())
 
 
 @pytest.mark.parametrize(
@@ -246,7 +324,7 @@ def test_an_unknown_name_comes_with_three_nearest(kind, wrong, near):
 )
 def test_names_that_begin_with_what_was_written_come_first(wrong, near):
     known = tables.keys("accelerators", catalog.data_directory())
-    found = names.nearest_keys(wrong, {names.normalise(key): key for key in known})
+    found = names.Similar({names.normalise(key): key for key in known}).nearest(wrong, 3)
     assert all(key.startswith(start) for key, start in zip(found, near, strict=False))
 
 
@@ -292,6 +370,17 @@ def test_counting_again_takes_an_added_row(counted):
     assert len(catalog.table("things", counted)) == 3
     assert (counted / "schema" / "_tables.csv").read_text(encoding="utf-8") == ABOUT.format(things=3)
     assert catalog.count_rows(counted) == {}
+
+
+def test_after_counting_tables_and_names_agree(counted):
+    assert catalog.lookup("things", "fast 2", counted) == "fast-2"
+    file = counted / "things.csv"
+    file.write_text(file.read_text(encoding="utf-8").replace("fast-2,Fast 2", "slow-2,Slow 2"), encoding="utf-8")
+    catalog.count_rows(counted)
+    assert catalog.table("things", counted)["key"].tolist() == ["fast-1", "slow-2"]
+    assert catalog.lookup("things", "slow 2", counted) == "slow-2"
+    with pytest.raises(UnknownName):
+        catalog.lookup("things", "fast 2", counted)
 
 
 def test_a_count_that_is_no_number_is_refused(counted):

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from cookbook import accelerator, catalog
-from cookbook.planning import cost
+from cookbook import accelerator, catalog, planning
+from cookbook.catalog import prices as cost
 
 CLOUD, BOUGHT = catalog.table("cloud_prices"), catalog.table("hardware_prices")
 STORAGE, TCO = catalog.table("storage"), catalog.table("tco")
@@ -18,7 +18,7 @@ def is_missing(price):
     return math.isnan(price.low) and math.isnan(price.median) and math.isnan(price.high)
 
 
-@pytest.mark.parametrize("way", cost.RENT)
+@pytest.mark.parametrize("way", ["on demand", "spot"])
 def test_the_range_of_every_accelerator_is_that_of_its_rows(way):
     priced = 0
     for key in DEVICES:
@@ -120,6 +120,61 @@ def test_storage_by_hand():
     assert one["usd"] == 85 and one["usd_per_gb_s"] == pytest.approx(85 / 7.45)
     assert two["usd"] == 170 and two["usd_per_gb_s"] == pytest.approx(2 * 85 / 7.45)
     assert one["usd_per_tb"] == two["usd_per_tb"] == 85
+
+
+@pytest.mark.parametrize("way", ["reserved 1 year", "reserved 3 years"])
+def test_a_reservation_never_costs_more_than_going_without(way):
+    """Few lists state a reservation, and those are the dearest: their share of the price on demand counts for all."""
+    column, priced = cost.RENT[way], 0
+    for key in DEVICES:
+        rows = CLOUD[(CLOUD["accelerator_key"] == key) & CLOUD[column].notna() & CLOUD["usd_per_hour"].notna()]
+        price, now = cost.hourly_usd(key, way), cost.hourly_usd(key)
+        if rows.empty:
+            continue
+        priced += 1
+        share = (rows[column] / rows["usd_per_hour"]).median()
+        assert price.median == pytest.approx(now.median * share) and share < 1
+        assert price.low <= price.median <= price.high and price.median < now.median and price.high <= now.high
+        assert "of the price on demand" in price.note and set(now.source) <= set(price.source)
+    assert priced > 10
+    assert is_missing(cost.hourly_usd("k40", way))
+
+
+def test_every_door_asks_the_one_reader():
+    """The V100 was 2.81 USD an hour for one door and 2.55 for another."""
+    for key in ("v100-sxm2-16gb", "h100-sxm", "l4"):
+        price = planning.hourly_usd(key)
+        assert price == cost.hourly_usd(key) == planning.hourly_usd(accelerator(key))
+        row = planning.compare("resnet50", [key], phase="inference").iloc[0]
+        assert row["usd_per_hour"] == price.median
+    year = cost.hourly_usd("h100-sxm", since=2025)
+    place = planning.where_to_run("resnet50", places=["cloud-h100"]).places["cloud-h100"]
+    assert (place.figures["price"].low, place.figures["price"].median) == pytest.approx((8 * year.low, 8 * year.median))
+
+
+def test_a_price_is_read_only_and_prints_short():
+    price = cost.hourly_usd("h100-sxm")
+    with pytest.raises(AttributeError):
+        price.low = 0
+    assert repr(price).startswith("<Price: 3.89 USD/h (1.49 to 12.29), 34 rows, 2023-06-22 to 2026-05-24>")
+    assert price.to_dict()["median"] == 3.89 and price.frame()["unit"].tolist() == ["USD/h"]
+    assert "<table" in price._repr_html_() and "3.89" in price._repr_html_()
+    assert "nobody sells it" in repr(cost.hourly_usd(accelerator(like="h100-sxm", tdp_watts=300)))
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, math.nan, math.inf, -1, 10**400, "", "abc", [], {}, object(), True, "x" * 1000]
+)
+def test_hostile_arguments_are_refused_in_words(wrong):
+    calls = [
+        lambda: cost.hourly_usd(wrong), lambda: cost.hourly_usd("t4", wrong), lambda: cost.bought_usd(wrong),
+        lambda: cost.electricity_usd(wrong), lambda: cost.storage_usd(wrong), lambda: cost.tariff(wrong),
+        lambda: cost.carbon(wrong), lambda: cost.device_usd("t4", since=wrong) if wrong is not None else cost.tariff(0),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises((ValueError, KeyError, TypeError)) as problem:
+            call()
+        assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
 
 
 def test_errors_teach():

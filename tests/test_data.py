@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from cookbook import catalog, units
+from cookbook import catalog, hardware, units
 from cookbook.catalog import reading, tables
 from cookbook.catalog.schema import schema
 
@@ -193,6 +193,20 @@ def test_prices_are_dated_and_no_spot_price_exceeds_the_list_price():
     assert (catalog.table("hardware_prices")["date"] != "").all()
     undated = prices[prices["date"] == ""]
     assert undated["note"].str.contains("date not visible|catalog v8").all()
+
+
+def test_two_dies_are_twice_one():
+    """A board that holds two of a device has twice its peak and memory, and a source that says otherwise is named."""
+    board, die = (hardware.accelerator(key) for key in ("k80-board", "k80-die"))
+    assert board.peaks["peak_fp32"] == pytest.approx(2 * die.peaks["peak_fp32"], rel=0.003)
+    said = catalog.provenance("k80-board", "peak_fp32")
+    assert [round(each.value / 1e12, 3) for each in said.rejected] == [8.126]
+
+
+def test_carbon_intensities_lie_between_water_and_coal():
+    """Two regions of Azure were a million times too high in a copy of their source."""
+    rows = catalog.table("tco").query("category == 'carbon_intensity'").dropna(subset=["value"])
+    assert rows["value"].between(1, 1200).all()
 
 
 def test_instance_price_is_the_price_of_its_devices():

@@ -116,7 +116,7 @@ def test_utilisation_counts_the_layers():
     run = of("mosaic-llmfoundry-2024-001")
     flop = 6 * 64.8624e9 + 12 * 80 * 8192 * 2048
     assert run["utilisation"] == pytest.approx(flop * run["throughput"] / 512 / 989e12, rel=1e-3)
-    rows = cb.measurements(network="resnet50", kind="training", number_format="fp32", classic_flop=True)
+    rows = cb.measurements(network="resnet50", kind="training", precision="fp32", classic_flop=True)
     run = rows[rows["task"].str.contains("224")].iloc[0]
     peak = cb.accelerator(run["accelerator"]).peaks["peak_fp32"]
     assert run["utilisation"] == pytest.approx(6 * 3.86e9 * run["throughput"] / run["devices"] / peak, rel=0.01)

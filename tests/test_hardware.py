@@ -1,9 +1,13 @@
 """Accelerators as records: from the catalogue, or made up from one with some figures changed."""
 
+import copy
 import dataclasses
 import math
+import pickle
 import re
+import time
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,3 +137,120 @@ def test_every_accelerator_makes_a_record_with_a_figure_to_work_with():
 def test_no_accelerators_makes_an_empty_table_with_all_columns():
     assert list(accelerator_table([]).columns) == list(accelerator_table().columns)
     assert accelerator_table([]).empty
+
+
+OWN = {"memory_bytes": "64 GB", "mem_bandwidth": "2 TB/s", "peak_bf16": "300 TFLOP/s"}
+
+
+def test_figures_alone_make_an_accelerator_of_ones_own():
+    mine = accelerator("My chip", **OWN, tdp_watts="400 W", generation="hopper", process_nm=5, scale_up_devices=64)
+    assert (mine.key, mine.name, mine.vendor, mine.generation) == ("own: My chip", "My chip", "", "hopper")
+    assert (mine.memory_bytes, mine.mem_bandwidth, mine.tdp_watts) == (64e9, 2e12, 400.0)
+    assert (mine.process_nm, mine.scale_up_devices, mine.like) == (5.0, 64.0, "")
+    assert formats(mine) == ["bf16"] and peak_flops(mine, "bf16") == 300e12
+    assert math.isnan(mine.peaks["peak_fp32"]) and math.isnan(mine.device_link) and math.isnan(mine.host_link)
+    assert set(mine.changed) == {*OWN, "tdp_watts", "generation", "process_nm", "scale_up_devices"}
+    assert accelerator("My chip", **OWN).generation == ""
+    assert accelerator_table([mine, "l4"])["key"].tolist() == ["own: My chip", "l4"]
+    wider = accelerator(like=mine, mem_bandwidth="3 TB/s")
+    assert (wider.key, wider.name, wider.mem_bandwidth) == ("own: My chip", "My chip", 3e12)
+    assert accelerator("Next chip", like=mine, tdp_watts=500).key == "own: Next chip"
+
+
+def test_keys_of_ones_own_never_meet_the_catalogue():
+    for key in catalog.table("accelerators")["key"]:
+        assert not key.startswith("own") and " " not in key
+        assert accelerator(key).like == key
+    assert accelerator(like="l4", tdp_watts=80).like == "l4"
+
+
+@pytest.mark.parametrize(
+    ("name", "figures", "message"),
+    [
+        ("My chip", {"mem_bandwidth": 2e12}, "needs memory_bytes, a peak such as peak_bf16 too"),
+        ("My chip", {"memory_bytes": 64e9, "mem_bandwidth": 2e12}, "needs a peak"),
+        ("h100-smx", {"mem_bandwidth": 2e12}, "write accelerator(like='h100-sxm'"),
+        ("H100 SXM5", OWN, "needs like=, as the catalogue has h100-sxm"),
+        ("", OWN, "must be text of 1 to 80 letters"),
+        ("  ", OWN, "must be text of 1 to 80 letters"),
+        ("x" * 1000, OWN, "must be text of 1 to 80 letters"),
+        ("two\nlines", OWN, "must be text of 1 to 80 letters"),
+        (5, OWN, "must be text of 1 to 80 letters"),
+        ("My chip", {**OWN, "generation": "hoper"}, "nearest: hopper"),
+        ("My chip", {**OWN, "generation": 5}, "generation = 5 is not in the table"),
+        ("My chip", {**OWN, "kind": "toaster"}, "kind = 'toaster' is not in the table"),
+        ("My chip", {**OWN, "scale_up_devices": 2.5}, "must be a whole number from 1"),
+        ("My chip", {**OWN, "device_link": "900"}, "has no unit of the kind B/s"),
+        ("My chip", {**OWN, "vendor": "Me"}, "has no field 'vendor'"),
+    ],
+)
+def test_an_accelerator_of_ones_own_says_what_it_lacks(name, figures, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as refused:
+        accelerator(name, **figures)
+    assert len(str(refused.value)) <= 300
+
+
+HOSTILE = [None, math.nan, math.inf, -math.inf, -1, 0, 1e308, 1e-300, 10**400, 10**5000, "", "abc", [], {}, object(),
+           True, [[1, [2]]], np.ones(3), np.ones((2, 2)), np.array(5.0), "9" * 100_000, "x" * 100_000, b"5", 1j, {1: 2},
+           set(range(1000)), list(range(100_000))]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("name", ["memory_bytes", "peak_fp8", "scale_up_devices", "generation", "process_nm"])
+def test_hostile_figures_are_refused_in_words(name, value):
+    for call in (
+        lambda: accelerator(like="h100-sxm", **{name: value}),
+        lambda: accelerator("My chip", **{**OWN, name: value}),
+    ):
+        start = time.perf_counter()
+        with pytest.raises(ValueError) as refused:
+            call()
+        assert time.perf_counter() - start < 1
+        assert name in str(refused.value) and len(str(refused.value)) <= 300
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: type(value).__name__)
+def test_hostile_names_are_refused_in_words(value):
+    for call in (
+        lambda: accelerator(value),
+        lambda: accelerator("mine", like=value, tdp_watts=100) if value is not None else accelerator(None),
+        lambda: peak_flops(value, "bf16"),
+        lambda: peak_flops("h100-sxm", value),
+        lambda: formats(value),
+        lambda: accelerator_table([value]),
+    ):
+        start = time.perf_counter()
+        with pytest.raises((ValueError, KeyError)) as refused:
+            call()
+        assert time.perf_counter() - start < 2
+        assert type(refused.value) in (ValueError, catalog.UnknownName)
+        assert len(str(refused.value)) <= 300
+
+
+def test_no_mapping_of_a_record_can_be_changed_in_place():
+    card = accelerator(like="l4", tdp_watts=60)
+    with pytest.raises(TypeError):
+        card.peaks["peak_fp32"] = 1.0
+    with pytest.raises(TypeError):
+        card.changed["tdp_watts"] = 1.0
+    assert accelerator("l4").tdp_watts == 72
+
+
+def test_equal_figures_make_equal_records_and_travel_between_processes():
+    for card in (accelerator("v100"), accelerator(like="l4", tdp_watts=60), accelerator("My chip", **OWN)):
+        for other in (pickle.loads(pickle.dumps(card)), copy.deepcopy(card)):
+            assert other == card and hash(other) == hash(card)
+    assert accelerator("My chip", **OWN) == accelerator("My chip", **dict(reversed(OWN.items())))
+    assert accelerator("My chip", **OWN) != accelerator("My chip", **{**OWN, "mem_bandwidth": 1e12})
+    assert accelerator("l4") != "l4"
+
+
+def test_published_links_of_devices_in_one_direction():
+    """NVIDIA states both directions: H100 NVLink 900 GB/s; a GH200 half of it to its host; PCIe 4.0 x16 31.5 GB/s."""
+    assert accelerator("h100-sxm").device_link == 450e9
+    assert accelerator("gh200-96gb").host_link == 450e9
+    assert accelerator("gb200").host_link == 225e9
+    assert accelerator("a100-sxm-80gb").host_link == pytest.approx(31.5e9)
+    assert accelerator("gb200").scale_up_devices == 72
+    assert accelerator("rtx-4090").device_link_kind == "" and math.isnan(accelerator("rtx-4090").device_link)
+    assert accelerator("rtx-3090").device_link_kind == "bridge"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cookbook as cb
 from cookbook import catalog, topology
-from cookbook.host import FORWARDS, ROWS, Link, Node, Topology
+from cookbook.hardware.topology import FORWARDS, ROWS, Link, Node, Topology
 
 KEYS = list(catalog.table("system_topologies")["key"])
 LINKS, NODES = catalog.table("system_links"), catalog.table("system_nodes")

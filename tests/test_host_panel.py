@@ -17,11 +17,12 @@ from cookbook.charts.host import level
 from cookbook.panels.shell import MOST_ROWS
 
 MACHINES = list(cb.table("system_topologies")["key"])
+IMAGES = {"machine": "hgx-h100", "model": "resnet50", "data": "imagenet-1k", "batch": 64}
 
 
 @pytest.fixture
 def panel() -> Any:
-    return cb.panels.host()
+    return cb.panels.host(**IMAGES)
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
@@ -69,9 +70,9 @@ def test_the_links_stage_is_where_the_first_link_fills(machine: str) -> None:
 
 
 def test_a_ring_sends_twice_all_but_one_part_of_the_gradients() -> None:
-    found = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", number_format="fp32")
+    found = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", precision="fp32")
     assert found.exchange_bytes == pytest.approx(2 * 7 / 8 * 4 * cb.model("resnet50").ops.parameter_count)
-    half = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", number_format="fp16")
+    half = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", "gradients", precision="fp16")
     assert half.exchange_bytes == pytest.approx(found.exchange_bytes / 2)
 
 
@@ -154,6 +155,72 @@ def test_links_are_drawn_as_full_as_they_are(panel: Any, load: str) -> None:
     assert not nodes.duplicated(["x", "y"]).any()
 
 
+def test_titles_agree_with_the_answer(panel: Any) -> None:
+    """Links that give all that is needed are no success where decoding holds the accelerators back."""
+    panel.update(picture="gets")
+    assert "decoding holds it back" in panel.answer and "decoding holds the accelerators back" in repr(panel)
+    panel.update(picture="cores")
+    assert "would meet the demand; 2 workers cannot" in repr(panel)
+    panel.update(workers=8)
+    assert "decoding" not in panel.answer.split(".")[0] and "meet the demand: more than the rule" in repr(panel)
+
+
+def test_the_panel_opens_where_something_matters() -> None:
+    panel = cb.panels.host()
+    assert "links hold it back" in panel.answer and "full, first" in repr(panel)
+
+
+def test_a_sized_host_is_read_only_and_prints_itself() -> None:
+    found = cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k")
+    for change in (
+        lambda: found.stages.update(links=0), lambda: found.traffic.got.fill(0), lambda: found.changes.clear(),
+        lambda: found.tried["rate"].fill(0),
+    ):  # fmt: skip
+        with pytest.raises((AttributeError, ValueError)):
+            change()
+    assert found.traffic.use is not found.traffic.use and found.curve is not found.curve
+    assert len(repr(found)) < 160 and "decoding" in repr(found)
+    assert found._repr_html_().count("<tr>") == 4 and "--jp-" in found._repr_html_()
+    assert found.frame().loc["decoding", "samples_per_s"] == found.to_dict()["stages"]["decoding"] == found.rate
+    json.dumps(found.to_dict())
+
+
+def test_own_networks_and_other_accelerators_are_sized() -> None:
+    own = cb.planning.size_host("hgx-h100", cb.model("resnet50"), "imagenet-1k")
+    assert own.rate == cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k").rate
+    faster = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", accelerator="h100-sxm")
+    plain = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k")
+    assert faster.stages["computing"] > plain.stages["computing"] and faster.stages["links"] > plain.stages["links"] / 2
+
+
+HOSTILE = [None, math.nan, math.inf, -1, 10**400, "", "abc", [], {}, object(), True, [[1], [2]], np.ones((2, 3))]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=[str(place) for place in range(len(HOSTILE))])
+@pytest.mark.parametrize("name", ["machine", "workload", "data", "traffic", "load", "batch", "workers", "cores"])
+def test_what_nobody_should_give_is_refused_in_words(name: str, value: Any) -> None:
+    if name == "cores" and value is None:
+        return
+    usual = {"machine": "hgx-h100", "workload": "resnet50", "data": "imagenet-1k", "traffic": "both"}
+    with pytest.raises((ValueError, TypeError, KeyError)) as told:
+        cb.planning.size_host(**{**usual, name: value})
+    assert len(str(told.value)) < 400 and "unhashable" not in str(told.value)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: cb.planning.machines([]), lambda: cb.planning.lane_budget(None),
+    lambda: cb.planning.rented(5, "vgg16", 1.0),
+    lambda: cb.planning.size_platform("hgx-h100", "resnet50", "imagenet-1k", 2.5),
+    lambda: cb.planning.nodes_needed("many", "imagenet-1k"), lambda: cb.planning.nodes_needed(math.nan, "imagenet-1k"),
+    lambda: cb.planning.cores_needed("resnet50", "dgx-h100", "imagenet-1k", [1, 2]),
+    lambda: cb.planning.cores_needed("resnet50", "dgx-h100", "imagenet-1k", work="much"),
+    lambda: cb.planning.epoch_parts(3), lambda: cb.planning.rank_changes("abc"),
+])  # fmt: skip
+def test_tables_refuse_what_they_cannot_count(call: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=" = "):
+        call()
+
+
 def test_gets_and_needs_are_printed_as_they_are(panel: Any) -> None:
     panel.update(machine="workstation-single-root", model="alexnet", load="all they can", picture="gets")
     box = cb.topology("workstation-single-root")
@@ -215,10 +282,11 @@ def test_figures_that_cannot_be_are_refused(figures: dict[str, float]) -> None:
     "state",
     [
         {},
-        {"machine": "dgx-1-v100", "model": "vgg16", "load": "all they can", "picture": "gets", "workers": 5},
-        {"machine": "hgx-a100", "traffic": "storage", "data": "coco-2017"},
+        IMAGES,
+        {**IMAGES, "machine": "dgx-1-v100", "model": "vgg16", "load": "all they can", "picture": "gets", "workers": 5},
+        {**IMAGES, "machine": "hgx-a100", "traffic": "storage", "data": "coco-2017"},
         {"machine": "apollo-6500-gen9-8to1", "traffic": "gradients", "batch": 8},
-        {"machine": "gh200", "traffic": "memory", "cores": 16, "picture": "cores"},
+        {**IMAGES, "machine": "gh200", "traffic": "memory", "cores": 16, "picture": "cores"},
     ],
 )
 def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
@@ -272,7 +340,7 @@ def test_at_most_six_controls_each_explained(panel: Any) -> None:
 
 def test_idle_cores_are_never_called_right() -> None:
     """Two of sixteen cores decode just enough: the workers are tight, not the host."""
-    panel = cb.panels.host("hgx-a100", workers=2)
+    panel = cb.panels.host(**{**IMAGES, "machine": "hgx-a100"}, workers=2)
     found = cb.planning.size_host("hgx-a100", "resnet50", "imagenet-1k", workers=2)
     assert found.limit == "computing" and found.workers < found.cores
     assert "the host is right" not in panel.answer and "Buy nothing for the host" in panel.answer

@@ -10,7 +10,7 @@ from cookbook.performance import inference as formulas
 from cookbook.prediction import generation
 from cookbook.prediction import inference_rows as rows
 from cookbook.prediction.answer import answer
-from cookbook.prediction.measurements import measured_table
+from cookbook.prediction.intake.tables import measured_table
 
 ROW = {
     "id": "a", "model": "resnet50", "accelerator": "t4", "devices": "1", "precision": "int8", "batch": "32",
@@ -32,21 +32,22 @@ def test_power_limits_a_peak_only_where_it_is_short():
 
 def test_rates_grow_with_the_batch_and_delays_do_too():
     found = cb.forward_pass("resnet50", "a100-sxm-80gb", batch=[1, 2, 4, 16, 64, 256], software="TensorRT 8")
-    found_plain = cb.forward_pass("resnet50", "a100", batch=[1, 16, 256], software="TensorRT 8", neighbours=False)
+    small = "a100-sxm-40gb"
+    found_plain = cb.forward_pass("resnet50", small, batch=[1, 16, 256], software="TensorRT 8", neighbours=False)
     assert np.all(np.diff(found_plain.rate) > 0) and np.all(np.diff(found_plain.point) > 0)
     assert np.all(np.diff(found.point) > 0) and np.all(found.low80 < found.point)
 
 
 def test_narrow_formats_are_faster_in_large_batches_where_the_device_has_them():
     formats = ["fp32", "tf32", "fp16", "fp8"]
-    found = cb.forward_pass("vit_l_16", "h100-sxm", batch=256, number_format=formats, software="TensorRT 9",
+    found = cb.forward_pass("vit_l_16", "h100-sxm", batch=256, precision=formats, software="TensorRT 9",
                             neighbours=False)  # fmt: skip
     assert np.all(np.diff(found.rate) > 0)
 
 
 def test_compiled_engines_start_faster():
     engines = ["PyTorch eager", "TensorFlow", "torch.compile", "TensorRT 8"]
-    found = cb.forward_pass("resnet50", "a100", batch=1, software=engines, neighbours=False)
+    found = cb.forward_pass("resnet50", "a100-sxm-40gb", batch=1, software=engines, neighbours=False)
     assert found.point[-1] < found.point[2] < found.point[0]
 
 
@@ -62,8 +63,8 @@ def test_every_kind_of_device_gets_a_time_and_says_how_well_it_is_known():
 
 def test_a_format_that_the_device_lacks_is_named_with_those_it_has():
     with pytest.raises(ValueError, match=r"fp8.*V100.*fp32, fp16"):
-        cb.forward_pass("resnet50", "v100", number_format="fp8")
-    several = cb.forward_pass("resnet50", ["v100", "h100-sxm"], number_format="fp8")
+        cb.forward_pass("resnet50", "v100", precision="fp8")
+    several = cb.forward_pass("resnet50", ["v100", "h100-sxm"], precision="fp8")
     assert np.isnan(several.point[0]) and "fp16" in several.why[0] and np.isfinite(several.point[1])
 
 
@@ -77,18 +78,18 @@ def test_bad_input_gets_a_sentence(change, words):
 
 
 def test_a_prompt_of_a_language_model_is_one_pass_as_in_its_answers():
-    one = cb.forward_pass("llama2_7b", "h100-sxm", batch=4, number_format="fp16", software="TensorRT-LLM", seq=512)
+    one = cb.forward_pass("llama2_7b", "h100-sxm", batch=4, precision="fp16", software="TensorRT-LLM", seq=512)
     row = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "batch": "4", "precision": "fp16",
            "software": "TensorRT-LLM", "input_len": "512", "metric": "prefill tokens/s"}  # fmt: skip
     prefill = generation.answers(pd.DataFrame([row]))
     assert 4 * 512 / one.point == pytest.approx(prefill["predicted"][0], rel=1e-6)
     assert one.high80 / one.point >= prefill["high80"][0] / prefill["predicted"][0] * 0.999
     assert "device and engine" not in one.tier
-    assert cb.forward_pass("llama2_70b", "h100-sxm", number_format="fp16", seq=512).fits == "no"
+    assert cb.forward_pass("llama2_70b", "h100-sxm", precision="fp16", seq=512).fits == "no"
 
 
 def test_memory_is_weights_and_what_one_operation_holds():
-    small, large = (cb.forward_pass("vgg16", "jetson-nano", batch=b, number_format="fp32") for b in (1, 1024))
+    small, large = (cb.forward_pass("vgg16", "jetson-nano", batch=b, precision="fp32") for b in (1, 1024))
     weights = 4 * cb.model("vgg16").ops.parameter_count
     assert small.memory["weights"] == large.memory["weights"] == weights
     assert small.fits == "yes" and large.fits == "no" and large.memory_bytes > small.memory_bytes

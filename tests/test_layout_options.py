@@ -14,10 +14,10 @@ from cookbook.performance.offload import offloaded_update_seconds
 from cookbook.performance.pipeline import FILLED, SCHEDULES, bubble_share
 from cookbook.prediction import transformer
 from cookbook.prediction.fabrics import fabric
-from cookbook.prediction.layout_checks import nearest_divisors, nearest_multiples
-from cookbook.prediction.measurements import measured_table, without_outcomes
+from cookbook.prediction.terms.layouts import nearest_divisors, nearest_multiples
+from cookbook.prediction.intake.tables import measured_table, without_outcomes
 from cookbook.prediction.plan_options import host_link
-from cookbook.prediction.record import Prediction
+from cookbook.prediction.estimate import Estimate
 from cookbook.prediction.transformer_parts import MEMORY_EFFICIENCY
 
 PIPED = {"devices": 64, "tp": 4, "pp": 4, "batch": 1, "global_batch": 128, "seq": 4096}
@@ -25,7 +25,7 @@ SHARDED = {"devices": 64, "zero": 3, "batch": 1, "seq": 4096}
 EXPERTS = {"devices": 64, "tp": 1, "ep": 64, "batch": 1, "seq": 4096, "recompute": "full"}
 
 
-def step(model: str = "llama2_7b", system: str = "h100-sxm", **plan: Any) -> Prediction:
+def step(model: str = "llama2_7b", system: str = "h100-sxm", **plan: Any) -> Estimate:
     return cb.train_step(model, system, neighbours=False, **plan)
 
 

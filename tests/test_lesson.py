@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cookbook import lesson
-from cookbook.lesson import questions, record
+from cookbook.lesson import exercises as store
+from cookbook.lesson import reading
 from cookbook.performance import roofline
 
 OPTIONS = {
@@ -58,7 +59,7 @@ def test_live_question_tells_the_misconception_of_the_choice(monkeypatch, capsys
     pytest.importorskip("ipywidgets")
     monkeypatch.setenv("JPY_SESSION_NAME", "notebook")
     assert "application/vnd.jupyter.widget-view+json" in ask()._repr_mimebundle_()
-    box = questions._question_widget(ask())
+    box = reading._question_widget(ask())
     radio, told = box.children[1], box.children[2]
     radio.value = "c"
     assert "the other way round" in told.value
@@ -86,12 +87,8 @@ def test_right_answers_pass_within_the_stated_tolerance():
     [
         (8, "bits taken for bytes"),
         (1 / 8, "bytes taken for bits"),
-        (1 / 2, "MAC taken for FLOP"),
-        (2, "sparse peak"),
-        (1 / 3, "backward pass is missing"),
-        (3, "only the forward pass"),
-        (1 / 6, "forward MAC"),
-        (4, "bytes counted where elements"),
+        (1 / 2, "a factor of 2: were MAC taken for FLOP"),
+        (2, "a factor of 2: were FLOP taken for MAC"),
         (1.073741824, "GiB taken for GB"),
         (1 / 1.073741824, "GB taken for GiB"),
         (1.048576, "MiB taken for MB"),
@@ -109,8 +106,54 @@ def test_usual_slips_are_named(ratio, words):
 def test_each_slip_is_named_in_both_directions_at_any_size(right, factor):
     too_large, too_small = lesson.check(right * factor, right, 0), lesson.check(right / factor, right, 0)
     assert not too_large and not too_small
-    assert "no usual slip" not in repr(too_large) and "no usual slip" not in repr(too_small)
+    assert "no slip known" not in repr(too_large) and "no slip known" not in repr(too_small)
     assert repr(too_large) != repr(too_small)
+
+
+@pytest.mark.parametrize("factor", [3, 4, 6, 100 * 1.5, 1 / 3, 1 / 6])
+def test_a_bare_ratio_is_no_mistake(factor):
+    """Forgotten positions were once told to be MAC counted twice, because the ratio happened to fit."""
+    told = repr(lesson.check(factor * 7.3e9, lambda: 7.3e9))
+    assert "no slip known here" in told and "MAC" not in told and "pass" not in told
+
+
+def test_mistakes_are_recognised_by_recomputing_them():
+    positions = 8
+    slips = {"the positions were forgotten": lambda: 24e9 / positions, "the backward pass was forgotten": 8e9 + 1e6}
+    told = lesson.check("3 GMAC", lambda: 24e9, unit="MAC", slips=slips)
+    assert repr(told) == "Not yet: 3 GMAC is what comes out if the positions were forgotten."
+    assert "backward pass was forgotten" in repr(lesson.check(8e9, 24e9, slips=slips))
+    assert lesson.check(24e9, 24e9, slips={"nothing was done": 24e9})  # what is right is right
+    word = lesson.check("compute", "memory", slips={"the batch was left at 1": "Compute"})
+    assert repr(word) == "Not yet: compute is what comes out if the batch was left at 1."
+
+
+def test_a_ratio_upside_down_is_recognised():
+    assert "upside down" in repr(lesson.check(1 / 26.3, lambda: 26.3))
+    assert "upside down" in repr(lesson.check(0.001, 1000.0))
+    assert "upside down" not in repr(lesson.check(1 / 26.3, lambda: 26.3, unit="B/s"))
+
+
+def test_slips_of_units_are_told_where_the_unit_can_slip():
+    assert "bits taken for bytes" in repr(lesson.check(8e9, 1e9, unit="B/s"))
+    assert "bits" not in repr(lesson.check(8e9, 1e9, unit="FLOP")) and "MAC" not in repr(lesson.check(2, 1, unit="s"))
+    assert "hours" in repr(lesson.check(3600.0, 1.0, unit="s"))
+
+
+@pytest.mark.parametrize("wrong", [
+    {"tolerance": "much"}, {"tolerance": True}, {"unit": None}, {"unit": 3}, {"slips": "forgotten"}, {"slips": [1]},
+    {"slips": {"a list": []}}, {"expected": None}, {"expected": object()}, {"expected": [1, 2]}, {"expected": 10**400},
+])  # fmt: skip
+def test_what_no_exercise_can_be_made_of(wrong):
+    with pytest.raises(ValueError, match=r"give"):
+        lesson.check(**{"answer": 1.0, "expected": 2.0, **wrong})
+
+
+@pytest.mark.parametrize("options", [{str(n): "why" for n in range(27)}, [], None, {"a": 1, "b": 2}])
+def test_options_that_no_question_can_have(options):
+    with pytest.raises(ValueError, match=r"answer = |says nothing"):
+        ask(options=options, answer="1")
+    assert "i) 8" in repr(ask(options={str(n): "why" for n in range(9)}, answer="8"))
 
 
 def test_a_wrong_answer_is_not_given_away():
@@ -203,28 +246,28 @@ def test_everything_prints_the_same_twice():
 
 @pytest.fixture
 def fresh(monkeypatch):
-    monkeypatch.setattr(record, "_seen", {})
-    return record._seen
+    monkeypatch.setattr(store, "_seen", {})
+    return store._seen
 
 
 def test_progress_of_a_session_is_restored_by_the_line_that_it_prints(fresh, monkeypatch):
     exercises = [lambda: 264e12, lambda: 2 * 3e9]
     assert lesson.check("264 TFLOP/s", exercises[0], unit="FLOP/s") and not lesson.check(1.0, exercises[1])
-    box = questions._question_widget(ask())
+    box = reading._question_widget(ask())
     box.children[1].value = "b"
     told = lesson.progress()
     assert (told.answered, told.asked, told.solved, told.tried) == (1, 1, 1, 2)
-    monkeypatch.setattr(record, "_seen", {})
+    monkeypatch.setattr(store, "_seen", {})
     assert (lesson.progress().answered, lesson.progress().tried) == (0, 0)
     state = told.line.removeprefix('cb.progress("').removesuffix('")')
     assert lesson.progress(state) == told
-    assert questions._question_widget(ask()).children[1].value == "b"
+    assert reading._question_widget(ask()).children[1].value == "b"
     assert "solved this before, with 264 TFLOP/s" in repr(lesson.check(None, exercises[0]))
     assert not lesson.check(2.0, exercises[0]) and lesson.progress() == told  # a later slip takes nothing away
 
 
 def test_exercises_are_told_apart(fresh):
-    keys = {record.key_of("x", each) for each in (lambda: 264e12, lambda: 2 * 3e9, lambda: 2 * 4e9, 7.0, "memory")}
+    keys = {store.key_of("x", each) for each in (lambda: 264e12, lambda: 2 * 3e9, lambda: 2 * 4e9, 7.0, "memory")}
     assert len(keys) == 5
 
 

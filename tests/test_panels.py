@@ -55,8 +55,8 @@ def test_larger_models_fit_only_smaller_batches(panel: Any) -> None:
         ({"batch": "many"}, ["batch", "many"]),
         ({"batch": 2.5}, ["whole number"]),
         ({"target_seconds": "0 h"}, ["range", "1 min"]),
-        ({"number_format": "fp13"}, ["fp13", "bf16"]),
-        ({"number_format": "int8"}, ["int8"]),
+        ({"precision": "fp13"}, ["fp13", "bf16"]),
+        ({"precision": "int8"}, ["int8"]),
         ({"accelerators": ["h100-sxn"]}, ["h100-sxn", "nearest"]),
         ({"accelerators": []}, ["accelerators"]),
         ({"accelerators": [{"like": "h100-sxm", "mem_bandwith": "4 TB/s"}]}, ["mem_bandwith"]),
@@ -91,22 +91,22 @@ def test_a_misspelt_control_is_a_programming_error(panel: Any) -> None:
 
 
 def test_an_accelerator_without_the_number_format_is_marked_not_hidden(panel: Any) -> None:
-    panel.update(accelerators=["v100-sxm2-16gb", "h100-sxm"], number_format="bf16")
+    panel.update(accelerators=["v100-sxm2-16gb", "h100-sxm"], precision="bf16")
     assert list(panel.frame["key"]) == ["v100-sxm2-16gb", "h100-sxm"]
     assert "no bf16 peak known" in panel.columns["text"]
 
 
 def test_a_number_format_that_none_has_is_off_with_its_reason(panel: Any) -> None:
-    panel.update(accelerators=["v100-sxm2-16gb"], number_format="fp16")
-    off = panel.shown["off"]["number_format"]
+    panel.update(accelerators=["v100-sxm2-16gb"], precision="fp16")
+    off = panel.shown["off"]["precision"]
     assert "peak" in off["bf16"] and "does not train" in off["int8"] and "fp16" not in off
 
 
 def test_no_control_changes_another(panel: Any) -> None:
     before = panel.values
-    panel.update(number_format="fp16")
+    panel.update(precision="fp16")
     panel.update(model="vgg16")
-    assert panel.values == {**before, "number_format": "fp16", "model": "vgg16"}
+    assert panel.values == {**before, "precision": "fp16", "model": "vgg16"}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     model = values["model"]
     own = cb.layers(model["layers"], input=model["input"]) if isinstance(model, dict) else model
-    names = ("batch", "number_format", "optimiser", "samples", "epochs", "target_seconds", "recompute")
+    names = ("batch", "precision", "optimiser", "samples", "epochs", "target_seconds", "recompute")
     return {"model": own, **{name: values[name] for name in names}}
 
 
@@ -265,7 +265,7 @@ def test_a_network_of_ones_own_that_needs_a_sequence_can_be_given_one(panel: Any
 def test_a_bad_batch_does_not_hide_what_another_control_may_do(panel: Any) -> None:
     panel.update(batch="lots", model="bert_base", accelerators=["v100-sxm2-16gb"])
     assert panel.shown["error"] and panel.shown["off"]["seq"] == {}
-    assert "peak" in panel.shown["off"]["number_format"]["bf16"]
+    assert "peak" in panel.shown["off"]["precision"]["bf16"]
 
 
 @pytest.mark.parametrize(("name", "before", "good"), [
@@ -286,7 +286,7 @@ def test_what_was_typed_stays_letter_by_letter(panel: Any, name: str, before: st
 
 EVERY = {
     "model": ["resnet50", OWN, {**SEQUENCE, "title": 'Mine "é"'}, cb.model("vgg16"), cb.model("resnet50", image=448)],
-    "batch": [64, "1,024"], "number_format": ["fp16"], "samples": ["14 M"], "target_seconds": ["90 min", 5400],
+    "batch": [64, "1,024"], "precision": ["fp16"], "samples": ["14 M"], "target_seconds": ["90 min", 5400],
     "accelerators": ["h100-sxm", "t4, h100-sxm", [cb.accelerator(like="h100-sxm", mem_bandwidth="4 TB/s")],
                      [{"like": "t4", "name": "Mine", "peak_fp16": "100 TFLOP/s"}], cb.accelerator("t4")],
     "compare": ["alexnet", ["alexnet", "vgg19"], []], "seq": [None, 256], "optimiser": ["sgd"], "epochs": [90],
@@ -321,7 +321,7 @@ def test_a_network_that_only_the_reader_has_is_named_in_the_code(monkeypatch: py
 
 def test_no_exponents_in_the_answer(panel: Any) -> None:
     panel.pin()
-    panel.update(target_seconds="1 min", model="gpt3_175b", accelerators=["t4"], number_format="fp16")
+    panel.update(target_seconds="1 min", model="gpt3_175b", accelerators=["t4"], precision="fp16")
     assert "its peak" in panel.answer and "e+" not in panel.answer
     panel.update(target_seconds="365 d", model="lenet", samples=1000)
     panel.receive({"do": "open", "what": "table"})
@@ -365,6 +365,32 @@ def test_how_many_measurements_is_said(panel: Any) -> None:
     assert "12 % of peak|needs less than measured" in panel.columns["text"]
 
 
+def test_more_than_the_peak_is_told_as_a_multiple(panel: Any) -> None:
+    panel.update(model="llama3_8b", accelerators=["t4", "h100-sxm"], precision="fp16")
+    for text, fraction in zip(panel.columns["text"][1:], panel.frame["needed_fraction"], strict=True):
+        assert fraction > 1 and text.startswith("x") and " its peak|" in text and "%" not in text
+
+
+def test_an_empty_sequence_shows_what_it_stands_for(panel: Any) -> None:
+    panel.update(model="llama3_8b")
+    assert panel.values["seq"] is None and "of 8,192 tokens" in panel.answer
+    assert panel.shown["state"]["seq"]["text"] == "8,192"
+    panel.update(seq="1,024")
+    assert panel.shown["state"]["seq"]["text"] == "1,024"
+    panel.update(seq="")
+    assert panel.values["seq"] is None and panel.shown["state"]["seq"]["text"] == "8,192"
+    panel.update(model="resnet50")
+    assert panel.shown["state"]["seq"]["text"] == ""
+
+
+def test_an_error_keeps_no_badge(panel: Any) -> None:
+    assert panel.shown["chips"]
+    panel.update(batch=0)
+    assert panel.shown["chips"] == [] and "[" not in repr(panel).splitlines()[0]
+    panel.update(batch=32)
+    assert panel.shown["chips"]
+
+
 def test_many_rows_keep_their_memory_sizes(panel: Any) -> None:
     panel.update(picture="memory", model="resnet50", batch=64, compare=["alexnet", "vgg16"])
     words = [text for text in panel.columns["text"] if text]
@@ -390,7 +416,7 @@ def test_the_zoo_speaks_of_the_networks_here() -> None:
         ({"target_seconds": "abc"}, "Time to train = 'abc' is not a time; write it as 90 min, 8 h or 3 d.", "GHz"),
         ({"target_seconds": 1}, "Time to train = 1 is outside its range; give a time from 1 min to 365 d.", "number"),
         ({"model": "no such"}, 'cb.table("models")', "catalog"),
-        ({"number_format": "int8"}, "Number format = 'int8'", "umber_format"),
+        ({"precision": "int8"}, "Precision = 'int8'", "precision ="),
         ({"accelerators": []}, "Accelerators is empty; choose at least 1.", "[]"),
     ],
 )
@@ -410,7 +436,7 @@ def test_names_may_come_in_one_text() -> None:
 
 
 def test_a_board_does_not_look_like_one_memory() -> None:
-    panel = cb.panels.model_zoo(accelerators="k80-board, k80-die, tpu-v2-8", number_format="fp32", picture="memory")
+    panel = cb.panels.model_zoo(accelerators="k80-board, k80-die, tpu-v2-8", precision="fp32", picture="memory")
     state, columns = panel.shown["state"]["accelerators"], panel.columns
     labels = ["Tesla K80 (board, 2x GK210)", "Tesla K80 (one GK210)", "TPU v2-8 (4 chips)"]
     assert state["labels"] == labels == columns["row"][-3:]
@@ -444,7 +470,7 @@ def test_sources_are_those_of_the_figures_used() -> None:
     ("make", "change", "words"),
     [
         ("model_zoo", {"compare": ["vgg16", "vgg19", "alexnet", "vgg20"]}, "'vgg20' is not a choice; nearest names:"),
-        ("scaling", {"exchange": "rings"}, "Exchange = 'rings' is not a choice; nearest names: flat ring"),
+        ("scaling", {"exchange": "rings"}, "All-reduce = 'rings' is not a choice; nearest names: flat ring"),
         ("accuracy", {"model": "without exchang"}, "is not a choice; nearest names: without exchange"),
         ("accuracy", {"publishers": ["nvida-nemo"]}, "'nvida-nemo' was judged; nearest names: nvidia-nemo"),
         ("host", {"machine": "hgx-h10"}, "No system topology called 'hgx-h10'; nearest names: hgx-h100"),

@@ -13,12 +13,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from strict import nbval, spoil
 
 from cookbook.__main__ import main
-from cookbook.publish.binder import END, START, links, write_links
 from cookbook.publish.lint import code_lines, lint, words
-from cookbook.publish.notebook import execute, normalise, run_with
-from cookbook.publish.pictures import SIGNATURE, _chunk, repack_png
-from cookbook.publish.site import site
-from cookbook.publish.student import student
+from cookbook.publish.notebook import SIGNATURE, _chunk, execute, normalise, repack_png, run_with, student
+from cookbook.publish.readme import BINDER, links, marks, write_links
+from cookbook.publish.site import clean, site
 
 
 def write(path: Path, *cells) -> Path:
@@ -117,6 +115,81 @@ def test_student_copy(executed, tmp_path):
     assert copy.cells[0].source.startswith("# Count")
 
 
+def opened(tmp_path, *cells) -> list[str]:
+    """Sources of the cells of a student's copy."""
+    path = write(tmp_path / "01-a.ipynb", *cells)
+    return [cell.source for cell in nbformat.read(student(path, tmp_path / "out"), as_version=4).cells]
+
+
+def solution(source: str):
+    return new_code_cell(source, metadata={"tags": ["solution"], "jupyter": {"source_hidden": True}})
+
+
+def test_a_student_keeps_a_check_that_stands_in_its_own_cell(tmp_path):
+    check = "cb.check(answer, lambda: 6 * 7)"
+    sources = opened(tmp_path, new_code_cell("import cookbook as cb"), solution("answer = 42"), new_code_cell(check))
+    assert sources == ["import cookbook as cb", "answer = ...  # your turn", check]
+
+
+def test_a_student_keeps_the_check_within_a_solution_and_what_it_rests_on(tmp_path):
+    source = "base = 6\nfactor = 7\nanswer = base * 7\ncb.check(answer, lambda: base * 7, unit='B')"
+    kept = "answer = ...  # your turn\nbase = 6\ncb.check(answer, lambda: base * 7, unit='B')"
+    assert opened(tmp_path, solution(source)) == [kept]
+    assert opened(tmp_path, solution("rows = [1]\ncb.check(sum(rows) * 2, lambda: 2)")) == [
+        "answer = ...  # your turn\ncb.check(answer, lambda: 2)"
+    ]
+
+
+def test_the_blank_of_a_student_is_not_an_answer(tmp_path):
+    source = opened(tmp_path, solution("answer = 42\nverdict = cb.check(answer, lambda: 42)"))[0]
+    names = {"cb": __import__("cookbook")}
+    exec(source, names)
+    assert "Not answered yet" in repr(names["verdict"]) and "42" not in source.partition("lambda")[0]
+
+
+@pytest.mark.parametrize("source", ["%time x = 1", "x = 1", "# words only", "print(3)"])
+def test_a_solution_without_a_check_is_a_place_to_write(tmp_path, source):
+    assert opened(tmp_path, solution(source), new_markdown_cell("Then.")) == ["# your turn", "Then."]
+
+
+def test_what_a_solution_prints_is_folded_with_it(executed):
+    solved = nbformat.read(executed, as_version=4).cells[-1]
+    assert solved.metadata["jupyter"] == {"source_hidden": True, "outputs_hidden": True}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[go](javascript:alert(1))",
+        "<a href='JaVaScRiPt:alert(1)'>go</a>", "<a href='data:text/html,<b>x'>go</a>", "<svg onload=alert(1)></svg>",
+        "<iframe src='https://example.org'></iframe>", "<math><mtext><script>alert(1)</script></mtext></math>",
+        "<style>body{background:url(https://example.org)}</style>", "<form action='https://example.org'></form>",
+        "<p style='background:url(https://example.org/x)'>x</p>", "<img src='https://example.org/x.png'>",
+        "<script>alert(1)", "<scr<script></script>ipt>alert(1)</script>", "$\\text{<script>alert(1)</script>}$",
+    ],
+)  # fmt: skip
+def test_raw_html_of_a_notebook_runs_nothing_on_its_page(tmp_path, body):
+    spoilt = nbformat.v4.new_output("display_data", {"image/png": '"><script>alert(1)</script>', "text/plain": "<x>"})
+    raw = nbformat.v4.new_output("display_data", {"text/html": body, "text/plain": ""})
+    script = nbformat.v4.new_output("display_data", {"application/javascript": "alert(1)"})
+    cells = new_markdown_cell(f"# {body}\n\n{body}\n\nend"), new_code_cell("1", outputs=[raw, spoilt, script])
+    write(tmp_path / "01-a.ipynb", *cells)
+    page = (site(tmp_path, tmp_path / "out") / "01-a.html").read_text()
+    tags = re.findall(r"<[^>]*>", page.partition("<main>")[2])
+    runs = re.compile(r"(?i)<(script|style|svg|iframe|form)|\son\w+\s*=|script:|text/html|src=.?(https?:)?//|url\(")
+    assert not [tag for tag in tags if runs.search(tag)]
+
+
+def test_cleaning_leaves_what_a_lesson_is_made_of():
+    kept = (
+        '<h1 id="a">A</h1><p class="x">B <a href="https://example.org/?a=1&amp;b=2">c</a> <code>d &lt; e</code></p>'
+        '<details><summary>F</summary><img src="data:image/png;base64,iVBORw0=" alt="g"></details>'
+        '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"><mfrac><mi>a</mi><mi>b</mi></mfrac></math>'
+        '<ul style="list-style: none;"><li>h</li></ul><a href="02-next.ipynb">next</a>'
+    )
+    assert clean(kept) == kept
+
+
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 LOADS = re.compile(r"""(?:\bsrc\s*=|<link[^>]*\bhref\s*=|@import|url\(|\bimport\s*\(?)\s*["'(]?\s*(?:https?:)?//""")
 
@@ -209,10 +282,11 @@ def test_counting():
 def test_binder_links_are_pinned_and_only_the_marked_region_changes(tmp_path):
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "00-start-here.ipynb").touch()
-    (tmp_path / "README.md").write_text(f"before\n{START}\nold\n{END}\nafter\n")
+    start, end = marks(BINDER)
+    (tmp_path / "README.md").write_text(f"before\n{start}\nold\n{end}\nafter\n")
     text = write_links(tmp_path / "README.md", "owner/name", "v1.2.3").read_text()
     link = "https://mybinder.org/v2/gh/owner/name/v1.2.3?urlpath=lab%2Ftree%2Fnotebooks%2F00-start-here.ipynb"
-    assert text == f"before\n{START}\n- [00-start-here]({link})\n{END}\nafter\n"
+    assert text == f"before\n{start}\n- [00-start-here]({link})\n{end}\nafter\n"
 
 
 @pytest.mark.parametrize(("repo", "tag"), [("name", "v1"), ("owner/name", "main"), ("owner/na me", "v1")])

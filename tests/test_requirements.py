@@ -10,7 +10,7 @@ import cookbook as cb
 from cookbook import catalog
 from cookbook.prediction.evidence import observed_efficiency
 from cookbook.prediction.requirements import requirements
-from cookbook.prediction.scenario import activations, block_runs
+from cookbook.prediction.demand import activations, block_runs
 from cookbook.prediction.verdicts import ratio
 from cookbook.workloads.layers import Trace
 from cookbook.workloads.zoo import Workload
@@ -50,9 +50,9 @@ def test_our_resnet152_is_within_3_percent_of_the_deck():
 def test_founding_deck_hardware_cannot_alone():
     """Of the deck's hardware only the tensor cores of the V100 come near, and not with FLOP counted right."""
     deck = ["k40", "p100-sxm2-16gb", "v100-sxm2-16gb"]
-    devices = requirements("resnet152", number_format="fp32", accelerators=deck).devices
+    devices = requirements("resnet152", precision="fp32", accelerators=deck).devices
     assert devices["verdict"].str.startswith("cannot: needs").all()
-    tensor = requirements("resnet152", number_format="fp16", accelerators=["v100-sxm2-16gb"]).devices.iloc[0]
+    tensor = requirements("resnet152", precision="fp16", accelerators=["v100-sxm2-16gb"]).devices.iloc[0]
     assert tensor["verdict"] == "cannot: needs 2.1x its peak"
     assert tensor["devices_needed"] == 3
 
@@ -63,7 +63,7 @@ def test_transformers_memory_anatomy_bert_large_on_v100():
     Measured in 2022, when attention kept its scores. The figure includes what the allocator holds and does not use,
     so ours must lie below it, but not far.
     """
-    need = requirements(cb.model("bert-large", flash=False), batch=4, seq=512, number_format="fp32", optimiser="adam")
+    need = requirements(cb.model("bert-large", flash=False), batch=4, seq=512, precision="fp32", optimiser="adam")
     assert 0.85 * 14949 * 2**20 < need.memory_bytes <= 14949 * 2**20
 
 
@@ -75,18 +75,18 @@ def test_zero_2020_gpt2_xl_states():
     assert states == pytest.approx(24e9, rel=0.05)
 
 
-@pytest.mark.parametrize("number_format", ["fp32", "fp16", "bf16"])
-def test_larger_models_fit_only_smaller_batches(number_format):
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+def test_larger_models_fit_only_smaller_batches(precision):
     names = ["resnet18", "resnet50", "resnet101", "resnet152"]
-    found = [requirements(n, number_format=number_format, accelerators=["v100-sxm2-16gb"]).devices for n in names]
+    found = [requirements(n, precision=precision, accelerators=["v100-sxm2-16gb"]).devices for n in names]
     largest = [float(frame["largest_batch"].iloc[0]) for frame in found]
     assert largest == sorted(largest, reverse=True) and largest[0] > largest[-1] > 0
 
 
 @fast
 @given(models, batches, st.sampled_from(["fp32", "bf16"]), st.sampled_from(["sgd", "adam"]))
-def test_memory_is_linear_in_the_batch_and_adds_up(name, batch, number_format, optimiser):
-    need = requirements(name, batch, number_format=number_format, optimiser=optimiser, accelerators=["h100-sxm"])
+def test_memory_is_linear_in_the_batch_and_adds_up(name, batch, precision, optimiser):
+    need = requirements(name, batch, precision=precision, optimiser=optimiser, accelerators=["h100-sxm"])
     assert need.memory_bytes == pytest.approx(sum(need.memory.values()))
     assert need.memory_bytes == pytest.approx(need.fixed_bytes + batch * need.bytes_per_sample)
 
@@ -94,11 +94,11 @@ def test_memory_is_linear_in_the_batch_and_adds_up(name, batch, number_format, o
 @fast
 @given(models, st.sampled_from(["none", "full"]))
 def test_largest_batch_fits_and_one_more_does_not(name, recompute):
-    devices = requirements(name, number_format="fp32", recompute=recompute).devices.dropna(subset=["capacity_bytes"])
+    devices = requirements(name, precision="fp32", recompute=recompute).devices.dropna(subset=["capacity_bytes"])
     for row in devices.iloc[::12].itertuples():
         if row.largest_batch >= 1:
             at, over = (
-                requirements(name, int(row.largest_batch) + more, number_format="fp32", recompute=recompute,
+                requirements(name, int(row.largest_batch) + more, precision="fp32", recompute=recompute,
                              accelerators=[row.key]).devices.iloc[0]
                 for more in (0, 1)
             )  # fmt: skip
@@ -116,7 +116,7 @@ def test_bounds_by_hand_where_arithmetic_and_where_memory_limits(bandwidth, movi
     t = Trace()
     t.linear(t.vector(1000), 1000, bias=False)
     device = cb.accelerator(like="k40", peak_fp32=1e9, mem_bandwidth=bandwidth)
-    scenario = {"number_format": "fp32", "optimiser": "sgd", "accelerators": [device], "samples": 1000}
+    scenario = {"precision": "fp32", "optimiser": "sgd", "accelerators": [device], "samples": 1000}
     row = requirements(Workload("layer", "One layer", t.ops()), 1000, **scenario).devices.iloc[0]
     assert row.bound_seconds == pytest.approx(6)
     assert row.unfused_overlap_seconds == pytest.approx(max(6, moving))
@@ -205,7 +205,7 @@ def test_bytes_moved_counted_by_hand(samples, batch, steps):
     t = Trace()
     t.linear(t.vector(30), 20, bias=False)
     layer = Workload("layer", "One layer", t.ops())
-    scenario = {"number_format": "fp32", "optimiser": "sgd", "accelerators": ["k40"]}
+    scenario = {"precision": "fp32", "optimiser": "sgd", "accelerators": ["k40"]}
     devices = requirements(layer, batch, samples=samples, **scenario).devices
     moved = samples * 3 * (30 + 20) * 4 + steps * (3 * 600 * 4 + 3 * 600 * 4)
     row = devices.iloc[0]
@@ -255,7 +255,7 @@ def test_memory_traffic_alone_can_miss_the_target():
 
 
 def test_missing_facts_are_said_not_guessed():
-    devices = requirements("resnet50", number_format="bf16").devices
+    devices = requirements("resnet50", precision="bf16").devices
     missing = devices[devices["peak_flops"].isna()]
     assert len(missing) and (missing["verdict"] == "cannot tell").all()
     assert missing["why"].str.contains("no bf16 peak").all()
@@ -314,7 +314,7 @@ def test_a_bad_batch_in_a_sweep_is_missing_and_says_why():
         ({"recompute": "some"}, ["recompute = 'some'", '"none"', '"full"']),
         ({"recompute": 1.5}, ["recompute = 1.5", "[0, 1]"]),
         ({"backward": -1}, ["backward = -1"]),
-        ({"number_format": "int8"}, ["number_format = 'int8'", "does not train", "bf16"]),
+        ({"precision": "int8"}, ["precision = 'int8'", "does not train", "bf16"]),
         ({"seq": 512}, ["seq = 512", "fixed"]),
         ({"accelerators": []}, ["accelerators = []", "at least one"]),
         ({"model": "gpt2", "seq": 0}, ["seq = 0"]),
@@ -332,7 +332,7 @@ def test_bad_arguments_say_which_what_and_allowed(arguments, words):
     [
         ({"model": "resnet51"}, "resnet50"),
         ({"optimiser": "adamm"}, "adam"),
-        ({"number_format": "bf17"}, "bf16"),
+        ({"precision": "bf17"}, "bf16"),
         ({"accelerators": ["h100sxmm"]}, "h100-sxm"),
     ],
 )

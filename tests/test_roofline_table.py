@@ -21,7 +21,7 @@ def device(bandwidth=1e9):
 
 @pytest.mark.parametrize(("batch", "limit"), [(1000, "memory"), (10_000, "compute")])
 def test_a_linear_layer_by_hand(batch, limit):
-    table = cb.roofline_table(two_layers(), device(), batch=batch, number_format="fp32")
+    table = cb.roofline_table(two_layers(), device(), batch=batch, precision="fp32")
     row, relu = (table.iloc[number] for number in (0, 1))
     flop, moved = 2 * batch * 1e6, 4 * (2 * 1000 * batch + 1e6)
     assert (row["kind"], row["count"], row["flop"], row["bytes"]) == ("linear", 1, flop, moved)
@@ -32,11 +32,11 @@ def test_a_linear_layer_by_hand(batch, limit):
     assert relu["bound_by"] == "memory" and relu["seconds"] == pytest.approx(8e-6 * batch)
     assert row["bound_by"] == ("memory" if moved / 1e9 > flop / 1e12 else "compute")
     assert cb.roofline_table(two_layers(), device(1e12 if limit == "compute" else 1e6), batch=batch,
-                             number_format="fp32")["bound_by"].iloc[0] == limit  # fmt: skip
+                             precision="fp32")["bound_by"].iloc[0] == limit  # fmt: skip
 
 
 def test_rate_is_flop_over_seconds_and_totals_are_those_of_the_network():
-    table = cb.roofline_table("resnet50", "v100", batch=8, number_format="fp16")
+    table = cb.roofline_table("resnet50", "v100", batch=8, precision="fp16")
     assert np.allclose(table["attainable_flops"] * table["seconds"], table["flop"])
     ops = zoo.model("resnet50").ops
     assert table["flop"].sum() == pytest.approx(float(ops.total("flop", 8) + ops.total("vector_flop", 8)))
@@ -46,7 +46,7 @@ def test_rate_is_flop_over_seconds_and_totals_are_those_of_the_network():
 
 
 def test_a_format_that_the_device_lacks_is_unknown_not_zero():
-    table = cb.roofline_table("resnet18", "k40", number_format="bf16")
+    table = cb.roofline_table("resnet18", "k40", precision="bf16")
     assert (table["bound_by"] == "unknown").all() and table["seconds"].isna().all()
     assert (table["flop"] > 0).any()
 
@@ -57,7 +57,7 @@ def test_the_optimiser_step_is_an_operation_of_its_own():
     assert with_adam.title == "Two layers with Adam" and "kingma-2014-adam" in with_adam.sources
     assert with_adam.ops.parameter_count == 1e6
     for batch in (1, 64):
-        row = cb.roofline_table(with_adam, "a100-sxm-80gb", batch=batch, number_format="bf16").iloc[-1]
+        row = cb.roofline_table(with_adam, "a100-sxm-80gb", batch=batch, precision="bf16").iloc[-1]
         assert (row["kind"], row["flop"], row["bytes"]) == ("optimiser", 14e6, 7 * 4 * 1e6)
         assert row["bound_by"] == "memory"
     assert len(with_adam.ops) == 3
@@ -82,4 +82,4 @@ def test_optimiser_steps_move_what_the_table_says(optimiser, flop, elements):
 )
 def test_bad_arguments(arguments, words):
     with pytest.raises(ValueError, match=words):
-        cb.roofline_table(**{"model": "resnet18", "accelerator": "k40", "number_format": "fp32", **arguments})
+        cb.roofline_table(**{"model": "resnet18", "accelerator": "k40", "precision": "fp32", **arguments})

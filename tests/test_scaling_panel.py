@@ -16,7 +16,7 @@ from cookbook.calibration import speedups
 from cookbook.panels.shell import MOST_ROWS
 from cookbook.performance import pipeline
 
-FP32 = {"number_format": "fp32"}
+FP32 = {"precision": "fp32"}
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_efficiency_is_the_speed_up_over_the_devices(panel: Any) -> None:
 
 
 def test_measured_speed_ups_are_drawn_with_their_sources(panel: Any) -> None:
-    panel.update(model="resnet50_v1.5", system="dgx-1-v100", number_format="fp16")
+    panel.update(model="resnet50_v1.5", system="dgx-1-v100", precision="fp16")
     columns, known = pd.DataFrame(panel.columns), speedups.pairs()
     known = known[(known["network"] == "resnet50_v1.5") & (known["accelerator"] == "v100-sxm2-16gb")]
     drawn = columns[columns["measured"].astype(bool)]
@@ -108,8 +108,8 @@ def test_parts_add_up_to_a_sample(panel: Any) -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ({}, "sum of gradients"),
-        ({"model": "resnet50", "system": "dgx-h100", "number_format": "bf16"}, "waiting for the slowest"),
+        ({}, "all-reduce of the gradients"),
+        ({"model": "resnet50", "system": "dgx-h100", "precision": "bf16"}, "waiting for the slowest"),
         ({"model": "vgg16", "mode": "strong", "batch": 1024, "exchange": "parameter server"}, "more make it slower"),
         ({"link": "ethernet-1g", "model": "eng_acoustic_model"}, "second device already leaves less"),
     ],
@@ -153,7 +153,7 @@ def test_every_state_can_be_sent(panel: Any, picture: str, mode: str) -> None:
         ({"batch": 0}, ["Batch = 0", "1 to 65,536"]),
         ({"devices": 4096}, ["Devices up to", "2 to 1,024"]),
         ({"buckets": "7"}, ["Buckets", "25"]),
-        ({"system": "k40", "number_format": "bf16"}, ["bf16", "fp32"]),
+        ({"system": "k40", "precision": "bf16"}, ["bf16", "fp32"]),
         ({"compare": ["vgg16"] * 4}, ["at most 3"]),
     ],
 )
@@ -167,7 +167,7 @@ def test_what_cannot_be_shown_is_told_in_one_sentence(refuses: Any, panel: Any, 
         {},
         {"model": "vgg16", "compare": [], "mode": "strong", "batch": 4096, "picture": "parts"},
         {"exchange": "HPE 2017", "buckets": "1", "link": "pcie-3-0-x16", "system": "k40", "devices": 16},
-        {"system": "dgx-h100", "number_format": "own"},
+        {"system": "dgx-h100", "precision": "own"},
     ],
 )
 def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
@@ -182,10 +182,10 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
 
 def test_one_batch_has_no_more_parts_than_samples(panel: Any) -> None:
     panel.update(mode="strong")
-    assert panel.answer.startswith("64 devices train") and "cannot share a batch of 64" in panel.answer
+    assert panel.answer.startswith("64 devices train") and "A global batch of 64 samples cannot be split" in panel.answer
     assert panel.shown["signals"]["most"] == 64
     panel.update(batch=4096)
-    assert panel.answer.startswith("1,024 devices train") and "cannot share" not in panel.answer
+    assert panel.answer.startswith("1,024 devices train") and "cannot be split" not in panel.answer
 
 
 def test_pin_compares(panel: Any) -> None:

@@ -60,7 +60,7 @@ def test_the_front_is_that_of_brute_force(found: Layouts) -> None:
 )
 def test_the_search_equals_single_calls(model: str, system: str, devices: int, batch: int) -> None:
     """Every layout of a small search, predicted one by one at the front door."""
-    found = search(model, system, devices, batch, recompute=["none", "full"], micro_batches=[1, 2])
+    found = search(model, system, devices, batch, recompute=["none", "full"], micro_batch=[1, 2])
     table = found.table
     for row in table.iloc[:: max(len(table) // 12, 1)].to_dict("records"):
         step = cb.train_step(
@@ -81,7 +81,7 @@ def test_no_layout_is_forgotten() -> None:
         dp = 8 // (tp * pp)
         chunked = vp == 1 or (pp > 1 and 32 % (pp * vp) == 0)
         count += chunked and 8 % (dp * micro) == 0 and (zero < 3 or pp == 1) and (zero == 1 or dp > 1)
-    found = search("llama2_7b", "h100-sxm", 8, 8, recompute=["none"], micro_batches=[1, 2])
+    found = search("llama2_7b", "h100-sxm", 8, 8, recompute=["none"], micro_batch=[1, 2])
     assert found.tried == count
 
 
@@ -127,7 +127,7 @@ def test_where_nothing_fits_the_nearest_is_told() -> None:
         ({"devices": [8, -1]}, ["devices = -1"]),
         ({"global_batch": 7, "devices": 11}, ["global_batch = 7", "devices = 11"]),
         ({"model": "resnet50"}, ["resnet50", "language model"]),
-        ({"micro_batches": [64, 128], "global_batch": 32}, ["global_batch = 32"]),
+        ({"micro_batch": [64, 128], "global_batch": 32}, ["global_batch = 32"]),
     ],
 )
 def test_what_leaves_no_layout_is_told(change: dict[str, Any], words: list[str]) -> None:
@@ -136,7 +136,7 @@ def test_what_leaves_no_layout_is_told(change: dict[str, Any], words: list[str])
     assert all(word in str(problem.value) for word in words), problem.value
 
 
-@pytest.mark.parametrize("change", [{"model": "llama2_7"}, {"system": "h1000"}, {"number_format": "fp7"}])
+@pytest.mark.parametrize("change", [{"model": "llama2_7"}, {"system": "h1000"}, {"precision": "fp7"}])
 def test_unknown_names_are_told(change: dict[str, Any]) -> None:
     with pytest.raises(UnknownName):
         search(**{"model": "llama2_7b", "system": "h100-sxm", "devices": 16, "global_batch": 64, **change})
@@ -158,7 +158,7 @@ WIDER: list[tuple[tuple[str, str, int, int], dict[str, Any]]] = [
 @pytest.mark.parametrize(("case", "more"), WIDER)
 def test_the_search_over_options_equals_single_calls(case: tuple[Any, ...], more: dict[str, Any]) -> None:
     """Layouts with schedules, offload, groups and networks, each predicted once more at the front door."""
-    found = search(*case, recompute=["none", "full"], micro_batches=[1, 2], **more)
+    found = search(*case, recompute=["none", "full"], micro_batch=[1, 2], **more)
     model, system, devices, batch = case
     fixed = {name: value for name, value in more.items() if not isinstance(value, list)}
     chosen = {name for name in more if name not in fixed}
@@ -189,12 +189,12 @@ def test_schedules_are_tried_where_they_can_be_and_once_without_a_pipeline() -> 
         fed = 64 // (dp * micro)
         takes = {"interleaved": vp > 1 and fed % pp == 0, "zb-v": vp == 2}.get(name, vp == 1)
         count += bool(tried and (takes if pp > 1 else name == names[0]))
-    found = search("llama2_7b", "h100-sxm", 8, 64, recompute=["none"], micro_batches=[1, 2], pipeline_schedule=names)
+    found = search("llama2_7b", "h100-sxm", 8, 64, recompute=["none"], micro_batch=[1, 2], pipeline_schedule=names)
     assert found.tried == count
 
 
 def test_why_names_the_term_that_an_option_changes() -> None:
-    found = search("llama2_70b", "h100-sxm", 64, 64, recompute=["full"], micro_batches=[1],
+    found = search("llama2_70b", "h100-sxm", 64, 64, recompute=["full"], micro_batch=[1],
                    pipeline_schedule=["1f1b", "zero-bubble"], offload=["", "optimiser"])  # fmt: skip
     row = int(np.flatnonzero((found.table["pp"] > 1) & (found.table["offload"] == ""))[0])
     reasons = found.why(row, 60).set_index("change")

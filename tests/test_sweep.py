@@ -9,15 +9,15 @@ DEVICES = ["k40", "v100-sxm2-16gb"]
 
 
 def test_a_sweep_is_the_outer_product_of_its_axes():
-    frame = sweep(model=["resnet18", "vgg16"], batch=[1, 2, 4], accelerator=DEVICES, number_format="fp32")
+    frame = sweep(model=["resnet18", "vgg16"], batch=[1, 2, 4], accelerator=DEVICES, precision="fp32")
     assert len(frame) == 2 * 3 * 2
-    need = requirements("vgg16", 4, number_format="fp32", accelerators=["k40"])
+    need = requirements("vgg16", 4, precision="fp32", accelerators=["k40"])
     row = frame.query("model == 'vgg16' and batch == 4 and key == 'k40'").iloc[0]
     assert row.needed_bytes == need.memory_bytes == row.fixed_bytes + 4 * row.bytes_per_sample
 
 
 def test_a_combination_that_fails_has_all_its_rows_and_says_why():
-    frame = sweep(model="gpt2", seq=[128, 128.5], batch=[1, 2, 4], accelerator=DEVICES, number_format="fp32")
+    frame = sweep(model="gpt2", seq=[128, 128.5], batch=[1, 2, 4], accelerator=DEVICES, precision="fp32")
     assert len(frame) == 2 * 3 * 2
     good, failed = (frame[frame["seq"] == seq].reset_index(drop=True) for seq in (128, 128.5))
     assert failed[["key", "batch"]].equals(good[["key", "batch"]])

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from cookbook.catalog import UnknownName
-from cookbook.prediction.train import Plan, train_step
+from cookbook.prediction.doors import Plan, train_step
 from cookbook.workloads import zoo
 
-CLASSIC = {"batch": 128, "number_format": "fp16", "software": "PyTorch NGC 21.03"}
+CLASSIC = {"batch": 128, "precision": "fp16", "software": "PyTorch NGC 21.03"}
 LAYOUT = Plan(devices=64, tp=4, pp=2, batch=1, global_batch=256, sequence_parallel=True)
 
 
@@ -61,7 +61,7 @@ def test_memory_stands_beside_the_time_of_a_transformer():
 
 @pytest.mark.parametrize("change, named", [
     ({"devices": 0}, "devices"), ({"batch": -1}, "batch"), ({"bach": 3}, "bach"), ({"devices": 2.5}, "devices"),
-    ({"number_format": "fp3"}, "fp3"),
+    ({"precision": "fp3"}, "fp3"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused_by_name(change, named):
     with pytest.raises((ValueError, UnknownName), match=named):
@@ -142,9 +142,9 @@ def test_what_a_network_cannot_do_is_never_left_out_silently(network, change, na
     (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, recompute="bananas"), "bananas"),
     (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, attention="bananas"), "bananas"),
     (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, zero=7), "'7'"),
-    (lambda: train_step("llama2_7b", "a100-sxm-80gb", devices=8, tp=8, number_format="fp8"), "fp8"),
-    (lambda: train_step("resnet50", "v100", number_format="bf16"), "bf16"),
-    (lambda: train_step("resnet50", "h100-sxm", number_format="fp8"), "8 or 4 bits"),
+    (lambda: train_step("llama2_7b", "a100-sxm-80gb", devices=8, tp=8, precision="fp8"), "fp8"),
+    (lambda: train_step("resnet50", "v100", precision="bf16"), "bf16"),
+    (lambda: train_step("resnet50", "h100-sxm", precision="fp8"), "8 or 4 bits"),
 ])  # fmt: skip
 def test_errors_name_the_argument_and_the_value(call, named):
     with pytest.raises(ValueError, match=named):

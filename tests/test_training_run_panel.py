@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels.run_frames import figure, money
+from cookbook.panels.steps import figure, money
 from cookbook.panels.shell import MOST_ROWS
 
 SMALL = {"model": "llama2_7b", "tokens": 100, "batch": 512, "devices": 64}
@@ -65,7 +65,7 @@ def test_pictures_show_the_plan(panel: Any) -> None:
 
 def test_deadline_and_budget_are_answered(panel: Any) -> None:
     panel.update(deadline=1)
-    assert "misses the deadline of 1 days; " in panel.answer and "devices would do" in panel.answer
+    assert "misses the deadline of 1 day; " in panel.answer and "devices would do" in panel.answer
     days = panel.frame.set_index("devices")["days"]
     panel.update(deadline=1000, budget=1)
     assert "would also meet the deadline" in panel.answer and "1 M USD pay for" in panel.answer
@@ -95,7 +95,7 @@ def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
 
 def test_a_pinned_run_is_compared(panel: Any) -> None:
     panel.pin()
-    panel.update(number_format="fp8")
+    panel.update(precision="fp8")
     assert "Against the pinned scenario: days x0." in panel.answer
     assert "ghost" in panel.columns["what"]
 
@@ -104,14 +104,14 @@ def test_a_pinned_run_is_compared(panel: Any) -> None:
     ("change", "words"),
     [
         ({"devices": 1000}, ["Devices = 1,000 cannot share 32 heads", "nearest:", "1,024"]),
-        ({"tp": 6}, ["Tensor = 6 does not divide 32 heads; nearest: 4 or 8"]),
-        ({"pp": 5}, ["Pipeline = 5 does not divide 32 layers; nearest: 4 or 8"]),
+        ({"tp": 6}, ["TP degree = 6 does not divide 32 heads; nearest: 4 or 8"]),
+        ({"pp": 5}, ["PP degree = 5 does not divide 32 layers; nearest: 4 or 8"]),
         ({"tp": 1, "pp": 1, "batch": 40}, ["Batch = 40 is not a multiple of replicas", "64 x 1 = 64; nearest: 64"]),
         ({"model": "llama2_70b", "devices": 8}, ["Devices = 8: no layout fits the memory", "GiB"]),
         ({"model": "resnet50"}, ["resnet50"]),
         ({"model": "lama2_7b"}, ["lama2_7b", "nearest"]),
         ({"system": "h100-sxn"}, ["h100-sxn", "nearest"]),
-        ({"number_format": "fp8", "system": "a100-sxm-80gb"}, ["fp8", "bf16"]),
+        ({"precision": "fp8", "system": "a100-sxm-80gb"}, ["fp8", "bf16"]),
         ({"devices": 12.5}, ["Devices", "whole number"]),
         ({"tokens": 0}, ["Tokens", "from 1 to"]),
         ({"system": {"custom": "h100"}}, ["cannot read", "like="]),
@@ -126,7 +126,7 @@ def test_what_cannot_be_is_told_in_one_sentence(refuses: Any, panel: Any, change
     [
         {},
         {"per_node": 32, "network": 200, "tp": 16, "picture": "layouts"},
-        {"system": {"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}, "hourly": 3, "number_format": "fp8"},
+        {"system": {"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}, "hourly": 3, "precision": "fp8"},
         {"mtbf": 2, "storage": 10, "budget": 1, "seq": 8192, "picture": "checkpoints"},
     ],
 )
@@ -142,4 +142,4 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
 
 def test_formats_that_the_machine_lacks_say_so(panel: Any) -> None:
     panel.update(system="a100-sxm-80gb")
-    assert "fp8" in panel.shown["off"]["number_format"] and "bf16" not in panel.shown["off"]["number_format"]
+    assert "fp8" in panel.shown["off"]["precision"] and "bf16" not in panel.shown["off"]["precision"]

@@ -43,6 +43,43 @@ def test_si_reads_quantities(text, expected):
     assert si(text) == pytest.approx(expected, rel=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("80\u00a0GB", 8e10), ("+3. GB", 3e9), ("-.5e1 s", -5.0), ("5e3B", 5e3), ("2 E", 2e18), ("1,000,000", 1e6)],
+)
+def test_si_reads_what_people_paste(text, expected):
+    assert si(text) == expected
+
+
+@pytest.mark.parametrize("text", ["1e99999999 B", "1e400", "1e" + "9" * 30, "-1e309 s", "1e-400 s", "9" * 190 + "e299"])
+def test_numbers_beyond_any_quantity_are_refused(text):
+    with pytest.raises(ValueError, match="beyond any quantity"):
+        si(text)
+
+
+@pytest.mark.parametrize("text", ["٣ GB", "8\x000 GB", "1e5.5 B", "0x10 B", "1e 5", "--5 B", "５ GB", "9" * 100_000])
+def test_what_only_looks_like_a_number_is_refused(text):
+    with pytest.raises(ValueError, match=r"cannot read|unknown unit") as error:
+        si(text)
+    assert len(str(error.value)) < 320
+
+
+@pytest.mark.parametrize("bad", [object(), {}, b"5 GB", {1}, 10**400])
+def test_si_and_human_refuse_in_plain_words_what_is_no_quantity(bad):
+    with pytest.raises((TypeError, ValueError), match=r"^value = "):
+        si(bad)
+    if not isinstance(bad, int):
+        with pytest.raises(TypeError, match=r"^value = "):
+            human(bad)
+
+
+@pytest.mark.parametrize("unit", [5, ["B"], "x" * 1000])
+def test_a_unit_is_a_short_text(unit):
+    for ask in (lambda: si("5 B", unit), lambda: human(5, unit), lambda: scale("x" * 1000)):
+        with pytest.raises(ValueError, match="unit = "):
+            ask()
+
+
 @pytest.mark.parametrize("value", [3, 2.5, True])
 def test_numbers_pass_through(value):
     assert si(value) is value

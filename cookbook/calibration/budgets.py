@@ -48,17 +48,18 @@ def budget(rows: Rows) -> Budget:
         The rows.
     """
     with np.errstate(all="ignore"):
-        totals = _of_networks if hasattr(rows.scenarios, "networks") else _of_transformers
+        totals = _of_networks if rows.scenarios.networks else _of_transformers
         return totals(rows.scenarios)
 
 
 def _of_networks(s: Any) -> Budget:
     """Totals of networks of the zoo; a backward pass costs two forward ones, inference has none."""
     totals = np.array([_totals(*each) for each in s.networks] + [(np.nan,) * 3])
-    macs, moved, parameters = totals[s.network].T
-    passes = s.values.get("passes", 3.0) * s.accumulation
+    macs, moved, parameters = totals[s.place].T
+    once = "is_delay" in s.values
+    passes = (1.0 if once else 3.0) * s.accumulation
     samples = s.batch * passes
-    slowest = np.where(s.nodes > 1, s.values["network"], s.link)
+    slowest = np.inf if once else np.where(s.nodes > 1, s.values["network"], s.link)
     level = np.where(s.devices > 1, parameters * s.element_bytes / slowest, 0)
     return Budget(
         arithmetic=2 * macs * samples / s.peak,
@@ -93,7 +94,7 @@ def _of_transformers(s: Any) -> Budget:
     held = (s.layers * (layer + dense) + head) / (s.tp * s.pp)
     micro = s.micro_batches
     activations = 34 * s.micro_batch * s.seq_len * s.hidden * s.layers / (s.tp * s.pp * s.cp)
-    slowest = np.where(s.devices > s.domain, s.network, s.link)
+    slowest = np.where(s.devices > s.domain, s.values["network"], s.link)
     level = np.where(s.dp > 1, 2 * held / slowest, 0)
     return Budget(
         arithmetic=flop * tokens / (s.devices * s.peak),

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import catalog, hardware
 from cookbook.calibration.storage import search
 from cookbook.prediction import fabrics
-from cookbook.prediction import transformer_hardware as machines
-from cookbook.prediction import transformer_text as words
+from cookbook.prediction.intake import words
 
 RING = ("all_reduce", "all_gather", "reduce_scatter")
 LARGE, NODE, NODES = 1e15, 8, 4
@@ -58,13 +57,14 @@ def measured() -> Exchanges:
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
     key, several = row["accelerator"], row["nodes"] != 1
-    network, of_node = words.network_bytes(row["inter_node_link"])
+    network, of_node, _ = words.network(row["inter_node_link"])
+    machine = hardware.machine(key) if key else None
     if not key and not np.isfinite(network):
         return None
     per_node = row["per_node"] if row["per_node"] > 0 else (NODE if key else 1)
     network = network / per_node if of_node else network
     if several and not np.isfinite(network):
-        network = machines.network_rate(key)
+        network = machine.network if machine else np.nan
     devices = per_node * (row["nodes"] if row["nodes"] > 0 else NODES)
     payload = row["payload_bytes"] if row["payload_bytes"] > 0 else LARGE
     passes = 2 if row["collective"] == "all_reduce" else 1
@@ -73,9 +73,9 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any] | None:
     )
     in_switch = said and not row["algorithm"].startswith("Ring")
     return {
-        "source": row["source"], "family": machines.family(key) if key else "", "passes": passes,
+        "source": row["source"], "family": machine.generation if machine else "", "passes": passes,
         "curve": f"{row['source']} {key} {devices} {in_switch}", "devices": devices, "per_node": per_node,
-        "link": machines.device(key, "").link if key else network, "network": network if several else np.inf,
+        "link": machine.link if machine else network, "network": network if several else np.inf,
         "in_switch": in_switch, "payload": payload,
         "seconds": passes * (devices - 1) / devices * payload / row["bus_bandwidth"],
     }  # fmt: skip

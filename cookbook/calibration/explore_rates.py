@@ -10,7 +10,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.hardware import peak_flops
-from cookbook.prediction import classic_rows
+from cookbook.prediction.intake import networks
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -94,13 +94,13 @@ def classic_flop() -> dict[str, float]:
     for row in frame[["id", "model", "task_input", "unit"]].itertuples(index=False):
         what = (row.model, row.task_input, row.unit)
         if what not in known:
-            known[what] = _flop(classic_rows.read_input(*what))
+            known[what] = _flop(networks.trained(*what))
         found[row.id] = known[what]
     return found
 
 
-def _flop(given: classic_rows.Input) -> float:
+def _flop(given: networks.Input) -> float:
     if not given.name or given.why:
         return float("nan")
     work = zoo.model(str(given.name), **json.loads(given.arguments or "{}"))
-    return TRAINING_FLOP_PER_MAC * float(work.ops.total("macs", 1, given.seq or work.seq or 1)) / given.items
+    return TRAINING_FLOP_PER_MAC * float(work.ops.total("macs", 1, (given.seq if given.seq == given.seq else work.seq) or 1)) / given.items

@@ -32,9 +32,9 @@ class Rows:
     Attributes
     ----------
     module : module
-        The kind: CONSTANTS, parts, step_seconds, outcome.
-    scenarios : object
-        What `module.scenarios` made of them.
+        Terms of the kind: CONSTANTS, parts, step_seconds, outcome.
+    scenarios : cookbook.prediction.rows.Rows
+        What `module.resolve` made of them.
     measured : numpy.ndarray
         Outcomes, NaN where there is none.
     group : numpy.ndarray of str
@@ -66,9 +66,10 @@ class Rows:
     @property
     def keys(self) -> dict[str, np.ndarray]:
         """Tier keys of the rows; one engine for all where software levels are switched off."""
-        keys = dict(self.scenarios.tier_keys)
+        keys = {name: self.scenarios.key(name) for name in self.scenarios.keys}
+        keys["moe"] = keys["moe"] == "True"
         if not self.engine_levels:
-            keys["engine"] = np.full(len(self.measured), "any")
+            keys["engine"] = np.full(len(self.measured), "any", dtype=object)
         return keys
 
     @property
@@ -85,7 +86,8 @@ class Rows:
     def outcome(self, values: Mapping[str, Any]) -> np.ndarray:
         """Predicted outcome of every row, in the unit of what was measured."""
         parts = self.module.parts(self.scenarios, values, dict(self.terms) or None)
-        return self.module.outcome(self.scenarios, self.module.step_seconds(parts))
+        found = self.module.outcome(self.scenarios, self.module.step_seconds(parts))
+        return np.broadcast_to(found, len(self.measured))
 
 
 @dataclass(frozen=True, eq=False)

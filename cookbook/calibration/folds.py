@@ -11,10 +11,14 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.calibration.fit import ROUNDS, Fit, Rows, fit
-from cookbook.prediction import measurements
 from cookbook.prediction.constants import Fitted, of_rows, tiers_of_rows
-from cookbook.prediction.neighbours import Measured, correction
+from cookbook.prediction.engine import terms_of
+from cookbook.prediction.intake import tables
+from cookbook.prediction.intake.networks import metric_of
+from cookbook.prediction.neighbours import Measured, Runs, correction
+from cookbook.prediction.scenario import Coded, coded
 
+SERVED = "a language model answers token by token, not in one pass"
 LEAVE_OUT = ("source", "accelerator", "family")
 
 
@@ -49,23 +53,26 @@ def measured_rows(kind: str) -> tuple[Rows, Any]:
     kind : str
         "training_classic", "training_transformer" or "inference".
     """
-    module = measurements.module_of(kind)
-    frame = measurements.measured_table(kind)
-    scenarios = module.scenarios(measurements.without_outcomes(frame))
-    measured = np.asarray(module.measured(frame), dtype=float)
-    clear = np.isin(frame["id"], measurements.clear_rows(frame)["id"])
-    if hasattr(module, "needs_care"):
-        clear, frame = clear & ~module.needs_care(frame), frame.assign(unit=module.units(frame))
-    group, workload = measurements.publishers(frame), workload_families(module, scenarios, frame)
+    module, frame = terms_of(kind), tables.measured_table(kind)
+    asked = tables.read(kind, tables.without_outcomes(frame))
+    scenarios = module.resolve(asked)
+    measured = np.asarray(tables.measured(kind, frame), dtype=float)
+    clear = np.isin(frame["id"], tables.clear_rows(frame)["id"])
+    if kind == "inference":
+        # Answers of language models are more than one pass; they are judged elsewhere.
+        scenarios = replace(scenarios, why=np.where(asked.columns["served"], SERVED, scenarios.why))
+        clear = clear & ~tables.needs_care(frame)
+        frame = frame.assign(unit=["passes/s" if metric_of(each).delay else each for each in frame["metric"]])
+    group, workload = tables.publishers(frame), workload_families(module, scenarios, frame)
     return Rows(module, scenarios, measured, group, clear=clear, workload=workload), frame
 
 
 def workload_families(module: Any, scenarios: Any, frame: Any) -> np.ndarray:
     """Family of networks of each row: that of the zoo, or else the first word of the model's name."""
     families = dict(catalog.table("models")[["name", "family"]].itertuples(index=False))
-    names = module.runs(scenarios).labels.get("network") if hasattr(module, "runs") else None
-    if names is not None and set(families) & set(np.unique(names.astype(str)).tolist()):
-        return np.array([families.get(str(name), "none") for name in names])
+    names = module.runs(scenarios).labels.get("network")
+    if names is not None:
+        return names.each(lambda name: families.get(str(name), "none"), object).astype(str)
     words = frame["model"].str.casefold().str.extract(r"([a-z]+)")[0]
     return words.fillna("none").to_numpy(dtype=str)
 
@@ -154,11 +161,10 @@ def each_row_out(rows: Rows, warm: Fit) -> LeftOut:
     error = log_error(rows, warm.fitted)
     names = np.arange(len(error)).astype(str)
     shift, count = np.zeros(len(error)), np.zeros(len(error), dtype=int)
-    if hasattr(rows.module, "runs"):
-        runs = rows.module.runs(rows.scenarios)
-        known = Measured(runs, np.where(rows.usable, error, np.nan), rows.group, names)
-        found = correction(runs, known, exclude_rows=names, named=0)
-        shift, count = -np.log(found.factor), found.count
+    runs = full_runs(rows)
+    known = Measured(runs, np.where(rows.usable, error, np.nan), rows.group, names)
+    found = correction(runs, known, len(names), exclude_rows=names, named=0)
+    shift, count = -np.log(found.factor), found.count
     return LeftOut(error - shift, tiers_of_rows(warm.fitted, rows.keys), count, names)
 
 
@@ -190,10 +196,21 @@ def similar_shift(rows: Rows, error: np.ndarray, train: np.ndarray, out: np.ndar
         Rows that may be looked at, and rows to correct.
     """
     shift, count = np.zeros(len(error)), np.zeros(len(error), dtype=int)
-    if hasattr(rows.module, "runs"):
-        runs, at = rows.module.runs(rows.scenarios), np.flatnonzero(out)
-        names = np.arange(len(error)).astype(str)
-        known = Measured(runs, np.where(train, error, np.nan), rows.group, names)
-        found = correction(runs.take(at), known, named=0)
-        shift[at], count[at] = -np.log(found.factor), found.count
+    runs, at = full_runs(rows), np.flatnonzero(out)
+    names = np.arange(len(error)).astype(str)
+    known = Measured(runs, np.where(train, error, np.nan), rows.group, names)
+    found = correction(runs.take(at), known, len(at), named=0)
+    shift[at], count[at] = -np.log(found.factor), found.count
     return shift, count
+
+
+def full_runs(rows: Rows) -> Runs:
+    """The rows as what similar measurements are found by, one entry a row."""
+    runs, size = rows.module.runs(rows.scenarios), len(rows.measured)
+    labels = {name: _full(label, size) for name, label in runs.labels.items()}
+    return Runs(labels, {name: np.broadcast_to(each, (size,)) for name, each in runs.amounts.items()}, runs.costs)
+
+
+def _full(label: Any, size: int) -> Coded:
+    column = label if isinstance(label, Coded) else coded(np.broadcast_to(label, (size,)).astype(object))
+    return Coded(np.broadcast_to(column.codes, (size,)), column.levels)

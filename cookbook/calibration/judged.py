@@ -12,7 +12,7 @@ import numpy as np
 from cookbook import catalog
 from cookbook.calibration.per_row import FULL, NO_NEIGHBOURS, ROW, table_name
 from cookbook.calibration.strata import figures
-from cookbook.prediction.measurements import OUTCOMES
+from cookbook.prediction.intake.tables import OUTCOMES
 from cookbook.prediction.widths import LEVELS
 
 if TYPE_CHECKING:

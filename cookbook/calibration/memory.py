@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.prediction import measurements, transformer
-from cookbook.prediction import transformer_memory as needs
 from cookbook.prediction.constants import Constant, Fitted
-from cookbook.prediction.transformer_text import numbers
+from cookbook.prediction.intake import tables
+from cookbook.prediction.terms import transformer
+from cookbook.prediction.terms import transformer_memory as needs
 
 # How sharply "fits" turns into "does not" around the capacity, in the logarithm.
 SHARPNESS = 0.05
@@ -57,15 +57,16 @@ def memory_rows() -> MemoryRows:
     """Rows of both tables: the publisher who lists failures lists what ran as well."""
     import pandas as pd
 
-    out = measurements.measured_table("training_out_of_memory")
-    ran = measurements.measured_table("training_transformer")
-    failures = measurements.publishers(out)
+    out = tables.measured_table("training_out_of_memory")
+    ran = tables.measured_table("training_transformer")
+    failures = tables.publishers(out)
     both = pd.concat([ran, out], ignore_index=True).fillna("")
-    group = np.concatenate([measurements.publishers(ran), failures])
+    group = np.concatenate([tables.publishers(ran), failures])
     label = np.concatenate([np.where(np.isin(group[: len(ran)], failures), 1.0, np.nan), np.zeros(len(out))])
     fold = np.char.add(np.char.add([name.casefold() for name in both["model"]], " on "), list(both["devices"]))
-    stated = numbers(both, "memory_per_device_gb") * GIGA
-    return MemoryRows(transformer.scenarios(measurements.without_outcomes(both)), label, stated, fold, group)
+    stated = np.array([float(cell or "nan") for cell in both["memory_bytes"]]) * GIGA
+    asked = tables.read(transformer.KIND, tables.without_outcomes(both))
+    return MemoryRows(transformer.resolve(asked), label, stated, fold, group)
 
 
 def needed_over_capacity(rows: MemoryRows, constants: Mapping[str, float]) -> np.ndarray:
@@ -76,7 +77,7 @@ def needed_over_capacity(rows: MemoryRows, constants: Mapping[str, float]) -> np
 
 def capacity(rows: MemoryRows) -> np.ndarray:
     """Device memory that one shard has [B]."""
-    return np.asarray(rows.scenarios.memory / rows.scenarios.cores)
+    return np.asarray(np.broadcast_to(rows.scenarios.memory / rows.scenarios.cores, len(rows.ran)))
 
 
 def fit_memory(rows: MemoryRows, train: np.ndarray) -> dict[str, float]:

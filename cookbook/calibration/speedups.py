@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.prediction import classic_rows
 from cookbook.prediction import scaling as engine
+from cookbook.prediction.intake import networks
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def scaling(
     link: str = "",
     per_node: int | None = None,
     software: str = "",
-    number_format: str = "",
+    precision: str = "",
     seq: float | None = None,
 ) -> pd.DataFrame:
     """Data-parallel training from one device to many: step, speed-up with its interval, and what a step is made of.
@@ -63,7 +63,7 @@ def scaling(
         A link of the catalogue between nodes, one port a device, in place of the machine's own.
     per_node : int, optional
         Devices of a node; those of the server, or 8.
-    software, number_format, seq
+    software, precision, seq
         As for `cookbook.train_step`.
 
     Returns
@@ -82,13 +82,13 @@ def scaling(
 
     Examples
     --------
-    >>> table = scaling("vgg16", "dgx-1-p100", 8, 32, number_format="fp32")
+    >>> table = scaling("vgg16", "dgx-1-p100", 8, 32, precision="fp32")
     >>> table["devices"].tolist(), bool(table["efficiency"].iloc[-1] < 1)
     ([1, 2, 4, 8], True)
     """
     table = engine.scaled(
         workload, system, devices, batch, mode=mode, exchange=exchange, buckets=buckets, link=link, per_node=per_node,
-        software=software, number_format=number_format, seq=seq,
+        software=software, precision=precision, seq=seq,
     )  # fmt: skip
     as_measured = exchange == engine.MEASURED and buckets is None
     low, high = reach(table["devices"], table["nodes"]) if as_measured else np.full((2, len(table)), np.nan)
@@ -117,7 +117,7 @@ def pairs() -> pd.DataFrame:
     found = many.assign(
         measured_speed_up=many["measured"] / many["measured_one"],
         predicted_speed_up=many["predicted"] / many["predicted_one"],
-        network=[classic_rows.read_input(*run).name for run in many[["model", "task_input", "unit"]].to_numpy()],
+        network=[networks.trained(*run).name for run in many[["model", "task_input", "unit"]].to_numpy()],
         nodes=np.ceil(many["devices"] / many["per_node"].fillna(many["devices"].clip(upper=8))),
     )
     found = found.assign(ratio=found["predicted_speed_up"] / found["measured_speed_up"]).reset_index(drop=True)

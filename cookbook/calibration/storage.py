@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from cookbook.calibration.intervals import half_width
 from cookbook.catalog import tables
 from cookbook.performance import input_pipeline
 from cookbook.prediction import storage
-from cookbook.prediction.measurements import without_outcomes
-from cookbook.prediction.storage_rows import DECODE, MLPERF, OBJECT_STORE, StorageRows, storage_rows
+from cookbook.prediction.intake.storage import DECODE, MLPERF, OBJECT_STORE, StorageRows, storage_rows
+from cookbook.prediction.intake.tables import without_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,11 +164,12 @@ def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
     train : numpy.ndarray of bool
         Which of them may be used.
     """
-    known = start()
-    described = storage.predict_rows(data.rows, known).described
+    # The most that a drive reads bounds what is predicted; the constants are those of the chain below that.
+    known, rows = start(), replace(data.rows, drive_most=np.full(len(data.rows), np.inf))
+    described = storage.predict_rows(rows, known).described
 
     def error(constants: Mapping[str, float]) -> np.ndarray:
-        return storage.predict_rows(data.rows, constants).utilisation - data.outcome
+        return storage.predict_rows(rows, constants).utilisation - data.outcome
 
     for part, chosen in (("described", train & described), ("undescribed", train & ~described)):
         if chosen.any():

@@ -1,4 +1,4 @@
-"""What predictions of storage and input are worth: each row from constants fitted without its group."""
+"""What predictions of storage and input are worth, together and row by row: each from constants without its group."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from cookbook.calibration.storage import (
 )
 from cookbook.performance import input_pipeline
 from cookbook.prediction import storage
-from cookbook.prediction.storage_rows import DECODE, MLPERF, OBJECT_STORE
+from cookbook.prediction.intake.storage import DECODE, MLPERF, OBJECT_STORE
 
 if TYPE_CHECKING:
     import pandas as pd
+
+TABLE, SOURCE, HOW = "validation_storage_rows", "dl-cookbook-judge-storage", "derived"
 
 
 def utilised() -> tuple[Measured, np.ndarray, np.ndarray]:
@@ -201,3 +203,61 @@ def judgement() -> str:
     lines += ["Coverage of intervals from the other groups, and factor committed"]
     lines += [f"  {name}: {row}" for name, row in coverage().items()]
     return "\n".join(lines)
+
+
+def judged_rows() -> list[dict[str, Any]]:
+    """Rows of the table ``validation_storage_rows``; the group of each was left out of the fit that predicts it."""
+    rows = [*_utilised_rows(), *_drive_rows(), *_decoded_rows(), *_real_rows()]
+    return [row | _errors(row) | {"how": HOW, "source": SOURCE} for row in rows]
+
+
+def _errors(row: dict[str, Any]) -> dict[str, float]:
+    """Of shares absolute, of everything else relative."""
+    unit = 1.0 if row["kind"] == "utilisation" else row["measured"]
+    named = {"error": "predicted", "rule_error": "rule"}
+    return {name: abs(row[key] - row["measured"]) / unit for name, key in named.items() if key in row}
+
+
+def _utilised_rows() -> list[dict[str, Any]]:
+    data, found, constant = utilised()
+    described = storage.predict_rows(data.rows).described
+    frame = data.frame
+    return [
+        {"kind": "utilisation", "id": frame["id"][at], "group": data.group[at], "workload": frame["workload"][at],
+         "accelerator": frame["accelerator"][at], "count": int(data.rows.accelerators[at]),
+         "remark": "drive described" if described[at] else "drive not described",
+         "measured": float(data.outcome[at]), "predicted": float(found[at]), "rule": float(constant[at])}
+        for at in range(len(frame))
+    ]  # fmt: skip
+
+
+def _drive_rows() -> list[dict[str, Any]]:
+    return [
+        {"kind": "accelerators", "id": row["id"], "group": row["system"].replace("_", " "), "workload": row["workload"],
+         "accelerator": row["accelerator"], "count": 1, "remark": "host-bound" if row["host_bound"] else "",
+         "measured": row["submitted"], "predicted": row["predicted"]}
+        for row in single_drives()
+    ]  # fmt: skip
+
+
+def _decoded_rows() -> list[dict[str, Any]]:
+    """The rule: each worker decodes as fast as the main process alone."""
+    data, whole, _, first = decoded()
+    frame, rows = data.frame, data.rows
+    return [
+        {"kind": "decoding", "id": frame["id"][at], "group": data.group[at], "workload": frame["workload"][at],
+         "count": int(rows.workers[at]), "remark": str(rows.decoder[at]), "measured": float(data.outcome[at]),
+         "predicted": float(whole[at]), "rule": float(first[at] * max(rows.workers[at], 1))}
+        for at in range(len(frame)) if frame["workload"][at] == "jpeg_loader"
+    ]  # fmt: skip
+
+
+def _real_rows() -> list[dict[str, Any]]:
+    """The rule: nothing is lost against synthetic data."""
+    pairs, serial, _ = real_beside_synthetic()
+    return [
+        {"kind": "real data", "group": row.model, "workload": row.model, "accelerator": row.accelerator,
+         "count": int(row.devices), "remark": f"{row.precision}, batch {row.batch_per_device:.0f} each",
+         "measured": float(row.r), "predicted": float(serial[at]), "rule": float(row.s)}
+        for at, row in enumerate(pairs.itertuples(index=False))
+    ]  # fmt: skip

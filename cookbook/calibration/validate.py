@@ -19,21 +19,21 @@ from cookbook.calibration.folds import LEAVE_OUT, LeftOut, each_row_out, fold_la
 from cookbook.calibration.per_row import FULL, NO_NEIGHBOURS, ROW, row_table, table_name
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.strata import FIGURES, figures, report
-from cookbook.prediction.measurements import KINDS
+from cookbook.prediction.engine import FITTED_AS, TERMS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+KINDS = tuple(kind for kind in TERMS if kind not in FITTED_AS)
 NO_ENGINES = "without software levels"
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES)
-ROOMS = ("performance", "prediction", "calibration", "workloads", "catalog")
-FILES = ("hardware.py", "units.py")
+ROOMS = ("performance", "prediction", "calibration", "workloads", "hardware", "catalog")
+FILES = ("units.py",)
 # They read results, or have no part in predictions of training, and give no row of either.
 READERS = (
     "judged.py", "parallelism.py", "scaling.py", "speedups.py", "data_parallel.py", "matmul.py", "pipeline.py",
     "reliability.py", "topology.py", "utilisation.py", "input_pipeline.py", "storage_rates.py", "storage.py",
-    "storage_rows.py", "storage_judged.py", "storage_judgement.py", "match.py", "match_chain.py", "match_changes.py",
-    "match_words.py", "rankings.py",
+    "drives.py", "storage_judgement.py", "match.py", "feed.py", "feed_arguments.py", "rankings.py",
 )  # fmt: skip
 # Tables that hold results, or that no prediction of training reads.
 NOT_READ = frozenset({
@@ -139,7 +139,7 @@ def judge_reference(kind: str, name: str, leave_out: str = "source") -> LeftOut:
 
 
 def validate(
-    kinds: Sequence[str] = tuple(KINDS), leave_out: Sequence[str] = LEAVE_OUT
+    kinds: Sequence[str] = KINDS, leave_out: Sequence[str] = LEAVE_OUT
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """The whole report, and the predictions of single rows behind it.
 
@@ -178,7 +178,7 @@ def validate(
 def _row_alone(kind: str) -> dict[str, LeftOut]:
     """Each row left out alone, where the kind corrects by similar measurements."""
     rows = measured_rows(kind)[0]
-    return {ROW: each_row_out(rows, whole_fit(kind))} if hasattr(rows.module, "runs") else {}
+    return {ROW: each_row_out(rows, whole_fit(kind))}
 
 
 def _rounded(value: float) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,13 +11,14 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.calibration.fit import Fit, Rows, minimise
-from cookbook.calibration.folds import fold_labels, left_out, log_error, measured_rows
+from cookbook.calibration.folds import fold_labels, full_runs, left_out, log_error, measured_rows
 from cookbook.calibration.intervals import widths
 from cookbook.calibration.memory import memory_constants, memory_rows
 from cookbook.calibration.per_row import schema_rows, table_name
 from cookbook.calibration.references import REFERENCES
-from cookbook.prediction import transformer_memory
-from cookbook.prediction.measurements import KINDS
+from cookbook.calibration.validate import KINDS
+from cookbook.catalog.writing import write_csv
+from cookbook.prediction.terms import transformer_memory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ HOW = "derived"
 VALIDATION_SOURCE = "dl-cookbook-validation"
 
 
-def calibrate(kinds: Sequence[str] = tuple(KINDS)) -> dict[str, list[dict[str, Any]]]:
+def calibrate(kinds: Sequence[str] = KINDS) -> dict[str, list[dict[str, Any]]]:
     """Fit the constants and interval widths of kinds to all their measurements.
 
     Parameters
@@ -97,10 +97,8 @@ def _evidence(kind: str, rows: Rows, sources: np.ndarray) -> list[dict[str, Any]
 
 def _neighbours(kind: str, rows: Rows, whole: Fit, names: Iterable[str]) -> list[dict[str, Any]]:
     """What was run and how far the formulas miss it, of every row that was fitted."""
-    if not hasattr(rows.module, "runs"):
-        return []
-    error, runs = log_error(rows, whole.fitted), rows.module.runs(rows.scenarios)
-    labels = {name: np.asarray(cells).astype(str).tolist() for name, cells in runs.labels.items()}
+    error, runs = log_error(rows, whole.fitted), full_runs(rows)
+    labels = {name: cells.each(str, object).tolist() for name, cells in runs.labels.items()}
     amounts = {name: np.asarray(cells, dtype=float).tolist() for name, cells in runs.amounts.items()}
     return [
         {
@@ -144,11 +142,7 @@ def write_table(name: str, rows: Iterable[Mapping[str, Any]], directory: Path | 
     folder = directory or catalog.data_directory()
     columns = [column.name for column in schema(name, folder).columns]
     path = folder / f"{name}.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n", restval="")
-        writer.writeheader()
-        writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
-    return path
+    return write_csv(path, columns, ({key: _cell(value) for key, value in row.items()} for row in rows))
 
 
 def _cell(value: Any) -> str:
@@ -157,7 +151,7 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
-def write_calibration(kinds: Sequence[str] = tuple(KINDS)) -> list[Path]:
+def write_calibration(kinds: Sequence[str] = KINDS) -> list[Path]:
     """Refit and write the tables of constants and intervals.
 
     Parameters
@@ -190,7 +184,7 @@ def write_validation(report: pd.DataFrame, tables: Mapping[str, pd.DataFrame], b
     return written
 
 
-def write_row_schemas(kinds: Sequence[str] = tuple(KINDS), directory: Path | None = None) -> list[Path]:
+def write_row_schemas(kinds: Sequence[str] = KINDS, directory: Path | None = None) -> list[Path]:
     """Write the schemas of the tables of single rows: their columns follow the terms of each kind.
 
     Parameters
@@ -206,11 +200,7 @@ def write_row_schemas(kinds: Sequence[str] = tuple(KINDS), directory: Path | Non
     for kind in kinds:
         terms = tuple(getattr(measured_rows(kind)[0].module, "TERMS", ()))
         path = (directory or catalog.data_directory()) / "schema" / f"{table_name(kind)}.csv"
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(schema_rows(kind, terms, tuple(REFERENCES)))
-        written.append(path)
+        written.append(write_csv(path, FIELDS, schema_rows(kind, terms, tuple(REFERENCES))))
     schema.cache_clear()
     return written
 

@@ -4,11 +4,11 @@
 np.float64(3350000000000.0)
 """
 
-from .describe import describe_tables
+from .describe import count_rows, describe_tables
 from .evidence import Provenance, Statement, cite, provenance, validate_all
-from .names import UnknownName, lookup
-from .reading import CatalogError, data_directory
-from .tables import count_rows, table, table_names
+from .names import lookup
+from .reading import CatalogError, UnknownName, data_directory
+from .tables import table, table_names
 
 __all__ = [
     "CatalogError",

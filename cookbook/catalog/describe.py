@@ -1,12 +1,15 @@
-"""Documentation of the tables, written from their schemas."""
+"""What is kept of the tables beside them: how many rows each has, and a page written from their schemas."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from .reading import data_directory, read
+from . import names
+from .evidence import statements
+from .reading import folder_of, read
 from .schema import Column, schema
-from .tables import table_names
+from .tables import ABOUT, COUNTS, contents, frame, keys, raw, row_counts, table_names
+from .writing import write_csv
 
 INTRODUCTION = """# Facts
 
@@ -49,10 +52,37 @@ A test fails if a row has no source, a key leads nowhere, a figure of an acceler
 """
 
 
-def describe_tables(directory: Path | None = None) -> str:
+def count_rows(directory: str | Path | None = None) -> dict[str, tuple[str, int]]:
+    """Count the rows of every table anew and note them in `data/schema/_tables.csv`.
+
+    Parameters
+    ----------
+    directory : str or Path, optional
+        Another data directory, its schema folder included.
+
+    Returns
+    -------
+    dict of str to (str, int)
+        What was noted before and the rows found, for the tables where they differ.
+    """
+    folder, changed = folder_of(directory), dict[str, tuple[str, int]]()
+    path = folder / "schema" / ABOUT
+    about = [{"rows": "", **row} for row in read(path, COUNTS).records()]
+    for row in about:
+        before, found = row["rows"], len(read(folder / f"{row['table']}.csv"))
+        if before != str(found):
+            changed[row["table"]], row["rows"] = (before, found), str(found)
+    if changed:
+        write_csv(path, ("table", "rows", "description"), about)
+    for cached in (schema, raw, row_counts, keys, contents, frame, statements, *names.CACHED):
+        cached.cache_clear()
+    return changed
+
+
+def describe_tables(directory: str | Path | None = None) -> str:
     """Markdown that documents every table and column; `data/README.md` is this text; `directory` may name another."""
-    folder = directory or data_directory()
-    about = {row["table"]: row["description"] for row in read(folder / "schema" / "_tables.csv").records()}
+    folder = folder_of(directory)
+    about = {row["table"]: row["description"] for row in read(folder / "schema" / ABOUT).records()}
     parts = [INTRODUCTION]
     for name in table_names(folder):
         lines = [f"\n## {name}.csv\n", about.get(name, ""), "", "| column | type | unit | required | meaning |"]

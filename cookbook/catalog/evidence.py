@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import units
 from .names import ambiguous, lookup
-from .reading import CatalogError, data_directory, nearest
+from .reading import CatalogError, folder_of, nearest
 from .schema import NUMBER, schema
 from .tables import contents, raw, table_names
 
@@ -47,14 +47,14 @@ class Provenance(Statement):
         return "\n".join(lines)
 
 
-def cite(source: str, directory: Path | None = None) -> str:
+def cite(source: str, directory: str | Path | None = None) -> str:
     """One line for a source (or several keys separated by semicolons): title, address, licence.
 
     Parameters
     ----------
     source : str
         Key in sources, or several separated by semicolons.
-    directory : Path, optional
+    directory : str or Path, optional
         Another data directory, its schema folder included.
 
     Raises
@@ -69,9 +69,9 @@ def cite(source: str, directory: Path | None = None) -> str:
     >>> cite("kingma-2014-adam").split(",")[0]
     'Kingma and Ba'
     """
-    folder = directory or data_directory()
+    folder = folder_of(directory)
     if not isinstance(source, str):
-        raise ValueError(f"source = {source!r} must be text: a key of sources, or several separated by semicolons")
+        raise ValueError(f"source = {units.shown(source)} must be text: keys of sources, separated by semicolons")
     return " | ".join(_cite(lookup("sources", key, folder), folder) for key in source.split(";"))
 
 
@@ -100,7 +100,7 @@ def _si(field: str, value: str, unit: str) -> tuple[float | str, str]:
     return value, ""
 
 
-def provenance(key: str, field: str, kind: str = "accelerators", directory: Path | None = None) -> Provenance:
+def provenance(key: str, field: str, kind: str = "accelerators", directory: str | Path | None = None) -> Provenance:
     """Where one figure comes from.
 
     Parameters
@@ -111,7 +111,7 @@ def provenance(key: str, field: str, kind: str = "accelerators", directory: Path
         Column of the table.
     kind : str
         Table; accelerators have a source for each value, other tables one for each row.
-    directory : Path, optional
+    directory : str or Path, optional
         Another data directory, its schema folder included.
 
     Raises
@@ -126,11 +126,11 @@ def provenance(key: str, field: str, kind: str = "accelerators", directory: Path
     >>> provenance("h100-sxm", "mem_bandwidth").value
     3350000000000.0
     """
-    folder = directory or data_directory()
+    folder = folder_of(directory)
     name, names = lookup(kind, key, folder), [column.name for column in schema(kind, folder).columns]
-    if field not in names:
+    if not isinstance(field, str) or field not in names:
         close = ", ".join(nearest(field, names, 3))
-        raise ValueError(f"field is {field!r}; {kind} has no such column. Nearest: {close}")
+        raise ValueError(f"field = {units.shown(field)}; {kind} has no such column. Nearest: {close}")
     stated = statements(folder).get((name, field), []) if kind == "accelerators" else []
     used = next((statement for status, statement in stated if status == "used"), None)
     used = used or _row_statement(name, field, kind, folder)
@@ -139,7 +139,7 @@ def provenance(key: str, field: str, kind: str = "accelerators", directory: Path
         for group in ("alternative", "rejected")
     }
     if used is None and not stated:
-        raise ValueError(f"field is {field!r}; {name} has no figure for it in data/{kind}.csv")
+        raise ValueError(f"field = {field!r}; {name} has no figure for it in data/{kind}.csv")
     used = used or Statement("", "", "", "")
     return Provenance(**vars(used), alternatives=others["alternative"], rejected=others["rejected"])
 
@@ -187,12 +187,12 @@ def _plain(value: float | str) -> float | str:
     return float(value) if isinstance(value, str) and NUMBER.fullmatch(value) else value
 
 
-def validate_all(directory: Path | None = None) -> list[CatalogError]:
+def validate_all(directory: str | Path | None = None) -> list[CatalogError]:
     """Check every table against its schema, and the tables against each other.
 
     Parameters
     ----------
-    directory : Path, optional
+    directory : str or Path, optional
         Another data directory, its schema folder included.
 
     Returns
@@ -200,7 +200,7 @@ def validate_all(directory: Path | None = None) -> list[CatalogError]:
     list of CatalogError
         Every problem found; empty if the catalogue is sound.
     """
-    folder, errors = directory or data_directory(), list[CatalogError]()
+    folder, errors = folder_of(directory), list[CatalogError]()
     for name in table_names(folder):
         try:
             errors += contents(name, folder)[1]

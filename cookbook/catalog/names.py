@@ -4,46 +4,27 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from heapq import nlargest
 from pathlib import Path
 
-from .reading import CatalogError, data_directory
+from ..units import shown
+from .reading import NAME_LETTERS, CatalogError, UnknownName, folder_of
 from .schema import schema
 from .tables import raw, table_names
 
 SPELLINGS = ("name", "title", "aliases")
+# Short names that several rows share, of which none is the usual one: A100 is four accelerators.
+SHARED = "shared_aliases"
 IGNORED = re.compile(r"[\s\-_.,()/]+")
 # Between digits a separator tells 1.6 from 16, whichever character it is.
+BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
 # Makers and their brands, which people write before a name or leave out.
 MAKERS = re.compile(r"^(nvidia|amd|intel|google|aws|tesla|geforce|quadro|instinct|cloud)+")
-_PLURAL = re.compile(r"(ies|s)$")
-BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
-
-
-class UnknownName(KeyError):
-    """A name that no row has; carries the three nearest names.
-
-    Attributes
-    ----------
-    kind, name, nearest : str, str, list of str
-    what : str
-        One row of the table, in words.
-    """
-
-    def __init__(self, kind: str, name: str, nearest: list[str]) -> None:
-        self.kind, self.name, self.nearest = kind, name, nearest
-        self.what = _PLURAL.sub(lambda end: "y" if end[0] == "ies" else "", kind.replace("_", " "))
-        listing = f'cb.table("{kind}")'
-        nearest_text = ", ".join(nearest) or "none, the table is empty"
-        self.message = (
-            f"no {self.what} called {name!r}; nearest names: {nearest_text}. "
-            f"Write one of them, or list all with {listing}"
-        )
-        super().__init__(self.message)
-
-    def __str__(self) -> str:
-        return self.message
+# Spellings that share most pairs of letters with a name are compared with it in full, so many of them.
+COMPARED = 12
 
 
 def normalise(name: str) -> str:
@@ -88,18 +69,66 @@ def ambiguous(kind: str, directory: Path) -> Iterator[CatalogError]:
             yield CatalogError(f"data/{kind}.csv", line, "aliases", spelling, expected, "remove one of the two")
 
 
-def nearest_keys(name: str, known: dict[str, str], count: int = 3) -> list[str]:
-    """Keys of the most similar spellings, best first: those that begin with the name, then those that contain it."""
-    wanted = normalise(name)
+@lru_cache(maxsize=64)
+def shared(kind: str, directory: Path) -> dict[str, tuple[str, ...]]:
+    """From a normalised short name to the keys of all rows that share it."""
+    found: dict[str, tuple[str, ...]] = {}
+    key = schema(kind, directory).key
+    for record in raw(kind, directory).records():
+        for spelling in filter(str.strip, record.get(SHARED, "").split(";")):
+            found[normalise(spelling)] = (*found.get(normalise(spelling), ()), record[key])
+    return found
 
-    def likeness(spelling: str) -> float:
-        score = difflib.SequenceMatcher(None, wanted, spelling).ratio()
-        contained = len(wanted) > 2 and (wanted in spelling or (len(spelling) > 2 and spelling in wanted))
-        begins = len(wanted) > 1 and spelling.startswith(wanted)
-        return score + (1.0 if begins else 0.3 if contained else 0.0)
 
-    ranked = sorted(known, key=likeness, reverse=True)
-    return list(dict.fromkeys(known[spelling] for spelling in ranked))[:count]
+class Similar:
+    """Finds the spellings most like a name: by common pairs of letters first, then letter by letter."""
+
+    def __init__(self, known: dict[str, str]) -> None:
+        self.known, self.pairs = list(known.items()), [_pairs(spelling) for spelling in known]
+        self.having: dict[str, list[int]] = {}
+        for place, pairs in enumerate(self.pairs):
+            for pair in pairs:
+                self.having.setdefault(pair, []).append(place)
+
+    def nearest(self, name: str, count: int) -> list[str]:
+        """Keys, best first: those that begin with the name, then those that contain it, then the most similar."""
+        wanted = normalise(name[:NAME_LETTERS])
+        mine = _pairs(wanted)
+        common = Counter(place for pair in mine for place in self.having.get(pair, ()))
+        close = {place: 2 * both / (len(mine) + len(self.pairs[place])) for place, both in common.items()}
+        scores = {place: share + _inside(wanted, self.known[place][0]) for place, share in close.items()}
+        matcher = difflib.SequenceMatcher(None, "", wanted)
+        ranked = []
+        for place in nlargest(COMPARED, scores, key=lambda place: scores[place]):
+            matcher.set_seq1(self.known[place][0])
+            ranked.append((matcher.ratio() + _inside(wanted, self.known[place][0]), self.known[place][1]))
+        ranked.sort(key=lambda found: -found[0])
+        found = dict.fromkeys(key for _, key in ranked)
+        for key in (key for _, key in self.known):  # where nothing is alike, the first names show what names look like
+            if len(found) >= count:
+                break
+            found.setdefault(key)
+        return list(found)[:count]
+
+
+def _pairs(spelling: str) -> frozenset[str]:
+    return frozenset(first + second for first, second in zip(f"^{spelling}", spelling, strict=False))
+
+
+def _inside(wanted: str, spelling: str) -> float:
+    if len(wanted) > 1 and spelling.startswith(wanted):
+        return 1.0
+    return 0.3 if len(wanted) > 2 and (wanted in spelling or (len(spelling) > 2 and spelling in wanted)) else 0.0
+
+
+@lru_cache(maxsize=64)
+def _similar(kind: str, directory: Path) -> Similar:
+    return Similar(index(kind, directory))
+
+
+@lru_cache(maxsize=4096)
+def _nearest(kind: str, name: str, directory: Path) -> tuple[str, ...]:
+    return tuple(_similar(kind, directory).nearest(name, 3))
 
 
 @lru_cache(maxsize=64)
@@ -107,7 +136,10 @@ def _named_tables(directory: Path) -> tuple[str, ...]:
     return tuple(table for table in table_names(directory) if schema(table, directory).key)
 
 
-def lookup(kind: str, name: str, directory: Path | None = None) -> str:
+CACHED = (index, shared, _similar, _nearest, _named_tables)
+
+
+def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     """The key of a row from any usual spelling.
 
     Parameters
@@ -116,29 +148,34 @@ def lookup(kind: str, name: str, directory: Path | None = None) -> str:
         The table: ``"accelerators"``, ``"models"``, ``"optimisers"``, ``"number_formats"``, ``"sources"`` ...
     name : str
         Key, name or alias; case, and which of space, hyphen, underscore or dot stands between words, do not matter.
-    directory : Path, optional
+    directory : str or Path, optional
         Another data directory, its schema folder included.
 
     Raises
     ------
     UnknownName
-        With the three nearest names (a KeyError).
+        With the three nearest names, or with all rows that share the name where none of them is the usual one
+        (a KeyError).
     ValueError
-        If `kind` is not a table whose rows have names.
+        If `kind` is not a table whose rows have names, or `name` is not text.
 
     Examples
     --------
     >>> lookup("accelerators", "NVIDIA A100-SXM4-80GB")
     'a100-sxm-80gb'
     """
-    folder = directory or data_directory()
-    if kind not in _named_tables(folder):
-        raise ValueError(f"kind is {kind!r}; it must be one of {', '.join(_named_tables(folder))}")
+    folder = folder_of(directory)
+    if not isinstance(kind, str) or kind not in _named_tables(folder):
+        raise ValueError(f"kind is {shown(kind)}; it must be one of {', '.join(_named_tables(folder))}")
     if not isinstance(name, str):
-        raise ValueError(f"name is {name!r}; it must be text, such as {next(iter(index(kind, folder).values()))!r}")
-    known = index(kind, folder)
-    wanted = normalise(name)
+        raise ValueError(f"name = {shown(name)} must be text, such as {next(iter(index(kind, folder).values()))!r}")
+    known, several = index(kind, folder), shared(kind, folder)
+    wanted = normalise(name[: 2 * NAME_LETTERS])
     for spelling in (wanted, MAKERS.sub("", wanted)):
         if spelling in known:
             return known[spelling]
-    raise UnknownName(kind, name, nearest_keys(name, known))
+        if spelling in several:
+            keys = list(several[spelling])
+            words = f"{shown(name, 40)} stands for {len(keys)} {kind}: {', '.join(keys)}. Write the one that is meant"
+            raise UnknownName(kind, name, keys, words, shared=True)
+    raise UnknownName(kind, name, list(_nearest(kind, name[:NAME_LETTERS], folder)))

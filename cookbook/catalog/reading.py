@@ -9,7 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+from ..units import shown
+
+# A name is compared by so many of its letters; no table has a longer one.
+NAME_LETTERS = 80
 SAME_AS_HEADER = "save the file as UTF-8 text with commas, one line a row, and the header as the first line"
 
 
@@ -28,6 +33,35 @@ class CatalogError(ValueError):
         place = ", ".join(filter(None, [file, f"row {row}" if row else "", f"column {column}" if column else ""]))
         shown = value if len(value) <= 80 else value[:77] + "..."
         super().__init__(f"{place}: found {shown!r}, expected {expected}{'. ' + remedy if remedy else ''}")
+
+
+class UnknownName(KeyError):
+    """A name that no row has; carries the nearest names.
+
+    Attributes
+    ----------
+    kind, name, nearest : str, str, list of str
+    what : str
+        One row of the table, in words.
+    shared : bool
+        Whether the name stands for all of `nearest`, and so for none of them alone.
+    """
+
+    def __init__(self, kind: str, name: str, nearest: list[str], message: str = "", shared: bool = False) -> None:
+        self.kind, self.name, self.nearest, self.shared = kind, name, nearest, shared
+        self.what = _singular(kind.replace("_", " "))
+        self.message = message or (
+            f"no {self.what} called {shown(name, 40)}; nearest names: {', '.join(nearest) or 'none'}. "
+            f'Write one of them, or list all with cb.table("{kind}")'
+        )
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def _singular(words: str) -> str:
+    return f"{words[:-3]}y" if words.endswith("ies") else words.removesuffix("s")
 
 
 @dataclass(frozen=True)
@@ -63,6 +97,23 @@ def data_directory() -> Path:
         if (candidate / "schema").is_dir():
             return candidate
     raise FileNotFoundError(f"no data directory with a schema folder in {package} or {package.parent}; reinstall")
+
+
+def folder_of(directory: Any = None) -> Path:
+    """The data directory that is asked for, by default that of the package.
+
+    Raises
+    ------
+    ValueError
+        If it is no path, or holds no schemas.
+    """
+    if directory is None:
+        return data_directory()
+    if not isinstance(directory, str | Path) or "\0" in str(directory):
+        raise ValueError(f"directory = {shown(directory)} must be the path of a folder with tables")
+    if not (Path(directory) / "schema").is_dir():
+        raise ValueError(f"directory = {shown(str(directory))} has no folder `schema`; give the folder with the tables")
+    return Path(directory)
 
 
 def read_text(path: Path) -> str:
@@ -136,6 +187,6 @@ def wrong_count(name: str, line: int, cells: Sequence[str], header: Sequence[str
     return CatalogError(name, line, column, ",".join(cells), f"{len(header)} cells, not {len(cells)}", remedy)
 
 
-def nearest(name: str, known: Sequence[str], count: int = 1) -> list[str]:
-    """The most similar of the known names."""
-    return difflib.get_close_matches(name, known, n=count, cutoff=0.0)
+def nearest(name: Any, known: Sequence[str], count: int = 1) -> list[str]:
+    """The most similar of the known names; of a long name the first letters are compared."""
+    return difflib.get_close_matches(str(name)[:NAME_LETTERS], known, n=count, cutoff=0.0)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .reading import CatalogError, Raw, data_directory, nearest, read
+from ..units import shown
+from .reading import CatalogError, Raw, UnknownName, folder_of, nearest, read
 from .schema import Schema, read_columns, schema
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# The schema of what is asked, which no table of facts holds.
+SCENARIO = "scenario"
 ABOUT = "_tables.csv"
 COUNTS = f"data/schema/{ABOUT}"
 RECALLED = ("recalled", "mixed")
@@ -21,8 +23,8 @@ RECALLED = ("recalled", "mixed")
 
 def table_names(directory: Path | None = None) -> list[str]:
     """Names of all tables: every schema makes one."""
-    folder = (directory or data_directory()) / "schema"
-    return sorted(path.stem for path in folder.glob("*.csv") if not path.stem.startswith("_"))
+    schemas = (folder_of(directory) / "schema").glob("*.csv")
+    return sorted(path.stem for path in schemas if not path.stem.startswith("_") and path.stem != SCENARIO)
 
 
 @lru_cache(maxsize=128)
@@ -60,36 +62,6 @@ def row_counts(directory: Path) -> dict[str, int]:
     return counts
 
 
-def count_rows(directory: Path | None = None) -> dict[str, tuple[str, int]]:
-    """Count the rows of every table anew and note them in `data/schema/_tables.csv`.
-
-    Parameters
-    ----------
-    directory : Path, optional
-        Another data directory, its schema folder included.
-
-    Returns
-    -------
-    dict of str to (str, int)
-        What was noted before and the rows found, for the tables where they differ.
-    """
-    folder, changed = directory or data_directory(), dict[str, tuple[str, int]]()
-    path = folder / "schema" / ABOUT
-    about = [{"rows": "", **row} for row in read(path, COUNTS).records()]
-    for row in about:
-        before, found = row["rows"], len(read(folder / f"{row['table']}.csv"))
-        if before != str(found):
-            changed[row["table"]], row["rows"] = (before, found), str(found)
-    if changed:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, ["table", "rows", "description"], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(about)
-        for cached in (raw, row_counts, keys, contents, frame):
-            cached.cache_clear()
-    return changed
-
-
 @lru_cache(maxsize=128)
 def keys(name: str, directory: Path) -> frozenset[str]:
     """The names of the rows of a table."""
@@ -101,9 +73,6 @@ def keys(name: str, directory: Path) -> frozenset[str]:
 @lru_cache(maxsize=128)
 def contents(name: str, directory: Path) -> tuple[dict[str, list[Any]], tuple[CatalogError, ...]]:
     """All values of a table by column, in SI, and every error that was found in it."""
-    if name not in table_names(directory):
-        close = ", ".join(nearest(name, table_names(directory), 3))
-        raise KeyError(f"no table {name!r}; nearest: {close}")
     columns, file = schema(name, directory), raw(name, directory)
     others = {column.refers_to for column in columns.columns if column.refers_to}
     values, errors = read_columns(file, columns, {other: keys(other, directory) for other in others})
@@ -154,36 +123,53 @@ def recalled_elsewhere(file: Raw, columns: Schema, unseen: frozenset[str]) -> It
 
 @lru_cache(maxsize=128)
 def frame(name: str, directory: Path) -> pd.DataFrame:
-    """A table in SI; raises its first error."""
+    """A table in SI; raises its first error. Its memory is read-only: `table` hands it out without copying."""
+    import numpy as np
     import pandas as pd
 
+    names = table_names(directory)
+    if name not in names:
+        close = nearest(name, names, 3)
+        words = f"no table called {shown(name, 40)}; nearest names: {', '.join(close)}. Write one of them"
+        raise UnknownName("tables", name, close, words)
     values, errors = contents(name, directory)
     for error in errors:
         raise error
-    return pd.DataFrame(values)
+    found = pd.DataFrame(values)
+    for column in found:
+        memory: Any = np.asarray(found[column].array)
+        while isinstance(memory, np.ndarray):  # the column, then the block of columns that it is a part of
+            memory.setflags(write=False)
+            memory = memory.base
+    return found
 
 
-def table(name: str, directory: Path | None = None) -> pd.DataFrame:
+def table(name: str, directory: str | Path | None = None) -> pd.DataFrame:
     """One table of the catalogue, checked by its schema and in SI.
 
     Parameters
     ----------
     name : str
         For example ``"accelerators"``; `table_names` lists them.
-    directory : Path, optional
+    directory : str or Path, optional
         Another data directory (its `schema` folder included); tests use it.
 
     Returns
     -------
     pandas.DataFrame
         Numbers are floats with NaN where the table is blank, everything else is text, blank where the table is.
-        It is a copy: changing it changes nothing else.
+        Changing it changes nothing else: pandas copies a column when it is written to.
 
     Raises
     ------
     CatalogError
         At the first cell that breaks the schema: file, row, column, value and what was expected.
-    KeyError
-        If there is no such table.
+    UnknownName
+        If there is no such table (a KeyError).
+    ValueError
+        If `name` is not text, or `directory` holds no tables.
     """
-    return frame(name, directory or data_directory()).copy()
+    folder = folder_of(directory)
+    if not isinstance(name, str):
+        raise ValueError(f"name = {shown(name)} must be text, such as 'accelerators'")
+    return frame(name, folder).copy(deep=False)

@@ -27,7 +27,6 @@ _HOMES = {
     "place_costs": "places",
     "points": "accuracy",
     "rate_needed": "models",
-    "ratios": "accuracy",
     "roofline": "devices",
     "speedups": "scaling",
     "step_parts": "scaling",

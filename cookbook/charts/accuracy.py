@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cookbook.charts.engine import alt
 from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES
-from cookbook.charts.rows import decades, narrow_param, row_text, rows_axis, rows_param, titled
+from cookbook.charts.rows import narrow_param, row_text, rows_axis, rows_param, titled
 
 BANDS = (0.2, 0.1)
 OTHERS = "others"
@@ -20,93 +21,69 @@ COVERED = {
     "too seldom": (PALETTE[1], "cross"),
     "more often": (PALETTE[0], "diamond"),
 }
-LISTS = ("publishers", "urls", "models", "devices")
+LISTS = ("publishers", "urls", "models", "devices", "units")
 _REST = "#767676"
 # Pixels for the longest label, "device and engine measured": which groups are shown changes in place.
 _ROOM = 184
-_MEASURED = "Measured: time of a step [s] or rate of all devices [samples/s], logarithmic"
-_POINTS_KEY = "Bands: 10 and 20 %. Rings: furthest off, numbered where there is room. A click opens the source."
-_RATIOS_KEY = "Bands: 10 and 20 %. Rings: furthest off, numbered where there is room. On an edge: further still."
+_POINTS_KEY = "Bands: 10 and 20 %. Rings: furthest off, numbered where there is room; a click opens the source."
 _GROUPS_KEY = "Filled: median. Bar: middle half. Hollow (a term is off, or a rule): what it is compared with."
 _COVERAGE_KEY = "Grey: what chance allows around 80 % in 95 of 100 cases, were runs independent."
 
 
 def points(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """Predicted over measured outcome, both logarithmic, with bands of 10 and 20 %.
+    """Predicted over measured outcome of every run, over the number of its accelerators, with bands of 10 and 20 %.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `measured`, `predicted` (each in the unit of its run), `ratio` (predicted over measured), `group`
-        (five at most), `rank` (number among those furthest off, 0 for a ring without it, else missing), `count`
-        (devices), and `source`, `model`, `device`: places in the lists of names.
+        Tidy rows: `at` (accelerators, spread a little so that runs can be told apart), `ratio` (predicted over
+        measured), `group` (five at most), `rank` (number among those furthest off, 0 for a ring without it, else
+        missing), `measured`, `predicted` (each in the unit of its run), `count` (accelerators), and `source`, `model`,
+        `device`, `unit`: places in the lists of names.
     title : str, optional
         The takeaway; the share within 20 % by default.
 
     Returns
     -------
     altair.LayerChart
-        Signals: `low` and `high`, the ends of the axes; `groups`, in the order of colours; `publishers` and `urls` by
-        source, `models`, `devices`: names, so that they travel once and not with every point.
+        Signals: `low` and `high`, the ends of the axis; `groups`, in the order of colours; `publishers` and `urls` by
+        source, `models`, `devices`, `units`: names, so that they travel once and not with every point.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> row = {"measured": 10.0, "predicted": 11.0, "ratio": 1.1, "group": "a", "rank": None, "count": 1, "source": 0,
-    ...        "model": 0, "device": 0}
+    >>> row = {"at": 1.0, "ratio": 1.1, "group": "a", "rank": None, "measured": 10.0, "predicted": 11.0, "count": 1,
+    ...        "source": 0, "model": 0, "device": 0, "unit": 0}
     >>> points(pd.DataFrame([row])).title.text
     '100 % of 1 runs are predicted within 20 %'
     """
-    y = alt.Y("predicted:Q", title="Predicted, likewise", scale=_outcomes(), axis=_decades())
-    return _scatter(frame, y, "predicted", "datum.measured", title, _POINTS_KEY)
-
-
-def ratios(frame: pd.DataFrame, title: str | None = None) -> Any:
-    """The same with predicted over measured on the vertical axis, where 10 % can be seen.
-
-    Parameters
-    ----------
-    frame, title
-        As for `points`.
-    """
+    ends = alt.Scale(type="log", domainMin=alt.ExprRef("low"), domainMax=alt.ExprRef("high"), nice=False)
+    ticks = alt.Axis(values=[10.0**power for power in range(6)], format="~s")
+    x = alt.X("at:Q", title="Accelerators of the run, logarithmic, spread a little", scale=ends, axis=ticks)
+    ratios = alt.Scale(type="log", domain=list(RATIOS), clamp=True, nice=False)
     ticks = alt.Axis(values=[0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format="~g")
-    ends = alt.Scale(type="log", domain=list(RATIOS), clamp=True, nice=False)
-    y = alt.Y("ratio:Q", title="Predicted / measured, logarithmic", scale=ends, axis=ticks)
-    return _scatter(frame, y, "ratio", "1", title, _RATIOS_KEY)
-
-
-def _outcomes() -> Any:
-    return alt.Scale(type="log", domainMin=alt.ExprRef("low"), domainMax=alt.ExprRef("high"), nice=False)
-
-
-def _decades() -> Any:
-    """One tick a decade; 0.1 and not 100m, which would read as minutes."""
-    label = "format(datum.value, datum.value < 1 ? '~g' : '~s')"
-    return alt.Axis(labelExpr=label, values=[10.0**power for power in range(-3, 10)])
-
-
-def _scatter(frame: pd.DataFrame, y: Any, column: str, right: str, title: str | None, key: str) -> Any:
-    x = alt.X("measured:Q", title=_MEASURED, scale=_outcomes(), axis=_decades())
-    low, high = outcome_domain(frame)
-    bands = [_band(x, y, column, share, right) for share in BANDS]
-    exact = _ends(**{column: right}).mark_line(color=INK, strokeWidth=1, clip=True).encode(x=x, y=y)
+    y = alt.Y("ratio:Q", title="Predicted / measured, logarithmic", scale=ratios, axis=ticks)
+    low, high = device_domain(frame)
+    bands = [_ends(1 + share, 1 - share).mark_area(color=MUTED, opacity=0.22, clip=True).encode(x=x, y=y, y2="below:Q")
+             for share in BANDS]  # fmt: skip
+    exact = _ends(1, 1).mark_line(color=INK, strokeWidth=1, clip=True).encode(x=x, y=y)
     chart = alt.layer(*bands, _runs(x, y), exact, *_furthest(x, y), data=frame).add_params(
         alt.param(name="low", value=low), alt.param(name="high", value=high),
         alt.param(name="groups", value=list(dict.fromkeys(frame["group"]))), narrow_param(),
         *(alt.param(name=name, value=[]) for name in LISTS),
     )  # fmt: skip
-    return titled(chart, title or points_title(frame), key, points_description(frame))
+    return titled(chart, title or points_title(frame), _POINTS_KEY, points_description(frame))
 
 
-def _ends(**columns: str) -> Any:
-    """Two rows, at the ends of the axis, with columns as expressions of `measured`."""
+def device_domain(frame: pd.DataFrame) -> tuple[float, float]:
+    """Ends of the axis of `points`."""
+    return 0.7, float(10 ** np.ceil(np.log10(max(frame["at"].max(), 2))))
+
+
+def _ends(ratio: float, below: float) -> Any:
+    """Two rows, at the ends of the axis, at one height and at another below."""
     one = alt.Chart().transform_aggregate(n="count()").transform_calculate(both="[low, high]")
-    return one.transform_flatten(["both"], ["measured"]).transform_calculate(**columns)
-
-
-def _band(x: Any, y: Any, column: str, share: float, right: str) -> Any:
-    ends = _ends(**{column: f"{right} * {1 + share}", "below": f"{right} * {1 - share}"})
-    return ends.mark_area(color=MUTED, opacity=0.22, clip=True).encode(x=x, y=y, y2="below:Q")
+    return one.transform_flatten(["both"], ["at"]).transform_calculate(ratio=str(ratio), below=str(below))
 
 
 def _runs(x: Any, y: Any) -> Any:
@@ -114,13 +91,15 @@ def _runs(x: Any, y: Any) -> Any:
     legend = alt.Legend(orient="top", title=None, columns=alt.ExprRef("narrow ? 2 : 3"), symbolOpacity=1)
     named = alt.Chart().transform_calculate(
         publisher="publishers[datum.source]", url="urls[datum.source]",
-        network="models[datum.model]", on="devices[datum.device] + ' x ' + datum.count",
+        network="models[datum.model]", on="datum.count + ' x ' + devices[datum.device]",
+        was="format(datum.measured, ',.4~g') + ' ' + units[datum.unit]",
+        told="format(datum.predicted, ',.4~g') + ' ' + units[datum.unit]",
     )  # fmt: skip
     tip = [
         alt.Tooltip("network:N", title="network"),
         alt.Tooltip("on:N", title="on"),
-        alt.Tooltip("measured:Q", format=",.4~g"),
-        alt.Tooltip("predicted:Q", format=",.4~g"),
+        alt.Tooltip("was:N", title="measured"),
+        alt.Tooltip("told:N", title="predicted"),
         alt.Tooltip("ratio:Q", title="predicted / measured", format=".3~g"),
         alt.Tooltip("publisher:N", title="published by"),
     ]
@@ -141,11 +120,6 @@ def _furthest(x: Any, y: Any) -> list[Any]:
     return [ring.encode(x=x, y=y), number.encode(x=x, y=y, text="rank:Q")]
 
 
-def outcome_domain(frame: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axes of `points`: whole decades around all outcomes."""
-    return decades([*frame["measured"], *frame["predicted"]], 1.0, 10.0)
-
-
 def points_title(frame: pd.DataFrame) -> str:
     """Takeaway of `points`."""
     inside = (abs(frame["ratio"] - 1) <= BANDS[0]).mean()
@@ -155,9 +129,9 @@ def points_title(frame: pd.DataFrame) -> str:
 def points_description(frame: pd.DataFrame) -> str:
     """Words for those who do not see the picture."""
     return (
-        f"Scatter of {len(frame)} measured training runs, predicted against measured outcome, logarithmic. The line is "
-        "equality; two grey bands around it are 10 and 20 %. The runs furthest off are ringed, and numbered as in the "
-        "table below where there is room."
+        f"Scatter of {len(frame)} measured training runs: predicted over measured outcome, over the number of "
+        "accelerators, both logarithmic. The line is 1; two grey bands around it are 10 and 20 %. The runs furthest "
+        "off are ringed, and numbered as in the table below where there is room."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,8 @@ _KEYS = {
 _ROOF_KEY = "A mark for each kind of operation, larger where it takes longer. Click one to read its numbers."
 _GROWTH_KEY = "Times the line's value in its first year. Marks: devices at launch; lines: least squares on logarithms."
 _ROOM = 206
+# Decades between two labels of roofs that can both be read.
+_APART = 0.3
 _SIGNS = tuple((PALETTE[at % 5], SHAPES[at % 5], dash) for at, dash in enumerate(
     ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 0], [6, 3], [2, 2])))  # fmt: skip
 
@@ -168,6 +172,48 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     ends = zip(("left", "right", "bottom", "top"), (left, right, bottom, top), strict=True)
     chart = alt.layer(*layers, data=frame).add_params(*(alt.param(name=name, value=value) for name, value in ends))
     return titled(chart, title or roofline_title(frame), _ROOF_KEY, roofline_description(frame))
+
+
+def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame], chosen: str, on: str) -> pd.DataFrame:
+    """What `roofline` draws, from operations and the roofs of devices.
+
+    Parameters
+    ----------
+    ops : pandas.DataFrame
+        name, kind, count, intensity, attainable_flops, bound_by and share of each operation.
+    lines : callable
+        From the ends of the axis of intensity to key, name, intensity, attainable_flops of each corner of each roof.
+    chosen, on : str
+        Name of the operation, and key of the device, that are looked at.
+    """
+    import pandas as pd
+
+    alike = [f"{op.kind} {op.name}" + (f" and {op.count - 1:,.0f} alike" if op.count > 1 else "")
+             for op in ops[["kind", "name", "count"]].itertuples(index=False)]  # fmt: skip
+    spots = pd.DataFrame({
+        "what": "op", "id": ops["name"], "x": ops["intensity"], "y": ops["attainable_flops"], "bound": ops["bound_by"],
+        "share": ops["share"], "text": alike, "looked": ops["name"] == chosen, "control": "op", "value": ops["name"],
+    })  # fmt: skip
+    spots = spots[spots["x"] > 0]
+    left, right = roofline_domain(spots)[:2]
+    corners = lines(left, right)
+    roofs = pd.DataFrame({
+        "what": "roof", "id": corners["key"], "x": corners["intensity"], "y": corners["attainable_flops"],
+        "looked": corners["key"] == on, "text": corners["name"].str.split(" (", regex=False).str[0],
+    })  # fmt: skip
+    frame = pd.concat([roofs, spots, _labels(roofs, right)], ignore_index=True)
+    return frame.assign(looked=frame["looked"].astype(bool))
+
+
+def _labels(roofs: pd.DataFrame, right: float) -> pd.DataFrame:
+    """Names of roofs at their right ends: of the device looked at, and of others where there is room."""
+    ends = roofs[roofs["x"] == right].sort_values(["looked", "y"], ascending=False, kind="stable")
+    taken: list[float] = []
+    for at, height in zip(ends.index, (math.log10(y) for y in ends["y"]), strict=True):
+        free = all(abs(height - other) > _APART for other in taken)
+        taken += [height] if free else []
+        ends.loc[at, "what"] = "label" if free else "none"
+    return ends[ends["what"] == "label"].assign(x=right * 0.93)
 
 
 def _part(name: str) -> Any:

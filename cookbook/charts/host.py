@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cookbook.charts.engine import alt
@@ -22,6 +22,9 @@ LEVELS = {
 FULL, HALF = 0.995, 0.5
 # Ends of the axes of the drawing: names of rows stand at the left, arcs below.
 _ACROSS, _DOWN = [-0.2, 1.02], [-0.26, 1.1]
+_LEFT, _BENDS = -0.19, tuple(step / 12 for step in range(13))
+# Two labels nearer than this would cover one another.
+_WIDE, _HIGH = 0.075, 0.06
 _ROOM = 120
 _GRAPH_KEY = "Width and colour: use of a link in its busier direction. Percentages: one of each alike."
 _GETS_KEY = "Filled: what it gets. Hollow: what keeps it busy. Nominal rates of links, one direction."
@@ -38,6 +41,54 @@ def level(share: float) -> str:
     """
     names = list(LEVELS)
     return names[int(share > 0) + int(share >= HALF) + int(share >= FULL)]
+
+
+def drawing(nodes: pd.DataFrame, links: pd.DataFrame, rows: Mapping[str, float]) -> pd.DataFrame:
+    """Points of all nodes and links of a machine, as `machine` takes them; of links alike one has its share in words.
+
+    Parameters
+    ----------
+    nodes : pandas.DataFrame
+        By name: `x`, `y` (0 to 1), `row` (a key of `rows`), `text`, `tip`.
+    links : pandas.DataFrame
+        `start`, `end`, `share` of its rate, `text` (the share as a label), `tip`.
+    rows : mapping of str to float
+        Name of each row of nodes, and its height.
+    """
+    import pandas as pd
+
+    at = nodes.to_dict("index")
+    found: list[tuple[Any, ...]] = []
+    spots: list[tuple[float, float]] = []
+    done = set()
+    for place, link in enumerate(links.itertuples()):
+        start, end = at[link.start], at[link.end]
+        x, y = _points(start, end)
+        found += [("path", place, *spot, "", order, level(link.share), link.tip)
+                  for order, spot in enumerate(zip(x, y, strict=True))]  # fmt: skip
+        spot, alike = (_label(x), _label(y)), (start["row"], end["row"], link.text)
+        free = all(abs(spot[0] - a) > _WIDE or abs(spot[1] - b) > _HIGH for a, b in spots)
+        if link.share > 0 and alike not in done and free:
+            done.add(alike)
+            spots.append(spot)
+            found.append(("share", -1, *spot, link.text, 0, "", ""))
+    found += [("node", -1, node["x"], node["y"], node["text"], 0, "", node["tip"]) for node in at.values()]
+    found += [("row", -1, _LEFT, y, name, 0, "", "") for name, y in rows.items()]
+    return pd.DataFrame(found, columns=["what", "id", "x", "y", "text", "order", "level", "tip"])
+
+
+def _label(ends: list[float]) -> float:
+    """Where a label stands: in the middle of an arc, beyond that of a line, where lines have parted."""
+    return ends[len(ends) // 2] if len(ends) > 2 else 0.4 * ends[0] + 0.6 * ends[1]
+
+
+def _points(start: Mapping[str, Any], end: Mapping[str, Any]) -> tuple[list[float], list[float]]:
+    """A straight link, or an arc below a row for two nodes of the same; processors stand side by side."""
+    (x, y), (x2, y2) = (start["x"], start["y"]), (end["x"], end["y"])
+    if y != y2 or start["row"] == "processors":
+        return [x, x2], [y, y2]
+    depth = 0.04 + 0.36 * abs(x2 - x)
+    return [x + (x2 - x) * t for t in _BENDS], [y - depth * 4 * t * (1 - t) for t in _BENDS]
 
 
 def machine(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -78,7 +129,15 @@ def machine(frame: pd.DataFrame, title: str | None = None) -> Any:
         _part("share").mark_text(color=PAPER, stroke=PAPER, strokeWidth=5, **words).encode(x=x, y=y, text="text:N"),
         _part("share").mark_text(color=INK, **words).encode(x=x, y=y, text="text:N"),
     ]
-    return titled(alt.layer(*layers, data=frame), title or machine_title(frame), _GRAPH_KEY, machine_description(frame))
+    paths = frame[frame["what"] == "path"].drop_duplicates("id")
+    full = int((paths["level"] == "full").sum())
+    headline = title or f"{full} of {len(paths)} links {'is' if full == 1 else 'are'} full"
+    about = (
+        f"Drawing of a machine as a graph of {int((frame['what'] == 'node').sum())} nodes in rows: sources of data on "
+        "top, then processors, PCIe switches, accelerators. Links are wider and another colour the more of their rate "
+        "is used; the table below lists them."
+    )
+    return titled(alt.layer(*layers, data=frame), headline, _GRAPH_KEY, about)
 
 
 def _links(x: Any, y: Any) -> list[Any]:
@@ -95,23 +154,6 @@ def _links(x: Any, y: Any) -> list[Any]:
 
 def _part(name: str) -> Any:
     return alt.Chart().transform_filter(f"datum.what == '{name}'")
-
-
-def machine_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `machine`."""
-    paths = frame[frame["what"] == "path"].drop_duplicates("id")
-    full = int((paths["level"] == "full").sum())
-    return f"{full} of {len(paths)} links {'is' if full == 1 else 'are'} full"
-
-
-def machine_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    nodes = int((frame["what"] == "node").sum())
-    return (
-        f"Drawing of a machine as a graph of {nodes} nodes in rows: sources of data on top, then processors, PCIe "
-        "switches, accelerators. Links are wider and another colour the more of their rate is used; the table below "
-        "lists them."
-    )
 
 
 def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -138,7 +180,9 @@ def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     low, high = rate_domain(frame)
     scale = alt.Scale(type="log", domainMin=alt.ExprRef("low"), domainMax=alt.ExprRef("high"), nice=False)
-    x = alt.X("got:Q", title="Rate of links, one direction [GB/s], logarithmic", scale=scale, axis=_decades())
+    label = "format(datum.value, datum.value < 1 ? '~g' : '~s')"  # 0.1 and not 100m
+    axis = alt.Axis(labelExpr=label, values=[10.0**power for power in range(-6, 6)])
+    x = alt.X("got:Q", title="Rate of links, one direction [GB/s], logarithmic", scale=scale, axis=axis)
     tip = [alt.Tooltip("row:N", title="flow"), *(alt.Tooltip(f"{c}:Q", format=".3~g") for c in ("got", "need"))]
     base, y = alt.Chart(), rows_axis(_ROOM)
     need = base.mark_point(size=110, strokeWidth=2, color=PALETTE[1], shape="diamond", filled=False)
@@ -150,32 +194,17 @@ def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
     ]
     ends = (alt.param(name="low", value=low), alt.param(name="high", value=high))
     chart = alt.layer(*layers, data=frame).add_params(rows_param(frame), *ends)
-    return titled(chart, title or gets_title(frame), _GETS_KEY, gets_description(frame))
-
-
-def _decades() -> Any:
-    """One tick a decade; 0.1 and not 100m."""
-    label = "format(datum.value, datum.value < 1 ? '~g' : '~s')"
-    return alt.Axis(labelExpr=label, values=[10.0**power for power in range(-6, 6)])
+    enough = int((frame["got"] >= frame["need"] * FULL).sum())
+    about = (
+        f"One row for each of {len(frame)} flows, on a logarithmic axis: a filled mark at the rate that it gets while "
+        "all others run, and a hollow diamond at the rate that keeps the accelerator busy."
+    )
+    return titled(chart, title or f"{enough} of {len(frame)} get the rate that keeps them busy", _GETS_KEY, about)
 
 
 def rate_domain(frame: pd.DataFrame) -> tuple[float, float]:
     """Ends of the axis of `gets`: whole decades."""
     return decades([*frame["got"], *frame["need"]], 0.01, 100.0)
-
-
-def gets_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `gets`."""
-    enough = int((frame["got"] >= frame["need"] * FULL).sum())
-    return f"{enough} of {len(frame)} get the rate that keeps them busy"
-
-
-def gets_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    return (
-        f"One row for each of {len(frame)} flows, on a logarithmic axis: a filled mark at the rate that it gets while "
-        "all others run, and a hollow diamond at the rate that keeps the accelerator busy."
-    )
 
 
 def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -210,13 +239,13 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
     scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("top"), nice=False)
     y = alt.Y("rate:Q", title="Decoded for one accelerator [samples/s]", scale=scale)
     tip = [alt.Tooltip("cores:Q", format=".3~g"), alt.Tooltip("rate:Q", format=",.0f")]
-    curve, demand, here = (_part(name) for name in ("curve", "demand", "here"))
+    line, demand, here = (_part(name) for name in ("curve", "demand", "here"))
     words, low = {"fontSize": 12, "color": INK}, alt.Y("low:Q", scale=scale)
     square = here.mark_point(filled=True, size=110, opacity=1, shape="square", color=PALETTE[1])
     layers = [
-        curve.mark_area(color=PALETTE[0], opacity=0.2, clip=True).encode(x=x, y=low, y2="high:Q"),
-        curve.mark_line(color=PALETTE[0], clip=True).encode(x=x, y=y, tooltip=tip),
-        curve.mark_line(color=PALETTE[1], strokeDash=[6, 4], clip=True).encode(x=x, y=alt.Y("chosen:Q", scale=scale)),
+        line.mark_area(color=PALETTE[0], opacity=0.2, clip=True).encode(x=x, y=low, y2="high:Q"),
+        line.mark_line(color=PALETTE[0], clip=True).encode(x=x, y=y, tooltip=tip),
+        line.mark_line(color=PALETTE[1], strokeDash=[6, 4], clip=True).encode(x=x, y=alt.Y("chosen:Q", scale=scale)),
         demand.mark_rule(color=INK, strokeWidth=2, clip=True).encode(y=y),
         demand.mark_text(align="left", dx=8, dy=-9, **words).encode(x=alt.value(0), y=y, text="text:N"),
         here.mark_rule(color=MUTED, strokeWidth=2, strokeDash=[2, 3]).encode(x=x),
@@ -224,29 +253,21 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
         here.mark_text(align="left", dx=9, dy=12, **words).encode(x=x, y=y, text="text:N"),
     ]  # fmt: skip
     chart = alt.layer(*layers, data=frame).add_params(alt.param(name="top", value=top_of(frame)))
-    return titled(chart, title or over_cores_title(frame), _CORES_KEY, over_cores_description(frame))
+    curve = frame[frame["what"] == "curve"]
+    need = float(curve.loc[curve["rate"] >= frame.loc[frame["what"] == "demand", "rate"].min(), "cores"].min())
+    headline = title or (
+        f"{need:g} core{'s' * (need != 1)} an accelerator meet the demand" if need > 0 else
+        "No number of cores meets the demand"
+    )  # fmt: skip
+    about = (
+        f"Line over {len(curve)} numbers of cores: samples a second that they decode for one accelerator, with an "
+        "interval; a horizontal rule at what the accelerator takes, and a square where the machine stands with the "
+        "workers chosen."
+    )
+    return titled(chart, headline, _CORES_KEY, about)
 
 
 def top_of(frame: pd.DataFrame) -> float:
     """End of the axis of `over_cores`: the demand lies in its lower half, unless the curve ends before."""
     marked = float(frame.loc[frame["what"] != "curve", "rate"].max())
     return nice_ceiling(min(1.2 * float(frame["rate"].max()), 2.5 * marked))
-
-
-def over_cores_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `over_cores`."""
-    demand = frame.loc[frame["what"] == "demand", "rate"]
-    curve = frame[frame["what"] == "curve"]
-    enough = curve.loc[curve["rate"] >= float(demand.iloc[0]), "cores"] if len(demand) else curve["cores"]
-    need = float(enough.min()) if len(enough) else math.inf
-    return "No number of cores meets the demand" if math.isinf(need) else (
-        f"{need:g} core{'s' if need != 1 else ''} an accelerator meet the demand")  # fmt: skip
-
-
-def over_cores_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    return (
-        f"Line over {int((frame['what'] == 'curve').sum())} numbers of cores: samples a second that they decode for "
-        "one accelerator, with an interval; a horizontal rule at what the accelerator takes, and a square where the "
-        "machine stands with the workers chosen."
-    )

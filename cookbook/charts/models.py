@@ -271,12 +271,10 @@ def _total() -> Any:
 
 
 def memory_domain(frame: pd.DataFrame) -> float:
-    """End of the axis of `memory_bars` [GiB]; bars of accelerators far larger than the need are cut off there."""
+    """End of the axis of `memory_bars` [GiB]: all that is needed and every capacity lie before it."""
     need = frame[frame["role"] != "device"].groupby("row")["bytes"].sum()
-    largest = float(need.max()) if len(need) else 0.0
-    capacity = frame.loc[frame["role"] == "device", "bytes"].max()
-    capacity = float(capacity) if pd.notna(capacity) else largest
-    return nice_ceiling(max(largest * 1.02, min(capacity * 1.02, largest * 8)) / _GIBI)
+    capacity = frame.loc[frame["role"] == "device", "bytes"]
+    return nice_ceiling(max([*need, *capacity.dropna()], default=0.0) * 1.02 / _GIBI)
 
 
 def memory_title(frame: pd.DataFrame) -> str:

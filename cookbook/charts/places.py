@@ -22,7 +22,7 @@ LINES = ("owned", "rented")
 _ROOM = 205
 _COSTS_KEY = "Bar: middle 80 % of draws. Total over the horizon, all runs; no mark: a figure is missing."
 _TORNADO_KEY = "One figure from its low to its high end, the others at their medians; the least are in the table."
-_PAID_KEY = "Band: middle 80 % of draws. Purchases are paid at the start; nothing is sold at the end."
+_PAID_KEY = "Lines: paid so far, band: middle 80 % of draws. Diamonds: the cost counted, a purchase at its share alone."
 
 
 def place_costs(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -160,7 +160,8 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `what` ("owned" or "rented"), `month`, `usd`, `low`, `high` [kUSD], `text` (the place, in its last
-        month), `meets` (month in which both have cost the same, else missing).
+        month), `counted` (cost that is compared, in the last month; missing elsewhere, or left out), `meets` (month in which both have
+        cost the same, else missing).
     title : str, optional
         The takeaway; the month in which they meet by default.
 
@@ -172,8 +173,8 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> columns = ["what", "month", "usd", "low", "high", "text", "meets"]
-    >>> rows = [["owned", 0, 20.0, 15.0, 30.0, "", 10.0], ["rented", 12, 24.0, 20.0, 40.0, "cloud", 10.0]]
+    >>> columns = ["what", "month", "usd", "low", "high", "text", "counted", "meets"]
+    >>> rows = [["owned", 0, 20.0, 15.0, 30.0, "", 8.0, 10.0], ["rented", 12, 24.0, 20.0, 40.0, "cloud", 24.0, 10.0]]
     >>> paid(pd.DataFrame(rows, columns=columns)).title.text
     'Owning has paid for itself after 10 months'
     """
@@ -195,6 +196,10 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
         ),
         base.mark_line(clip=True).encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=tip),
         meets.mark_rule(color=MUTED, strokeWidth=2, strokeDash=[2, 3]).encode(x=alt.X("at:Q", scale=months)),
+        base.transform_filter("isValid(datum.counted)").mark_point(
+            filled=True, shape="diamond", size=160, opacity=1, stroke=INK).encode(
+            x=x, y=alt.Y("counted:Q", scale=scale), color=colour, tooltip=[
+                alt.Tooltip("text:N", title="place"), alt.Tooltip("counted:Q", title="cost counted", format=",.3~f")]),
     ]  # fmt: skip
     last = float(frame["month"].max())
     ends = (alt.param(name="top", value=paid_top(frame)), alt.param(name="last", value=last))
@@ -204,7 +209,7 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 def paid_top(frame: pd.DataFrame) -> float:
     """End of the axis of `paid` [kUSD]: bands may run out of the picture, lines may not."""
-    return nice_ceiling(1.5 * float(frame["usd"].max()))
+    return nice_ceiling(1.5 * float(frame.reindex(columns=["usd", "counted"]).astype(float).max().max()))
 
 
 def paid_title(frame: pd.DataFrame) -> str:
@@ -220,5 +225,6 @@ def paid_description(frame: pd.DataFrame) -> str:
     months = float(frame["month"].max())
     return (
         f"Two lines over {months:.0f} months with bands: what owning has cost, from the price of the purchase upward, "
-        "and what renting has cost, from nothing upward; a dotted rule where the medians meet."
+        "and what renting has cost, from nothing upward; a dotted rule where the medians meet; at the end a diamond at "
+        "the cost of each that is compared, in which a purchase counts with the share of its years that is used."
     )

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cookbook.charts.engine import alt
 from cookbook.charts.look import INK
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HEIGHT = 372
+GOLDEN = 0.6180339887
 # Longest words beside a row, drawn unseen: they keep the room, so that the picture does not jump.
 _ROOM = "fits batch 00,000 at most"
 # Rows that state a need are printed bold; Vega sees the label alone, so the word itself tells.
@@ -46,6 +49,11 @@ def nice_ceiling(value: float) -> float:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in (1, 1.5, 2, 3, 5, 7, 10) if step * power >= value * 0.999999)
+
+
+def spread(count: int) -> np.ndarray:
+    """Numbers from -0.5 to 0.5, neighbours far apart: places of marks that would cover each other."""
+    return np.asarray(np.arange(count) * GOLDEN % 1 - 0.5)
 
 
 def decade_axis() -> Any:

@@ -17,10 +17,10 @@ TIMES = {"computing": PALETTE[0], "waiting for input": PALETTE[1], "writing chec
 LINES = {"later epochs": (PALETTE[0], [1, 0]), "first epoch": (PALETTE[1], [6, 4]), "pinned": (MUTED, [2, 3])}
 # Pixels for the longest label: which rows are shown changes in place.
 _ROOM = 148
-_CHAIN_KEY = "Black rule: what the accelerators could take. A bar that reaches the edge goes on. Hollow: pinned."
+_CHAIN_KEY = "Upright rule: what the accelerators could take. A bar that reaches the edge goes on. Hollow: pinned."
 _SCALE_KEY = "Same hosts, same storage, more accelerators. Dashed rule: the utilisation to keep. Point: as chosen."
 _EPOCH_KEY = "Time of one epoch, by what accelerators do in it."
-_CHANGE_KEY = "Samples a second in later epochs after one change. Black rule: what the accelerators could take."
+_CHANGE_KEY = "Samples a second in later epochs after one change. Upright rule: what the accelerators could take."
 _CLOCK = "format(datum.value / unit, '.3~g') + ' ' + clock"
 _TICKS = "[0, 0.2 * most, 0.4 * most, 0.6 * most, 0.8 * most, most]"
 

@@ -4,10 +4,8 @@ All of them print as plain text; a notebook shows HTML, and a live front end wit
 question. What they print depends on their arguments, and on what the reader did before in the same session.
 """
 
-from cookbook.lesson.checks import RATIOS, Verdict, check
-from cookbook.lesson.questions import Question, predict_first
-from cookbook.lesson.reading import Hint, Source, hint, show_source
-from cookbook.lesson.record import Progress, progress
+from cookbook.lesson.exercises import RATIOS, Progress, Verdict, check, progress
+from cookbook.lesson.reading import Hint, Question, Source, hint, predict_first, show_source
 
 __all__ = [
     "RATIOS", "Hint", "Progress", "Question", "Source", "Verdict", "check", "hint", "predict_first", "progress",

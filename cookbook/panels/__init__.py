@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _HOMES = {
     "Panel": "shell",
     "View": "shell",
-    "accelerators": "devices",
-    "accuracy": "trust",
-    "assembly_line": "assembly",
-    "host": "hosts",
-    "measurements": "explore",
-    "model_zoo": "models",
-    "scaling": "parallel",
-    "storage": "match",
-    "training_run": "run",
-    "where_to_run": "places",
+    "accelerators": "accelerators",
+    "accuracy": "accuracy",
+    "assembly_line": "assembly_line",
+    "host": "host",
+    "measurements": "measurements",
+    "model_zoo": "model_zoo",
+    "scaling": "scaling",
+    "storage": "storage",
+    "training_run": "training_run",
+    "where_to_run": "where_to_run",
 }
 
 __all__ = sorted(_HOMES)
+
+
+class _Package(ModuleType):
+    """The package, in which a recipe's name stays its function when the module of that name is imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        recipe = name in _HOMES and isinstance(value, ModuleType)
+        super().__setattr__(name, getattr(value, name) if recipe else value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import math
-import re
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
@@ -14,7 +12,6 @@ from typing import Any
 from cookbook.workloads import zoo
 
 UNNAMED = "my_model"
-_CHANGED = re.compile(r"^(?P<base>.*) \((?P<changes>\w+ = .*)\)$")
 
 
 def literal(value: Any) -> str:
@@ -86,26 +83,17 @@ def _in_zoo(workload: zoo.Workload) -> str:
         return ""
     if plain is workload:
         return literal(workload.name)
-    match = _CHANGED.match(workload.title)
-    pairs = [pair.partition(" = ") for pair in match["changes"].split(", ")] if match else []
-    changes = {name: _value(text) for name, _, text in pairs}
+    changes = {name: value for name, value in workload.arguments.items() if plain.arguments.get(name) != value}
     try:
-        same = bool(changes) and _same(zoo.model(workload.name, **changes), workload)
+        same = workload.title.startswith(f"{plain.title} (") and _same(zoo.model(workload.name, **changes), workload)
     except (ValueError, TypeError):
         return ""
     return f"cb.model({literal(workload.name)}, {arguments(changes)})" if same else ""
 
 
-def _value(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-
-
 def _same(one: zoo.Workload, other: zoo.Workload) -> bool:
     work = [(w.ops.parameter_count, float(w.ops.total("macs", 1, w.seq or 1))) for w in (one, other)]
-    return one.title == other.title and work[0] == work[1]
+    return one.arguments == other.arguments and work[0] == work[1]
 
 
 def _in_session(workload: zoo.Workload) -> str:

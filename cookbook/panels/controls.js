@@ -113,6 +113,42 @@ function choiceControl(control, send) {
 
 const MOST_SHOWN = 80;
 
+// A name without case and without what separates its words; between digits a separator tells 1.6 from 16.
+const squash = (text) => text.toLowerCase().replace(/(?<=\d)[\s\-_.,()/]+(?=\d)/g, ":").replace(/[\s\-_.,()/]+/g, "");
+
+// A search over [value, label, other words, group]: what is called so first, then what belongs to a group of that name,
+// what begins so, has these words, or contains them; among equals those most used. Another word is a name of its own
+// where only one option has it, like RN50; else it tells a kind, like NFS.
+function searchOf(options, popular) {
+  const place = new Map(popular.map((key, i) => [key, i]));
+  const others = options.map(([, , search]) => search.split(";").map(squash));
+  const borne = new Map();
+  for (const name of others.flat()) borne.set(name, (borne.get(name) ?? 0) + 1);
+  const index = options.map((option, i) => {
+    const [key, label, search, group] = option;
+    const names = [key, label].map(squash).concat(others[i].filter((name) => borne.get(name) === 1));
+    const kinds = [...others[i], squash(group)];
+    const words = new Set([label, search].join(" ").toLowerCase().split(/[^\p{L}\p{N}.+]+/u));
+    return { option, names, kinds, words, used: place.get(key) ?? popular.length };
+  });
+  const rank = ({ option, names, kinds, words }, whole, parts) => {
+    if (names.includes(whole)) return 0;
+    if (squash(option[3]) === whole) return 1;
+    if (names.some((name) => name.startsWith(whole))) return 2;
+    const within = (list, part) => list.some((name) => name.includes(part));
+    if (!parts.every(({ part }) => within(names, part) || within(kinds, part))) return Infinity;
+    if (parts.every(({ word }) => words.has(word))) return 3;
+    return parts.every(({ part }) => within(names, part)) ? 4 : 5;
+  };
+  return (typed) => {
+    const whole = squash(typed);
+    const parts = typed.toLowerCase().split(/\s+/).map((word) => ({ word, part: squash(word) })).filter(({ part }) => part);
+    if (!whole) return options.map((option) => ({ option, at: 1 }));
+    const hits = index.map((entry, i) => ({ option: entry.option, at: rank(entry, whole, parts), used: entry.used, i }));
+    return hits.filter(({ at }) => at < Infinity).sort((a, b) => a.at - b.at || a.used - b.used || a.i - b.i);
+  };
+}
+
 function comboControl(control, send) {
   const id = `ck-${++serial}`;
   const input = h("input", { type: "text", id, role: "combobox", class: "ck-combo", autocomplete: "off", spellcheck: "false", "aria-autocomplete": "list",
@@ -124,16 +160,22 @@ function comboControl(control, send) {
   const close = h("button", { type: "button", text: "Close" });
   const editor = h("div", { class: "ck-editor" }, h("div", { class: "ck-hint", text: control.custom?.help ?? "" }), area, h("div", { class: "ck-row" }, apply, close));
   editor.hidden = true;
+  const matches = searchOf(control.options, control.popular);
   let state = { keys: [], labels: [], own: "", text: "" }, shown = [], active = -1;
+  // typing: what stands in the box is a search and not the present value; found: something is called so; exact: the first
+  // is called just so; suggested: the first is marked, though no arrow key has gone there yet.
+  let typing = false, found = false, exact = false, suggested = false;
 
-  const matches = (typed) => {
-    const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-    const hit = control.options.filter(([key, label, search]) => { const all = `${key} ${label} ${search}`.toLowerCase(); return words.every((w) => all.includes(w)); });
-    return hit;
+  const standing = () => (control.many ? "" : state.text);
+  const present = () => {
+    typing = false;
+    input.value = standing();
+    if (document.activeElement === input) input.select();
   };
+  const note = (text) => h("li", { class: "ck-more-options", role: "presentation", text });
   const open = (typed) => {
-    const hit = matches(typed);
-    shown = hit.slice(0, MOST_SHOWN).map(([key, label, , group]) => ({ key, label, group }));
+    const hits = matches(typed);
+    shown = hits.slice(0, MOST_SHOWN).map(({ option: [key, label, , group] }) => ({ key, label, group }));
     const own = control.custom && { key: null, label: control.custom.label, group: "" };
     const meant = own && typed.trim() && own.label.toLowerCase().startsWith(typed.trim().toLowerCase());
     if (own) { if (meant) shown.unshift(own); else shown.push(own); }
@@ -143,13 +185,15 @@ function comboControl(control, send) {
       li.onmousedown = (e) => { e.preventDefault(); pick(option); };
       return li;
     }));
-    if (hit.length > MOST_SHOWN) list.append(h("li", { class: "ck-more-options", role: "presentation", text: `${hit.length - MOST_SHOWN} more: type to narrow` }));
-    if (!hit.length && !meant) list.prepend(h("li", { class: "ck-more-options", role: "presentation", text: "nothing matches" }));
+    if (hits.length > MOST_SHOWN) list.append(note(`${hits.length - MOST_SHOWN} more: type to narrow`));
+    if (!hits.length && !meant) list.prepend(note("nothing matches"));
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
     // Typing suggests the first; else what is chosen is marked, or nothing, so that ArrowDown goes to the first.
-    const current = typed ? 0 : control.many ? -1 : shown.findIndex((o) => o.key === state.keys[0]);
-    highlight(hit.length || meant ? current : -1);
+    found = hits.length > 0 || Boolean(meant);
+    exact = !meant && hits[0]?.at === 0;
+    suggested = Boolean(typed.trim()) && found;
+    highlight(suggested ? 0 : typed.trim() || control.many ? -1 : shown.findIndex((o) => o.key === state.keys[0]));
     const room = input.closest(".cookbook-panel").getBoundingClientRect().bottom - input.getBoundingClientRect().bottom;
     list.classList.toggle("ck-up", room < 260);
   };
@@ -160,49 +204,64 @@ function comboControl(control, send) {
     const li = options[index];
     if (li) { input.setAttribute("aria-activedescendant", li.id); li.scrollIntoView({ block: "nearest" }); } else input.removeAttribute("aria-activedescendant");
   };
-  const shut = (restore = true) => {
+  const hide = () => {
     list.hidden = true;
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
-    if (restore) input.value = control.many ? "" : state.text;
   };
+  const shut = () => { hide(); present(); };
   const sendMany = (keys, own) => send(control.name, own ? [...keys, { custom: own }] : keys);
   const pick = (option) => {
     if (option.key === null) { shut(); editor.hidden = false; area.value = state.own || area.value || control.custom.example; area.focus(); return; }
-    if (!control.many) { state = { ...state, keys: [option.key], text: option.label, own: "" }; send(control.name, option.key); shut(); input.select(); return; }
+    if (!control.many) { state = { ...state, keys: [option.key], text: option.label, own: "" }; send(control.name, option.key); shut(); return; }
     const keys = state.keys.includes(option.key) ? state.keys.filter((k) => k !== option.key) : [...state.keys, option.key];
     state = { ...state, keys };
     sendMany(keys, state.own);
-    input.value = "";
+    present();
+    if (document.activeElement !== input) { hide(); return; }
     open("");
     highlight(shown.findIndex((o) => o.key === option.key));
   };
   // What was typed, to the kernel, which knows further spellings and says so where nothing is called that.
   const offer = () => {
     const typed = input.value.trim();
-    if (!typed || typed === state.text) return false;
+    hide();
+    typing = false;
+    if (document.activeElement === input) input.select();
     if (control.many) sendMany([...state.keys, typed], state.own); else send(control.name, typed);
-    shut(false);
-    return true;
   };
-  input.onfocus = () => { if (!control.many) input.select(); };
-  input.onmousedown = () => { if (list.hidden) open(""); };
-  input.oninput = () => open(input.value);
-  input.onblur = () => { if (list.hidden || shown.length > (control.custom ? 1 : 0) || !offer()) shut(); };
+  const used = () => typing && input.value.trim();
+  input.onfocus = present;
+  // A click selects what stands there; the browser's own click would put the caret somewhere in it.
+  input.onmousedown = (e) => {
+    if (list.hidden) open("");
+    if (typing) return;
+    e.preventDefault();
+    input.focus();
+    input.select();
+  };
+  input.oninput = () => { typing = true; open(input.value); };
+  // Leaving takes what was typed in full, and offers what the list does not know; else the present value stands again.
+  input.onblur = () => {
+    if (used() && exact) pick(shown[0]);
+    else if (used() && !found) offer();
+    else shut();
+  };
   input.onkeydown = (e) => {
     const n = shown.length, closed = list.hidden;
-    if (e.key === "Escape") { if (!closed) { e.preventDefault(); shut(); } return; }
+    if (e.key === "Escape") { if (!closed || typing) { e.preventDefault(); shut(); } return; }
     if (e.key === "Backspace" && control.many && !input.value && state.keys.length) { sendMany(state.keys.slice(0, -1), state.own); return; }
     if (e.key === "Enter") {
       e.preventDefault();
       if (!closed && active >= 0) pick(shown[active]);
-      else offer();
+      else if (used()) offer();
       return;
     }
-    const next = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + 8, PageUp: active - 8, Home: 0, End: n - 1 }[e.key];
+    const next = { ArrowDown: suggested ? 0 : active + 1, ArrowUp: active - 1, PageDown: active + 8, PageUp: active - 8, Home: 0, End: n - 1 }[e.key];
     if (next === undefined || (closed && (e.key === "Home" || e.key === "End"))) return;
     e.preventDefault();
     if (closed) { open(""); if (active < 0) highlight(0); } else highlight(Math.min(n - 1, Math.max(0, next)));
+    suggested = false;
   };
   apply.onclick = () => { if (control.many) sendMany(state.keys, area.value); else send(control.name, { custom: area.value }); };
   close.onclick = () => { editor.hidden = true; if (control.many && state.own) sendMany(state.keys, ""); input.focus(); };
@@ -212,7 +271,7 @@ function comboControl(control, send) {
     el: field.el,
     show(next, off) {
       state = next;
-      if (document.activeElement !== input || list.hidden) input.value = control.many ? "" : state.text;
+      if (!typing && input.value !== standing()) present();
       if (state.own && document.activeElement !== area) area.value = state.own;
       chosen.replaceChildren(...state.keys.map((key, i) => h("button", { type: "button", tabindex: -1, class: "ck-tag", title: `Remove ${state.labels[i]}`, "aria-label": `Remove ${state.labels[i]}`,
         onclick: () => sendMany(state.keys.filter((k) => k !== key), state.own) }, h("span", { text: state.labels[i] }), h("span", { "aria-hidden": "true", text: "×" }))),

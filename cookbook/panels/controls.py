@@ -5,15 +5,17 @@ from __future__ import annotations
 import bisect
 import difflib
 import math
-import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from cookbook import units
+from cookbook.panels.text import duration, pieces, quoted
 
 Option = tuple[str, str, str, str]
+LONGEST = 200
+# What a function that is handed another thing than it expects may raise.
+MISUSED = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True)
@@ -83,11 +85,13 @@ class Combo:
             return self._one(raw)
         entries = raw if isinstance(raw, (list, tuple)) else [raw]
         chosen: list[Any] = []
-        for entry in entries:
-            value = self._names(entry) if isinstance(entry, str) else self._one(entry)
-            chosen += value if isinstance(value, list) else [value]
-        if len(chosen) > self.limit:
-            raise ValueError(f"{self.label} has {len(chosen)} entries; choose at most {self.limit}")
+        for entry in entries[: self.limit + 1]:
+            for name in self._names(entry) if isinstance(entry, str) else [entry]:
+                value = self._one(name)
+                chosen += value if isinstance(value, list) else [value]
+        count = max(len(chosen), len(entries))
+        if count > self.limit:
+            raise ValueError(f"{self.label} has {count:,} entries; choose at most {self.limit}")
         if len(chosen) < self.least:
             raise ValueError(f"{self.label} is empty; choose at least {self.least}")
         return chosen
@@ -95,22 +99,28 @@ class Combo:
     def _names(self, text: str) -> list[str]:
         """Names in a text with commas between them; a comma in brackets or in a known name is part of it."""
         known = any(text.casefold() == label.casefold() for _, label, _, _ in self.options) if "," in text else True
-        return [text] if known else [name.strip() for name in _COMMA.split(text) if name.strip()]
+        return [text] if known else pieces(text)
 
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser."""
-        entries = value if self.many and isinstance(value, (list, tuple)) else [value]
+        entries = list(value)[: self.limit + 1] if self.many and isinstance(value, (list, tuple)) else [value]
         if self.typed(entries):
             return self._as_typed(entries)
         keys = [entry for entry in entries if isinstance(entry, str)]
-        own = [entry for entry in entries if not isinstance(entry, str) and entry is not None]
-        labels = [self._tag(key) for key in keys]
+        labels = [self._tag(key)[:LONGEST] for key in keys]
+        written = [self._written(entry) for entry in entries if not isinstance(entry, str) and entry is not None]
+        labels += [label for _, label in written]
         text = labels[0] if labels else ""
-        if own and self.own is not None:
-            written = [self.own.show(entry) for entry in own]
-            labels += [label for _, label in written]
-            return {"keys": keys, "labels": labels, "own": "\n".join(t for t, _ in written), "text": labels[0]}
-        return {"keys": keys, "labels": labels, "own": "", "text": text}
+        return {"keys": keys, "labels": labels, "own": "\n".join(text for text, _ in written), "text": text}
+
+    def _written(self, entry: Any) -> tuple[str, str]:
+        """(text to edit, label) of an entry that is no name."""
+        try:
+            if self.own is not None:
+                return self.own.show(entry)
+        except MISUSED:
+            pass
+        return "", quoted(entry)
 
     def typed(self, raw: Any) -> bool:
         """Whether a value, or one of several, is a text that the reader typed under "custom…"."""
@@ -123,7 +133,7 @@ class Combo:
         for entry in entries:
             try:
                 value = self._one(entry)
-            except ValueError:
+            except MISUSED:
                 value = []
             read += value if isinstance(value, list) else [value]
         shown = self.show(read if self.many else read[0] if read else None)
@@ -131,14 +141,14 @@ class Combo:
 
     def strange(self, raw: Any) -> str:
         """The first name that nothing in the list bears; empty where there is none."""
-        spelt = "\n".join(f"{key}\n{label}\n{search}" for key, label, search, _ in self.options).casefold()
+        spelt = "\n".join(_words(f"{key} {label} {search}") for key, label, search, _ in self.options)
         names = [entry for entry in (raw if isinstance(raw, (list, tuple)) else [raw]) if isinstance(entry, str)]
-        return next((name for name in names if not re.search(rf"(?<!\w){re.escape(name.casefold())}(?!\w)", spelt)), "")
+        return next((name for name in names if _words(name) not in spelt), "")
 
     def nearest(self, name: str) -> list[str]:
         """Three printed names of the list that look most like another."""
         labels = {text.casefold(): label for key, label, _, _ in self.options for text in (key, label)}
-        close = difflib.get_close_matches(name.casefold(), labels, 6, 0)
+        close = difflib.get_close_matches(name[:LONGEST].casefold(), labels, 6, 0)
         return list(dict.fromkeys(labels[text] for text in close))[:3]
 
     def label_of(self, key: str) -> str:
@@ -152,8 +162,20 @@ class Combo:
         if _custom(raw):
             if self.own is None:
                 raise ValueError(f"{self.label} takes no entry of your own; choose one of the list")
+            if len(str(raw["custom"])) > LONGEST**2:
+                raise ValueError(f"{self.label}: your own entry is longer than {LONGEST**2:,} letters")
             return self.own.read(str(raw["custom"]))
-        return self.plain(raw) if self.plain else raw
+        try:
+            value = self.plain(raw) if self.plain else raw
+        except ValueError as wrong:
+            raise ValueError(f"{self.label} = {wrong}") from None
+        if isinstance(value, str) and len(value) > LONGEST:
+            raise ValueError(f"{self.label} = {quoted(raw)} has {len(value):,} letters; no name is that long")
+        if isinstance(value, str):
+            return value
+        if self.own is None and self.plain is None:
+            raise ValueError(f"{self.label} = {quoted(raw)} is not a choice; give a name of the list")
+        return value
 
 
 @dataclass(frozen=True)
@@ -191,25 +213,27 @@ class Slider:
         return _common(self, "slider", stops=[[stop, self.text(stop)] for stop in self.stops], unit=self.unit)
 
     def read(self, raw: Any) -> float | int | None:
-        """Value that a message, a caller or the reader's typing means; None stays None."""
-        if raw is None or (self.optional and isinstance(raw, str) and not raw.strip()):
-            return None
+        """Value that a message, a caller or the reader's typing means; None where it may be left empty and is."""
+        if raw is None or (isinstance(raw, str) and not raw.strip()):
+            if self.optional:
+                return None
+            raise ValueError(f"{self.label} is empty; give a {'time' if self.seconds else 'number'} {self._allowed()}")
         value = self._number(raw)
         low, high = self.stops[0], self.stops[-1]
         allowed, what = self._allowed(), "time" if self.seconds else "number"
-        if not (math.isfinite(value) and low <= value <= high):
-            raise ValueError(f"{self.label} = {raw!r} is outside its range; give a {what} {allowed}")
+        if not low <= value <= high:
+            raise ValueError(f"{self.label} = {quoted(raw)} is outside its range; give a {what} {allowed}")
         if self.whole and value != int(value):
-            raise ValueError(f"{self.label} = {raw!r} is not a whole number; give one {allowed}")
+            raise ValueError(f"{self.label} = {quoted(raw)} is not a whole number; give one {allowed}")
         return int(value) if self.whole else float(value)
 
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser: the text and the nearest stop."""
-        with suppress(ValueError):
+        try:
             value = self.read(value)
-        if not isinstance(value, (int, float)):
-            return {"text": "" if value is None else str(value), "index": 0}
-        return {"text": self.text(value), "index": self._nearest(float(value))}
+        except ValueError:
+            return {"text": value[:LONGEST] if isinstance(value, str) else quoted(value), "index": 0}
+        return {"text": "", "index": 0} if value is None else {"text": self.text(value), "index": self._nearest(value)}
 
     def text(self, value: float) -> str:
         """The number as it is printed."""
@@ -219,17 +243,17 @@ class Slider:
 
     def _number(self, raw: Any) -> float:
         remedy = f"write {_TIMES}" if self.seconds else f"give one {self._allowed()}"
-        unreadable = f"{self.label} = {raw!r} is not a {'time' if self.seconds else 'number'}; {remedy}"
+        unreadable = f"{self.label} = {quoted(raw)} is not a {'time' if self.seconds else 'number'}; {remedy}"
         if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
             raise ValueError(unreadable)
         if not isinstance(raw, str):
-            return float(raw)
+            return float(max(min(raw, 1e300), -1e300)) if raw == raw else math.nan
         text = raw.strip().removesuffix(self.unit).strip()
-        if self.seconds and text[-1:].isdigit():
-            raise ValueError(f"{self.label} = {raw!r} has no unit; write {text} h, or {text} s, min or d")
+        if self.seconds and text[-1:].isdecimal():
+            raise ValueError(f"{self.label} = {quoted(raw)} has no unit; write {text} h, or {text} s, min or d")
         try:
             return float(units.si(text, "s" if self.seconds else ""))
-        except ValueError:
+        except (ValueError, ArithmeticError):
             raise ValueError(unreadable) from None
 
     def _allowed(self) -> str:
@@ -269,17 +293,16 @@ class Choice:
     def read(self, raw: Any) -> str:
         """One of the values; ValueError names them all."""
         known = [value for value, _, _ in self.options]
-        if raw not in known:
-            raise ValueError(f"{self.label} = {raw!r} is not a choice; take one of {', '.join(known)}")
-        return str(raw)
+        if not isinstance(raw, str) or raw not in known:
+            raise ValueError(f"{self.label} = {quoted(raw)} is not a choice; take one of {', '.join(known)}")
+        return raw
 
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser."""
-        return {"text": str(value)}
+        return {"text": value[:LONGEST] if isinstance(value, str) else quoted(value)}
 
 
 Control = Combo | Slider | Choice
-_COMMA = re.compile(r",(?![^(]*\))")
 _TIMES = "it as 90 min, 8 h or 3 d"
 
 
@@ -287,23 +310,14 @@ def _custom(entry: Any) -> bool:
     return isinstance(entry, dict) and set(entry) == {"custom"}
 
 
+def _words(text: str) -> str:
+    """A text as its words, each between blanks."""
+    return f" {' '.join(''.join(c if c.isalnum() or c == '_' else ' ' for c in text.casefold()).split())} "
+
+
 def _common(control: Control, kind: str, **own: Any) -> dict[str, Any]:
     names = ("name", "label", "group", "tooltip", "more", "place")
     return {"kind": kind, **{name: getattr(control, name) for name in names}, **own}
-
-
-def duration(seconds: float) -> str:
-    """A duration in the largest unit that keeps it a short number.
-
-    Examples
-    --------
-    >>> duration(3600), duration(5400), duration(90 * 86400)
-    ('1 h', '1.5 h', '90 d')
-    """
-    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= size:
-            return f"{seconds / size:.4g} {unit}"
-    return f"{seconds:.4g} s"
 
 
 def powers_of_two(low: int, high: int) -> tuple[float, ...]:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
-from cookbook import catalog
-from cookbook.panels.controls import Option
-from cookbook.prediction.train import LANGUAGE_MODELS
+from cookbook import catalog, hardware
+from cookbook.catalog.names import index, normalise
+from cookbook.panels.controls import Option, Own
+from cookbook.panels.text import Source, quoted
+from cookbook.prediction.terms.feed_arguments import BENCHMARK
+from cookbook.prediction.terms.transformer import LANGUAGE_MODELS
+
+ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
+MEASURED = ("training_classic", "training_transformer", "inference")
 
 
 def networks(language: bool | None = None) -> tuple[Option, ...]:
@@ -18,10 +28,48 @@ def networks(language: bool | None = None) -> tuple[Option, ...]:
     return tuple((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
 
 
+def accelerators() -> tuple[Option, ...]:
+    """Accelerators by vendor."""
+    rows = catalog.table("accelerators")
+    return tuple(zip(rows["key"], rows["name"], rows["aliases"], rows["vendor"], strict=True))
+
+
 def data_sets() -> tuple[Option, ...]:
     """Cards of data sets by kind of sample."""
     rows = catalog.table("data_sets")
     return tuple((row.key, row.name, "", row.data_type) for row in rows.itertuples(index=False))
+
+
+def benchmarks() -> tuple[Option, ...]:
+    """Networks of MLPerf Storage whose step an accelerator of today was emulated with."""
+    steps = catalog.table("storage_workloads").query("step_seconds > 0 and accelerator_as_printed in ['A100', 'H100']")
+    names = dict.fromkeys(steps["workload"])
+    return tuple((f"{BENCHMARK}{name}", f"{name} (MLPerf Storage)", "benchmark", "storage benchmark") for name in names)
+
+
+def storages() -> tuple[Option, ...]:
+    """Rows of the table ``storage`` that a read rate is known of, by category."""
+    rows = catalog.table("storage")
+    rows = rows[rows["read_bandwidth"].notna() | ((rows["category"] == "object store") & rows["read_iops"].notna())]
+    return tuple(zip(rows["key"], rows["name"], rows["interface"], rows["category"], strict=True))
+
+
+def cited(notes: Mapping[str, str]) -> tuple[Source, ...]:
+    """(title, link, note) of sources by their key; a key that the table does not have is its own title."""
+    known = catalog.table("sources").set_index("key")[["title", "url"]].fillna("").to_dict("index")
+    rows = {key: known.get(key, {"title": key, "url": ""}) for key in notes if key}
+    return tuple((row["title"], row["url"], notes[key]) for key, row in rows.items())
+
+
+@lru_cache(maxsize=1)
+def popular() -> dict[str, int]:
+    """How often each network and accelerator was measured."""
+    known, found = index("models", catalog.data_directory()), Counter[str]()
+    for table in map(catalog.table, MEASURED):
+        found.update(table["accelerator"].value_counts().to_dict())
+        for name, count in table["model"].value_counts().items():
+            found[known.get(normalise(str(name)), "")] += count
+    return {key: count for key, count in found.items() if key}
 
 
 @lru_cache(maxsize=256)
@@ -29,3 +77,81 @@ def printed(table: str, key: str, column: str, name: str) -> str:
     """What a table says in one column of the row of a name, found as `catalog.lookup` does in the column `key`."""
     rows = catalog.table(table).set_index(key)
     return str(rows.loc[catalog.lookup(table, name), column])
+
+
+def own_accelerator() -> Own:
+    """An accelerator like another, in the reader's own words."""
+    return Own(
+        "custom…: one like another", "One a line: like=, then what differs (memory_bytes, mem_bandwidth, peak_fp16 …).",
+        ONE_LIKE_ANOTHER, read=read_devices, show=show_device,
+    )  # fmt: skip
+
+
+def read_devices(text: str) -> list[dict[str, str]]:
+    """Accelerators like others, one a line: like=, then what differs."""
+    devices = []
+    for line in filter(str.strip, text.splitlines()):
+        pairs = [piece.partition("=") for piece in line.split(",")]
+        if not all(sign for _, sign, _ in pairs):
+            raise ValueError(f"cannot read {quoted(line)}; write it like {ONE_LIKE_ANOTHER!r}")
+        devices.append({name.strip(): value.strip() for name, _, value in pairs})
+    return devices
+
+
+def show_device(value: dict[str, Any]) -> tuple[str, str]:
+    """Such an accelerator as (text to edit, label)."""
+    label = value.get("name") or f"like {value.get('like', '?')}"
+    return ", ".join(f"{name}={figure}" for name, figure in value.items()), str(label)
+
+
+def plain_device(device: Any) -> Any:
+    """What a control keeps of an accelerator: its name, or what differs from another.
+
+    Raises
+    ------
+    ValueError
+        For what is neither a name, nor a record, nor such a mapping.
+    """
+    if isinstance(device, hardware.Accelerator):
+        return {"like": device.key.rstrip("*"), "name": device.name, **device.changed} if device.changed else device.key
+    if isinstance(device, dict) and "like" in device and all(isinstance(name, str) for name in device):
+        return device
+    if not isinstance(device, str):
+        raise ValueError(f"{quoted(device)} is not an accelerator; give a name, or {{'like': 'h100-sxm', ...}}")
+    return device
+
+
+def device_of(value: Any) -> hardware.Accelerator:
+    """The record of what such a control keeps."""
+    return hardware.accelerator(**value) if isinstance(value, dict) else _named(value)
+
+
+@lru_cache(maxsize=256)
+def _named(name: str) -> hardware.Accelerator:
+    return hardware.accelerator(name)
+
+
+def origin(device: hardware.Accelerator, column: str) -> tuple[tuple[str, ...], bool]:
+    """Sources of one figure of an accelerator, and whether it is recalled; nothing where it is the reader's own."""
+    return ((), False) if not column or column in device.changed else _stated(device.key.rstrip("*"), column)
+
+
+@lru_cache(maxsize=1024)
+def _stated(key: str, column: str) -> tuple[tuple[str, ...], bool]:
+    try:
+        stated = catalog.provenance(key, column)
+    except ValueError:
+        return (), False
+    return tuple(stated.source.split(";")), stated.how == "recalled"
+
+
+def peak_column(device: hardware.Accelerator, precision: str) -> str:
+    """Column of the peak that counts for a precision; "" where the accelerator has none."""
+    known = (c for c in _peak_columns(precision) if not math.isnan(device.peaks.get(c, math.nan)))
+    return next(known, "")
+
+
+@lru_cache(maxsize=32)
+def _peak_columns(precision: str) -> tuple[str, ...]:
+    rows = catalog.table("number_formats").set_index("name")
+    return tuple(rows.loc[precision, "peak_columns"].split(";"))

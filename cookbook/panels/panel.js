@@ -121,16 +121,18 @@ async function copyText(text) {
   }
 }
 
+const web = (url) => (/^https?:\/\//i.test(url ?? "") ? url : "");
+
 function tableOf(table) {
   const numeric = table.columns.map((_, i) => table.rows.every((row) => typeof row[i] === "string" && /^([-\d]|none$|$)/.test(row[i])));
-  const linked = (cell) => h("td", {}, cell.url ? h("a", { href: cell.url, target: "_blank", rel: "noopener", text: cell.text }) : cell.text);
+  const linked = (cell) => h("td", {}, web(cell.url) ? h("a", { href: cell.url, target: "_blank", rel: "noopener", text: cell.text }) : cell.text);
   const cells = (row, tag) => row.map((cell, i) => (cell?.text !== undefined ? linked(cell) : h(tag, { text: cell ?? "", class: numeric[i] ? "ck-num" : "", scope: tag === "th" ? "col" : null })));
   return h("div", { class: "ck-scroll", tabindex: 0, role: "region", "aria-label": "Table" },
     h("table", {}, h("caption", { text: table.caption }), h("thead", {}, h("tr", {}, ...cells(table.columns, "th"))), h("tbody", {}, ...table.rows.map((row) => h("tr", {}, ...cells(row, "td"))))));
 }
 
 function sourcesOf(sources) {
-  const item = ([title, url, note]) => h("li", {}, url ? h("a", { href: url, target: "_blank", rel: "noopener", text: title }) : h("span", { text: title }), note ? h("span", { class: "ck-note", text: ` ${note}` }) : null);
+  const item = ([title, url, note]) => h("li", {}, web(url) ? h("a", { href: url, target: "_blank", rel: "noopener", text: title }) : h("span", { text: title }), note ? h("span", { class: "ck-note", text: ` ${note}` }) : null);
   return h("div", { class: "ck-scroll", tabindex: 0, role: "region", "aria-label": "Sources" }, h("p", { text: sources.intro }), h("ol", {}, ...sources.items.map(item)));
 }
 

@@ -14,8 +14,11 @@ import ipywidgets
 import traitlets
 
 from cookbook import catalog
+from cookbook.catalog.writing import csv_text
 from cookbook.charts import live
-from cookbook.panels.controls import Combo, Control
+from cookbook.panels import options
+from cookbook.panels.controls import MISUSED, Combo, Control
+from cookbook.panels.text import capital, quoted
 from cookbook.prediction.verdicts import ratio
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ _HERE = Path(__file__).parent
 _CHARTS = Path(live.__file__).parent
 MOST_ROWS = 15
 HEIGHT = 380
+LONGEST = 300
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ class View:
         The calls that reproduce the state.
     kept
         Whatever the recipe wants to find again in a pinned view.
+    stood_for : dict
+        What a control that was left empty stands for; it is shown in its place.
     """
 
     answer: str
@@ -88,11 +94,14 @@ class View:
     sources: Callable[[], tuple[tuple[str, str, str], ...]]
     code: str
     kept: Any = None
+    stood_for: Mapping[str, Any] = field(default_factory=dict)
 
 
 Draw = Callable[[dict[str, Any], "View | None"], View]
 Off = Callable[[dict[str, Any]], dict[str, str]]
-PROBLEMS = (ValueError, KeyError, TypeError, ArithmeticError)
+# What refuses in the caller's words, and what a value that slips through may raise in Python's.
+REFUSALS = (ValueError, catalog.UnknownName)
+PROBLEMS = (*MISUSED, IndexError, RecursionError)
 
 
 class Panel(anywidget.AnyWidget):
@@ -140,9 +149,8 @@ class Panel(anywidget.AnyWidget):
         self._open, self._seq, self._error = "", 0, ""
         self._drawn: pd.DataFrame | None = None
         self._view, wrong = self._first(defaults)
-        shape = {
-            "title": title, "height": HEIGHT, "controls": [control.describe() for control in controls], "pick": pick,
-        }  # fmt: skip
+        described = [_described(control) for control in controls]
+        shape = {"title": title, "height": HEIGHT, "controls": described, "pick": pick}
         super().__init__(shape=shape, runtime=live.runtime())
         self._error = wrong
         self.on_msg(lambda _, message, __: self.receive(message))
@@ -157,7 +165,12 @@ class Panel(anywidget.AnyWidget):
             self._start = self._state = values
             return view, ""
         except PROBLEMS as problem:
-            return self._draw(self._read(dict(defaults)), None), self._told(problem)
+            return self._draw(self._read(dict(defaults)), None), self._told(problem, self._state)
+
+    @property
+    def name(self) -> str:
+        """Name of the recipe's function."""
+        return self._name
 
     @property
     def answer(self) -> str:
@@ -188,7 +201,9 @@ class Panel(anywidget.AnyWidget):
             For a name that no control has.
         """
         self._state = {**self._state, **self._checked(values)}
-        self._redraw()
+        for name in values:
+            self._typed.pop(name, None)
+        self._redraw(values)
 
     def pin(self) -> None:
         """Keep the present scenario as a ghost; a second call lets it go."""
@@ -198,11 +213,12 @@ class Panel(anywidget.AnyWidget):
     def reset(self) -> None:
         """Back to the state that the panel was made with; a pinned scenario stays."""
         self._state = dict(self._start)
+        self._typed.clear()
         self._redraw()
 
     def csv(self) -> str:
         """Text of the CSV download: plain SI numbers, and the answer as its first line."""
-        return f"# {self.answer}\n{self.frame.to_csv(index=False)}"
+        return f"# {' '.join(self.answer.split())}\n{csv_text(self.frame)}"
 
     def receive(self, message: Mapping[str, Any]) -> None:
         """Act on a message of the browser; also what a test sends."""
@@ -232,7 +248,7 @@ class Panel(anywidget.AnyWidget):
     def _read(self, state: Mapping[str, Any]) -> dict[str, Any]:
         return {name: control.read(state[name]) for name, control in self._controls.items()}
 
-    def _redraw(self) -> None:
+    def _redraw(self, changed: Mapping[str, Any] | None = None) -> None:
         """New view, or the reason why there is none; never half of each."""
         try:
             values = self._read(self._state)
@@ -240,22 +256,25 @@ class Panel(anywidget.AnyWidget):
             self._remember(values)
             self._state, self._error = values, ""
         except PROBLEMS as problem:
-            self._error = self._told(problem)
+            self._error = self._told(problem, changed or self._state)
         self._show()
 
     def _remember(self, values: Mapping[str, Any]) -> None:
         """Keep the text that a reader typed for as long as its value stands."""
         for name, control in self._controls.items():
             if isinstance(control, Combo) and control.typed(self._state[name]):
-                self._typed[name] = (self._state[name], values[name])
+                self._typed[name] = self._state[name]
 
-    def _as_typed(self, name: str) -> Any:
-        raw, value = self._typed.get(name, (None, None))
-        now = self._state[name]
-        return raw if raw is not None and value == now else now
+    def _stands(self, name: str) -> Any:
+        """What a control shows: the text that a reader typed, its value, or what an empty one stands for."""
+        now = self._typed.get(name, self._state[name])
+        return self._view.stood_for.get(name) if now is None and not self._error else now
 
-    def _told(self, problem: Exception) -> str:
+    def _told(self, problem: Exception, changed: Mapping[str, Any]) -> str:
         """The sentence, with the words beside a control in place of the name of its parameter."""
+        if not isinstance(problem, REFUSALS):
+            what = ", ".join(f"{self._controls[name].label} = {quoted(changed[name])}" for name in list(changed)[:3])
+            return f"Nothing can be computed with {what}; choose another value."
         text = sentence(problem)
         for name, control in self._controls.items():
             head = f"{name[0].upper()}{name[1:]} = "
@@ -263,7 +282,7 @@ class Panel(anywidget.AnyWidget):
                 strange = control.strange(self._state[name])
                 if strange and text.startswith((head, control.label)):
                     near = ", ".join(control.nearest(strange))
-                    return f"{control.label} = {strange!r} is not a choice; nearest names: {near}."
+                    return f"{control.label} = {quoted(strange)} is not a choice; nearest names: {near}."
             if text.startswith(head):
                 return f"{control.label} = {text.removeprefix(head)}"
         return text
@@ -287,6 +306,10 @@ class Panel(anywidget.AnyWidget):
         ratios = [f"{what} **x{ratio(now / before)}**" for what, now, before in both]
         return f"{self._view.answer} Against the pinned scenario: {', '.join(ratios)}."
 
+    def _chips(self) -> tuple[tuple[str, str], ...]:
+        """How the answer is known; nothing where there is none."""
+        return () if self._error else self._view.chips
+
     def _show(self) -> None:
         view, name = self._view, self._view.picture.name
         new = {} if name in self.specs else {name: live.live_spec(self._charts[name](view.picture.frame))[0]}
@@ -300,11 +323,11 @@ class Panel(anywidget.AnyWidget):
     def _message(self, view: View) -> dict[str, Any]:
         return {
             "name": self._name, "seq": self._seq, "error": self._error, "answer": self._answer(),
-            "chips": [list(chip) for chip in view.chips], "code": view.code, "picture": view.picture.name,
+            "chips": [list(chip) for chip in self._chips()], "code": view.code, "picture": view.picture.name,
             "signals": {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title},
             "parts": [_part(part) for part in view.parts], "parts_title": view.parts_title,
             "ghost": [_part(part) for part in self._pinned.parts] if self._pinned else [],
-            "state": {name: control.show(self._as_typed(name)) for name, control in self._controls.items()},
+            "state": {name: control.show(self._stands(name)) for name, control in self._controls.items()},
             "off": {name: dict(reasons) for name, reasons in self._unavailable().items()},
             "pinned": self._pinned is not None, "open": self._open,
             "table": _table(view) if self._open == "table" else None,
@@ -315,7 +338,7 @@ class Panel(anywidget.AnyWidget):
         """Text digest that a test can compare: the answer, the picture's title and hash, the code."""
         columns, signals = self.columns, self.shown["signals"]
         rows = len(next(iter(columns.values()), []))
-        chips = " ".join(f"[{label}]" for label, _ in self._view.chips)
+        chips = " ".join(f"[{label}]" for label, _ in self._chips())
         picture = (
             f"{self.shown['picture']}: {self._view.picture.title} (rows={rows}, sha={live.digest(columns, signals)})"
         )
@@ -339,9 +362,21 @@ def sentence(problem: Exception) -> str:
     """
     if isinstance(problem, catalog.UnknownName):
         near, table = ", ".join(problem.nearest), f'cb.table("{problem.kind}")'
-        return f"No {problem.what} called {problem.name!r}; nearest names: {near}. {table} lists all."
+        return f"No {problem.what} called {quoted(problem.name)}; nearest names: {near}. {table} lists all."
     text = " ".join(str(problem.args[0] if problem.args else problem).split()) or type(problem).__name__
-    return f"{text[0].upper()}{text[1:]}" + ("" if text.endswith((".", "?", "!")) else ".")
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
+    return capital(text) + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+def _described(control: Control) -> dict[str, Any]:
+    """What the browser needs to draw a control; of a combo box also which of its names are most used."""
+    found = control.describe()
+    if isinstance(control, Combo):
+        counts = options.popular()
+        known = [key for key, *_ in control.options if key in counts]
+        found["popular"] = sorted(known, key=lambda key: -counts[key])
+    return found
 
 
 def defaults(make: Callable[..., Panel]) -> dict[str, Any]:

@@ -7,34 +7,41 @@ Array = NDArray[np.float64]
 
 
 def _reject(name: str, values: Array, bad: NDArray[np.bool_], allowed: str, remedy: str) -> None:
-    if np.any(bad):
-        first = np.extract(bad, values)[0]
-        raise ValueError(f"{name} = {first:g} is outside {allowed}: {remedy} (NaN marks a missing figure).")
+    first = np.extract(bad, values)[0]
+    raise ValueError(f"{name} = {first:g} is outside {allowed}: {remedy} (NaN marks a missing figure).")
 
 
 def positive(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each > 0 or NaN."""
     values = np.asarray(value, dtype=float)
-    _reject(name, values, values <= 0, "(0, inf)", "give it in SI units, greater than zero")
+    bad = values <= 0
+    if bad.any():
+        _reject(name, values, bad, "(0, inf)", "give it in SI units, greater than zero")
     return values
 
 
 def non_negative(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each >= 0 or NaN."""
     values = np.asarray(value, dtype=float)
-    _reject(name, values, values < 0, "[0, inf)", "give it in SI units, zero or more")
+    bad = values < 0
+    if bad.any():
+        _reject(name, values, bad, "[0, inf)", "give it in SI units, zero or more")
     return values
 
 
 def at_least_one(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each >= 1 or NaN."""
     values = np.asarray(value, dtype=float)
-    _reject(name, values, values < 1, "[1, inf)", "give one or more")
+    bad = values < 1
+    if bad.any():
+        _reject(name, values, bad, "[1, inf)", "give one or more")
     return values
 
 
 def fraction(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each between 0 and 1 or NaN."""
     values = np.asarray(value, dtype=float)
-    _reject(name, values, (values < 0) | (values > 1), "[0, 1]", "give a fraction, not a percentage")
+    bad = (values < 0) | (values > 1)
+    if bad.any():
+        _reject(name, values, bad, "[0, 1]", "give a fraction, not a percentage")
     return values

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog.prices import checked_year, number, shown, text, whole
+from cookbook.hardware import Accelerator
 from cookbook.performance import memory, roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
-from cookbook.planning import energy
-from cookbook.planning.cost import HOUR, Price, hourly_usd
-from cookbook.prediction import train
-from cookbook.prediction.checks import checked_batch, checked_seq
+from cookbook.planning.cost import HOUR, active_seconds, hourly_usd, power_watts, shares
+from cookbook.prediction.checks import checked_seq
 from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
+from cookbook.prediction.demand import Sizes, activations, memory_parts
 from cookbook.prediction.devices import device_table, format_row, peaks
-from cookbook.prediction.forward import forward_pass
+from cookbook.prediction.doors import forward_pass, network_of, train_step
 from cookbook.prediction.requirements import sizes_of
-from cookbook.prediction.scenario import Sizes, activations, memory_parts
+from cookbook.prediction.roofline import roofline_table
+from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from cookbook.workloads.zoo import Workload
 
 PHASES = ("training", "inference")
 # Where the reader names no format: the first of these that a device has.
@@ -37,15 +37,16 @@ MILLION = 1e6
 ENDS = {"low": "high", "median": "samples_per_s", "high": "low"}
 # Optimiser of memory, where the prediction does not say: the one that most measured runs of such networks use.
 OPTIMISER = "momentum"
+MOST_SAMPLES, MOST_DEVICES, MOST_LETTERS = 1e9, 10_000, 1000
 
 
 def compare(
     workload: str | Workload = "resnet50",
-    accelerators: Iterable[str] | None = None,
+    accelerators: Iterable[str | Accelerator] | None = None,
     *,
     phase: str = "training",
     batch: int = 32,
-    number_format: str = "",
+    precision: str = "",
     software: str = "",
     seq: float | None = None,
     way: str = "on demand",
@@ -58,17 +59,17 @@ def compare(
     ----------
     workload : str or Workload
         A network of the zoo, or one of the reader's own; of a language model inference is one pass over a prompt.
-    accelerators : iterable of str, optional
-        Names of the table; all of it by default.
+    accelerators : iterable of str or Accelerator, optional
+        Names of the table or records of your own, of which no price is known; all of the table by default.
     phase : {"training", "inference"}
         A training step, or a forward pass of a batch.
     batch : int
         Samples of one pass.
-    number_format : str
+    precision : str
         Row of the table ``number_formats``; by default each device takes the widest-spread that it has: bf16, fp16,
         (training) tf32, fp32, (inference) int8, fp8, fp4.
     software : str
-        Framework and version in words.
+        A product or a level of the table ``software``, such as "TensorRT"; the usual one of each device by default.
     seq : float, optional
         Sequence length [tokens], where the network has one.
     way : str
@@ -81,8 +82,8 @@ def compare(
     Returns
     -------
     pandas.DataFrame
-        One row a device, in order: key, name, kind, number_format and all formats that it has a peak in;
-        samples_per_s with its 80 % interval (low, high);
+        One row a device, in order: key, name, kind, precision and all formats that it has a peak in;
+        samples_per_s with its 80 % interval (low, high), and of networks that read sequences tokens_per_s likewise;
         evidence ("measured here", "sibling measured", "datasheet only") and tier; peak_flops, mem_bandwidth and
         share_of_peak (FLOP that the network defines over what the peak could do; Winograd may exceed 1);
         memory_bytes needed, capacity_bytes, fits ("yes", "no", "not known"); watts, joules a sample and usd_per_million
@@ -99,31 +100,56 @@ def compare(
 
     Examples
     --------
-    >>> table = compare("resnet50", ["v100-sxm2-16gb", "alveo-u250"], number_format="fp32")
+    >>> table = compare("resnet50", ["v100-sxm2-16gb", "alveo-u250"], precision="fp32")
     >>> table["why"].tolist()
     ['', 'Alveo U250 trains nothing: devices of its kind run trained networks alone; choose inference']
     """
     import pandas as pd
 
-    if phase not in PHASES:
-        raise ValueError(f"phase = {phase!r} is not a choice; take one of {', '.join(PHASES)}")
-    network = train.network_of(workload)
-    size, length = checked_batch(batch), checked_seq(network, seq)
-    if size.ndim:
-        raise ValueError(f"batch = {batch!r} is a list; give one batch, 1 or more")
-    wanted = catalog.lookup("number_formats", number_format) if number_format else ""
-    table = device_table(accelerators)
-    made_up = [name for key, name in zip(table["key"], table["name"], strict=True) if key.endswith("*")]
-    if made_up:
-        raise ValueError(f"{made_up[0]} is made up: no prediction covers it; cb.roofline_table tells its bounds")
+    _check(phase, software, neighbours)
+    if not isinstance(workload, (str, Workload)):
+        raise ValueError(f"workload = {shown(workload)} is no network; give a name, or cb.layers([...])")
+    network = network_of(workload)
+    size = whole("batch", batch, MOST_SAMPLES)
+    length = checked_seq(network, None if seq is None else number("seq", seq))
+    wanted = catalog.lookup("number_formats", precision) if text("precision", precision) else ""
+    records = records_of(accelerators)
+    table = device_table(records)
     chosen, why, offered = _formats(table, phase, wanted)
-    found = _rates(network, table, chosen, why, phase, int(size), software, seq, neighbours)
-    found |= _work(network, table, found, phase, int(size), length)
-    found |= _memory(network, table, found, phase, int(size), length)
+    found = _rates(network, table, records, chosen, why, phase, size, software, seq, neighbours)
+    found |= _tokens(found, length if network.ops.needs_seq else None)
+    found |= _work(network, table, found, phase, size, length)
+    found |= _memory(network, table, found, phase, size, length)
     found |= _energy(table, found) | {"formats": offered}
-    found |= _cost(table, found, way, since)
+    found |= _cost(table, records, found, text("way", way), checked_year(since))
     sources = [*table["sources"]]
     return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **found, "sources": sources})
+
+
+def _check(phase: Any, software: Any, neighbours: Any) -> None:
+    if not isinstance(phase, str) or phase not in PHASES:
+        raise ValueError(f"phase = {shown(phase)} is not a choice; take one of {', '.join(PHASES)}")
+    if not isinstance(software, str) or len(software) > MOST_LETTERS:
+        raise ValueError(f"software = {shown(software)} is no text; give a framework such as 'PyTorch 2.4'")
+    if not isinstance(neighbours, (bool, np.bool_)):
+        raise ValueError(f"neighbours = {shown(neighbours)} is neither True nor False; give one of them")
+
+
+def records_of(accelerators: Any) -> list[str | Accelerator]:
+    """Names and records asked for; all of the table where none are."""
+    if accelerators is None:
+        return catalog.table("accelerators")["key"].tolist()
+    given = [accelerators] if isinstance(accelerators, (str, Accelerator)) else accelerators
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+        raise ValueError(f"accelerators = {shown(accelerators)} is no list; give names such as ['t4', 'h100-sxm']")
+    chosen = list(given)
+    if not chosen:
+        raise ValueError("accelerators = []: give at least one, or leave it out for the whole table")
+    strange = [each for each in chosen if not isinstance(each, (str, Accelerator))]
+    if strange or len(chosen) > MOST_DEVICES:
+        what = shown(strange[0]) if strange else f"{len(chosen):,} entries"
+        raise ValueError(f"accelerators holds {what}; give at most {MOST_DEVICES:,} names, or cb.accelerator(...)")
+    return chosen
 
 
 def _formats(table: pd.DataFrame, phase: str, wanted: str) -> tuple[list[str], list[str], list[str]]:
@@ -167,45 +193,46 @@ def _inference_only() -> frozenset[str]:
 
 
 def _rates(
-    network: Workload, table: pd.DataFrame, chosen: list[str], why: list[str], phase: str, batch: int, software: str,
-    seq: float | None, neighbours: bool,
+    network: Workload, table: pd.DataFrame, records: list[Any], chosen: list[str], why: list[str], phase: str,
+    batch: int, software: str, seq: float | None, neighbours: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Predicted samples a second with their interval, all devices at once."""
+    """Estimated samples a second with their interval, all devices at once."""
     names = ("samples_per_s", "low", "high", "active_share", "memory_bytes")
     found: dict[str, Any] = {name: np.full(len(table), np.nan) for name in names}
-    found |= {"tier": np.full(len(table), "", dtype=object), "fits": np.full(len(table), "", dtype=object)}
-    found |= {"number_format": chosen, "why": why}
+    found |= {"tier": np.full(len(table), "", dtype=object), "precision": chosen, "why": list(why)}
     good = [at for at, reason in enumerate(why) if not reason]
     if not good:
         return found
-    keys = table["key"].tolist()
-    systems, formats = [keys[at] for at in good], [chosen[at] for at in good]
+    devices, formats = [records[at] for at in good], [chosen[at] for at in good]
+    how: dict[str, Any] = {"precision": formats, "software": software or None, "seq": seq, "neighbours": neighbours}
     if phase == "training":
-        rows = train.step_frame(network, systems, formats, batch, software, seq)
-        steps = train.predict_rows(train.kind_of(network), network, rows, neighbours)
+        steps = train_step(network, devices, micro_batch=batch, **how)
     else:
-        steps = forward_pass(
-            network, systems, batch=batch, number_format=formats, software=software, seq=seq, neighbours=neighbours
-        )
+        steps = forward_pass(network, devices, batch=batch, **how)
     for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
         found[name][good] = batch / np.asarray(seconds, dtype=float)
     for part, seconds in steps.by_part.items():
         found[f"{part} seconds"] = np.full(len(table), np.nan)
         found[f"{part} seconds"][good] = seconds
-    found["active_share"][good] = energy.active_seconds(steps) / steps.point
+    found["active_share"][good] = active_seconds(steps) / steps.point
     found["tier"][good] = np.where(np.isfinite(steps.point), steps.tier, "")
     found["memory_bytes"][good] = steps.memory_bytes
-    found["why"] = list(why)
     for at, reason in zip(good, np.asarray(steps.why, dtype=object), strict=True):
         found["why"][at] = str(reason)
     return found
+
+
+def _tokens(found: dict[str, Any], seq: float | None) -> dict[str, Any]:
+    """Tokens a second of networks that read sequences; NaN of others."""
+    names = {"tokens_per_s": "samples_per_s", "tokens_per_s_low": "low", "tokens_per_s_high": "high"}
+    return {name: found[rate] * (np.nan if seq is None else seq) for name, rate in names.items()}
 
 
 def _work(
     network: Workload, table: pd.DataFrame, found: dict[str, Any], phase: str, batch: int, seq: float | None
 ) -> dict[str, Any]:
     """Peak of the format of each device, and what the network's arithmetic is of it."""
-    chosen = np.array(found["number_format"], dtype=object)
+    chosen = np.array(found["precision"], dtype=object)
     peak = np.full(len(table), np.nan)
     for name in set(chosen) - {""}:
         peak = np.where(chosen == name, peaks(table, name), peak)
@@ -234,7 +261,7 @@ def _memory(
 ) -> dict[str, Any]:
     """Bytes that each device must hold, and whether it can."""
     needed = found["memory_bytes"].copy()
-    formats = np.array(found["number_format"], dtype=object)
+    formats = np.array(found["precision"], dtype=object)
     for name in set(formats[np.isnan(needed)]) - {""}:
         needed[np.isnan(needed) & (formats == name)] = held_bytes(network, phase, name, batch, seq)
     capacity = table["memory_bytes"].to_numpy(dtype=float)
@@ -243,23 +270,23 @@ def _memory(
     return {"memory_bytes": needed, "capacity_bytes": capacity, "fits": fits}
 
 
-def held_bytes(network: Workload, phase: str, number_format: str, batch: int, seq: float | None) -> float:
+def held_bytes(network: Workload, phase: str, precision: str, batch: int, seq: float | None) -> float:
     """Memory of one device that does it all: training with SGD and momentum, or a forward pass that keeps nothing [B].
 
     Parameters
     ----------
     network : Workload
-    phase, number_format : str
+    phase, precision : str
         As for `compare`; a format that trains, to train.
     batch : int
         Samples of one pass.
     seq : float, optional
         Sequence length [tokens].
     """
-    sizes = _sizes(number_format if phase == "training" else "fp32")
+    sizes = _sizes(precision if phase == "training" else "fp32")
     if phase == "training":
         return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
-    row = format_row(number_format)
+    row = format_row(precision)
     buffer = activations(network.ops, batch, seq, row["activation_bytes"]).buffer
     held = memory.inference_bytes(
         network.ops.parameter_count, row["weight_bytes"], 0, memory.workspace_bytes(buffer, sizes.runtime)
@@ -268,13 +295,16 @@ def held_bytes(network: Workload, phase: str, number_format: str, batch: int, se
 
 
 @lru_cache(maxsize=16)
-def _sizes(number_format: str) -> Sizes:
-    return sizes_of(number_format, OPTIMISER)[0]
+def _sizes(precision: str) -> Sizes:
+    return sizes_of(precision, OPTIMISER)[0]
 
 
-def _cost(table: pd.DataFrame, found: dict[str, Any], way: str, since: int | None) -> dict[str, Any]:
+def _cost(
+    table: pd.DataFrame, records: list[str | Accelerator], found: dict[str, Any], way: str, since: int | None
+) -> dict[str, Any]:
     """USD per million samples: the cheapest hour at the fastest end of the interval to the dearest at the slowest."""
-    prices = [_price(key, way, since) for key in table["key"]]
+    prices = [hourly_usd(each if isinstance(each, Accelerator) else key, way, since)
+              for key, each in zip(table["key"], records, strict=True)]  # fmt: skip
     usd = {
         end: np.array([getattr(price, end) for price in prices]) * MILLION / found[rate] / HOUR
         for end, rate in ENDS.items()
@@ -288,16 +318,11 @@ def _cost(table: pd.DataFrame, found: dict[str, Any], way: str, since: int | Non
     }  # fmt: skip
 
 
-@lru_cache(maxsize=2048)
-def _price(key: str, way: str, since: int | None) -> Price:
-    return hourly_usd(key, way, since)
-
-
 def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
     """Joules a sample of the device alone, its host left out: from idle power up, over the interval of the rate."""
     rated, active = table["tdp_watts"].to_numpy(dtype=float), np.clip(found["active_share"], 0, 1)
-    idle, full = energy.shares()
-    watts = {end: energy.power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
+    idle, full = shares()
+    watts = {end: power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
     joules = {end: watts[end] / found[rate] for end, rate in ENDS.items()}
     lacks = [f"data/accelerators.csv has no rated power of {key}" if np.isnan(rated[at]) else ""
              for at, key in enumerate(table["key"])]  # fmt: skip
@@ -331,3 +356,44 @@ def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
         intensity=at, attainable_flops=roofline.attainable_flops(at, known["peak_flops"], known["mem_bandwidth"]))
         for at in corners]  # fmt: skip
     return pd.concat(lines, ignore_index=True)
+
+
+def operations(
+    workload: str | Workload, accelerator: str | Accelerator, batch: int = 1, *, precision: str = "bf16"
+) -> pd.DataFrame:
+    """Operations of one forward pass under the roofline of a device, those alike together, the longest first.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo, or one of the reader's own.
+    accelerator : str or Accelerator
+        The device.
+    batch : int
+        Samples of the pass.
+    precision : str
+        Row of the table ``number_formats``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        name, kind, count, flop, bytes, intensity [FLOP/B], attainable_flops [FLOP/s], seconds (each the longer of
+        arithmetic and traffic, all alike together), bound_by ("compute" or "memory"), share of the time.
+
+    Examples
+    --------
+    >>> ops = operations("vgg16", "v100-sxm2-16gb", 32, precision="fp16")
+    >>> bool(ops["seconds"].is_monotonic_decreasing), round(float(ops["share"].sum()), 6)
+    (True, 1.0)
+    """
+    every = roofline_table(workload, accelerator, batch, precision=precision)
+    every = every[(every["bytes"] > 0) & (every["kind"] != "optimiser")]
+    sizes = [every["kind"], (every["flop"] / every["count"]).round(3), (every["bytes"] / every["count"]).round(3)]
+    found = every.groupby(sizes, sort=False).agg(
+        name=("name", "first"), kind=("kind", "first"), count=("count", "sum"), flop=("flop", "sum"),
+        bytes=("bytes", "sum"), intensity=("intensity", "first"), attainable_flops=("attainable_flops", "first"),
+        seconds=("seconds", "sum"), bound_by=("bound_by", "first"))  # fmt: skip
+    again = found.groupby("name").cumcount() + 1  # networks repeat a name in every block
+    found["name"] = [f"{name} ({n})" if n > 1 else name for name, n in zip(found["name"], again, strict=True)]
+    found = found.sort_values("seconds", ascending=False, kind="stable").reset_index(drop=True)
+    return found.assign(share=found["seconds"] / found["seconds"].sum())

@@ -1,350 +1,367 @@
-"""What an hour costs, from dated prices: a range with its dates and sources, never a price that nobody states."""
+"""What a run costs in USD, kWh and kg of CO2 equivalents, from dated prices, each with low and high.
+
+The power model is unvalidated: our tables hold no measurement of power. Power is what a machine draws idle plus a part
+that grows with the share of time in which its accelerators compute or move memory; most of its figures are recalled.
+"""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import catalog, units
-from cookbook.catalog import UnknownName
-from cookbook.catalog.names import normalise
-from cookbook.hardware import Accelerator
+from cookbook import units
+from cookbook.catalog.prices import (
+    BOUGHT,
+    ENDS,
+    HOUR,
+    MONTH,
+    MOST,
+    RENT,
+    SINCE,
+    YEAR,
+    Price,
+    amount,
+    bought_usd,
+    carbon,
+    device_usd,
+    electricity_usd,
+    given,
+    hourly_usd,
+    shown,
+    stated,
+    storage_usd,
+    tariff,
+    text,
+    times,
+    years_of_use,
+)
+from cookbook.hardware import Accelerator, accelerator
+from cookbook.planning.ownership import figure
+from cookbook.prediction.estimate import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Ways to rent and the column of cloud_prices that states them, each for the whole instance.
-RENT = {
-    "on demand": "usd_per_hour",
-    "spot": "usd_per_hour_spot",
-    "reserved 1 year": "usd_per_hour_reserved_1y",
-    "reserved 3 years": "usd_per_hour_reserved_3y",
-}
-BOUGHT = "bought"
-HOUR, YEAR = units.si("1 h"), units.si("1 year")
-MONTH = YEAR / 12
+__all__ = [
+    "BOUGHT", "HOUR", "MONTH", "RENT", "SINCE", "UNVALIDATED", "YEAR", "Power", "Price", "active_seconds",
+    "bought_usd", "carbon", "device_usd", "electricity_usd", "hourly_usd", "machine_power", "power_watts", "run_cost",
+    "seconds_of", "shares", "stated", "step_kwh", "storage_usd", "tariff", "times", "years_of_use",
+]  # fmt: skip
+
+UNVALIDATED = "The power model is unvalidated: no table here holds a measurement of power."
+# Parts of a step in which an accelerator draws more than idle.
+ACTIVE = ("compute", "memory traffic", "optimiser")
+JOULES_A_KWH = units.si("1 kWh")
+SPANS = ("step", "epoch", "run")
+GRAM = 1e-3
 
 
-@dataclass(frozen=True)
-class Price:
-    """A price as a range over the rows that state it; NaN throughout, with the reason in `why`, where none does.
+def run_cost(
+    prediction: Estimate,
+    device: str | Accelerator,
+    *,
+    samples_per_step: Any,
+    samples: float,
+    devices: Any = 1,
+    epochs: float = 1,
+    way: str = "on demand",
+    price: Price | float | None = None,
+    region: str = "us",
+    pue: str = "Uptime Institute survey average",
+    since: int | None = None,
+) -> pd.DataFrame:
+    """What training costs: the interval of the predicted time by the range of prices.
 
-    Attributes
-    ----------
-    low, median, high : float
-        Lowest, middle and highest of the rows, in `unit`.
-    unit : str
-    first, last : str
-        Dates of the oldest and the newest dated row; blank where none is dated.
-    rows : int
-        How many rows it rests on.
-    source : tuple of str
-        Their keys in sources.
-    note : str
-        What it counts, where that is not plain.
-    why : str
-        Why there is none; blank where there is one.
-    """
-
-    low: float
-    median: float
-    high: float
-    unit: str
-    first: str = ""
-    last: str = ""
-    rows: int = 0
-    source: tuple[str, ...] = ()
-    note: str = ""
-    why: str = ""
-
-
-def hourly_usd(name: str | Accelerator, way: str = "on demand", since: int | None = None) -> Price:
-    """What an hour of one accelerator, or of a whole system, costs [USD/h].
-
-    Rented, it is the range of what clouds ask; a system that no cloud lists by name counts as so many accelerators.
-    Bought, it is the purchase price spread over the years of use in the table ``tco``, the cheapest over the longest
-    and the dearest over the shortest, every hour of them; electricity is not in it (`electricity_usd`).
+    Low takes the short end of the 80 % interval and the lowest price, high the long end and the highest: an envelope,
+    so that more than 80 % lie inside, if prices are what the rows say. A device that is bought pays electricity and
+    cooling besides; rent includes them.
 
     Parameters
     ----------
-    name : str or Accelerator
-        Accelerator or system, by any spelling that `lookup` accepts.
+    prediction : Estimate
+        Of `cookbook.train_step`; one scenario or many.
+    device : str or Accelerator
+        The accelerator predicted; of your own no price is known, so that `price` must state it.
+    samples_per_step : array_like
+        Samples of one step of all devices.
+    samples : float
+        Samples of one epoch.
+    devices : array_like
+        Accelerators in all.
+    epochs : float
+        Epochs of the run.
     way : str
-        ``on demand``, ``spot``, ``reserved 1 year``, ``reserved 3 years`` or ``bought``.
-    since : int, optional
-        First year to count; rows without a date are left out then.
-
-    Raises
-    ------
-    UnknownName
-        If it is neither an accelerator nor a system (a KeyError; names the nearest three).
-    ValueError
-        If `way` is none of these.
-
-    Examples
-    --------
-    >>> price = hourly_usd("a100-sxm-80gb", since=2026)
-    >>> price.low < price.median < price.high, price.unit
-    (True, 'USD/h')
-    >>> hourly_usd("power8-nvlink").why
-    'no row of data/cloud_prices.csv states a price on demand of power8-nvlink'
-    """
-    if way not in (*RENT, BOUGHT):
-        raise ValueError(f"way is {way!r}; it must be one of {', '.join((*RENT, BOUGHT))}")
-    if isinstance(name, Accelerator) and name.changed:
-        return _missing("USD/h", f"{name.name} is made up, so nobody sells it")
-    kind, key = _known(name)
-    if way == BOUGHT:
-        return _bought(kind, key, since)
-    return _rented(kind, key, way, since)
-
-
-def device_usd(system: str | Accelerator, way: str = "on demand", since: int | None = None) -> Price:
-    """What an hour of one accelerator of a machine costs, as its share of the machine [USD/h].
-
-    Parameters
-    ----------
-    system : str or Accelerator
-        An accelerator, or a system, whose price is shared among its accelerators.
-    way, since
         As for `hourly_usd`.
-
-    Examples
-    --------
-    >>> device_usd("dgx-h100").median == hourly_usd("h100-sxm").median
-    True
-    """
-    whole = hourly_usd(system, way, since)
-    kind, key = ("accelerators", "") if isinstance(system, Accelerator) else _known(system)
-    count = 1.0 if kind == "accelerators" else float(_row("systems", key)["devices"])
-    return whole if count == 1 else _times(whole, 1 / count, 1 / count, 1 / count)
-
-
-def _known(name: str | Accelerator) -> tuple[str, str]:
-    if isinstance(name, Accelerator):
-        return "accelerators", name.key
-    near = []
-    for kind in ("accelerators", "systems"):
-        try:
-            return kind, catalog.lookup(kind, name)
-        except UnknownName as unknown:
-            near += unknown.nearest[:2]
-    raise UnknownName("accelerators", name, near[:3])
-
-
-def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
-    prices, column = _since(catalog.table("cloud_prices"), since), RENT[way]
-    if kind == "accelerators":
-        rows = prices[prices["accelerator_key"] == key]
-        words = f"no row of data/cloud_prices.csv states a price {way} of {key}"
-        return _price(rows[column] / rows["devices"], rows, words + _from(since))
-    system = _row("systems", key)
-    wanted = normalise(system["name"])
-    instances = [normalise(f"{p} {i}") for p, i in zip(prices["provider"], prices["instance"], strict=True)]
-    rows = prices[[instance == wanted for instance in instances]]
-    if rows[column].notna().any():
-        return _price(rows[column], rows, "", note="the instance as a whole")
-    if not system["accelerator_key"]:
-        return _missing("USD/h", f"no cloud lists {key}, and which accelerator it holds is not certain")
-    return _devices(_rented("accelerators", system["accelerator_key"], way, since), system)
-
-
-def bought_usd(name: str | Accelerator, since: int | None = None) -> Price:
-    """What one accelerator, or a whole system, costs to buy [USD]; a system without a price counts its accelerators.
-
-    Parameters
-    ----------
-    name, since
-        As for `hourly_usd`; the price of a system is not dated, so that its note says how old it is.
-
-    Raises
-    ------
-    UnknownName
-        If it is neither an accelerator nor a system.
-
-    Examples
-    --------
-    >>> bought_usd("tinybox-green").median
-    25000.0
-    """
-    kind, key = _known(name)
-    if kind == "systems" and not math.isnan(_row("systems", key)["price_usd"]):
-        return _purchase(kind, key, None)
-    return _purchase(kind, key, since)
-
-
-def _bought(kind: str, key: str, since: int | None) -> Price:
-    return _spread(_purchase(kind, key, since))
-
-
-def _purchase(kind: str, key: str, since: int | None) -> Price:
-    if kind == "accelerators":
-        prices = _since(catalog.table("hardware_prices"), since)
-        rows = prices[prices["accelerator_key"] == key]
-        why = f"no row of data/hardware_prices.csv states a price of {key}{_from(since)}"
-        return _price(rows["usd_per_device"], rows, why, unit="USD")
-    system = _row("systems", key)
-    if since is None and not math.isnan(system["price_usd"]):
-        cost, source = float(system["price_usd"]), tuple(system["source"].split(";"))
-        return Price(cost, cost, cost, "USD", rows=1, source=source, note=system["note"])
-    if not system["accelerator_key"]:
-        return _missing("USD", f"data/systems.csv has no price of {key}, nor for certain its accelerator")
-    return _devices(_purchase("accelerators", system["accelerator_key"], since), system, ", with the server or without")
-
-
-def _spread(price: Price) -> Price:
-    """A purchase price as USD an hour over the years of use that the sources state."""
-    low, median, high = (years * YEAR / HOUR for years in years_of_use())
-    source = tuple(dict.fromkeys([*price.source, *_sources(_lives())])) if price.rows else ()
-    return _times(price, 1 / high, 1 / median, 1 / low, unit="USD/h", source=source)
-
-
-def years_of_use() -> tuple[float, float, float]:
-    """Shortest, median and longest time over which hardware is written off [years], from the table ``tco``."""
-    years = _lives()["value"]
-    return float(years.min()), float(years.median()), float(years.max())
-
-
-def _lives() -> pd.DataFrame:
-    table = catalog.table("tco")
-    return table[(table["category"] == "depreciation_years") & (table["unit"] == "years")]
-
-
-def electricity_usd(watts: float | str, region: str | None = None, since: int | None = None) -> Price:
-    """What an hour of a load costs in electricity, cooling and conversion losses of the building included [USD/h].
-
-    Parameters
-    ----------
-    watts : float or str
-        Power drawn [W].
-    region : str, optional
-        In the words of the table ``tco``; all that are priced in USD if not given.
+    price : Price or float, optional
+        Your own price of one accelerator [USD/h].
+    region : str
+        Of electricity and carbon, a row of the table ``regions``.
+    pue : str
+        Whose power usage effectiveness: words of an item in ``tco``; "" for none.
     since : int, optional
         First year of prices to count.
-
-    Raises
-    ------
-    ValueError
-        If `watts` is negative, not finite or no power.
-
-    Examples
-    --------
-    >>> price = electricity_usd("10.2 kW", region="US", since=2024)
-    >>> round(price.low, 2) < round(price.high, 2), price.rows
-    (True, 2)
-    """
-    load = float(units.si(watts, "W"))
-    if not math.isfinite(load) or load < 0:
-        raise ValueError(f"watts = {watts!r} must be zero or more and finite, such as '700 W'")
-    table = catalog.table("tco")
-    rows = table[(table["category"] == "electricity_price") & (table["unit"] == "USD/kWh")]
-    rows = _since(rows.assign(date=rows["year"]), since)
-    rows = rows if region is None else rows[rows["region"] == region]
-    if rows.empty:
-        return _missing("USD/h", f"no row of data/tco.csv states a price in USD/kWh for {region}{_from(since)}")
-    losses = table[table["category"] == "pue"]
-    tariff, factor = _range(rows), _range(losses)
-    low, median, high = (price * loss for price, loss in zip(tariff, factor, strict=True))
-    sources = tuple(dict.fromkeys([*_sources(rows), *_sources(losses)]))
-    note = "the dearest is stated as 'at least'" if rows[["value", "value_high"]].isna().all(axis=1).any() else ""
-    first, last = _dates(rows["date"])
-    hourly = load * units.scale("USD/kWh") * HOUR
-    return _times(Price(low, median, high, "USD/h", first, last, len(rows), sources, note), hourly, hourly, hourly)
-
-
-def _range(rows: pd.DataFrame) -> tuple[float, float, float]:
-    """Lowest, median and highest of rows that state a value or the ends of a range."""
-    stated = rows[["value", "value_low", "value_high"]]
-    return float(np.nanmin(stated)), float(stated.mean(axis=1).median()), float(np.nanmax(stated))
-
-
-def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
-    """What storage costs for its size and for its read rate, a row for each row of the table ``storage``.
-
-    Parameters
-    ----------
-    capacity : float or str
-        Size of one drive or volume, which has the read rate of the row [B]. The table does not state it.
 
     Returns
     -------
     pandas.DataFrame
-        key, name; usd_per_tb [USD/TB], usd for the capacity [USD], usd_per_gb_s of sequential read [USD per GB/s]; per
-        (purchase or month: what the USD pay), date, how, source; why, where a figure is missing. Missing stays NaN.
+        A row for each scenario and span (step, epoch, run): seconds, usd, kwh, kgco2e, each as _low, _median, _high;
+        why, where a figure is missing; priced, the dates of the prices. Missing stays NaN.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A device or region that the catalogue does not have.
+    ValueError
+        Samples, epochs or devices that are no number above 0, no prediction, or an unknown `way`.
+
+    Examples
+    --------
+    >>> from cookbook.prediction.doors import train_step
+    >>> step = train_step("resnet152", "a100-sxm-80gb", batch=64)
+    >>> bill = run_cost(step, "a100-sxm-80gb", samples_per_step=64, samples=14e6, since=2025).set_index("span")
+    >>> bool(bill.usd_low["epoch"] < bill.usd_median["epoch"] < bill.usd_high["epoch"])
+    True
+    """
+    import pandas as pd
+
+    if not isinstance(prediction, Estimate):
+        raise ValueError("prediction is no prediction; give what cookbook.train_step returns")
+    each, every, passes, count = (
+        counted(name, value) for name, value in (
+            ("samples_per_step", samples_per_step), ("samples", samples), ("epochs", epochs), ("devices", devices))
+    )  # fmt: skip
+    hour, energy, per_kwh = _price(price, device, way, since), step_kwh(prediction, device, count), carbon(region)
+    power = tariff(region)
+    building = stated("pue", items=pue) if text("pue", pue) else Price(1.0, 1.0, 1.0, "ratio")
+    steps = every / np.atleast_1d(each)
+    counts = {"step": np.ones_like(steps), "epoch": steps, "run": steps * passes}
+    seconds, wall = Price(*seconds_of(prediction), "s"), times(energy, building, "kWh")
+    spent = times(times(seconds, times(hour, 1 / HOUR, "USD/s"), "USD"), count, "USD")
+    if way == BOUGHT:
+        current = times(wall, power, "USD")
+        spent = replace(spent, **{end: getattr(spent, end) + getattr(current, end) for end in ENDS})
+    quantities = {"seconds": seconds, "usd": spent, "kwh": wall, "kgco2e": times(wall, times(per_kwh, GRAM, ""), "kg")}
+    lacks = (hour.why or (power.why if way == BOUGHT else ""), energy.why, building.why, per_kwh.why)
+    lack = "; ".join(dict.fromkeys(filter(None, lacks)))
+    why = np.array([str(reason) or lack for reason in np.atleast_1d(np.asarray(prediction.why, dtype=object))])
+    frames = [_rows(span, each, quantities) for span, each in counts.items()]
+    reasons = np.tile(np.broadcast_to(why, len(frames[0])).astype(object), len(SPANS))
+    return pd.concat(frames, ignore_index=True).assign(why=reasons, priced=hour.dates)
+
+
+def counted(name: str, value: Any) -> np.ndarray:
+    """A number above 0 and finite, or an array of such; ValueError names the argument.
+
+    Parameters
+    ----------
+    name : str
+        Argument.
+    value : array_like
+        What was given.
+    """
+    array = np.asarray(value, dtype=object)
+    plain = array.size and array.ndim <= 1 and all(
+        isinstance(each, (int, float, np.number)) and not isinstance(each, (bool, np.bool_)) for each in array.flat)
+    try:
+        numbers = array.astype(float) if plain else np.array(np.nan)
+    except (OverflowError, TypeError):
+        numbers = np.array(np.nan)
+    if not plain or not np.all((numbers > 0) & (numbers <= MOST)):
+        raise ValueError(f"{name} = {shown(value)} must be above 0 and finite; give a number such as 64")
+    return numbers
+
+
+def _price(price: Price | float | None, device: str | Accelerator, way: str, since: int | None) -> Price:
+    if isinstance(price, Price):
+        return price
+    asked = hourly_usd(device, way, since)
+    return asked if price is None else given(amount("price", price, "USD/h", "2.5 USD/h"), "USD/h")
+
+
+def _rows(span: str, count: np.ndarray, quantities: dict[str, Price]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = {f"{name}_{end}": np.asarray(getattr(quantity, end)) * count
+               for name, quantity in quantities.items() for end in ENDS}  # fmt: skip
+    frame = pd.DataFrame(dict(zip(columns, np.broadcast_arrays(*columns.values()), strict=True)))
+    frame.insert(0, "span", span)
+    frame.insert(0, "scenario", range(len(frame)))
+    return frame
+
+
+@dataclass(frozen=True, eq=False)
+class Power:
+    """Rated power of machines, and what parts of it they draw.
+
+    Attributes
+    ----------
+    rated : Price
+        All machines, hosts included [W].
+    idle, full : Price
+        Part of it drawn when nothing runs, and when accelerators are active all the time.
+    """
+
+    rated: Price
+    idle: Price
+    full: Price
+
+
+def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share: Any) -> Any:
+    r"""Mean power of a machine: idle, plus a part that grows with activity.
+
+    .. math:: P = P_{rated} (f_{idle} + (f_{full} - f_{idle}) a)
+
+    Parameters
+    ----------
+    rated_watts : array_like
+        Rated power of the machine, host included [W].
+    active_share : array_like
+        Share of time in which accelerators compute or move memory, a, 0 to 1.
+    idle_share, full_share : array_like
+        Draw at a = 0 and at a = 1 over rated power.
+
+    Returns
+    -------
+    numpy.ndarray
+        Power [W].
 
     Raises
     ------
     ValueError
-        If `capacity` is not above 0 and finite, or has another unit.
+        A share outside 0 to 1, power below 0, or what is no number.
+
+    References
+    ----------
+    Fan, Weber & Barroso, Power provisioning for a warehouse-sized computer, ISCA 2007 (linear in utilisation).
 
     Examples
     --------
-    >>> drives = storage_usd("1 TB").set_index("key")
-    >>> round(float(drives.at["samsung-990-pro-1tb-consumer", "usd_per_gb_s"]), 2)
-    11.41
+    >>> float(power_watts(10_000, 0.5, 0.2, 0.8))
+    5000.0
     """
-    size = float(units.si(capacity, "B"))
-    if not math.isfinite(size) or size <= 0:
-        raise ValueError(f"capacity = {capacity!r} must be above 0 and finite, such as '7.68 TB'")
-    table = catalog.table("storage")
-    usd = table["price_usd_per_tb"] * size / units.scale("TB")
-    frame = table[["key", "name"]].assign(usd_per_tb=table["price_usd_per_tb"], usd=usd)
-    frame["usd_per_gb_s"] = usd / (table["read_bandwidth"] / units.scale("GB/s"))
-    basis = table["price_basis"]
-    frame["per"] = np.select([basis == "purchase", basis != ""], ["purchase", "month"], "")
-    priced, rated = table["price_usd_per_tb"].notna(), table["read_bandwidth"].notna()
-    frame = frame.assign(date=table["price_date"], how=table["how"], source=table["source"])
-    reasons = ["no price and no read bandwidth", "no price", "no read bandwidth"]
-    why = np.select([~priced & ~rated, ~priced, ~rated], [f"{reason} in data/storage.csv" for reason in reasons], "")
-    return frame.assign(why=why)
+    rated = figure("rated_watts", rated_watts)
+    active, idle, full = (
+        figure(name, share, high=1.0) for name, share in (
+            ("active_share", active_share), ("idle_share", idle_share), ("full_share", full_share))
+    )  # fmt: skip
+    return (rated * (idle + (full - idle) * active))[()]
 
 
-def _price(values: pd.Series, rows: pd.DataFrame, why: str, unit: str = "USD/h", note: str = "") -> Price:
-    stated = values.notna()
-    if not stated.any():
-        return _missing(unit, why)
-    found, rows = values[stated], rows[stated]
-    first, last = _dates(rows["date"])
-    ends = (float(found.min()), float(found.median()), float(found.max()))
-    return Price(*ends, unit, first, last, len(found), _sources(rows), note)
+@lru_cache(maxsize=128)
+def _rated(kind: str, watts: float, key: str, source: tuple[str, ...]) -> Power:
+    """Power of one accelerator in its server."""
+    more = stated("power", "x chip TDP", items="TPU" if kind == "tpu" else "GPU;server power")
+    why = "" if watts == watts else f"data/accelerators.csv has no rated power of {key}"
+    ends = (watts * more.low, watts * more.median, watts * more.high)
+    sources = tuple(dict.fromkeys([*source, *more.source]))
+    return Power(Price(*ends, "W", rows=more.rows, source=sources, why=why), *shares())
 
 
-def _devices(one: Price, system: dict[str, Any], more: str = "") -> Price:
-    """The price of one accelerator for all of a system's."""
-    count = float(system["devices"])
-    note = f"{count:g} times the price of one {system['accelerator_key']}{more}" if one.rows else ""
-    return _times(one, count, count, count, note=note)
+def machine_power(device: str | Accelerator, devices: Any = 1) -> Power:
+    """What machines with so many accelerators are rated for and draw.
+
+    Parameters
+    ----------
+    device : str or Accelerator
+        An accelerator; its rated power times what servers add to it.
+    devices : int
+        Accelerators in all machines.
+
+    Returns
+    -------
+    Power
+        NaN with the reason where the catalogue has no rated power.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A device that the catalogue does not have.
+
+    Examples
+    --------
+    >>> box = machine_power("h100-sxm", 8)
+    >>> round(box.rated.low / 1e3, 1), round(box.rated.high / 1e3, 1)
+    (9.3, 11.4)
+    """
+    one = accelerator(device) if not isinstance(device, Accelerator) else device
+    found = _rated(one.kind, float(one.tdp_watts), one.key, tuple(one.sources))
+    return replace(found, rated=times(found.rated, counted("devices", devices)[()], "W"))
 
 
-def _times(price: Price, low: float, median: float, high: float, **changes: Any) -> Price:
-    low, median, high = float(price.low * low), float(price.median * median), float(price.high * high)
-    return replace(price, low=low, median=median, high=high, **changes)
+@lru_cache(maxsize=1)
+def shares() -> tuple[Price, Price]:
+    """Draw of an idle machine and of one whose accelerators are active all the time, over its rated power."""
+    return stated("power", "fraction", items="idle draw"), stated("power", "fraction", items="full draw;GPU")
 
 
-def _missing(unit: str, why: str) -> Price:
-    return Price(math.nan, math.nan, math.nan, unit, why=why)
+def active_seconds(prediction: Estimate) -> Any:
+    """Time of a step in which accelerators compute or move memory, at most the step [s].
+
+    Parameters
+    ----------
+    prediction : Estimate
+
+    Returns
+    -------
+    numpy.ndarray
+        One entry a scenario.
+    """
+    parts = prediction.by_part
+    busy = np.sum([np.asarray(parts[name], dtype=float) for name in ACTIVE if name in parts], axis=0)
+    return np.minimum(busy, prediction.point)
 
 
-def _since(rows: pd.DataFrame, year: int | None) -> pd.DataFrame:
-    return rows if year is None else rows[rows["date"].str[:4] >= f"{year:04d}"]
+def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) -> Price:
+    """Energy of one step of all machines, before cooling [kWh]; unvalidated.
+
+    Idle power runs for the whole step, the rest for its active part. The low end takes the short step and the low
+    figures of power, the high end the long step and the high ones.
+
+    Parameters
+    ----------
+    prediction : Estimate
+        One scenario or many.
+    device : str or Accelerator
+        Accelerator that was predicted.
+    devices : array_like
+        How many, in all.
+
+    Returns
+    -------
+    Price
+        Arrays in `low`, `median`, `high`, one entry a scenario.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A device that the catalogue does not have.
+
+    Examples
+    --------
+    >>> from cookbook.prediction.doors import train_step
+    >>> energy = step_kwh(train_step("resnet50", "a100-sxm-80gb", batch=256), "a100-sxm-80gb")
+    >>> bool(0 < energy.low < energy.median < energy.high), energy.note == UNVALIDATED
+    (True, True)
+    """
+    if not isinstance(prediction, Estimate):
+        raise ValueError("prediction is no prediction; give what cookbook.train_step returns")
+    power, active = machine_power(device, devices), active_seconds(prediction) / prediction.point
+    ends = []
+    for end, seconds in zip(ENDS, seconds_of(prediction), strict=True):
+        rated, idle, full = (getattr(each, end) for each in (power.rated, power.idle, power.full))
+        ends.append(power_watts(rated, active, idle, full) * seconds / JOULES_A_KWH)
+    source = tuple(dict.fromkeys([*power.rated.source, *power.idle.source, *power.full.source]))
+    low, middle, high = ends
+    return Price(
+        low, middle, high, "kWh", rows=power.rated.rows, source=source, note=UNVALIDATED, why=power.rated.why
+    )
 
 
-def _from(year: int | None) -> str:
-    return "" if year is None else f" since {year}"
-
-
-def _dates(dates: pd.Series) -> tuple[str, str]:
-    dated = sorted(date for date in dates if date)
-    return (dated[0], dated[-1]) if dated else ("", "")
-
-
-def _sources(rows: pd.DataFrame) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(key for cell in rows["source"] for key in cell.split(";")))
-
-
-def _row(table: str, key: str) -> dict[str, Any]:
-    frame = catalog.table(table)
-    return frame[frame["key"] == key].iloc[0].to_dict()
+def seconds_of(prediction: Estimate) -> tuple[Any, Any, Any]:
+    """A step's time: low, point, high of its 80 % interval [s]; the point itself where it has no interval."""
+    point = np.asarray(prediction.point, dtype=float)
+    low, high = (np.asarray(each, dtype=float) for each in (prediction.low80, prediction.high80))
+    return np.where(np.isnan(low), point, low)[()], point[()], np.where(np.isnan(high), point, high)[()]

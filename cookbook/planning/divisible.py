@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cookbook.prediction.layout_checks import even_stages
+import numpy as np
 
-# How far to look for a number of devices that can be divided, as a share of it.
-REACH = 1.0
+from cookbook.prediction.asked import MOST_DEVICES, MOST_SEQUENCES, MOST_TOKENS, whole
+from cookbook.prediction.terms.layouts import even_stages
+
+# How far to look for a number that can be divided, as a multiple of the number asked for.
+REACH = 2
 # From this length on, context parallelism is tried.
 LONG = 8192
+SIZES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
 
 
-def divisors(number: int, most: int) -> list[int]:
+def divisors(number: int, most: int | None = None) -> list[int]:
     """Divisors of a number up to a most.
 
-    >>> divisors(12, 6)
-    [1, 2, 3, 4, 6]
+    >>> divisors(12, 6), divisors(7)
+    ([1, 2, 3, 4, 6], [1, 7])
     """
-    return [each for each in range(1, min(number, most) + 1) if number % each == 0]
+    low = np.arange(1, math.isqrt(number) + 1)
+    low = low[number % low == 0]
+    return [each for each in sorted({*low.tolist(), *(number // low).tolist()}) if each <= (most or number)]
 
 
 def stage_counts(layers: int, most: int) -> list[int]:
@@ -41,7 +47,7 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
     layout : mapping of str to int
         Some of tp, pp, vp, cp, ep, dp and micro_batch.
     shape : mapping of str to int
-        layers, heads and experts of the network; per_node, the devices that the fast link joins.
+        layers, heads and experts of the network; per_node, the devices of an NVLink domain.
     devices, batch : int
         Devices; sequences of one step.
     seq : float
@@ -52,69 +58,59 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
     ValueError
         Which number does not divide which, and the nearest that does.
     """
-    axes = {name: int(layout.get(name, 1)) for name in ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")}
-    for name, size in axes.items():
-        if size < 1 or size != layout.get(name, 1):
-            raise ValueError(f"{name} = {layout[name]!r} must be a whole number, 1 or more")
+    most = {"micro_batch": MOST_SEQUENCES, "cp": MOST_TOKENS}
+    axes = {name: whole(name, layout.get(name, 1), most.get(name, MOST_DEVICES)) for name in SIZES}
+    layers, node, stages = shape["layers"], shape["per_node"], axes["pp"]
     _divides("tp", axes["tp"], shape["heads"], "heads")
-    if axes["tp"] > shape["per_node"]:
+    if axes["tp"] > node:
         raise ValueError(
-            f"tp = {axes['tp']:,} is more than the {shape['per_node']:,} devices that the fast link joins; take no "
-            "more, or set per_node"
+            f"tp = {axes['tp']:,} is more than the {node:,} devices that the fast link joins; take no more, or set "
+            "per_node"
         )
-    _fills(shape["layers"], axes["pp"], axes["vp"])
+    if not even_stages(layers, stages) or stages > layers:
+        raise ValueError(f"pp = {stages:,} does not divide {layers:,} layers; nearest: "
+                         f"{around(stages, stage_counts(layers, layers))}")  # fmt: skip
+    chunks = [each for each in range(1, layers // stages + 1) if even_stages(layers, stages * each)]
+    if axes["vp"] not in chunks:
+        raise ValueError(f"vp = {axes['vp']:,} does not divide the layers of pp = {stages:,} stages; nearest: "
+                         f"{around(axes['vp'], chunks)}")  # fmt: skip
     _divides("cp", axes["cp"], int(seq), "tokens of a sequence")
     if shape["experts"] or axes["ep"] > 1:
         _divides("ep", axes["ep"], max(shape["experts"], 1), "experts")
-    _share(layout, axes, devices, batch)
-
-
-def _share(layout: Mapping[str, Any], axes: Mapping[str, int], devices: int, batch: int) -> None:
-    """Whether what is known of a layout divides the devices, and its replicas the batch."""
     names = [name for name in ("tp", "pp", "cp", "dp") if name in layout]
-    model = math.prod(axes[name] for name in names)
-    if devices % model:
-        raise ValueError(
-            f"devices = {devices:,} is not a multiple of {' x '.join(names)} = {model:,}; nearest: "
-            f"{_near(devices, lambda count: count % model == 0, model)}"
-        )
-    whole = {"tp", "pp", "cp"} <= set(layout) and "dp" not in layout
-    replicas = devices // model if whole else axes["dp"]
-    step = replicas * axes["micro_batch"]
-    if batch % step:
-        raise ValueError(
-            f"global_batch = {batch:,} is not a multiple of replicas x micro-batch = {replicas:,} x "
-            f"{axes['micro_batch']:,} = {step:,}; nearest: {_near(batch, lambda count: count % step == 0, step)}"
-        )
+    _multiple("devices", devices, " x ".join(names), math.prod(axes[name] for name in names))
+    fixed = {"tp", "pp", "cp"} <= set(layout) and "dp" not in layout
+    replicas = devices // math.prod(axes[name] for name in names) if fixed else axes["dp"]
+    words = f"replicas x micro-batch = {replicas:,} x {axes['micro_batch']:,}"
+    _multiple("global_batch", batch, words, replicas * axes["micro_batch"])
 
 
-def _fills(layers: int, stages: int, chunks: int) -> None:
-    """Whether layers fill stages, and those the chunks of interleaving."""
-    if stages > layers or not even_stages(layers, stages):
-        near = _near(stages, lambda each: each <= layers and even_stages(layers, each), layers)
-        raise ValueError(f"pp = {stages:,} does not divide {layers:,} layers; nearest: {near}")
-    if stages * chunks > layers or not even_stages(layers, stages * chunks):
-        most = layers // stages
-        near = _near(chunks, lambda each: each <= most and even_stages(layers, stages * each), most)
-        raise ValueError(f"vp = {chunks:,} does not divide the layers of pp = {stages:,} stages; nearest: {near}")
+def _divides(name: str, size: int, total: int, what: str) -> None:
+    if total % size:
+        raise ValueError(f"{name} = {size:,} does not divide {total:,} {what}; nearest: {around(size, divisors(total))}")
 
 
-def _divides(name: str, size: int, whole: int, what: str) -> None:
-    if whole % size:
-        near = _near(size, lambda each: whole % each == 0)
-        raise ValueError(f"{name} = {size:,} does not divide {whole:,} {what}; nearest: {near}")
+def _multiple(name: str, number: int, words: str, of: int) -> None:
+    if number % of:
+        near = around(number, multiples(number, of))
+        raise ValueError(f"{name} = {number:,} is not a multiple of {words} = {of:,}; nearest: {near}")
 
 
-def _near(number: int, good: Callable[[int], bool], step: int = 1) -> str:
-    """Nearest numbers below and above that are good, in words; "" where none is near.
+def multiples(number: int, of: int) -> list[int]:
+    """Multiples of a number around another."""
+    return [below for below in (number // of * of, (number // of + 1) * of) if below]
 
-    >>> _near(6, lambda each: 8 % each == 0), _near(9, lambda each: 8 % each == 0)
+
+def around(number: int, good: Iterable[int]) -> str:
+    """The nearest good numbers below and above, in words; "" where there is none.
+
+    >>> around(6, [1, 2, 4, 8]), around(9, [1, 2, 4, 8])
     ('4 or 8', '8')
     """
-    reach = range(1, max(step, int(REACH * number)) + 1)
-    below = next((number - far for far in reach if number > far and good(number - far)), None)
-    above = next((number + far for far in reach if good(number + far)), None)
-    return " or ".join(f"{each:,}" for each in (below, above) if each)
+    known = list(good)
+    below, above = [each for each in known if each < number], [each for each in known if each > number]
+    ends = ([max(below)] if below else []) + ([min(above)] if above else [])
+    return " or ".join(f"{each:,}" for each in ends)
 
 
 def undivided(devices: int, batch: int, shards: list[int], shape: Mapping[str, int]) -> str:
@@ -129,13 +125,14 @@ def undivided(devices: int, batch: int, shards: list[int], shape: Mapping[str, i
     shape : mapping of str to int
         layers and heads, for the words.
     """
-
-    def good(count: int, sequences: int) -> bool:
-        return any(count % each == 0 and sequences % (count // each) == 0 for each in shards)
-
-    if good(devices, batch):
+    replicas = [devices // each for each in shards if devices % each == 0]
+    if any(batch % each == 0 for each in replicas):
         return ""
-    near = _near(devices, lambda count: good(count, batch)), _near(batch, lambda count: good(devices, count))
+    counts = {each * share for each in shards for share in divisors(batch)}
+    near = (
+        around(devices, (each for each in counts if each <= REACH * devices)),
+        around(batch, (each for share in replicas for each in multiples(batch, share) if each <= REACH * batch)),
+    )
     found = [f"{near[0]} devices"] * bool(near[0]) + [f"a batch of {near[1]}"] * bool(near[1])
     return (
         f"devices = {devices:,} cannot share {shape['heads']:,} heads, {shape['layers']:,} layers and global_batch = "

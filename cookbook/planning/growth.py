@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog.prices import shown
+from cookbook.catalog.printed import Printed
+from cookbook.planning.comparison import records_of
+from cookbook.planning.ownership import figure
 from cookbook.prediction.devices import device_table, peaks
 
 if TYPE_CHECKING:
@@ -32,8 +36,8 @@ LINE = ("k40", "p100-sxm2-16gb", "v100-sxm2-16gb", "tpu-v2", "tpu-v3", "a100-sxm
         "tpu-v5p", "mi300x", "tpu-v6e", "b200-sxm", "mi355x", "tpu-v7x")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Growth:
+@dataclass(frozen=True, repr=False)
+class Growth(Printed):
     """A straight line through logarithms.
 
     Attributes
@@ -59,6 +63,10 @@ class Growth:
     middle: float
     scatter: float
     points: int
+
+    def summary(self) -> str:
+        """Growth in a year with its interval."""
+        return f"x{self.per_year:.3g} a year ({self.low:.3g} to {self.high:.3g}), {self.points} points"
 
     def line(self, years: Any) -> Any:
         """Value of the line in these years."""
@@ -97,13 +105,12 @@ def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
     >>> round(least_squares_growth([2014, 2016, 2018], [1, 4, 16]).per_year, 6)
     2.0
     """
-    t, v = np.asarray(years, dtype=float), np.asarray(values, dtype=float)
+    t, v = figure("years", years, low=-1e6, high=1e6), figure("values", values)
     if t.shape != v.shape or t.ndim != 1 or len(t) < 3:
         raise ValueError(f"growth needs at least three dates with a value each; there are {min(t.size, v.size)}")
     if not (np.isfinite(t).all() and np.isfinite(v).all() and (v > 0).all()) or np.ptp(t) == 0:
         raise ValueError("growth needs values above 0 and more than one date")
-    if not 0 < level < 1:
-        raise ValueError(f"level = {level!r} must lie between 0 and 1, such as 0.8")
+    _check_level(level)
     middle, free = float(t.mean()), len(t) - 2
     spread, logs = float(((t - middle) ** 2).sum()), np.log(v)
     slope = float(((t - middle) * logs).sum() / spread)
@@ -113,6 +120,11 @@ def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
     doubling = math.log(2) / slope if slope else math.inf
     ends = (math.exp(slope), math.exp(slope - reach), math.exp(slope + reach))
     return Growth(*ends, doubling, math.exp(float(logs.mean())), middle, math.exp(scatter), len(t))
+
+
+def _check_level(level: Any) -> None:
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        raise ValueError(f"level = {shown(level)} must lie between 0 and 1, such as 0.8")
 
 
 def student_quantile(share: float, free: float) -> float:
@@ -169,7 +181,7 @@ def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
     """
     import pandas as pd
 
-    table = device_table(accelerators)
+    table = device_table(records_of(accelerators))
     launched = catalog.table("accelerators").set_index("key")["launch_price_usd"]
     wide = np.fmax.reduce([peaks(table, name) for name in WIDE])
     bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
@@ -209,6 +221,7 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
     """
     import pandas as pd
 
+    _check_level(level)
     rows, found = milestones(accelerators), []
     for name, (words, unit) in QUANTITIES.items():
         own = rows[rows["quantity"] == name].sort_values("year")
@@ -274,9 +287,12 @@ def growth_lines(
     import pandas as pd
 
     rows, found = milestones(accelerators), []
-    for name in quantities:
-        if name not in QUANTITIES:
-            raise ValueError(f"quantity = {name!r} is not known; take some of {', '.join(QUANTITIES)}")
+    wanted = [quantities] if isinstance(quantities, str) else quantities
+    if not isinstance(wanted, (list, tuple)):
+        raise ValueError(f"quantities = {shown(quantities)} is no list; take some of {', '.join(QUANTITIES)}")
+    for name in wanted:
+        if not isinstance(name, str) or name not in QUANTITIES:
+            raise ValueError(f"quantity = {shown(name)} is not known; take some of {', '.join(QUANTITIES)}")
         own = rows[rows["quantity"] == name]
         if len(own) < 3:
             continue

@@ -2,78 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook.planning.altered import System, accelerator_of, altered, base_of
+from cookbook import hardware, units
+from cookbook.hardware import Accelerator, Machine
+from cookbook.planning.cards import card, plain
 from cookbook.planning.cost import HOUR, device_usd
 from cookbook.planning.divisible import context_sizes, divisors, even_stages, stage_counts
-from cookbook.prediction.layout_checks import layout_refusals
-from cookbook.prediction.measurements import module_of
-from cookbook.prediction.plan_options import cells
-from cookbook.prediction.record import Prediction
-from cookbook.prediction.step import predict_scenarios
-from cookbook.prediction.train import Plan, machine_row
-from cookbook.workloads import zoo
+from cookbook.prediction.asked import (
+    MOST_SEQUENCES, MOST_TOKENS, choices, listed, quantity, shown, text, whole, wholes,
+)  # fmt: skip
+from cookbook.prediction.doors import network_of, plan_fields, training_scenario
+from cookbook.prediction.engine import estimate
+from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.fabrics import fabric as fabric_of
+from cookbook.prediction.scenario import Coded, fields
+from cookbook.prediction.terms import layouts as checks
+from cookbook.prediction.terms.transformer import of_model
+from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
 
+System = str | Accelerator | Machine
 KIND = "training_transformer"
 AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompute")
-# Axes that are searched where more than the usual is asked for.
-MORE = ("pipeline_schedule", "offload", "shard")
-USUAL = {"pipeline_schedule": "", "offload": "", "shard": None}
+# Axes that are searched where more than the usual is asked for, and what is usual.
+USUAL: Mapping[str, Any] = {"pipeline_schedule": "", "offload": "", "shard": None}
 # How the table calls the group of all replicas.
 ALL = "all"
-# Chunks of a stage that a schedule takes; any where it is the usual one.
+# Schedules of one chunk a stage; the others take several, the usual one any number.
 ONE_CHUNK = ("gpipe", "1f1b", "zero-bubble")
 RECOMPUTE = ("none", "selective", "full")
+ZERO = (0, 1, 2, 3)
 MICRO_BATCHES = (1, 2, 4, 8)
 CHUNKS = (1, 2, 4)
+LENGTH = 2048
+OPTIONS = {name: ("", *dict.fromkeys(fields()[name].choices.values())) for name in ("pipeline_schedule", "offload")}
 # A neighbour differs from a layout in one axis, or trades one kind of shard for another.
 TRADED = ("tp", "pp", "cp")
+# More layouts than this would take minutes.
+MOST_LAYOUTS, MOST_COMBINATIONS = 2**20, 2**26
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Layouts:
-    """Layouts of one model on one kind of machine.
+    """Layouts of one model on one kind of machine; read-only.
 
     Attributes
     ----------
+    title : str
+        The model and the machine, as printed.
     table : pandas.DataFrame
         One row a layout that fits, fastest first: the axes, dp, step_seconds with low80 and high80, bound_low,
         memory_bytes, headroom_bytes, device_seconds, tokens_per_second, step_usd (at the median of dated prices on
-        demand; NaN where none is known), and whether it is on the front.
+        demand; NaN where none is known), and whether it is on the front. A copy each time.
     tried, fitting : int
         Layouts that divide the model, the batch and the devices; those of them that fit the memory.
-    nearest : dict
+    nearest : mapping
         Where none fits: the layout that needs least memory, with memory_bytes and capacity_bytes.
-    prediction : Prediction
+    assumed : tuple of str
+        What was not given, and what was taken.
+    prediction : Estimate
         What the table is made of, rows as in `rows`.
     rows : numpy.ndarray of int
         Row of the prediction of each row of the table.
     """
 
-    table: pd.DataFrame
+    title: str
+    _table: pd.DataFrame = field(repr=False)
     tried: int
     fitting: int
-    nearest: dict[str, Any]
-    prediction: Prediction
+    nearest: Mapping[str, Any]
+    assumed: tuple[str, ...]
+    prediction: Estimate
     rows: np.ndarray
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row a layout that fits, fastest first."""
+        return self._table.copy(deep=False)
 
     @property
     def axes(self) -> list[str]:
         """Columns of the table in which layouts differ."""
-        return [name for name in (*AXES, *MORE) if name in self.table]
+        return [name for name in (*AXES, *USUAL) if name in self._table]
 
     @property
     def front(self) -> pd.DataFrame:
         """Layouts that no other beats in time, memory headroom and device time together."""
-        return self.table[self.table["front"]]
+        return self._table[self._table["front"]]
 
     @property
     def memory(self) -> pd.DataFrame:
@@ -81,6 +105,42 @@ class Layouts:
         import pandas as pd
 
         return pd.DataFrame({name: np.asarray(part)[self.rows] for name, part in self.prediction.memory.items()})
+
+    def frame(self) -> pd.DataFrame:
+        """The table, in SI units."""
+        return self.table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain Python values; a missing figure is None."""
+        kept = {name: getattr(self, name) for name in ("title", "tried", "fitting", "nearest", "assumed")}
+        return plain({**kept, "layouts": self._table})
+
+    def __repr__(self) -> str:
+        return f"<{self._headline()}>"
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        rows = [{
+            "Devices": f"{row['devices']:,}", "Layout": layout_words(row), "Micro-batch": row["micro_batch"],
+            "ZeRO": row["zero"], "Recomputation": row["recompute"], **step_words(row),
+            "Memory": units.human(row["memory_bytes"], "iB"),
+        } for row in self._table.head(8).to_dict("records")]  # fmt: skip
+        return card(self._headline(), pd.DataFrame(rows), ["Taken where nothing was given: " + "; ".join(self.assumed)])
+
+    def _headline(self) -> str:
+        said = f"{self.title}: {self.fitting:,} of {self.tried:,} layouts fit"
+        if not self.fitting:
+            if not self.nearest:
+                return f"{said}; none can be predicted"
+            need, have = (units.human(self.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
+            return f"{said}; the smallest needs {need} of {have}"
+        best = self._table.iloc[0]
+        words = step_words(best)
+        return (
+            f"{said}; the fastest, {layout_words(best)}, takes {words['Step (80 %)']}, "
+            f"{words['Throughput [tokens/s]']} tokens/s"
+        )
 
     def why(self, row: int = 0, count: int = 8) -> pd.DataFrame:
         """Neighbours of a layout, what they change, and the part of a step that makes them slower or faster.
@@ -95,48 +155,59 @@ class Layouts:
         Returns
         -------
         pandas.DataFrame
-            change, step_seconds, difference_seconds, part (that differs most), part_seconds (by how much),
+            change, step_seconds, difference_seconds, within_80 (whether the neighbour lies inside the 80 % interval of
+            the layout, so that either may be the faster), part (that differs most), part_seconds (by how much),
             memory_bytes.
+
+        Raises
+        ------
+        ValueError
+            A row that the table does not have.
         """
         import pandas as pd
 
-        axes = self.table[self.axes]
+        if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not 0 <= row < len(self._table):
+            raise ValueError(f"row = {shown(row)} is not a row of the table, which has {len(self._table):,}")
+        axes = self._table[self.axes]
         own = axes.iloc[row]
         same = axes.eq(own, axis=1)
         differs = (~same).sum(axis=1)
         traded = differs.eq(2) & same.drop(columns=list(TRADED)).all(axis=1)
         near = np.flatnonzero((differs.eq(1) | traded).to_numpy())
-        seconds = self.table["step_seconds"].to_numpy()
-        near = near[np.argsort(np.abs(seconds[near] - seconds[row]), kind="stable")][:count]
+        seconds = self._table["step_seconds"].to_numpy()
+        near = near[np.argsort(np.abs(seconds[near] - seconds[row]), kind="stable")][: whole("count", count)]
         names = list(self.prediction.parts)
         parts = np.stack([self.prediction.parts[name][self.rows] for name in names])
         change = parts[:, near] - parts[:, [row]]
         most = np.abs(change).argmax(axis=0)
+        low, high = (self._table[name].iloc[row] for name in ("low80", "high80"))
         return pd.DataFrame({
             "change": [_words(own, axes.iloc[other]) for other in near],
             "step_seconds": seconds[near],
             "difference_seconds": seconds[near] - seconds[row],
+            "within_80": (seconds[near] >= low) & (seconds[near] <= high),
             "part": [names[part] for part in most],
             "part_seconds": change[most, np.arange(len(near))],
-            "memory_bytes": self.table["memory_bytes"].to_numpy()[near],
+            "memory_bytes": self._table["memory_bytes"].to_numpy()[near],
         })  # fmt: skip
 
 
 def search(
-    model: str,
+    model: str | Workload,
     system: System,
     devices: int | Sequence[int],
     global_batch: int,
     *,
-    seq: float | None = None,
-    number_format: str = "",
-    software: str = "Megatron Core",
-    recompute: Sequence[str] = RECOMPUTE,
-    micro_batches: Sequence[int] = MICRO_BATCHES,
-    attention: str = "flash2",
-    pipeline_schedule: Sequence[str] = ("",),
-    offload: Sequence[str] = ("",),
-    shard: Sequence[int | None] = (None,),
+    seq: int | None = None,
+    precision: str = "",
+    software: str = "",
+    micro_batch: int | Sequence[int] | None = None,
+    zero: int | Sequence[int] | None = None,
+    recompute: str | Sequence[str] | None = None,
+    attention: str = "",
+    pipeline_schedule: str | Sequence[str] = ("",),
+    offload: str | Sequence[str] = ("",),
+    shard: int | Sequence[int | None] | None = (None,),
     per_node: int | None = None,
     capacity_factor: float | None = None,
     fabric: str = "",
@@ -145,30 +216,36 @@ def search(
 ) -> Layouts:
     """All layouts of a language model that divide its layers, heads, experts, the batch and the devices.
 
-    Embedding and head may count as a layer each where stages are filled, as they did in Llama 3: 126 layers in 16
-    stages.
+    Embedding and LM head may count as a layer each where stages are filled, as they did in Llama 3: 126 layers in 16
+    stages. Sequence parallelism goes with tensor parallelism.
 
     Parameters
     ----------
-    model : str
-        A language model of the zoo.
+    model : str or Workload
+        A language model of the zoo, or one with changed arguments (``cb.model("llama2_7b", depth=40)``).
     system : str or Accelerator
         An accelerator or a server of the catalogue, or an accelerator with some figures changed.
     devices : int or sequence of int
-        Devices to use; several numbers are searched together.
+        Devices to use, at most 1,048,576; several numbers are searched together.
     global_batch : int
         Sequences of one step.
-    seq : float, optional
-        Sequence length; the model's by default. Context parallelism is tried from 8,192 on.
-    number_format, software, attention : str
-        As for `cookbook.train_step`.
-    recompute : sequence of str
-        Kinds of activation recomputation to try.
-    micro_batches : sequence of int
-        Micro-batches to try.
-    pipeline_schedule, offload : sequence of str
+    seq : int, optional
+        Tokens of a sequence; the model's by default. Context parallelism is tried from 8,192 on.
+    precision : str
+        As for `cookbook.train_step`; "fp8" where the accelerator has it.
+    software : str
+        A product or a level of the table ``software``; the usual one of the device by default.
+    micro_batch : int or sequence of int, optional
+        Micro-batches to try: sequences of one pass of one replica; 1, 2, 4 and 8 by default.
+    zero : int or sequence of int, optional
+        ZeRO stages to try, 0 to 3; 1, 2 and 3 by default.
+    recompute : str or sequence of str, optional
+        Kinds of activation recomputation to try: "none", "selective", "full"; all by default.
+    attention : str
+        Attention kernel: "eager", "fused-softmax", "flash1", "flash2" or "flash3"; that of the software by default.
+    pipeline_schedule, offload : str or sequence of str
         Schedules and places of optimiser states to try, as in a plan; "" is the usual one.
-    shard : sequence of int
+    shard : int or sequence of int
         Replicas that share one copy under ZeRO-3, to try beside or instead of all of them (None; "all" in the table).
     per_node, capacity_factor, fabric, oversubscription
         As in a plan, for all layouts. Tensor parallelism stays within a node.
@@ -178,124 +255,158 @@ def search(
     Returns
     -------
     Layouts
+        Its `assumed` lists what was not given, and what was taken.
 
     Raises
     ------
     cookbook.catalog.UnknownName
-        A model, system or number format that the catalogue does not have.
+        A model, system or precision that the catalogue does not have.
     ValueError
-        Arguments that leave no layout to try: which, and what to change.
+        An argument that cannot be, or arguments that leave no layout to try: which, and what to change.
 
     Examples
     --------
-    >>> found = search("llama2_7b", "h100-sxm", 16, 64, seq=4096, recompute=["none"])
-    >>> found.fitting <= found.tried, len(found.front) > 0
-    (True, True)
+    >>> found = search("llama2_7b", "h100-sxm", 16, 64, seq=4096, recompute="none")
+    >>> found.fitting <= found.tried, len(found.front) > 0, "software = megatron-core" in found.assumed
+    (True, True, True)
     """
-    counts = _counts(devices)
-    workload = zoo.model(model)
-    shape = _shape(workload.name)
-    length = float(seq or workload.seq or 2048)
-    whole = {"model": workload.name, "software": software, "seq_len": length, "global_batch": global_batch,
-             "attention_kernel": attention, "task": "pretrain"}  # fmt: skip
-    same = {"capacity_factor": capacity_factor, "fabric": fabric, "oversubscription": oversubscription}
-    nodes = {count: None if per_node is None else min(per_node, count) for count in counts}
-    machines = {
-        count: machine_row(base_of(system), Plan(devices=count, per_node=nodes[count], **same), number_format)
-        for count in counts
-    }
-    sizes = {count: int(machine["per_node"]) for count, machine in machines.items()}
-    grid = _grid(shape, counts, sizes, int(global_batch), length, list(recompute), list(micro_batches))
-    grid = _with_more(grid, shape, int(global_batch), {"pipeline_schedule": pipeline_schedule, "offload": offload,
-                                                       "shard": shard})  # fmt: skip
-    if not len(grid["devices"]):
+    counts, batch, own = wholes("devices", devices), whole("global_batch", global_batch, MOST_SEQUENCES), model
+    workload = network_of(own)
+    shape, length = shape_of(workload), sequence(workload, seq)
+    axes = {
+        "micro_batch": MICRO_BATCHES if micro_batch is None else wholes("micro_batch", micro_batch, MOST_SEQUENCES),
+        "zero": choices("zero", zero, ZERO, ZERO[1:]), "recompute": choices("recompute", recompute, RECOMPUTE, RECOMPUTE),
+    }  # fmt: skip
+    more = {name: choices(name, given, OPTIONS[name], ("",)) for name, given in
+            (("pipeline_schedule", pipeline_schedule), ("offload", offload))}  # fmt: skip
+    more["shard"] = _shards(shard)
+    same = {"capacity_factor": _number("capacity_factor", capacity_factor), "fabric": text("fabric", fabric) or None,
+            "oversubscription": None if oversubscription == 1 else _number("oversubscription", oversubscription),
+            "attention": text("attention", attention) or None,
+            "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s' or '50 GB/s'")}
+    machine = machine_of(system)
+    joined = None if per_node is None else whole("per_node", per_node)
+    node = joined or (int(fabric_of(fabric).domain) if fabric else machine.per_node)
+    grid = _grid(shape, {count: min(node, count) for count in counts}, batch, length, axes)
+    grid = _with_more(grid, batch, more)
+    if not 0 < len(grid["devices"]) <= MOST_LAYOUTS:
         raise ValueError(
-            f"global_batch = {global_batch}, devices = {devices!r}: no layout divides them; take a batch that is a "
-            "multiple of a power of two, and devices likewise"
-        )
-    frame = _frame(grid, machines, whole)
-    options = {name: [None if each == ALL else each for each in grid[name]] for name in MORE if name in grid}
-    plan = Plan(devices=grid["devices"], **{**same, **options})
-    frame = frame.drop(columns=list(MORE), errors="ignore").assign(**cells(plan, frame["accelerator"].iloc[0]))
-    chosen = str(frame["precision"].iloc[0])
-    scenarios = altered(module_of(KIND).scenarios(frame), system, network, chosen.removeprefix("amp_"))
-    if why := layout_refusals(scenarios.take([0]), frame.head(1))[0]:
-        raise ValueError(why)
-    found = predict_scenarios(KIND, scenarios, neighbours=False)
-    layouts = _layouts(grid, found, accelerator_of(system)[0].memory_bytes, length, global_batch)
-    layouts.table["step_usd"] = layouts.table["device_seconds"] * device_usd(system).median / HOUR
-    return layouts
+            f"global_batch = {batch:,}, devices = {shown(devices)}: "
+            + (f"{len(grid['devices']):,} layouts are too many to try; give fewer numbers" if len(grid["devices"])
+               else "no layout divides them; take a batch that is a multiple of a power of two, and devices likewise")
+        )  # fmt: skip
+    asked = _columns(grid) | {"per_node": np.minimum(grid["devices"], node), "global_batch": float(batch), **same}
+    found = _estimated(workload, machine, asked, text("software", software), text("precision", precision), length)
+    assumed = (
+        ("seq", seq, f"{length:,} tokens"), ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
+        ("zero", zero, _tried(ZERO[1:])), ("recompute", recompute, _tried(RECOMPUTE)),
+        ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks a stage: {_tried(CHUNKS)}"),
+        ("per_node", per_node or fabric, f"{node:,}"),
+        ("neighbours", None, "no, so that layouts are compared by formulas alone"),
+    )  # fmt: skip
+    layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(system).median)
+    taken = dict.fromkeys(each for row in found.assumed[:1].tolist() for each in row.split("; ") if each)
+    told = [f"{name} = {value}" for name, given, value in assumed if given in (None, "", False)]
+    return replace(layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*taken, *told))
 
 
-def _counts(devices: int | Sequence[int]) -> list[int]:
-    counts: list[Any] = [devices] if np.ndim(devices) == 0 else list(devices)  # type: ignore[arg-type]
-    for count in counts:
-        if int(count) != count or count < 1:
-            raise ValueError(f"devices = {count!r} must be a whole number, 1 or more")
-    return [int(count) for count in counts]
+def _columns(grid: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Axes of a grid as columns of a scenario."""
+    found: dict[str, Any] = {}
+    for name, column in grid.items():
+        if name == "shard":
+            found[name] = [None if each == ALL else each for each in column.tolist()]
+        elif column.dtype.kind in "iuf":
+            found[name] = column.astype(float)
+        else:
+            levels, codes = np.unique(column.astype(str), return_inverse=True)
+            found[name] = Coded(codes, tuple(levels.tolist()))
+    found.pop("dp")
+    return found
 
 
-def _shape(name: str) -> dict[str, int]:
+def _estimated(
+    network: Workload, machine: Machine, columns: dict[str, Any], software: str, precision: str, seq: int
+) -> Estimate:
+    """Steps of all layouts of a grid at once; ValueError where what they share cannot be."""
+    plan = plan_fields(None, columns)
+    asked = training_scenario(network, machine, plan, KIND, software or None, precision or None, seq)
+    first = asked.take(np.array([0]))
+    found = estimate(first, False, checks.impossible)
+    if found.why[0]:
+        raise ValueError(str(found.why[0]))
+    return estimate(asked, False)
+
+
+def sequence(network: Workload, seq: int | None) -> int:
+    """Tokens of a sequence: those given, the model's, or 2,048."""
+    return int(network.seq or LENGTH) if seq is None else whole("seq", seq, MOST_TOKENS)
+
+
+def shape_of(network: Workload) -> dict[str, int]:
     """Layers, heads and experts of a language model: what may be divided."""
-    from cookbook.prediction.transformer_rows import of_model
+    known, own = of_model(network.name), network.arguments
+    if not known or not {"depth", "heads"} <= set(own):
+        raise ValueError(f"model = {network.name!r} is not a language model with layers that can be split")
+    experts = (own.get("experts") or {}).get("number", 0)
+    return {"layers": int(own["depth"]) * (2 if known["decoder"] else 1), "heads": int(own["heads"]),
+            "experts": int(experts)}  # fmt: skip
 
-    known = of_model(name)
-    if not known:
-        raise ValueError(f"model = {name!r} is not a language model with layers that can be split")
-    return {part: int(known.get(part, 0)) for part in ("layers", "heads", "kv_heads", "experts")}
+
+def _number(name: str, value: Any) -> float | None:
+    return None if value is None else quantity(name, value, "", "1.25", 0, 1e6)
 
 
-def shards_of(
-    model: str, system: System, devices: int, seq: float, per_node: int | None = None
-) -> tuple[dict[str, int], list[int]]:
-    """Layers, heads, experts and devices of a node, and every tp x pp x cp that divides them and so many devices."""
-    shape = _shape(model)
-    node = int(machine_row(base_of(system), Plan(devices=devices, per_node=per_node), "")["per_node"])
-    split = [divisors(shape["heads"], min(node, devices)), stage_counts(shape["layers"], devices), context_sizes(seq)]
-    return {**shape, "per_node": node}, sorted({int(t * p * c) for t in split[0] for p in split[1] for c in split[2]})
+def _shards(shard: Any) -> tuple[int | None, ...]:
+    if shard is None:
+        return (None,)
+    return tuple(dict.fromkeys(None if each is None else whole("shard", each) for each in listed("shard", shard)))
+
+
+def _tried(values: Sequence[Any]) -> str:
+    return f"{', '.join(map(str, values[:-1]))} or {values[-1]}, all tried"
 
 
 def _grid(
-    shape: dict[str, int], counts: list[int], per_node: dict[int, int], batch: int, seq: float,
-    recompute: list[str], micro_batches: list[int],
-) -> dict[str, np.ndarray]:  # fmt: skip
+    shape: Mapping[str, int], per_node: Mapping[int, int], batch: int, seq: int, axes: Mapping[str, Sequence[Any]]
+) -> dict[str, np.ndarray]:
     """All combinations of the axes that divide what they must, as arrays."""
+    again, zeros = np.array(axes["recompute"]), axes["zero"]
     found: list[dict[str, np.ndarray]] = []
-    for count in counts:
-        tensor = [t for t in divisors(shape["heads"], per_node[count]) if count % t == 0]
+    for count, node in per_node.items():
+        tensor = [t for t in divisors(shape["heads"], node) if count % t == 0]
         stages = [p for p in stage_counts(shape["layers"], count) if count % p == 0]
-        context = context_sizes(seq)
         experts = divisors(shape["experts"], count) if shape["experts"] else [1]
-        axes = np.meshgrid(tensor, stages, CHUNKS, context, experts, micro_batches, (1, 2, 3), range(len(recompute)),
-                           indexing="ij")  # fmt: skip
-        tp, pp, vp, cp, ep, micro, zero, again = (axis.ravel() for axis in axes)
+        each = (tensor, stages, CHUNKS, context_sizes(seq), experts, axes["micro_batch"], zeros, range(len(again)))
+        if math.prod(map(len, each)) > MOST_COMBINATIONS / len(per_node):
+            raise ValueError(f"micro_batch has {len(axes['micro_batch']):,} values: too many combinations; give fewer")
+        tp, pp, vp, cp, ep, micro, zero, kind = (axis.ravel() for axis in np.meshgrid(*each, indexing="ij"))
         model = tp * pp * cp
-        chunks = (pp > 1) & even_stages(shape["layers"], pp * vp)
-        fits = (count % model == 0) & ((vp == 1) | chunks)
+        fits = (count % model == 0) & ((vp == 1) | ((pp > 1) & even_stages(shape["layers"], pp * vp)))
         dp = np.where(fits, count // model, 1)
         fits &= (batch % (dp * micro) == 0) & ((dp * cp * tp) % ep == 0) & (seq % cp == 0)
         # Gathering weights for every micro-batch of a pipeline defeats both.
         fits &= (zero < 3) | (pp == 1)
-        fits &= (zero == 1) | (dp * cp > 1)
+        fits &= (zero == min(zeros)) | (dp * cp > 1)  # nothing is shared out among one
         columns = {"devices": np.full(len(tp), count), "tp": tp, "pp": pp, "vp": vp, "cp": cp, "ep": ep,
-                   "micro_batch": micro, "zero": zero, "recompute": np.array(recompute)[again], "dp": dp}  # fmt: skip
+                   "micro_batch": micro, "zero": zero, "recompute": again[kind], "dp": dp}  # fmt: skip
         found.append({name: column[fits] for name, column in columns.items()})
     return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
 
-def _with_more(
-    grid: dict[str, np.ndarray], shape: dict[str, int], batch: int, lists: dict[str, Sequence[Any]]
-) -> dict[str, np.ndarray]:
+def _with_more(grid: dict[str, np.ndarray], batch: int, lists: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
     """The grid with every choice of the further axes that it allows; those with the usual choice alone stay out."""
-    for name, choices in lists.items():
-        given = list(choices) or [USUAL[name]]
-        if given == [USUAL[name]]:
+    for name, given in lists.items():
+        if tuple(given) == (USUAL[name],):
             continue
-        size = len(grid["devices"])
-        row, choice = np.divmod(np.arange(size * len(given)), len(given))
+        row, choice = np.divmod(np.arange(len(grid["devices"]) * len(given)), len(given))
         wide = {axis: column[row] for axis, column in grid.items()}
         wide[name] = np.array([ALL if each is None else each for each in given], dtype=object)[choice]
-        kept = _ALLOWED[name](wide, choice == 0, batch)
+        kept = np.ones(len(row), dtype=bool)
+        if name == "pipeline_schedule":
+            kept = _scheduled(wide, choice == 0, batch)
+        elif name == "shard":
+            kept = _shared(wide)
         grid = {axis: column[kept] for axis, column in wide.items()}
     return grid
 
@@ -311,42 +422,21 @@ def _scheduled(grid: dict[str, np.ndarray], first: np.ndarray, batch: int) -> np
     return np.where(grid["pp"] > 1, chunks, first)
 
 
-def _shared(grid: dict[str, np.ndarray], first: np.ndarray, batch: int) -> np.ndarray:
+def _shared(grid: dict[str, np.ndarray]) -> np.ndarray:
     """Groups smaller than all replicas, where weights are shared out; the whole group is the usual."""
     ranks, usual = grid["dp"] * grid["cp"], grid["shard"] == ALL
     size = np.where(usual, 0, grid["shard"]).astype(int)
     return usual | ((grid["zero"] == 3) & (size >= 1) & (size < ranks) & (ranks % np.maximum(size, 1) == 0))
 
 
-_ALLOWED = {
-    "pipeline_schedule": _scheduled,
-    "offload": lambda grid, first, batch: np.ones(len(first), dtype=bool),
-    "shard": _shared,
-}
-
-
-def _frame(grid: dict[str, np.ndarray], machines: dict[int, dict[str, Any]], whole: dict[str, Any]) -> pd.DataFrame:
-    """The layouts as rows that the engine reads."""
-    import pandas as pd
-
-    frame = pd.DataFrame(grid).rename(columns={"zero": "zero_fsdp_stage", "recompute": "activation_recompute"})
-    first = next(iter(machines.values()))
-    for name in first:
-        if name != "devices":
-            frame[name] = frame["devices"].map({count: machine[name] for count, machine in machines.items()})
-    split = np.where(frame["tp"] > 1, "yes", "no")
-    return frame.assign(**whole, sequence_parallel=split, zero_fsdp_stage=frame["zero_fsdp_stage"].astype(str))
-
-
 def _layouts(
-    grid: dict[str, np.ndarray], found: Prediction, capacity: float, seq: float, global_batch: int
+    grid: dict[str, np.ndarray], found: Estimate, capacity: float, seq: float, global_batch: int, usd: float
 ) -> Layouts:
     import pandas as pd
 
     seconds, memory = np.asarray(found.point), np.asarray(found.memory_bytes)
     known = np.isfinite(seconds) & np.isfinite(memory)
-    fitting = known & (np.asarray(found.fits) == "yes")
-    rows = np.flatnonzero(fitting)
+    rows = np.flatnonzero(known & (np.asarray(found.fits) == "yes"))
     rows = rows[np.argsort(seconds[rows], kind="stable")]
     table = pd.DataFrame({name: column[rows] for name, column in grid.items()})
     table = table.assign(
@@ -354,30 +444,28 @@ def _layouts(
         memory_bytes=memory[rows], headroom_bytes=capacity - memory[rows],
         device_seconds=seconds[rows] * grid["devices"][rows], tokens_per_second=seq * global_batch / seconds[rows],
     )  # fmt: skip
-    some = _lightest(table["devices"].to_numpy(), memory[rows])
-    table["front"] = False
-    table.loc[some, "front"] = _front(table.loc[some, ["step_seconds", "memory_bytes", "device_seconds"]].to_numpy())
-    least = int(np.argmin(np.where(known, memory, np.inf))) if known.any() and not len(rows) else -1
-    nearest = {name: column[least] for name, column in grid.items()} if least >= 0 else {}
-    nearest |= {"memory_bytes": float(memory[least]), "capacity_bytes": capacity} if least >= 0 else {}
-    return Layouts(table, len(seconds), len(rows), nearest, found, rows)
+    costs = table[["step_seconds", "memory_bytes", "device_seconds"]].to_numpy()
+    table["front"] = _front(table["devices"].to_numpy(), costs)
+    table["step_usd"] = table["device_seconds"] * usd / HOUR
+    nearest: dict[str, Any] = {}
+    if known.any() and not len(rows):
+        least = int(np.argmin(np.where(known, memory, np.inf)))
+        nearest = {name: column[least] for name, column in grid.items()}
+        nearest |= {"memory_bytes": float(memory[least]), "capacity_bytes": capacity}
+    rows.flags.writeable = False
+    return Layouts("", table, len(seconds), len(rows), MappingProxyType(nearest), (), found, rows)
 
 
-def _lightest(devices: np.ndarray, memory: np.ndarray) -> np.ndarray:
-    """Rows that need less memory than all faster ones on as many devices; no other can be on the front."""
-    found = np.zeros(len(memory), dtype=bool)
-    for count in np.unique(devices):
-        rows = np.flatnonzero(devices == count)
-        least = np.minimum.accumulate(memory[rows])
-        found[rows] = memory[rows] < np.concatenate([[np.inf], least[:-1]])
-    return found
-
-
-def _front(costs: np.ndarray) -> np.ndarray:
+def _front(devices: np.ndarray, costs: np.ndarray) -> np.ndarray:
     """Rows that no other row beats in one cost without losing in another; rows come sorted by the first cost."""
-    front = np.zeros(len(costs), dtype=bool)
-    best = np.empty((0, costs.shape[1]))
-    for row, cost in enumerate(costs):
+    able = np.zeros(len(costs), dtype=bool)
+    for count in np.unique(devices):  # what needs more memory than something faster on as many devices is out
+        rows = np.flatnonzero(devices == count)
+        memory = costs[rows, 1]
+        able[rows] = memory < np.concatenate([[np.inf], np.minimum.accumulate(memory)[:-1]])
+    front, best = np.zeros(len(costs), dtype=bool), np.empty((0, costs.shape[1]))
+    for row in np.flatnonzero(able):
+        cost = costs[row]
         if not (best <= cost).all(axis=1).any():
             front[row] = True
             best = np.vstack([best[~(cost <= best).all(axis=1)], cost])
@@ -391,3 +479,30 @@ def _words(own: Any, other: Any) -> str:
     'tp 8 -> 4, pp 1 -> 2'
     """
     return ", ".join(f"{name} {own[name]} -> {other[name]}" for name in own.keys() if own[name] != other[name])  # noqa: SIM118
+
+
+def layout_words(row: Any) -> str:
+    """A layout as its splits; "none" where there is none.
+
+    >>> layout_words({"tp": 8, "pp": 4, "cp": 1, "ep": 1, "dp": 32})
+    'TP 8, PP 4, DP 32'
+    """
+    if row["dp"] != row["dp"]:
+        return "none"
+    names = [(name.upper(), int(row[name])) for name in ("tp", "pp", "cp", "ep", "dp")]
+    return ", ".join(f"{name} {size:,}" for name, size in names if size > 1) or "one device"
+
+
+def step_words(row: Any) -> dict[str, str]:
+    """Step with its interval, and throughput, as printed."""
+    low, high = (row[name] for name in (("low80", "high80") if "low80" in row else ("step_low", "step_high")))
+    ends = f"{units.human(low, 's')} to {units.human(high, 's')}"
+    return {"Step (80 %)": f"{units.human(row['step_seconds'], 's')} ({ends})",
+            "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}"}  # fmt: skip
+
+
+def machine_of(system: System) -> Machine:
+    """Machine of a name or a record; ValueError for anything else."""
+    if not isinstance(system, (str, Accelerator, Machine)):
+        raise ValueError(f"system = {shown(system)} is no machine; give a name such as 'h100-sxm', or cb.accelerator")
+    return hardware.machine(system)

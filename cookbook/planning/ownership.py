@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import units
+from cookbook.catalog.prices import HOUR, YEAR, shown
+from cookbook.catalog.printed import Printed
 
-HOUR, YEAR = units.si("1 h"), units.si("1 year")
+if TYPE_CHECKING:
+    import pandas as pd
+
 HOURS_A_YEAR = YEAR / HOUR
 MONTHS = 12
 KILO = 1e3
 
 
-@dataclass(frozen=True, eq=False)
-class Ownership:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ownership(Printed):
     """What owning costs over a horizon.
 
     Attributes
@@ -30,6 +34,22 @@ class Ownership:
     parts: Mapping[str, Any]
     horizon_years: Any
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
+
+    def summary(self) -> str:
+        """Total and horizon."""
+        if np.ndim(self.total):
+            return f"{np.size(self.total)} totals"
+        return f"{self.total:,.0f} USD over {self.horizon_years:g} year{'' if self.horizon_years == 1 else 's'}"
+
+    def frame(self) -> pd.DataFrame:
+        """A row a part: its name and USD over the horizon."""
+        import pandas as pd
+
+        rows = [{"part": name, "usd": usd} for name, usd in self.parts.items()]
+        return pd.DataFrame([*rows, {"part": "total", "usd": self.total}])
+
     @property
     def total(self) -> Any:
         """All parts together [USD]."""
@@ -41,19 +61,37 @@ class Ownership:
         return self.total / self.horizon_years
 
 
-def _figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high: float = np.inf) -> np.ndarray:
-    """An argument as an array within its range; NaN (not known) passes."""
+def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high: float = np.inf) -> np.ndarray:
+    """An argument as an array of numbers within a range; NaN (not known) passes.
+
+    Parameters
+    ----------
+    name : str
+        Argument.
+    value : array_like
+        What was given.
+    low, high : float
+        Range; `open_low`: whether `low` itself is outside.
+    open_low : bool
+        As said.
+    """
     try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} = {value!r} is not a number; give one, or an array of numbers") from None
+        array = np.asarray(value)
+        if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size and _plain(array)):
+            raise TypeError
+        array = array.astype(float)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} = {shown(value)} is not a number; give one, or an array of numbers") from None
     bad = (array <= low if open_low else array < low) | np.isposinf(array) | (array > high)
     if np.any(bad):
         allowed = f"above {low:g}" if open_low else f"{low:g} or more"
         most = "" if np.isinf(high) else f" and at most {high:g}"
-        first = np.extract(bad, array)[0]
-        raise ValueError(f"{name} = {first:g} is not allowed; give {allowed}{most}")
+        raise ValueError(f"{name} = {np.extract(bad, array)[0]:g} is not allowed; give {allowed}{most}")
     return array
+
+
+def _plain(array: np.ndarray) -> bool:
+    return all(isinstance(each, (int, float, np.number)) and not isinstance(each, bool) for each in array.flat)
 
 
 def annuity_usd(price_usd: Any, years: Any, money_rate: Any = 0.0) -> Any:
@@ -91,9 +129,9 @@ def annuity_usd(price_usd: Any, years: Any, money_rate: Any = 0.0) -> Any:
     >>> float(annuity_usd(9000, 3))
     3000.0
     """
-    price = _figure("price_usd", price_usd)
-    months = MONTHS * _figure("years", years, open_low=True)
-    rate = _figure("money_rate", money_rate, high=1.0) / MONTHS
+    price = figure("price_usd", price_usd)
+    months = MONTHS * figure("years", years, open_low=True)
+    rate = figure("money_rate", money_rate, high=1.0) / MONTHS
     factor = np.where(rate > 0, rate / -np.expm1(-months * np.log1p(np.where(rate > 0, rate, 1.0))), 1 / months)
     return (MONTHS * price * factor)[()]
 
@@ -155,21 +193,21 @@ def ownership_usd(
     >>> {name: round(float(usd) / 1e3) for name, usd in owned.parts.items() if usd}
     {'hardware': 180, 'electricity': 13, 'cooling': 6, 'staff': 60}
     """
-    horizon = _figure("horizon_years", horizon_years, open_low=True)
-    price = _figure("hardware_usd", hardware_usd)
+    horizon = figure("horizon_years", horizon_years, open_low=True)
+    price = figure("hardware_usd", hardware_usd)
     yearly = annuity_usd(1.0, life_years, money_rate) * price
-    network, storage = _figure("network_share", network_share), _figure("storage_share", storage_share)
+    network, storage = figure("network_share", network_share), figure("storage_share", storage_share)
     whole = price * (1 + network + storage)
-    power = _figure("watts", watts) / KILO * HOURS_A_YEAR * _figure("usd_per_kwh", usd_per_kwh)
+    power = figure("watts", watts) / KILO * HOURS_A_YEAR * figure("usd_per_kwh", usd_per_kwh)
     per_year = {
         "hardware": yearly,
         "network": yearly * network,
         "storage": yearly * storage,
-        "maintenance": whole * _figure("maintenance_share", maintenance_share),
+        "maintenance": whole * figure("maintenance_share", maintenance_share),
         "electricity": power,
-        "cooling": power * (_figure("pue", pue, low=1.0) - 1),
-        "staff": _figure("staff_usd_per_year", staff_usd_per_year),
-        "space": _figure("space_usd_per_year", space_usd_per_year),
+        "cooling": power * (figure("pue", pue, low=1.0) - 1),
+        "staff": figure("staff_usd_per_year", staff_usd_per_year),
+        "space": figure("space_usd_per_year", space_usd_per_year),
     }
     return Ownership({name: (each * horizon)[()] for name, each in per_year.items()}, horizon[()])
 
@@ -205,8 +243,8 @@ def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_ho
     >>> round(float(break_even_hours(833_806, 0.87, 98.32)))
     8556
     """
-    gain = _figure("rent_usd_per_hour", rent_usd_per_hour) - _figure("running_usd_per_hour", running_usd_per_hour)
-    price = _figure("bought_usd", bought_usd)
+    gain = figure("rent_usd_per_hour", rent_usd_per_hour) - figure("running_usd_per_hour", running_usd_per_hour)
+    price = figure("bought_usd", bought_usd)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(gain > 0, price / gain, np.where(np.isnan(gain), np.nan, np.inf))[()]
 
@@ -236,5 +274,5 @@ def break_even_use(owned_usd_per_year: Any, rent_usd_per_hour: Any) -> Any:
     >>> round(float(break_even_use(100e3, 28.0)), 2)
     0.41
     """
-    rent = _figure("rent_usd_per_hour", rent_usd_per_hour, open_low=True)
-    return (_figure("owned_usd_per_year", owned_usd_per_year) / (rent * HOURS_A_YEAR))[()]
+    rent = figure("rent_usd_per_hour", rent_usd_per_hour, open_low=True)
+    return (figure("owned_usd_per_year", owned_usd_per_year) / (rent * HOURS_A_YEAR))[()]

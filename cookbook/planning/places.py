@@ -1,47 +1,77 @@
-"""Places to train: what each predicts, and the figures that its cost rests on, each a range with a date."""
+"""Places to train: what each predicts, the figures that its cost rests on as dated ranges, and what a task costs there.
+
+Every figure is drawn from its range, for all draws at once; figures that places share vary together.
+"""
 
 from __future__ import annotations
 
 import math
-import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.planning.cost import BOUGHT, RENT, Price, bought_usd, hourly_usd
-from cookbook.planning.energy import active_seconds, machine_power, seconds_of
-from cookbook.planning.facts import SINCE, carbon, stated, tariff, times
+from cookbook.catalog.prices import shown
+from cookbook.catalog.printed import Printed
+from cookbook.hardware import Accelerator
+from cookbook.performance.reliability import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
+from cookbook.planning.cost import (
+    BOUGHT,
+    RENT,
+    SINCE,
+    Price,
+    active_seconds,
+    bought_usd,
+    carbon,
+    hourly_usd,
+    machine_power,
+    power_watts,
+    seconds_of,
+    stated,
+    tariff,
+    times,
+)
+from cookbook.planning.ownership import HOUR, HOURS_A_YEAR, KILO, MONTHS, ownership_usd
 from cookbook.prediction.devices import optimiser_row
+from cookbook.prediction.doors import kind_of, network_of, train_step
 from cookbook.prediction.requirements import requirements
-from cookbook.prediction.train import LANGUAGE_MODELS, train_step
-from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
 
 PER_TOKEN = "per token"
+BY_HOUR = ("on demand", "spot")
 # Where data may lie, from the loosest rule to the strictest, and which places each allows.
 PRIVACY = {
     "anywhere": ("house", "own machine elsewhere", "provider"),
     "own machines": ("house", "own machine elsewhere"),
     "in house": ("house",),
 }
-FLOAT, GIGA = 4, 1e9
+# Samples on each accelerator that are tried where the reader names none.
+BATCHES = tuple(2**power for power in range(11))
+FLOAT, GIGA, MILLION, GRAM = 4, 1e9, 1e6, 1e-3
 MINUTE, MONTH = units.si("1 min"), units.si("1 month")
-HOUR = units.si("1 h")
 ELECTRICITY = "electricity"
 ONE_PRICE = "one price, given the usual spread"
 # Prices of one accelerator that make a spread.
 QUOTES_RENTED, QUOTES_BOUGHT = 5, 2
-NONE = Price(0.0, 0.0, 0.0, "")
-ONE = Price(1.0, 1.0, 1.0, "ratio")
-BILLIONS = re.compile(r"up to ([\d.]+) billion")
+NONE, ONE = Price(0.0, 0.0, 0.0, ""), Price(1.0, 1.0, 1.0, "ratio")
+DRAWS, SEED = 2000, 9
+# A range counts as the middle 80 % of what may be: so many standard deviations of a normal either way.
+TENTH = 1.2815515655446004
+QUANTITIES = ("hours", "use", "units", "paid", "kwh", "kgco2e")
+# Figures that are shares or factors with a bound, whatever is drawn.
+BOUNDS = {"idle": (0, 1), "full": (0, 1), "pue": (1, np.inf), "money": (0, 1)}
+Draws = Mapping[str, np.ndarray]
+Row = tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Place:
-    """One row of the table `places`, and what its cost rests on.
+@dataclass(frozen=True, eq=False, repr=False)
+class Place(Printed):
+    """One row of the table `places`, or the reader's own, and what its cost rests on.
 
     Attributes
     ----------
@@ -52,6 +82,8 @@ class Place:
         Years that must be paid for at least.
     figures : dict of str to Price
         Ranges by name; those of other places under the same `shared` name vary together.
+    batch : int
+        Samples on each accelerator in one step; 0 for a service.
     active : float
         Part of a step in which accelerators draw more than idle.
     tier, why : str
@@ -68,9 +100,17 @@ class Place:
     term_years: float
     staffed: bool
     figures: Mapping[str, Price]
+    batch: int = 0
     active: float = np.nan
     tier: str = ""
     why: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", MappingProxyType(dict(self.figures)))
+
+    def summary(self) -> str:
+        """Name, how it is paid for, and how many figures it rests on."""
+        return f"{self.name}, {self.way}, {len(self.figures)} figures" + (f": {self.why}" if self.why else "")
 
     def shared(self, figure: str) -> str:
         """Name under which a figure varies together with that of other places."""
@@ -79,40 +119,85 @@ class Place:
         return f"step {self.devices}" if figure == "step" else figure
 
 
+@dataclass(frozen=True, repr=False)
+class Task(Printed):
+    """What is to be run, how often, and under which rules.
+
+    Attributes
+    ----------
+    model : str or Workload
+    samples, epochs : float
+        Samples of an epoch; epochs of a run.
+    batch : int, optional
+        Samples on each accelerator in one step; the fastest that each place holds where None.
+    seq : float, optional
+        Tokens of a sample.
+    data_bytes, uplink : float
+        Stored data [B], and the rate at which they can leave the house [B/s].
+    runs : float
+        Runs a month.
+    years : float
+        Horizon.
+    deadline : float
+        Longest time of one run, upload of the data included [s].
+    region, private : str
+    utilisation : float, optional
+        Share of hours in which what is bought or reserved is busy, other work included; None: with this task alone.
+    """
+
+    model: str | Workload
+    samples: float
+    epochs: float
+    batch: int | None
+    seq: float | None
+    data_bytes: float
+    uplink: float
+    runs: float
+    years: float
+    deadline: float
+    region: str
+    private: str
+    utilisation: float | None = None
+
+    @property
+    def count(self) -> float:
+        """Runs over the horizon."""
+        return self.runs * MONTHS * self.years
+
+
 @lru_cache(maxsize=256)
-def step(model: str, device: str, devices: int, batch: int, seq: float | None) -> tuple[Price, float, str, str, tuple]:
-    """Predicted step as a range [s], active share, tier, why not, sources; the reason where it does not fit."""
-    plan = {"devices": devices, "batch": batch} | ({"zero": 3} if devices > 1 and language_model(model) else {})
+def step(
+    model: str | Workload, device: Any, devices: int, batch: int | None, seq: float | None
+) -> tuple[Price, int, float, str, str]:
+    """Predicted step as a range [s], its batch, active share, tier, and why not; the reason where it does not fit.
+
+    Without a batch, the power of two up to 1,024 with the most samples a second of those that the accelerators hold.
+    """
+    unknown, sizes = Price(np.nan, np.nan, np.nan, "s"), BATCHES if batch is None else (batch,)
+    shards = {"zero": 3} if devices > 1 and language_model(model) else {}
     try:
-        found = train_step(model, device, plan, seq=seq)
-    except ValueError as problem:
-        return replace(NONE, low=np.nan, median=np.nan, high=np.nan), np.nan, "", str(problem), ()
-    low, point, high = (float(each) for each in seconds_of(found))
-    why = str(found.why) or _memory(model, device, batch, seq, str(found.fits))
-    share = float(active_seconds(found) / found.point)
-    return Price(low, point, high, "s", source=found.sources), share, str(found.tier), why, found.sources
-
-
-def _memory(model: str, device: str, batch: int, seq: float | None, fits: str) -> str:
-    if fits == "no":
-        return f"does not fit in memory with {batch} samples on each accelerator"
-    if not fits and not bool(requirements(model, batch=batch, seq=seq, accelerators=[device]).devices["fits"].iloc[0]):
-        return f"does not fit in memory with {batch} samples on each accelerator"
-    return ""
-
-
-@lru_cache(maxsize=64)
-def language_model(model: str) -> bool:
-    """Whether a network of the zoo is a language model, which services fine-tune."""
-    rows = catalog.table("models").set_index("name")
-    return rows.loc[catalog.lookup("models", model), "builder"] in LANGUAGE_MODELS
+        found = train_step(model, device, {"devices": devices, "micro_batch": list(sizes), **shards}, seq=seq)
+    except (ValueError, KeyError) as problem:
+        return unknown, sizes[0], np.nan, "", str(problem.args[0] if problem.args else problem)[:200]
+    fits, counts = np.ravel(found.fits), np.array(sizes)
+    if not all(fits):
+        fits = requirements(model, batch=list(sizes), seq=seq, accelerators=[device]).devices["fits"].to_numpy()
+    else:
+        fits = fits != "no"
+    rates = np.where(fits, counts / np.ravel(found.point), -1.0)
+    at = int(np.nanargmax(rates)) if np.isfinite(rates).any() else 0
+    low, point, high = (float(np.ravel(each)[at]) for each in seconds_of(found))
+    shares = np.ravel(active_seconds(found) / found.point)
+    words = f"does not fit in memory with {sizes[at]:,} sample{'' if sizes[at] == 1 else 's'} on each accelerator"
+    why = str(np.ravel(np.asarray(found.why, dtype=object))[at]) or ("" if fits[at] else words)
+    range_ = Price(low, point, high, "s", source=found.sources)
+    return range_, sizes[at], float(shares[at]), str(np.ravel(np.asarray(found.tier, dtype=object))[at]), why
 
 
 @lru_cache(maxsize=64)
-def network_of(model: str) -> tuple[float, float | None]:
-    """Parameters and usual sequence length of a network."""
-    network = zoo.model(model)
-    return float(network.ops.parameter_count), network.seq
+def language_model(model: str | Workload) -> bool:
+    """Whether a network is a language model of the zoo, which services fine-tune."""
+    return kind_of(network_of(model)) == "training_transformer"
 
 
 def place_keys() -> list[str]:
@@ -120,64 +205,120 @@ def place_keys() -> list[str]:
     return catalog.table("places")["key"].tolist()
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
+def _rows() -> Mapping[str, dict[str, Any]]:
+    return {row["key"]: row for row in catalog.table("places").to_dict("records")}
+
+
+def place_row(entry: Any) -> Row:
+    """A row of the table, or one like it with some columns changed.
+
+    Parameters
+    ----------
+    entry : str or mapping
+        A name; or ``{"like": name, ...}`` with columns that differ. `device` may be a record of the reader's own, and
+        `price` states the price: USD of the purchase, USD an hour of one accelerator, or USD a million tokens.
+
+    Raises
+    ------
+    ValueError
+        No such column, or a value that cannot be.
+    """
+    if isinstance(entry, str):
+        return tuple(_rows()[catalog.lookup("places", entry)].items())
+    if not isinstance(entry, Mapping) or "like" not in entry:
+        raise ValueError(f"places holds {shown(entry)}; give names, or {{'like': 'workstation', 'devices': 2}}")
+    given = dict(entry)
+    base = _rows()[catalog.lookup("places", given.pop("like"))]
+    strange = [name for name in given if name not in ("price", *base) or name in ("key", "source", "how")]
+    if strange:
+        raise ValueError(f"places has no column {shown(strange[0])} to change; take like, price or {', '.join(base)}")
+    for name, allowed in (("way", (*RENT, BOUGHT, PER_TOKEN)), ("data_at", PRIVACY["anywhere"])):
+        if given.get(name, allowed[0]) not in allowed:
+            raise ValueError(f"{name} = {shown(given[name])} is not a choice; take one of {', '.join(allowed)}")
+    for name in ("devices", "machines"):
+        number = given.get(name, 1)
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 1_000_000:
+            raise ValueError(f"{name} = {shown(number)} is no number of them; give a whole one, 1 or more")
+    for name, value in given.items():
+        if name == "price":
+            own_price(value, "USD")
+        elif name not in ("devices", "machines", "device") and not isinstance(value, type(base[name])):
+            raise ValueError(f"{name} = {shown(value)} is not of the kind of {shown(base[name])}, which it stands for")
+    if "device" in given and not isinstance(given["device"], Accelerator):
+        given["device"] = catalog.lookup("accelerators", given["device"])
+    # Other devices, or more of them, have another price than the machine of the row.
+    system = given.get("system", "" if {"device", "devices"} & set(given) else base["system"])
+    name = str(given.get("name", f"{base['name']}, changed"))
+    if system:
+        system = catalog.lookup("systems", system)
+    return tuple({**base, **given, "system": system, "name": name, "key": name}.items())
+
+
+@lru_cache(maxsize=512)
 def read_place(
-    key: str, model: str, batch: int, seq: float | None, region: str, since: int | None,
-    given: tuple[tuple[str, float], ...] = (),
+    row: Row, model: str | Workload, batch: int | None, seq: float | None, region: str, since: int | None,
+    price: float | None = None, current: float | None = None,
 ) -> Place:
     """A place with all figures that its cost rests on.
 
     Parameters
     ----------
-    key : str
-        Of the table ``places``.
+    row : tuple
+        From `place_row`.
     model, batch, seq
         What is trained, and samples on each accelerator.
     region : str
         Where machines stand: electricity and carbon.
     since : int, optional
         First year of prices to count.
-    given : tuple of (str, float)
-        The reader's own prices by key: USD of the purchase, USD an hour of one accelerator, or USD a million tokens;
-        "electricity": USD a kWh.
+    price, current : float, optional
+        The reader's own price, in the unit of its place, and of electricity [USD/kWh].
     """
-    table, own = catalog.table("places"), dict(given)
-    row = table[table["key"] == key].iloc[0].to_dict()
-    service = row["way"] == PER_TOKEN
-    machines = 0 if service else int(row["machines"])
-    count = 0 if service else machines * int(row["devices"])
-    place = Place(
-        key, row["name"], row["kind"], row["way"], row["data_at"], count, machines,
-        0.0 if np.isnan(row["term_years"]) else float(row["term_years"]), row["staffed"] == "yes", {},
-    )  # fmt: skip
-    price = _price(row, model, count, since, own.get(key))
+    cells = dict(row)
+    service = cells["way"] == PER_TOKEN
+    machines = 0 if service else int(cells["machines"])
+    count = 0 if service else machines * int(cells["devices"])
+    term = 0.0 if np.isnan(cells["term_years"]) else float(cells["term_years"])
+    place = Place(cells["key"], cells["name"], cells["kind"], cells["way"], cells["data_at"], count, machines, term,
+                  cells["staffed"] == "yes", {})  # fmt: skip
+    asked = _price(cells, model, count, since, cells.get("price") if price is None else price)
     if service:
-        return replace(place, figures={"price": price}, why=price.why)
-    seconds, active, tier, why, _ = step(model, row["device"], count, batch, seq)
-    figures = {"step": seconds, "price": price, **_power(row, count, region)}
-    if (current := own.get(ELECTRICITY)) is not None:
-        figures["tariff"] = _yours(current, "USD/kWh")
-    figures |= _owner(place) if row["way"] == BOUGHT else _renter(place, model)
-    missing = "" if row["way"] != BOUGHT else figures["tariff"].why
-    return replace(place, figures=figures, active=active, tier=tier, why=why or price.why or missing)
+        return replace(place, figures={"price": asked}, why=asked.why)
+    seconds, batch, active, tier, why = step(model, cells["device"], count, batch, seq)
+    figures = {"step": seconds, "price": asked, **_power(cells, count, region)}
+    if current is not None:
+        figures["tariff"] = own_price(current, "USD/kWh")
+    figures |= _owner(place) if place.way == BOUGHT else _renter(place, model)
+    missing = "" if place.way != BOUGHT else figures["tariff"].why
+    reason = why or asked.why or missing
+    return replace(place, figures=figures, batch=batch, active=active, tier=tier, why=reason)
 
 
-def _price(row: Mapping[str, Any], model: str, count: int, since: int | None, own: float | None) -> Price:
+def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int | None, own: float | None) -> Price:
     """The reader's own price, else what rows state: of all accelerators, of the machines, or of a million tokens."""
     if row["way"] == PER_TOKEN:
-        return _service(model) if own is None else _yours(own, "USD/million tokens")
+        return _service(model) if own is None else own_price(own, "USD/million tokens")
     if row["way"] in RENT:
-        offer = _widened(_asked(row["device"], row["way"], since), bought=False)
-        return times(offer if own is None else _yours(own, "USD/h"), count, "USD/h")
+        offer = _widened(hourly_usd(row["device"], row["way"], since), bought=False)
+        return times(offer if own is None else own_price(own, "USD/h"), count, "USD/h")
     if own is not None:
-        return _yours(own, "USD")
-    return times(_widened(_sold(row["system"], since), bought=True), float(row["machines"]), "USD")
+        return own_price(own, "USD")
+    machine = bought_usd(row["system"], since) if row["system"] else times(
+        bought_usd(row["device"], since), float(row["devices"]), "USD")  # fmt: skip
+    return times(_widened(machine, bought=True), float(row["machines"]), "USD")
 
 
-def _yours(price: float, unit: str) -> Price:
-    if isinstance(price, (bool, str)) or not 0 <= price < math.inf:
-        raise ValueError(f"prices holds {price!r}, which is no price; give 0 or more [{unit}]")
-    return Price(price, price, price, unit, note="your own price")
+def own_price(price: Any, unit: str) -> Price:
+    """A price that the reader states; ValueError where it is none."""
+    number = isinstance(price, (int, float, np.number)) and not isinstance(price, (bool, np.bool_))
+    if not number or not 0 <= price <= MOST:
+        raise ValueError(f"prices holds {shown(price)}, which is no price; give 0 or more [{unit}]")
+    return Price(float(price), float(price), float(price), unit, note="your own price")
+
+
+# Beyond any price.
+MOST = 1e15
 
 
 def _widened(price: Price, bought: bool) -> Price:
@@ -212,23 +353,24 @@ def usual_spread(bought: bool) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-_sold = lru_cache(maxsize=64)(bought_usd)
-_asked = lru_cache(maxsize=64)(hourly_usd)
-
-
 @lru_cache(maxsize=64)
-def _service(model: str) -> Price:
+def _service(model: str | Workload) -> Price:
     """Price of fine-tuning by the smallest class that holds the network."""
     missing = Price(np.nan, np.nan, np.nan, "USD/million tokens")
     if not language_model(model):
         return replace(missing, why="services fine-tune language models only")
-    parameters, _ = network_of(model)
+    size = float(network_of(model).ops.parameter_count)
     items = catalog.table("tco").query("category == 'api_price'")["item"].unique()
-    classes = sorted((float(match[1]) * 1e9, item) for item in items if (match := BILLIONS.search(item)))
-    fitting = [item for most, item in classes if parameters <= most]
+    fitting = sorted((most, item) for item in items if (most := _most(item)) >= size)
     if not fitting:
-        return replace(missing, why=f"no service in data/tco.csv fine-tunes {parameters / 1e9:.0f} billion parameters")
-    return stated("api_price", items=fitting[0])
+        return replace(missing, why=f"no service in data/tco.csv fine-tunes {size / 1e9:.0f} billion parameters")
+    return stated("api_price", items=fitting[0][1])
+
+
+def _most(item: str) -> float:
+    """Parameters up to which an item of a service holds, as in "... up to 16 billion ..."; 0 where it says none."""
+    words = item.partition("up to ")[2].split()
+    return float(words[0]) * GIGA if len(words) > 1 and words[1].startswith("billion") else 0.0
 
 
 def _power(row: Mapping[str, Any], count: int, region: str) -> dict[str, Price]:
@@ -255,13 +397,12 @@ def _owner(place: Place) -> dict[str, Price]:
     }
 
 
-def _renter(place: Place, model: str) -> dict[str, Price]:
+def _renter(place: Place, model: str | Workload) -> dict[str, Price]:
     """What moving data and being interrupted cost."""
     found = {"egress": stated("egress_price"), "keep": stated("cloud_storage_price")}
     if place.way != "spot":
         return found
-    parameters, _ = network_of(model)
-    states = parameters * FLOAT * (1 + float(optimiser_row("adam")["state_elements"]))
+    states = network_of(model).ops.parameter_count * FLOAT * (1 + float(optimiser_row("adam")["state_elements"]))
     rate = stated("checkpoint", "GB/s")
     seconds = [states / (each * GIGA) for each in (rate.high, rate.median, rate.low)]
     write = replace(rate, low=seconds[0], median=seconds[1], high=seconds[2], unit="s")
@@ -278,3 +419,113 @@ def _interruption() -> Price:
     source = tuple(dict.fromkeys([*scarce.source, *band.source]))
     return replace(scarce, low=scarce.low * HOUR, median=scarce.high * HOUR, high=longest, unit="s", source=source,
                    last=band.last)  # fmt: skip
+
+
+def costs(place: Place, draws: Draws, task: Task) -> dict[str, Any]:
+    """What the task costs at one place, for each draw of its figures.
+
+    Parameters
+    ----------
+    place : Place
+    draws : mapping
+        Values of the place's figures by name; arrays of one length, or numbers.
+    task : Task
+
+    Returns
+    -------
+    dict
+        hours of one run, use (hours of all runs over those of the horizon), units (how often the place is bought or
+        reserved, so that it keeps up), paid (how many of these the task pays for), kwh and kgco2e of the horizon;
+        parts: USD by part.
+    """
+    if place.way == PER_TOKEN:
+        tokens = task.samples * task.epochs * (task.seq or 1) * task.count
+        rent = draws["price"] * tokens / MILLION
+        return {**dict.fromkeys(QUANTITIES, np.full_like(rent, np.nan)), "parts": {"rent": rent}}
+    steps = task.samples * task.epochs / (place.batch * place.devices)
+    hours = steps * draws["step"] / _useful(place, draws) / HOUR
+    horizon = task.years * HOURS_A_YEAR
+    use = hours * task.count / horizon
+    by_hour = place.way in BY_HOUR
+    units = np.ones_like(use) if by_hour else np.maximum(np.ceil(use), 1)
+    share = 1.0 if task.utilisation is None else np.minimum(use / task.utilisation / units, 1)
+    paid = use if by_hour else units * share
+    active = np.minimum(place.active * use / np.maximum(paid, 1e-12), 1)
+    watts = power_watts(draws["rated"], active, draws["idle"], draws["full"])
+    kwh = watts / KILO * horizon * paid * draws["pue"]
+    parts = _owned(draws, task, watts) if place.way == BOUGHT else _rented(place, draws, task, use)
+    parts = {name: usd * (1 if by_hour or name == "data" else paid) for name, usd in parts.items()}
+    carried = kwh * draws["carbon"] * GRAM
+    return {"hours": hours, "use": use, "units": units, "paid": paid, "kwh": kwh, "kgco2e": carried, "parts": parts}
+
+
+def _useful(place: Place, draws: Draws) -> Any:
+    """Part of the time that is kept: interruptions cost checkpoints, lost work and restarts."""
+    if place.way != "spot":
+        return 1.0
+    between = cluster_mtbf_seconds(draws["interruption"], place.machines)
+    interval = daly_2006_interval_seconds(draws["checkpoint"], between)
+    return useful_share(interval, draws["checkpoint"], draws["restart"], between)
+
+
+def _owned(draws: Draws, task: Task, watts: Any) -> Mapping[str, Any]:
+    rated_kw = draws["rated"] / KILO
+    return ownership_usd(
+        draws["price"], task.years, life_years=draws["life"], money_rate=draws["money"],
+        network_share=draws["network"], storage_share=draws["storage"], maintenance_share=draws["maintenance"],
+        watts=watts, pue=draws["pue"], usd_per_kwh=draws["tariff"], staff_usd_per_year=draws["staff"],
+        space_usd_per_year=draws["space"] * rated_kw * MONTHS,
+    ).parts  # fmt: skip
+
+
+def _rented(place: Place, draws: Draws, task: Task, use: Any) -> dict[str, Any]:
+    """Hours at their price, or all hours of the term; data kept, results and at the end the data brought home."""
+    years = task.years if place.way in BY_HOUR else max(task.years, place.term_years)
+    hours = years * HOURS_A_YEAR * (use if place.way in BY_HOUR else np.ones_like(use))
+    home = (task.data_bytes + network_of(task.model).ops.parameter_count * FLOAT * task.count) / GIGA
+    kept = task.data_bytes / GIGA * MONTHS * task.years
+    return {"rent": hours * draws["price"], "data": home * draws["egress"] + kept * draws["keep"]}
+
+
+def spread(figure: Price, normal: np.ndarray) -> np.ndarray:
+    """Values of a range: its ends are the 10th and the 90th percentile of two half log-normals around its median.
+
+    Examples
+    --------
+    >>> spread(Price(1.0, 2.0, 8.0, "USD"), np.array([-TENTH, 0.0, TENTH])).round(6).tolist()
+    [1.0, 2.0, 8.0]
+    """
+    low, middle, high = float(figure.low), float(figure.median), float(figure.high)
+    if not (low > 0 and high > low):
+        return np.full_like(normal, middle)
+    side = np.where(normal < 0, math.log(middle / low), math.log(high / middle))
+    return middle * np.exp(side * (normal / TENTH))
+
+
+@lru_cache(maxsize=128)
+def drawn(place: Place, count: int = DRAWS) -> Draws:
+    """Monte-Carlo values of the figures of a place; figures that places share vary together.
+
+    Parameters
+    ----------
+    place : Place
+    count : int
+        How many.
+    """
+    values = {}
+    for name, figure in place.figures.items():
+        seed = zlib.crc32(place.shared(name).encode())
+        value = spread(figure, np.random.default_rng([SEED, seed]).standard_normal(count))
+        values[name] = np.clip(value, *BOUNDS[name]) if name in BOUNDS else value
+        values[name].flags.writeable = False
+    return MappingProxyType(values)
+
+
+def middle(place: Place) -> dict[str, np.ndarray]:
+    """Every figure at its median."""
+    return {name: np.array([float(figure.median)]) for name, figure in place.figures.items()}
+
+
+def total(parts: Mapping[str, Any]) -> Any:
+    """Sum of parts, draw by draw."""
+    return np.sum(np.broadcast_arrays(*parts.values()), axis=0)

@@ -14,7 +14,7 @@ from cookbook.workloads.zoo import Workload
 if TYPE_CHECKING:
     import pandas as pd
 
-OUTER = ("model", "seq", "number_format", "optimiser", "recompute", "samples", "epochs", "target_seconds")
+OUTER = ("model", "seq", "precision", "optimiser", "recompute", "samples", "epochs", "target_seconds")
 INNER = ("batch", "accelerator")
 
 
@@ -25,7 +25,7 @@ def sweep(**axes: Any) -> pd.DataFrame:
     ----------
     **axes
         Arguments of `requirements` by name, each one value or a list of values: model, accelerator, batch, seq,
-        number_format, optimiser, recompute, samples, epochs, target_seconds; `accelerators` is `accelerator`. Those
+        precision, optimiser, recompute, samples, epochs, target_seconds; `accelerators` is `accelerator`. Those
         not named take their defaults; all accelerators of the table where none is named.
 
     Returns
@@ -45,23 +45,21 @@ def sweep(**axes: Any) -> pd.DataFrame:
 
     Examples
     --------
-    >>> frame = sweep(model=["resnet50", "vgg16"], batch=[16, 64], accelerator="v100-sxm2-16gb", number_format="fp32")
+    >>> frame = sweep(model=["resnet50", "vgg16"], batch=[16, 64], accelerator="v100-sxm2-16gb", precision="fp32")
     >>> len(frame), bool(frame["fits"].all())
     (4, True)
     """
     import pandas as pd
 
-    if "accelerators" in axes:
-        if "accelerator" in axes:
-            raise ValueError("accelerator and accelerators are one axis; give one of the two")
-        axes["accelerator"] = axes.pop("accelerators")
+    if {"accelerators", "accelerator"} <= set(axes):
+        raise ValueError("accelerator and accelerators are one axis; give one of the two")
+    axes = {"accelerator" if axis == "accelerators" else axis: value for axis, value in axes.items()}
     unknown = [axis for axis in axes if axis not in OUTER + INNER]
     if unknown:
         raise ValueError(f"unknown axis {unknown[0]!r}; take some of {', '.join(OUTER + INNER)}")
     values = {axis: _listed(axis, value) for axis, value in axes.items()}
-    inner = {"batch": values.pop("batch", [32]), "accelerators": values.pop("accelerator", None)}
-    if inner["accelerators"] == [None]:
-        inner["accelerators"] = None
+    devices = values.pop("accelerator", [None])
+    inner = {"batch": values.pop("batch", [32]), "accelerators": None if devices == [None] else devices}
     scenarios = (dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values()))
     return pd.concat([_frame(scenario, inner) for scenario in scenarios], ignore_index=True)
 
@@ -74,7 +72,7 @@ def _listed(axis: str, value: Any) -> list[Any]:
 
 
 def _frame(outer: dict[str, Any], inner: dict[str, Any]) -> pd.DataFrame:
-    named = {axis: _name(value) for axis, value in outer.items()}
+    named = {axis: value.title if isinstance(value, Workload) else value for axis, value in outer.items()}
     try:
         need = requirements(**{"model": "resnet50", **outer}, **inner)
     except UnknownName:
@@ -103,7 +101,3 @@ def _failed(named: dict[str, Any], inner: dict[str, Any], why: str) -> pd.DataFr
     rows = rows.assign(**dict.fromkeys(numbers, np.nan), fits=False, verdict="cannot tell", why=why)
     rows["batch"] = np.tile(inner["batch"], len(good))
     return _beside(named, rows)
-
-
-def _name(value: Any) -> Any:
-    return value.title if isinstance(value, Workload) else value

@@ -2,177 +2,236 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook.prediction import generation, inference_rows
-from cookbook.prediction import transformer_text as words
-from cookbook.prediction.cells import impossible
-from cookbook.prediction.inference import seconds_of
-from cookbook.prediction.intake import Intake, read_scenarios
-from cookbook.prediction.measurements import KINDS, as_scenarios, module_of, without_outcomes
-from cookbook.prediction.record import Prediction
-from cookbook.prediction.step import predict_scenarios
-from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
-from cookbook.prediction.storage import storage_table
+from cookbook import catalog
+from cookbook.catalog.reading import nearest
+from cookbook.prediction.engine import estimate
+from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.intake import columns, networks, tables
+from cookbook.prediction.intake.columns import levels_of
+from cookbook.prediction.intake.reading import read_blocks
+from cookbook.prediction.scenario import Scenario
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
 
-COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tier", "why")
+COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tier", "why", "assumed")
 MEMORY_COLUMNS = ("memory_bytes", "fits")
-# Beyond `COLUMNS`, by kind.
-MORE = {"training_transformer": MEMORY_COLUMNS, "storage": STORAGE_COLUMNS}
-ASKED = (*KINDS, "storage")
-BLOCK = 4096
-# Kinds whose rows say what the rate counts.
-COUNTED = ("training_classic",)
+INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
+WORDS = ("id", "unit", "tier", "why", "assumed", "fits")
+# Columns of storage rows in the spelling of reports.
+STORAGE_SPELLINGS = ("device_or_system", "accelerator_count", "cpu_cores", "emulated_or_real", "notes", "system", "storage",
+                     "unit", "metric", "cpu", "cpu_count", "workers")  # fmt: skip
+MODELLED = ("training_classic", "training_transformer", "inference")
+ASKED = (*MODELLED, "storage")
+LONGEST_WHY = 300
 
 
-def answer_file(path: str | Path, kind: str, neighbours: bool = True) -> pd.DataFrame:
-    """Predict every row of a CSV file; see `answer`.
+def more_columns(kind: str) -> tuple[str, ...]:
+    """Columns of answers of one kind beyond `COLUMNS`."""
+    if kind == "storage":
+        from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
+
+        return tuple(name for name in STORAGE_COLUMNS if name not in COLUMNS)
+    return MEMORY_COLUMNS if kind != "training_classic" else ()
+
+
+def answer_blocks(
+    path: str | Path, kind: str, neighbours: bool = True
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Predict every row of a CSV file, block by block: rows as read, and their answers; see `answer`.
 
     Parameters
     ----------
     path : str or Path
-        The table; any encoding and any of the usual delimiters.
+        The table; any usual encoding and any of the usual delimiters.
     kind : str
         "training_classic", "training_transformer", "inference" or "storage".
     neighbours : bool
         Whether similar measurements correct the points.
     """
-    taken = read_scenarios(path)
-    return answer(taken.frame, kind, neighbours, taken)
+    for frame, why in read_blocks(path):
+        yield frame, answer(frame, kind, neighbours, why)
 
 
-def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, taken: Intake | None = None) -> pd.DataFrame:
+def answer_file(path: str | Path, kind: str, neighbours: bool = True) -> pd.DataFrame:
+    """Predict every row of a CSV file as one table; see `answer_blocks`."""
+    import pandas as pd
+
+    blocks = [found for _, found in answer_blocks(path, kind, neighbours)]
+    return pd.concat(blocks, ignore_index=True) if blocks else answer(pd.DataFrame(), kind)
+
+
+def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
+    """Sentences about columns that no field is read from, each with the nearest that is.
+
+    Parameters
+    ----------
+    kind : str
+        As for `answer_blocks`.
+    headers : iterable of str
+        The header of a table.
+    """
+    if kind == "storage":
+        known = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
+        lost = [(each, nearest(each[:60], known, 1)[0]) for each in headers if columns.normal(each) not in
+                {columns.normal(name) for name in known} | columns.IGNORED]  # fmt: skip
+    else:
+        lost = columns.unknown(kind, list(headers))
+    return [f"column {header[:60]!r} is not known and was not read; nearest: {near}" for header, near in lost]
+
+
+def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, why: Any = None) -> pd.DataFrame:
     """Predict every row of a table, in its order; a row that cannot be predicted has blank numbers and a reason.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Scenarios, text or numbers, under the column names of the table of that kind; outcomes are not looked at.
+        Scenarios, text or numbers, under the columns of ``data/schema/scenario.csv`` or other spellings there; outcomes
+        are not looked at.
     kind : str
-        As for `answer_file`.
+        As for `answer_blocks`.
     neighbours : bool
         Whether similar measurements correct the points.
-    taken : Intake, optional
+    why : sequence of str, optional
         What reading said about single rows.
 
     Returns
     -------
     pandas.DataFrame
-        Columns `COLUMNS`, and those of `MORE`; numbers are NaN where there is no prediction.
+        Columns `COLUMNS` and those of `more_columns`; numbers are NaN where there is no prediction.
     """
-    import pandas as pd
-
     if kind not in ASKED:
         raise ValueError(f"kind = {kind!r} is not known; take one of {', '.join(ASKED)}")
-    ids = frame["id"].astype(str).tolist() if "id" in frame else [""] * len(frame)
-    asked = without_outcomes(as_scenarios(frame)).reset_index(drop=True)
-    known = [""] * len(frame) if taken is None else taken.why
-    cells = impossible(asked, formats=kind != "inference")
-    known = [first or second for first, second in zip(known, cells, strict=True)]
-    blocks = [_block(asked.iloc[at : at + BLOCK], kind, neighbours) for at in range(0, len(asked), BLOCK)]
-    found = pd.concat(blocks, ignore_index=True) if blocks else _columns(kind, 0)
-    found["id"] = ids
-    return _refuse(found, known)
+    frame = frame.reset_index(drop=True)
+    known = np.full(len(frame), "", dtype=object) if why is None else np.asarray(why, dtype=object)
+    if kind == "storage":
+        found = _storage(frame, known)
+    else:
+        asked = tables.read(kind, frame, known)
+        parts = tables.split(asked) if kind == "inference" else [(np.arange(len(frame)), asked)]
+        found = _joined(kind, frame, [(at, part, estimate(part, neighbours)) for at, part in parts])
+    ids = levels_of(frame["id"]).each(str, object) if "id" in frame else np.full(len(frame), "", dtype=object)
+    return found.assign(id=ids)[[*COLUMNS, *more_columns(kind)]]
 
 
-def write_answers(found: pd.DataFrame, path: str | Path) -> None:
-    """Write answers as CSV, six digits, blanks for what is not known.
+def _storage(frame: pd.DataFrame, known: np.ndarray) -> pd.DataFrame:
+    from cookbook.prediction.storage import storage_table
+
+    found = storage_table(tables.without_outcomes(frame))
+    bad = known != ""
+    if bad.any():
+        numbers = [name for name in found if name not in WORDS]
+        found.loc[bad, numbers] = np.nan
+        found.loc[bad, "tier"], found.loc[bad, "why"] = "", known[bad]
+    return found.assign(assumed=found["assumed"] if "assumed" in found else "")
+
+
+def _joined(kind: str, frame: pd.DataFrame, parts: list[tuple[np.ndarray, Scenario, Estimate]]) -> pd.DataFrame:
+    import pandas as pd
+
+    size = len(frame)
+    found: dict[str, Any] = {name: np.full(size, np.nan) for name in (*INTERVAL, "memory_bytes")}
+    found |= {name: np.full(size, "", dtype=object) for name in ("tier", "why", "assumed", "fits")}
+    scale = np.full(size, np.nan)
+    found["unit"] = _units(kind, frame, scale)
+    for at, part, estimated in parts:
+        for name, values in _told(kind, part, estimated, scale[at]).items():
+            found[name][at] = values
+    return pd.DataFrame(found)
+
+
+def _units(kind: str, frame: pd.DataFrame, scale: np.ndarray) -> np.ndarray:
+    """Unit of each row as it was asked for; `scale` gets the seconds in the unit of a delay."""
+    if kind == "training_transformer":
+        return np.full(len(frame), "s", dtype=object)
+    cells = columns.Columns(kind, frame)
+    name = "unit" if kind == "training_classic" or "metric" not in cells else "metric"
+    asked = cells.text(name)
+    if kind == "inference":
+        scale[:] = asked.each(lambda cell: networks.metric_of(cell).seconds)
+    return np.array(np.broadcast_to(asked.each(lambda cell: cell or "samples/s", object), (len(frame),)))
+
+
+def _told(kind: str, part: Scenario, found: Estimate, scale: np.ndarray) -> dict[str, Any]:
+    seconds = np.stack([found.point, found.low80, found.high80, found.low90, found.high90])
+    if kind == "training_transformer":
+        numbers = seconds
+    else:
+        with np.errstate(all="ignore"):
+            # A rate falls where the time rises; a delay is a time in its unit.
+            rates = found.rate / (seconds / found.point)[[0, 2, 1, 4, 3]]
+            numbers = np.where(np.isfinite(scale), seconds / scale, rates)
+    good = np.isfinite(numbers).all(axis=0) & (numbers > 0).all(axis=0)
+    if not good.all():
+        numbers = np.where(good, numbers, np.nan)
+    why = np.asarray(found.why, dtype=object)
+    why = np.where((why == "") & ~good, "the formulas give no finite number for this row: check its sizes", why)
+    said, read = np.asarray(found.assumed, dtype=object), part.read.each(str, object)
+    joined = np.where(read == "", said, np.where(said == "", read, read + "; " + said)) if np.any(read != "") else said
+    told = dict(zip(INTERVAL, numbers, strict=True))
+    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "assumed": np.where(good, joined, "")}
+    if kind != "training_classic":
+        told["memory_bytes"] = np.where(good, found.memory_bytes, np.nan)
+        told["fits"] = np.where(good, found.fits, "")
+    return told
+
+
+def _cut(why: np.ndarray) -> np.ndarray:
+    """Reasons on one line, of bounded length."""
+    import pandas as pd
+
+    codes, levels = pd.factorize(why)
+    short = [" ".join(str(level).split())[:LONGEST_WHY] for level in levels]
+    return np.array(short, dtype=object)[codes]
+
+
+def as_csv(found: pd.DataFrame, header: bool = True) -> str:
+    """Answers as CSV text: six digits, blanks for what is not known.
 
     Parameters
     ----------
     found : pandas.DataFrame
         From `answer`.
-    path : str or Path
-        The file to write.
+    header : bool
+        Whether to begin with the names of the columns.
     """
-    found.to_csv(path, index=False, float_format="%.6g", lineterminator="\n", encoding="utf-8")
+    names = list(found)
+    head = ",".join(names) + "\n" if header else ""
+    if not len(found):
+        return head
+    cells: list[Any] = []
+    for name in names:
+        column = found[name]
+        text = column.dtype.kind not in "fiu"
+        cells.append(_quoted(column) if text else _digits(column.to_numpy(dtype=float)))
+    return head + "\n".join(map(",".join, zip(*cells, strict=True))) + "\n"
 
 
-def _refuse(found: pd.DataFrame, reasons: list[str]) -> pd.DataFrame:
-    """Rows that could not be read as meant get the reason instead of a number."""
-    bad = np.array([bool(reason) for reason in reasons], dtype=bool)
-    if bad.any():
-        found.loc[bad, _numbers(found)] = np.nan
-        found.loc[bad, [name for name in ("tier", "fits") if name in found]] = ""
-        found.loc[bad, "why"] = [reason for reason in reasons if reason]
-    return found
+def _digits(numbers: np.ndarray) -> list[str]:
+    """Numbers with six digits, a blank for NaN; many at a time, since each call of a format costs."""
+    texts = ("%.6g\n" * len(numbers) % tuple(numbers.tolist())).split("\n")[:-1]
+    return [("" if each == "nan" else each) for each in texts] if np.isnan(numbers).any() else texts
 
 
-def _numbers(found: pd.DataFrame) -> list[str]:
-    return [name for name in found if name not in ("id", "unit", "tier", "why", "fits")]
-
-
-def _columns(kind: str, rows: int) -> pd.DataFrame:
+def _quoted(column: pd.Series) -> list[str]:
     import pandas as pd
 
-    names = COLUMNS + MORE.get(kind, ())
-    empty = pd.DataFrame("", index=range(rows), columns=list(names))
-    return empty.astype({name: float for name in _numbers(empty)} if not rows else {}).replace(
-        {name: {"": np.nan} for name in _numbers(empty)}
-    )
+    codes, levels = pd.factorize(column.to_numpy(dtype=object), use_na_sentinel=False)
+    plain = [_cell("" if level is None or level != level else str(level)) for level in levels]
+    return [plain[code] for code in codes.tolist()]
 
 
-def _block(frame: pd.DataFrame, kind: str, neighbours: bool) -> pd.DataFrame:
-    """Predict a block; where it cannot be done, halve it until the rows that stop it stand alone."""
-    import pandas as pd
-
-    try:
-        with np.errstate(all="ignore"):
-            if kind == "storage":
-                return storage_table(frame).assign(id="")[list(_columns(kind, 0))]
-            scenarios = module_of(kind).scenarios(frame.reset_index(drop=True))
-            found = _table(kind, predict_scenarios(kind, scenarios, neighbours))
-        if kind == "inference":
-            return _served(frame, _in_metrics(found, words.texts(frame, "metric")))
-        return found.assign(unit=frame["unit"].to_numpy()) if kind in COUNTED and "unit" in frame else found
-    except Exception as problem:
-        if len(frame) > 1:
-            half = len(frame) // 2
-            return pd.concat([_block(part, kind, neighbours) for part in (frame.iloc[:half], frame.iloc[half:])])
-        return _columns(kind, 1).assign(why=f"the row could not be understood: {problem}"[:300])
+def _cell(text: str) -> str:
+    if any(mark in text for mark in ',"\n\r'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
 
 
-def _in_metrics(found: pd.DataFrame, metrics: list[str]) -> pd.DataFrame:
-    """Rates of passes as delays where the metric is one: a delay is long where the rate is low."""
-    names = ["predicted", "low80", "high80", "low90", "high90"]
-    scale = np.array([seconds_of(metric) for metric in metrics], dtype=float)
-    delays = (1 / scale)[:, None] / found[["predicted", "high80", "low80", "high90", "low90"]].to_numpy(dtype=float)
-    numbers = np.where(np.isfinite(scale)[:, None], delays, found[names].to_numpy(dtype=float))
-    return found.assign(**dict(zip(names, numbers.T, strict=True)), unit=[each or "samples/s" for each in metrics])
-
-
-def _served(frame: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
-    """Static batches of language models, which are more than one pass."""
-    at = np.flatnonzero(found["why"] == inference_rows.SERVED_TOKENS)
-    if len(at):
-        for name, values in generation.answers(frame.iloc[at].reset_index(drop=True)).items():
-            found.loc[found.index[at], name] = values
-    return found
-
-
-def _table(kind: str, found: Prediction) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = len(found.why)
-    seconds = np.column_stack([found.point, found.low80, found.high80, found.low90, found.high90])
-    ratio = seconds / found.point[:, None]
-    rate = np.asarray(found.rate, dtype=float)
-    # A rate falls where the time rises.
-    numbers = rate[:, None] / ratio[:, [0, 2, 1, 4, 3]] if kind != "training_transformer" else seconds
-    predicted = np.isfinite(numbers[:, 0])
-    table: dict[str, Any] = {"id": [""] * rows}
-    table |= dict(zip(("predicted", "low80", "high80", "low90", "high90"), numbers.T, strict=True))
-    table["unit"] = np.broadcast_to(np.asarray(found.unit, dtype=object), (rows,))
-    table["tier"] = np.where(predicted, found.tier, "")
-    table["why"] = found.why
-    if kind == "training_transformer":
-        table["memory_bytes"] = np.broadcast_to(found.memory_bytes, (rows,))
-        table["fits"] = np.broadcast_to(found.fits, (rows,))
-    return pd.DataFrame(table)[list(_columns(kind, 0))]
+__all__ = ["ASKED", "COLUMNS", "answer", "answer_blocks", "answer_file", "as_csv", "more_columns", "unknown_columns"]

@@ -93,34 +93,9 @@ def of_rows(fitted: Fitted, constants: Sequence[Constant], keys: Mapping[str, An
         if not constant.by:
             found[constant.name] = levels.get("", constant.start)
             continue
-        codes, pairs = coded(keys[constant.by], keys["vendor"])
-        found[constant.name] = np.array([value_at(fitted, constant, *pair) for pair in pairs])[codes]
+        pairs = zip(keys[constant.by], keys["vendor"], strict=True)
+        found[constant.name] = np.array([value_at(fitted, constant, *pair) for pair in pairs], dtype=float)
     return found
-
-
-def coded(*columns: Any) -> tuple[np.ndarray, list[tuple[str, ...]]]:
-    """Distinct combinations of text columns, and for each row which of them it has.
-
-    >>> coded(np.array(["a", "b", "a"]), np.array(["x", "x", "x"]))
-    (array([0, 1, 0]), [('a', 'x'), ('b', 'x')])
-    """
-    import pandas as pd
-
-    codes = np.zeros(len(columns[0]), dtype=np.int64)
-    names: list[Any] = []
-    for column in columns:
-        found, levels = pd.factorize(np.asarray(column, dtype=object))
-        codes = codes * max(len(levels), 1) + found
-        names.append(levels)
-    codes, distinct = pd.factorize(codes)
-    pairs = []
-    for code in distinct.tolist():
-        pair = []
-        for levels in reversed(names):
-            code, at = divmod(code, max(len(levels), 1))
-            pair.append(str(levels[at]))
-        pairs.append(tuple(reversed(pair)))
-    return codes, pairs
 
 
 def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> float:
@@ -149,9 +124,10 @@ def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
         ``accelerator``, ``vendor``, ``engine`` and ``moe`` of each row.
     """
     makers = frozenset().union(*fitted.vendors.values()) if fitted.vendors else frozenset()
-    known = np.isin(keys["accelerator"], list(fitted.accelerators))
-    related = np.isin(keys["vendor"], list(makers))
-    engine = np.isin(keys["engine"], list(fitted.engines))
+    known, related, engine = (
+        np.array([each in those for each in keys[name]], dtype=bool)
+        for name, those in (("accelerator", fitted.accelerators), ("vendor", makers), ("engine", fitted.engines))
+    )
     plain = np.select([~related, ~engine, known], [DATASHEET, NEW_ENGINE, SEEN], SIBLING)
     return np.where(np.asarray(keys["moe"], dtype=bool) & (plain != DATASHEET), EXPERTS, plain)
 

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def format_row(number_format: str) -> pd.Series:
+def format_row(precision: str) -> pd.Series:
     """Row of the table ``number_formats``; an unknown name raises `catalog.UnknownName`.
 
     Parameters
     ----------
-    number_format : str
+    precision : str
         Name such as "bf16".
     """
-    return _row("number_formats", number_format)
+    return _row("number_formats", precision)
 
 
 def optimiser_row(optimiser: str) -> pd.Series:
@@ -59,18 +59,18 @@ def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
     return hardware.accelerator_table(chosen)
 
 
-def peaks(devices: pd.DataFrame, number_format: str) -> np.ndarray:
+def peaks(devices: pd.DataFrame, precision: str) -> np.ndarray:
     """Peak of each accelerator in one number format [FLOP/s]; NaN where it has none or none is known.
 
     Parameters
     ----------
     devices : pandas.DataFrame
         Rows like those of `device_table`.
-    number_format : str
+    precision : str
         Name such as "bf16"; its row lists the columns to use, in order of preference.
     """
     found = np.full(len(devices), np.nan)
-    for column in format_row(number_format)["peak_columns"].split(";"):
+    for column in format_row(precision)["peak_columns"].split(";"):
         found = np.where(np.isnan(found), devices[column].to_numpy(dtype=float), found)
     return found
 

@@ -46,8 +46,8 @@ def _observed(matmul: pd.DataFrame) -> pd.DataFrame:
     devices = device_table(None)
     matmul = matmul[~(matmul[["m", "n", "k"]] < LARGE).any(axis=1)]
     parts = []
-    for number_format, group in matmul.groupby("number_format", sort=False):
-        peak = dict(zip(devices["key"], peaks(devices, str(number_format)), strict=True))
+    for precision, group in matmul.groupby("number_format", sort=False):
+        peak = dict(zip(devices["key"], peaks(devices, str(precision)), strict=True))
         ran = group["accelerator"].map(peak).to_numpy() * group["device_fraction"].to_numpy()
         parts.append(group.assign(share=group["achieved_flops"].to_numpy() / ran))
     return _percentiles(parts)

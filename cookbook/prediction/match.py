@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cookbook import units
 from cookbook.performance import storage_rates
-from cookbook.prediction import match_words as words
-from cookbook.prediction.match_chain import STAGES, chain, most_accelerators
-from cookbook.prediction.match_changes import Change, changes_of
-from cookbook.prediction.match_figures import figures_of
-from cookbook.prediction.match_ranges import ranges
-from cookbook.prediction.record import Prediction
+from cookbook.prediction.estimate import Estimate
 from cookbook.prediction.storage import STORAGE_BOUND, committed
+from cookbook.prediction.terms import feed_arguments as arguments
+from cookbook.prediction.terms.feed import STAGES, Change, chain, changes_of, most_accelerators, ranges
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DAY = 86400.0
+# Figures of a scenario that a frame has a column for: all but stages, ranges and words.
+_FIGURES = (
+    "samples_per_s", "first_samples_per_s", "utilisation", "first_utilisation", "bottleneck", "fits",
+    "largest_accelerators", "hit_rate", "credit_seconds", "warm_up_seconds", "first_epoch_seconds",
+    "later_epoch_seconds", "total_seconds", "checkpoint_bytes", "checkpoint_stall", "idle_share", "usd_per_hour",
+    "idle_usd_per_hour", "endurance_needed", "endurance_bought", "drive_years", "usd_per_read_rate", "why",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +113,59 @@ class StorageMatch:
 
     def __repr__(self) -> str:
         if np.ndim(self.samples_per_s):
-            return f"<{np.size(self.samples_per_s):,} matches of storage>"
-        rate = units.human(self.samples_per_s, "1/s").split(" ")[0] if self.samples_per_s < 1000 else (
-            f"{self.samples_per_s:,.0f}")  # fmt: skip
-        return (f"<{rate} samples a second, {self.utilisation:.0%} utilisation, bottleneck: {self.bottleneck}; "
+            kept = f"{int(np.sum(self.fits)):,} of them keep {self.bar:.0%} utilisation"
+            return f"<{np.size(self.samples_per_s):,} matches of storage, {kept}>"
+        return (f"<{self._rate} samples a second, {self.utilisation:.0%} utilisation, bottleneck: {self.bottleneck}; "
                 f"up to {self.largest_accelerators:,.0f} accelerators at {self.bar:.0%}>")  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        """The main figures as a table, in the colours of JupyterLab, light or dark."""
+        if np.ndim(self.samples_per_s):
+            frame = self.frame()[["samples_per_s", "utilisation", "bottleneck", "fits", "largest_accelerators", "why"]]
+            return frame.to_html(max_rows=20, float_format="{:,.3g}".format)
+        low, high = self.samples_range
+        rows = {
+            "Samples a second": f"{self._rate} (80 % interval {low:,.3g} to {high:,.3g})",
+            "Utilisation": f"{self.utilisation:.0%}, {'kept' if self.fits else 'not kept'} at {self.bar:.0%}",
+            "Slowest stage": str(self.bottleneck), "Accelerators that it keeps": f"{self.largest_accelerators:,.0f}",
+            "All epochs": units.human(self.total_seconds, "s"),
+            "Change first": self.changes[0].name if self.changes else "nothing that gains half a per cent",
+            "Assumed": "; ".join(self.remarks) or "nothing",
+        }  # fmt: skip
+        cell = "padding:2px 8px;text-align:left;border-bottom:1px solid var(--jp-border-color2,#9995)"
+        body = "".join(f'<tr><th style="{cell}">{name}</th><td style="{cell}">{html.escape(text)}</td></tr>'
+                       for name, text in rows.items())  # fmt: skip
+        return f'<table style="color:var(--jp-ui-font-color1,inherit);border-collapse:collapse">{body}</table>'
+
+    @property
+    def _rate(self) -> str:
+        rate = self.samples_per_s
+        return units.human(rate, "1/s").split(" ")[0] if rate < 1000 else f"{rate:,.0f}"
+
+    @property
+    def fits(self) -> Any:
+        """Whether this storage keeps `bar`, later epochs; False where a scenario has no numbers."""
+        kept = np.asarray(self.utilisation) >= self.bar
+        return kept if np.ndim(kept) else bool(kept)
+
+    def frame(self) -> pd.DataFrame:
+        """One row a scenario: all figures, rates of stages as ``storage_per_s`` ... , ends of the 80 % intervals."""
+        import pandas as pd
+
+        columns = {name: np.atleast_1d(np.asarray(getattr(self, name), dtype=object)) for name in _FIGURES}
+        columns |= {f"{name}_per_s": np.atleast_1d(rate) for name, rate in self.stages.items()}
+        ends = {"samples": self.samples_range, "utilisation": self.utilisation_range}
+        columns |= {f"{name}_{end}80": np.atleast_1d(values) for name, both in ends.items()
+                    for end, values in zip(("low", "high"), both, strict=True)}  # fmt: skip
+        return pd.DataFrame(columns).infer_objects()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain dictionaries, lists, numbers and text."""
+        return {item.name: _plain(getattr(self, item.name)) for item in fields(self)} | {"fits": _plain(self.fits)}
 
 
 def match_storage(
-    workload: str | float | Prediction,
+    workload: str | float | Estimate,
     system: str,
     storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
     data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
@@ -138,7 +191,7 @@ def match_storage(
     checkpoint_bytes: Any = None,
     asynchronous: Any = 0,
     bar: float = STORAGE_BOUND,
-    number_format: str = "",
+    precision: str = "",
     software: str = "",
 ) -> StorageMatch:
     """Match storage, host and accelerators: stages, bottleneck, utilisation, idle money, and what to change first.
@@ -147,7 +200,7 @@ def match_storage(
 
     Parameters
     ----------
-    workload : str, float or Prediction
+    workload : str, float or Estimate
         A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, the seconds of one step, or
         what `cookbook.train_step` gave.
     system : str
@@ -195,7 +248,7 @@ def match_storage(
         1 where checkpoints are written behind the training.
     bar : float
         Utilisation to keep.
-    number_format, software
+    precision, software
         As for `cookbook.train_step`.
 
     Raises
@@ -213,27 +266,48 @@ def match_storage(
     >>> found.largest_accelerators, found.bottleneck
     (2.0, 'accelerators')
     """
+    workload = arguments.worded_step(workload)
     given = {
         "workload": workload, "batch": batch, "accelerators": accelerators, "hosts": hosts, "workers": workers,
         "cores": cores, "memory": memory, "processor": processor, "network": network, "link": link, "sharers": sharers,
         "pinned": pinned, "remote": remote, "prefetch": prefetch, "variation": variation, "serial": serial,
         "shuffled": shuffled, "epochs": epochs, "checkpoint_interval": checkpoint_interval,
-        "checkpoint_bytes": checkpoint_bytes, "asynchronous": asynchronous, "number_format": number_format,
+        "checkpoint_bytes": checkpoint_bytes, "asynchronous": asynchronous, "precision": precision,
     }  # fmt: skip
-    given["batch"] = batch = batch if batch is None else words.setting("batch", batch, 1)
-    server = words.server(system)
+    _one_length({**given, "storage": storage, "data": data})
+    for name, words in (("precision", precision), ("software", software)):
+        if not isinstance(words, str) or len(words) > arguments.LONGEST:
+            raise ValueError(f"{name} = {arguments.shown(words)} is no name: give a short text, or leave it out")
+    kept = arguments.figure("bar", bar, arguments.LEAST, high=1, remedy="give a utilisation above 0 and at most 1")
+    if np.ndim(kept):
+        raise ValueError(f"bar = {arguments.shown(bar)} is a list: give one utilisation to keep")
+    given["batch"] = batch = batch if batch is None else arguments.counted("batch", batch)
+    server = arguments.server(system)
     device, remarks = server["accelerator"], list[str]()
-    card = None if data is None else words.each_of(words.data_set, data)
+    card = None if data is None else arguments.each_of(arguments.data_set, data)
     for one in data if isinstance(data, (list, tuple)) else [data]:
-        words.check_pair(workload, one)
+        arguments.check_pair(workload, one)
     images = np.multiply(1 if batch is None else batch, card["images"] if card else 1)
-    need = words.demand(workload, device, images.tolist(), number_format, software)
+    need = arguments.demand(workload, device, images.tolist(), precision, software)
     card = need.get("card") if card is None else card
     if card is None:
         raise ValueError("data = None: name a card such as 'imagenet-1k', or give the bytes of one sample")
-    tier, known = words.each_of(words.tier, storage), committed()
-    figures = figures_of(need, server, tier, card, given, known, remarks)
-    return _matched(figures, tier, device, bar, known, tuple(remarks))
+    tier, known = arguments.each_of(arguments.tier, storage), committed()
+    figures = arguments.figures_of(need, server, tier, card, given, known, remarks)
+    return _matched(figures, tier, device, kept, known, tuple(remarks))
+
+
+def _one_length(given: Mapping[str, Any]) -> None:
+    """Refuse lists of different lengths, which do not go together."""
+    inside = {f"{name}[{key!r}]": one for name in ("storage", "data") if isinstance(given[name], Mapping)
+              for key, one in given[name].items()}  # fmt: skip
+    lengths = {name: len(entries) for name, value in {**given, **inside}.items()
+               if (entries := arguments.many(value)) is not None and len(entries) != 1}  # fmt: skip
+    steps = given["workload"].point if isinstance(given["workload"], Estimate) else 0.0
+    lengths |= {"workload": np.size(steps)} if np.size(steps) != 1 else {}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} has {count:,}" for name, count in lengths.items())
+        raise ValueError(f"lists of different lengths do not go together: {told}; give one length"[:300])
 
 
 def _impossible(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], known: Mapping[str, float]) -> np.ndarray:
@@ -249,6 +323,10 @@ def _impossible(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], know
             f"storage = {named[at]!r} has no figure of read operations a second, which small files need; give one "
             f"above zero, {{'storage': {named[at]!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')"
         )
+    for at in zip(*np.nonzero(figures["hosts"] > figures["accelerators"]), strict=True):
+        hosts, devices = figures["hosts"][at], figures["accelerators"][at]
+        why[at] = (f"hosts = {hosts:,.0f} are more than accelerators = {devices:,.0f}: each host has one; "
+                   "give at most as many hosts")  # fmt: skip
     for at in zip(*np.nonzero(full), strict=True):
         why[at] = (f"data = {figures['stored'][at]:.4g} B is larger than storage, {room[at]:.4g} B; "
                    "allowed is up to that: take more drives, or a larger 'capacity'")  # fmt: skip
@@ -271,14 +349,14 @@ def _matched(
     with np.errstate(all="ignore"):
         found = chain(figures, known)
         most = most_accelerators(figures, known, bar)
-        money = words.hour_price(device)
+        money = arguments.hour_price(device)
         record = _record(figures, found, tier, most, bar, money, known)
         ends = ranges(figures, found, known)
         record = replace(record, samples_range=ends["samples"], utilisation_range=ends["utilisation"])
         changes = changes_of(figures, found, tier, known)
     record = _each(record, lambda value: np.where(why == "", value, "" if value.dtype == object else np.nan))
     record = replace(record, changes=changes, remarks=remarks, why=why)
-    return _each(record, lambda value: value.tolist()[0]) if alone else record
+    return _each(record, (lambda value: value.tolist()[0]) if alone else _locked)
 
 
 def _record(
@@ -291,8 +369,8 @@ def _record(
     drives = figures["drives"] * np.where(figures["local"] > 0, figures["hosts"], 1)
     fill = np.where(figures["local"] > 0, figures["stored"], 0) / np.maximum(found["total_seconds"] / DAY, 1)
     needed = storage_rates.drive_writes_per_day(fill + size * DAY / every, 1, figures["capacity"] * drives)
-    bought = np.broadcast_to(np.asarray(tier["endurance_dwpd"], dtype=float), needed.shape)
-    paid = np.where(np.equal(tier["price_per"], "purchase"), tier["price_usd_per_tb"], np.nan)
+    bought = figures["endurance"]
+    paid = np.where(np.equal(tier["price_per"], "purchase"), figures["price"], np.nan)
     basis = money[3] if np.isnan(money[0]) else (
         f"{money[0]:.2f} USD an hour, {money[1]:.2f} to {money[2]:.2f}: {money[3]}")  # fmt: skip
     return StorageMatch(
@@ -323,9 +401,25 @@ def _each(record: StorageMatch, change: Callable[[np.ndarray], Any]) -> StorageM
 
     def changed(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {key: changed(each) for key, each in value.items()}
+            return MappingProxyType({key: changed(each) for key, each in value.items()})
         if isinstance(value, tuple):
             return tuple(changed(each) for each in value)
         return change(value) if isinstance(value, np.ndarray) else value
 
     return replace(record, **{item.name: changed(getattr(record, item.name)) for item in fields(record)})
+
+
+def _locked(value: np.ndarray) -> np.ndarray:
+    value = value.copy()
+    value.flags.writeable = False
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Change):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(each) for each in value]
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

@@ -1,14 +1,20 @@
-"""Correction of a prediction by similar measurements: the mean by which the formulas miss them, weighted by likeness.
+"""Correction of an estimate by similar measurements: the mean by which the formulas miss them, weighted by likeness.
 
 A layer of its own above the formulas: it can be left out, says how many measurements spoke, and names them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+
+from cookbook import catalog
+from cookbook.prediction.scenario import Coded, coded, together
 
 # Distances add up; a measurement speaks with weight exp(-distance) and not at all beyond REACH.
 REACH = 9.0
@@ -27,29 +33,61 @@ AMOUNT_COSTS = {"batch": 1.2}
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Runs described by labels and amounts.
+    """Runs described by labels and amounts; one value may stand for all runs.
 
     Attributes
     ----------
-    labels : mapping of str to numpy.ndarray of str
+    labels : mapping of str to Coded or numpy.ndarray
         Network, number format, software level, accelerator and so on.
     amounts : mapping of str to numpy.ndarray
-        Amounts above zero: batch, devices.
+        Amounts above zero: batch, width.
     costs : mapping of str to float, optional
         Distance of different labels, and of a factor of e in an amount, where this kind of runs has its own.
     """
 
-    labels: Mapping[str, np.ndarray]
+    labels: Mapping[str, Any]
     amounts: Mapping[str, np.ndarray]
     costs: Mapping[str, float] | None = None
 
     def __len__(self) -> int:
-        return len(next(iter(self.labels.values())))
+        first = next(iter(self.labels.values()))
+        return len(first.codes if isinstance(first, Coded) else first)
+
+    def distinct(self, size: int) -> tuple[Runs, np.ndarray]:
+        """The distinct runs among `size` rows, and for each row which of them it is."""
+        columns = {name: _column(label) for name, label in {**self.labels, **self.amounts}.items()}
+        joined = together(*columns.values())
+        values = list(zip(*joined.levels, strict=True))
+        found = dict(zip(columns, values, strict=True))
+        labels = {name: coded(np.array(found[name], dtype=object)) for name in self.labels}
+        amounts = {name: np.array(found[name], dtype=float) for name in self.amounts}
+        return Runs(labels, amounts, self.costs), np.broadcast_to(joined.codes, (size,))
+
+    def single(self) -> Runs:
+        """The only run, with one entry a column."""
+        labels = {name: Coded(np.reshape(each.codes, 1), each.levels) if isinstance(each, Coded)
+                  else Coded(np.zeros(1, dtype=int), (np.asarray(each).item(),)) for name, each in self.labels.items()}
+        amounts = {name: np.reshape(np.asarray(each, dtype=float), 1) for name, each in self.amounts.items()}
+        return Runs(labels, amounts, self.costs)
 
     def take(self, index: np.ndarray) -> Runs:
         """Some of the runs."""
-        labels, amounts = ({k: v[index] for k, v in each.items()} for each in (self.labels, self.amounts))
-        return Runs(labels, amounts, self.costs)
+        labels = {name: each.take(index) if isinstance(each, Coded) else each[index] for name, each in self.labels.items()}
+        return Runs(labels, {name: each[index] for name, each in self.amounts.items()}, self.costs)
+
+
+def _column(values: Any) -> Coded:
+    """A column as codes; its levels are what it holds."""
+    if isinstance(values, Coded):
+        distinct = dict.fromkeys(values.levels)
+        if len(distinct) == len(values.levels):
+            return values
+        place = {level: at for at, level in enumerate(distinct)}
+        return Coded(np.array([place[level] for level in values.levels])[values.codes], tuple(distinct))
+    if np.ndim(values) == 0:
+        return Coded(np.array(0), (np.asarray(values).item(),))
+    levels, codes = np.unique(values, return_inverse=True)
+    return Coded(codes, tuple(levels.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +112,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """What similar measurements say about predictions.
+    """What similar measurements say about estimates.
 
     Attributes
     ----------
@@ -94,6 +132,7 @@ class Correction:
 def correction(
     asked: Runs,
     measured: Measured,
+    size: int | None = None,
     exclude_groups: Collection[str] = (),
     exclude_rows: Collection[str] | np.ndarray = (),
     label_costs: Mapping[str, float] | None = None,
@@ -108,6 +147,8 @@ def correction(
         Runs to predict.
     measured : Measured
         Runs that were measured.
+    size : int, optional
+        How many runs are asked for; as many as there are labels by default.
     exclude_groups : collection of str
         Publishers that may not speak.
     exclude_rows : collection of str
@@ -117,47 +158,36 @@ def correction(
     named : int
         How many rows to name at most for each run.
     """
+    size = len(asked) if size is None else size
     costs = (label_costs or asked.costs or LABEL_COSTS, amount_costs or asked.costs or AMOUNT_COSTS)
     own = exclude_rows if isinstance(exclude_rows, np.ndarray) else None
-    barred = np.isin(measured.row, list(exclude_rows)) if own is None else np.zeros(len(measured.row), dtype=bool)
-    barred |= np.isin(measured.group, list(exclude_groups)) | ~np.isfinite(measured.error)
+    barred = ~np.isfinite(measured.error)
+    if own is None and len(exclude_rows):
+        barred |= np.isin(measured.row, list(exclude_rows))
+    if exclude_groups:
+        barred |= np.isin(measured.group, list(exclude_groups))
     known = np.flatnonzero(~barred)
-    distinct, back = _distinct(asked, own)
-    one = asked.take(distinct)
-    shift, count = np.zeros(len(distinct)), np.zeros(len(distinct), dtype=int)
+    if own is not None:
+        asked = Runs({**asked.labels, "row itself": coded(own.astype(object))}, asked.amounts, asked.costs)
+    one, back = (asked.single(), np.zeros(1, dtype=int)) if size == 1 else asked.distinct(size)
+    shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     rows: list[np.ndarray] = []
-    runs, error, names = measured.runs.take(known), measured.error[known], measured.row[known]
-    for start in range(0, len(distinct), BLOCK):
-        block = np.arange(start, min(start + BLOCK, len(distinct)))
-        weight = _weights(one.take(block), runs, *costs)
+    runs, error, names = measured.runs, measured.error, measured.row
+    if len(known) < len(error):
+        runs, error, names = runs.take(known), error[known], names[known]
+    for start in range(0, len(one), BLOCK):
+        block = np.arange(start, min(start + BLOCK, len(one)))
+        some = one.take(block)
+        distance = distances(some, runs, *costs)
+        weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
         if own is not None:
-            weight = np.where(own[distinct[block]][:, None] == names[None, :], 0.0, weight)
+            weight = np.where(some.labels["row itself"].each(str, object)[:, None] == names[None, :], 0.0, weight)
         shift[block] = (weight @ error) / (weight.sum(axis=1) + DAMPING)
         count[block] = (weight > 0).sum(axis=1)
-        nearest = np.argsort(-weight, axis=1, kind="stable")[:, :named]
-        rows += [names[at[weight[i, at] > 0]] for i, at in enumerate(nearest)]
-    return Correction(np.exp(-shift)[back], count[back], tuple(rows[i] for i in back))
-
-
-def _distinct(asked: Runs, own: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """First index of each distinct run, and for each run which of them it is."""
-    code = np.zeros(len(asked), dtype=np.int64)
-    columns = [*asked.labels.values(), *asked.amounts.values(), *([] if own is None else [own])]
-    for column in columns:
-        levels, at = np.unique(
-            np.asarray(column).astype(str) if column.dtype == object else column, return_inverse=True
-        )
-        _, code = np.unique(code * len(levels) + at, return_inverse=True)
-    _, first, back = np.unique(code, return_index=True, return_inverse=True)
-    return first, back
-
-
-def _weights(
-    asked: Runs, known: Runs, label_costs: Mapping[str, float], amount_costs: Mapping[str, float]
-) -> np.ndarray:
-    """Weight of each known run for each asked one."""
-    distance = distances(asked, known, label_costs, amount_costs)
-    return np.where(distance <= REACH, np.exp(-distance), 0.0)
+        if named and size <= BLOCK:
+            near = [np.flatnonzero(each > 0) for each in weight]
+            rows += [names[at[np.argsort(-each[at], kind="stable")[:named]]] for each, at in zip(weight, near, strict=True)]
+    return Correction(np.exp(-shift)[back], count[back], tuple(rows[i] for i in back) if rows else ())
 
 
 def distances(
@@ -172,20 +202,66 @@ def distances(
     label_costs, amount_costs : mapping of str to float
         Distance of different labels, and of a factor of e in an amount; an amount that is missing is out of reach.
     """
-    distance = np.zeros((len(asked), len(known)))
+    distance: Any = np.zeros((1, 1))
     for name, cost in label_costs.items():
         if name in asked.labels and name in known.labels:
-            ours, theirs = _codes(asked.labels[name], known.labels[name])
-            distance += cost * (ours[:, None] != theirs[None, :])
+            theirs = _column(known.labels[name])
+            places = {str(level): at for at, level in enumerate(theirs.levels)}
+            mine = coded(asked.labels[name])
+            if mine.codes.size == 1:
+                ours = np.array([places.get(str(mine.levels[int(mine.codes.reshape(-1)[0])]), -1)])
+            else:
+                ours = mine.each(lambda level, places=places: places.get(str(level), -1), int)
+            distance = distance + cost * (np.atleast_1d(ours)[:, None] != np.atleast_1d(theirs.codes)[None, :])
     for name, cost in amount_costs.items():
         if name in asked.amounts and name in known.amounts:
             with np.errstate(divide="ignore", invalid="ignore"):
                 apart = np.log(asked.amounts[name])[:, None] - np.log(known.amounts[name])[None, :]
-            distance += cost * np.nan_to_num(np.abs(apart), nan=REACH, posinf=REACH)
+            distance = distance + cost * np.nan_to_num(np.abs(apart), nan=REACH, posinf=REACH)
     return distance
 
 
-def _codes(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels as whole numbers, for they compare faster than words."""
-    _, codes = np.unique(np.concatenate([first.astype(str), second.astype(str)]), return_inverse=True)
-    return codes[: len(first)], codes[len(first) :]
+@lru_cache(maxsize=4)
+def known_errors(kind: str) -> Measured | None:
+    """Measured runs of a kind of which it is clear what was run; none for a kind that has no likeness of runs.
+
+    Calibration writes them to the table ``training_neighbours``, so that no measured network is built to read them.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of prediction.
+    """
+    table = catalog.table("training_neighbours")
+    table = table[table["kind"] == kind]
+    if not len(table):
+        return None
+    table = table[np.isfinite(np.log(table["ratio"]))]
+    labels = {name: coded(cells.astype(str).astype(object)) for name, cells in _columns(table["labels"]).items()}
+    amounts = {name: cells.astype(float) for name, cells in _columns(table["amounts"]).items()}
+    ratio, group, names = (table[name].to_numpy() for name in ("ratio", "publisher", "row"))
+    return Measured(Runs(labels, amounts), np.log(ratio), group.astype(str), names.astype(str))
+
+
+def _columns(cells: Iterable[str]) -> dict[str, np.ndarray]:
+    """Cells of JSON objects with the same names, as one array a name."""
+    rows = [json.loads(cell) for cell in cells]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def correct(kind: str, asked: Runs, size: int, **without: Any) -> Correction | None:
+    """What similar measurements say about runs; none where the kind has no such layer.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of prediction.
+    asked : Runs
+        The runs.
+    size : int
+        How many they are.
+    **without
+        ``exclude_groups`` or ``exclude_rows`` of `correction`.
+    """
+    known = known_errors(kind)
+    return None if known is None or not size else correction(asked, known, size, **without)

@@ -17,7 +17,7 @@ from cookbook.performance.arithmetic import FLOP_PER_MAC
 from cookbook.prediction.checks import above_zero, at_least, checked_batch, checked_recompute, checked_seq
 from cookbook.prediction.devices import device_table, format_row, formats_that_train, optimiser_row, peaks
 from cookbook.prediction.evidence import observed_efficiency
-from cookbook.prediction.scenario import Sizes, memory_parts, traffic_per_epoch
+from cookbook.prediction.demand import Sizes, memory_parts, traffic_per_epoch
 from cookbook.prediction.verdicts import verdicts, why_not
 from cookbook.workloads import zoo
 
@@ -37,7 +37,7 @@ class Requirements:
     ----------
     workload : Workload
         The model.
-    batch, seq, number_format, optimiser, samples, epochs, target_seconds, recompute
+    batch, seq, precision, optimiser, samples, epochs, target_seconds, recompute
         The scenario as it was understood.
     parameters : float
         Trainable parameters.
@@ -68,7 +68,7 @@ class Requirements:
     workload: zoo.Workload
     batch: Any
     seq: float | None
-    number_format: str
+    precision: str
     optimiser: str
     samples: float
     epochs: float
@@ -103,7 +103,7 @@ def requirements(
     model: str | zoo.Workload,
     batch: Any = 32,
     seq: float | None = None,
-    number_format: str = "bf16",
+    precision: str = "bf16",
     optimiser: str = "adam",
     samples: Any = 14e6,
     epochs: float = 1,
@@ -122,7 +122,7 @@ def requirements(
         Samples that one device holds at a time; an array gives one row a device and batch.
     seq : float, optional
         Sequence length [tokens]; the model's own by default.
-    number_format, optimiser : str
+    precision, optimiser : str
         Rows of the tables ``number_formats`` and ``optimisers``.
     samples, epochs : float
         Samples in the data set, and passes over it.
@@ -165,16 +165,16 @@ def requirements(
     samples, epochs = at_least("samples", samples, 1), above_zero("epochs", epochs)
     target, backward = above_zero("target_seconds", target_seconds), above_zero("backward", backward)
     share = checked_recompute(recompute)
-    sizes, number_format, optimiser, sources = sizes_of(number_format, optimiser)
+    sizes, precision, optimiser, sources = sizes_of(precision, optimiser)
 
     work = _work(workload.ops, seq, samples, epochs, target, backward, share)
     need = _memory(workload.ops, batch, seq, sizes, share)
     traffic = traffic_per_epoch(workload.ops, batch, seq, sizes, samples, backward, share)
-    devices = _devices(device_table(accelerators), number_format, batch, need, work, traffic)
-    devices = _judged(devices, number_format, epochs, target)
+    devices = _devices(device_table(accelerators), precision, batch, need, work, traffic)
+    devices = _judged(devices, precision, epochs, target)
     used = [key for cell in devices["sources"] for key in cell.split(";") if key]
     return Requirements(
-        workload=workload, batch=_plain(batch), seq=seq, number_format=number_format, optimiser=optimiser,
+        workload=workload, batch=_plain(batch), seq=seq, precision=precision, optimiser=optimiser,
         samples=samples, epochs=epochs, target_seconds=target, recompute=share, **work, **need, devices=devices,
         sources=tuple(dict.fromkeys((*workload.sources, *sources, *used))), notes=_notes(workload, share),
     )  # fmt: skip
@@ -217,7 +217,7 @@ def _memory(ops: Ops, batch: np.ndarray, seq: float | None, sizes: Sizes, share:
     }
 
 
-def sizes_of(number_format: str, optimiser: str) -> tuple[Sizes, str, str, list[str]]:
+def sizes_of(precision: str, optimiser: str) -> tuple[Sizes, str, str, list[str]]:
     """Element sizes of a number format and an optimiser, their names in the tables, and their rows' sources.
 
     Raises
@@ -227,11 +227,11 @@ def sizes_of(number_format: str, optimiser: str) -> tuple[Sizes, str, str, list[
     cookbook.catalog.UnknownName
         An unknown number format or optimiser.
     """
-    row, states = format_row(number_format), optimiser_row(optimiser)
+    row, states = format_row(precision), optimiser_row(optimiser)
     formats = catalog.table("number_formats")
     if row["trains"] != "yes":
         able = ", ".join(formats.loc[formats["trains"] == "yes", "name"])
-        raise ValueError(f"number_format = {row['name']!r} does not train a network; take one of {able}")
+        raise ValueError(f"precision = {row['name']!r} does not train a network; take one of {able}")
     constants = catalog.table("constants").set_index("name")
     runtime = constants.loc[RUNTIME]
     sizes = Sizes(
@@ -246,7 +246,7 @@ def sizes_of(number_format: str, optimiser: str) -> tuple[Sizes, str, str, list[
 
 
 def _devices(
-    table: pd.DataFrame, number_format: str, batch: np.ndarray, need: dict[str, Any], work: dict[str, Any],
+    table: pd.DataFrame, precision: str, batch: np.ndarray, need: dict[str, Any], work: dict[str, Any],
     traffic: np.ndarray,
 ) -> pd.DataFrame:  # fmt: skip
     """Columns of physics for every accelerator (rows) and batch (inner), flattened."""
@@ -254,7 +254,7 @@ def _devices(
 
     b = np.atleast_1d(batch)
     capacity, bandwidth = (table[c].to_numpy(dtype=float)[:, None] for c in ("memory_bytes", "mem_bandwidth"))
-    peak = peaks(table, number_format)[:, None]
+    peak = peaks(table, precision)[:, None]
     demand = need["fixed_bytes"] + need["bytes_per_sample"] * b
     parts = np.stack(np.broadcast_arrays(work["flop_per_epoch"] / peak, np.atleast_1d(traffic) / bandwidth))
     shaped = {
@@ -272,14 +272,14 @@ def _devices(
     return pd.DataFrame({**names, **{c: np.broadcast_to(v, shape).ravel() for c, v in shaped.items()}})
 
 
-def _judged(devices: pd.DataFrame, number_format: str, epochs: float, target: float) -> pd.DataFrame:
+def _judged(devices: pd.DataFrame, precision: str, epochs: float, target: float) -> pd.DataFrame:
     """The devices with measured efficiencies, verdicts and reasons."""
     seen = observed_efficiency()
-    seen = seen[seen["number_format"] == number_format].drop(columns="number_format")
+    seen = seen[seen["number_format"] == precision].drop(columns="number_format")
     devices = devices.merge(seen, on="key", how="left")
     row, measured = devices.pop("sources").str.join(";"), devices.pop("observed_sources").fillna("")
     devices["verdict"] = verdicts(devices, epochs, target)
-    devices["why"] = why_not(devices, number_format)
+    devices["why"] = why_not(devices, precision)
     return devices.drop(columns="formats").assign(sources=(row + ";" + measured).str.strip(";"))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def roofline_table(
-    model: str | zoo.Workload, accelerator: Any, batch: int = 32, seq: float | None = None, number_format: str = "bf16"
+    model: str | zoo.Workload, accelerator: Any, batch: int = 32, seq: float | None = None, precision: str = "bf16"
 ) -> pd.DataFrame:
     """Each operation of one forward pass on the roofline of an accelerator: how intense it is, and what limits it.
 
@@ -33,7 +33,7 @@ def roofline_table(
         Samples of the batch.
     seq : float, optional
         Sequence length [tokens]; the model's own by default.
-    number_format : str
+    precision : str
         Row of the table ``number_formats``: bytes of an element, and the peak that counts.
 
     Returns
@@ -63,15 +63,15 @@ def roofline_table(
     if size.ndim:
         raise ValueError(f"batch = {batch!r} is a list; give one batch, 1 or more")
     device = device_table([accelerator])
-    peak, bandwidth = float(peaks(device, number_format)[0]), float(device["mem_bandwidth"].iloc[0])
+    peak, bandwidth = float(peaks(device, precision)[0]), float(device["mem_bandwidth"].iloc[0])
     ops = workload.ops
     flop = FLOP_PER_MAC * ops.column("macs", size, seq) + ops.column("vector_flop", size, seq)
-    return _table(ops, flop, _bytes(ops, size, seq, number_format), peak, bandwidth)
+    return _table(ops, flop, _bytes(ops, size, seq, precision), peak, bandwidth)
 
 
-def _bytes(ops: Ops, batch: np.ndarray, seq: float | None, number_format: str) -> np.ndarray:
+def _bytes(ops: Ops, batch: np.ndarray, seq: float | None, precision: str) -> np.ndarray:
     """Bytes that each operation moves; those of an optimiser are in the format of its states."""
-    sizes, states = format_row(number_format), format_row("fp32")["weight_bytes"]
+    sizes, states = format_row(precision), format_row("fp32")["weight_bytes"]
     element = np.where(ops.kind == "optimiser", states, sizes["activation_bytes"])
     moved = (ops.column("reads", batch, seq) + ops.column("writes", batch, seq)) * element
     return np.asarray(moved + ops.column("weights", batch, seq) * sizes["weight_bytes"])

@@ -11,11 +11,13 @@ import numpy as np
 
 from cookbook import catalog, hardware
 from cookbook.performance import collectives, data_parallel
-from cookbook.prediction.classic import LINK_LATENCY, NETWORK_LATENCY
-from cookbook.prediction.classic_rows import network_share
-from cookbook.prediction.step import predict_scenarios
-from cookbook.prediction.train import PRECISIONS, Plan, classic_scenarios, machine_row
-from cookbook.workloads import zoo
+from cookbook.prediction.asked import MOST_TOKENS, choices, quantity, shown, text, whole, wholes
+from cookbook.prediction.doors import network_of, plan_fields, training_scenario
+from cookbook.prediction.engine import estimate_rows, prepare
+from cookbook.prediction.terms.devices import TRAINING
+from cookbook.prediction.terms.network_rows import KIND, resolve
+from cookbook.prediction.terms.networks import LINK_LATENCY, NETWORK_LATENCY
+from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -61,76 +63,68 @@ def scaled(
     link: str = "",
     per_node: int | None = None,
     software: str = "",
-    number_format: str = "",
+    precision: str = "",
     seq: float | None = None,
 ) -> pd.DataFrame:
     """Step, speed-up and parts for each number of devices; see `cookbook.scaling`, which adds intervals."""
     import pandas as pd
 
-    _check(mode, batch)
-    if mode == "strong" and np.ndim(devices) == 0:
-        devices = [count for count in _asked(devices) if count <= batch]
-    counts = _counts(devices)
-    network = zoo.model(workload) if isinstance(workload, str) else workload
-    if number_format and number_format not in (offered := formats_of(system)):
-        raise ValueError(f"number_format = {number_format!r}: {system} has {', '.join(offered)}; take one of them")
-    each = _batches(mode, batch, counts)
-    plan = Plan(devices=counts, per_node=per_node, batch=each.tolist())
-    scenarios = classic_scenarios(network, system, plan, software, number_format, seq)
-    if link:
-        _replace_link(scenarios, link)
-    found = predict_scenarios("training_classic", scenarios, neighbours=False)
+    (mode,), samples = choices("mode", [mode], MODES, ()), quantity("batch", batch, "", "64", 1, 1e9)
+    asked = _asked(devices)
+    if mode == "strong" and not np.ndim(devices):
+        asked = [count for count in asked if count <= samples]
+    counts = asked if asked[:1] == [1] else [1, *asked]  # one device to compare with
+    network = network_of(workload)
+    if is_language_model(network):
+        raise ValueError(
+            f"workload = {network.name!r}: a language model is split in more ways than data parallel; use "
+            "cb.train_step with tp and pp, or take another network"
+        )
+    machine, link, software = hardware.machine(system), text("link", link), text("software", software)
+    formula, parts_sent = _formula(exchange), None if buckets is None else whole("buckets", buckets)
+    if text("precision", precision):
+        choices("precision", [precision], formats_of(machine), ())
+    each = _batches(mode, samples, counts)
+    plan = {"devices": np.array(counts, dtype=float), "micro_batch": each, "network": _port(link) if link else None,
+            "per_node": None if per_node is None else whole("per_node", per_node)}  # fmt: skip
+    length = None if seq is None else whole("seq", seq, MOST_TOKENS)
+    asked_of = training_scenario(network, machine, plan_fields(None, plan), KIND, software or None, precision or None, length)
+    scenarios = resolve(asked_of)
+    found = estimate_rows(prepare(KIND, scenarios), neighbours=False)
     if found.why[0]:
         raise ValueError(str(found.why[0]))
     parts = dict(found.parts)
-    if exchange != MEASURED or buckets is not None:
-        parts["exchange"] = _exposed(scenarios, parts, network.ops.parameter_count, _formula(exchange), buckets)
+    if formula is not None or parts_sent is not None:
+        parts["exchange"] = _exposed(scenarios, parts, network.ops.parameter_count, formula, parts_sent)
         found = replace(found, parts=parts)
     step = np.asarray(sum(parts.values()))
-    rate = np.asarray(counts) * each / step if mode == "weak" else batch / step
+    rate = np.asarray(counts) * each / step if mode == "weak" else samples / step
     table = pd.DataFrame({
         "devices": counts, "nodes": scenarios.nodes.astype(int), "batch": each, "step_seconds": step,
         "samples_per_second": rate, "speed_up": rate / rate[0], "efficiency": rate / rate[0] / np.asarray(counts),
         **{f"{name} [s]": part for name, part in found.by_part.items()}, "tier": found.tier,
     })  # fmt: skip
-    return table[np.isin(table["devices"], _asked(devices))].reset_index(drop=True)
+    return table[np.isin(table["devices"], asked)].reset_index(drop=True)
 
 
 @lru_cache(maxsize=256)
-def formats_of(system: str) -> tuple[str, ...]:
+def formats_of(system: Any) -> tuple[str, ...]:
     """Number formats of `cookbook.scaling` that the accelerator of a machine has."""
-    offered = hardware.formats(device_of(system))
-    return tuple(name for name in PRECISIONS if name in offered)
+    offered = hardware.formats(hardware.machine(system).accelerator)
+    return tuple(name for name in TRAINING if name in offered)
 
 
 @lru_cache(maxsize=256)
-def device_of(system: str) -> str:
+def device_of(system: Any) -> str:
     """Key of the accelerator of a machine."""
-    return str(machine_row(system, Plan(), "")["accelerator"])
+    return hardware.machine(system).accelerator.key
 
 
 def _asked(devices: int | Sequence[int]) -> list[int]:
     """The numbers of devices to tell: those given, or the powers of two up to one number."""
-    given: list[Any] = [devices] if np.ndim(devices) == 0 else list(devices)  # type: ignore[arg-type]
-    for count in given:
-        if isinstance(count, bool | str) or not (1 <= count <= MOST and int(count) == count):
-            raise ValueError(f"devices = {count!r} must be whole numbers from 1 to {MOST:,}")
-    if np.ndim(devices) == 0:
-        return sorted({*(2**power for power in range(int(given[0]).bit_length())), int(given[0])})
-    return sorted({int(count) for count in given})
-
-
-def _counts(devices: int | Sequence[int]) -> list[int]:
-    """The same, and one device to compare with."""
-    asked = _asked(devices)
-    return asked if asked[:1] == [1] else [1, *asked]
-
-
-def _check(mode: str, batch: float) -> None:
-    if mode not in MODES:
-        raise ValueError(f"mode = {mode!r} is not a choice; take weak (a batch a device) or strong (one batch for all)")
-    if isinstance(batch, str) or not (batch >= 1 and np.isfinite(batch)):
-        raise ValueError(f"batch = {batch!r} must be 1 or more samples")
+    given = wholes("devices", devices, MOST)
+    several = len(given) > 1 or np.ndim(devices)
+    return given if several else sorted({*(2**power for power in range(given[0].bit_length())), *given})
 
 
 def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:
@@ -143,19 +137,14 @@ def _batches(mode: str, batch: float, counts: list[int]) -> np.ndarray:
     return np.ceil(batch / np.asarray(counts)) if mode == "strong" else np.full(len(counts), float(batch))
 
 
-def _replace_link(scenarios: Any, link: str) -> None:
-    """One port of this kind for each device between nodes."""
+def _port(link: str) -> float:
+    """Rate of a port of this kind, one for each device between nodes [B/s]."""
     key = catalog.lookup("interconnects", link)
-    row = catalog.table("interconnects").set_index("key").loc[key]
-    scenarios.values["network"] = np.full(len(scenarios), float(row["bandwidth"]) * network_share())
+    return float(catalog.table("interconnects").set_index("key").loc[key]["bandwidth"])
 
 
 def _formula(exchange: str | Exchange) -> Exchange | None:
-    if callable(exchange):
-        return exchange
-    if exchange not in EXCHANGES:
-        raise ValueError(f"exchange = {exchange!r} is not a choice; take one of {', '.join(EXCHANGES)}, or a function")
-    return EXCHANGES[exchange]
+    return exchange if callable(exchange) else EXCHANGES[choices("exchange", [exchange], tuple(EXCHANGES), ())[0]]
 
 
 def _exposed(
@@ -165,13 +154,17 @@ def _exposed(
     from cookbook.performance.network_training import exchange_exposed_seconds
     from cookbook.prediction.constants import figure
 
-    if buckets is not None and not (buckets >= 1 and int(buckets) == buckets):
-        raise ValueError(f"buckets = {buckets!r} must be a whole number, 1 or more, or None: as measured stacks do")
     passes = np.asarray(sum(parts[name] for name in ("products", "elementwise", "launch", "recurrence")))
-    whole = exchange_seconds(scenarios, parameters * scenarios.element_bytes, formula)
+    try:
+        seconds = np.asarray(exchange_seconds(scenarios, parameters * scenarios.element_bytes, formula), dtype=float)
+    except (TypeError, ArithmeticError):
+        seconds = np.array(np.nan)
+    if np.shape(seconds) != np.shape(passes) or not np.all(np.isfinite(seconds) & (seconds >= 0)):
+        raise ValueError(f"exchange = {shown(formula)} must be a function of payload [B], ranks, bandwidth [B/s] and latency [s] "
+                         "that gives seconds, 0 or more, one for each number of devices")  # fmt: skip
     if buckets is None:
-        return exchange_exposed_seconds(whole, passes, figure("exchange-hidden"), figure("exchange-visible"))
-    return data_parallel.bucketed_exposed_seconds(whole, passes * BACKWARD, buckets)
+        return exchange_exposed_seconds(seconds, passes, figure("exchange-hidden"), figure("exchange-visible"))
+    return data_parallel.bucketed_exposed_seconds(seconds, passes * BACKWARD, buckets)
 
 
 def exchange_seconds(scenarios: Any, payload: Any, formula: Exchange | None) -> np.ndarray:

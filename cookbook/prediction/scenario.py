@@ -1,150 +1,405 @@
-"""What one network asks for in training, whatever the accelerator: memory by part and bytes moved."""
+"""A scenario: typed columns, one row a case. Its fields are declared once, in ``data/schema/scenario.csv``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
-from cookbook.performance import memory
+from cookbook import catalog, hardware, units
+from cookbook.catalog import UnknownName
+from cookbook.catalog.reading import nearest
 
-if TYPE_CHECKING:
-    from cookbook.workloads.ops import Ops
+KINDS = ("training_transformer", "training_classic", "inference", "generation")
+# Answers of language models are asked for in the fields of inference.
+ASKED_AS = {"generation": "inference"}
+TRUE, FALSE = ("yes", "true", "on", "1", "y", "enabled", "t"), ("no", "false", "off", "0", "n", "disabled", "f")
+# What a share or a set of modules in `recompute` computes again, by part of a layer.
+RECOMPUTED = ("projection", "core", "mlp", "elementwise", "all")
+MODULES = {
+    "core_attn": ("core",), "mla_up_proj": ("projection",), "mlp": ("mlp",), "moe_act": ("elementwise",),
+    "layernorm": ("elementwise",), "moe": ("mlp", "elementwise"), "offload": ("core", "mlp", "elementwise"),
+}  # fmt: skip
+LONGEST = 60
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Bytes and elements that a number format and an optimiser fix, from the rows of their tables.
+class Field:
+    """One field of a scenario, a row of ``data/schema/scenario.csv``.
 
     Attributes
     ----------
-    weight, gradient, master, activation, state : float
-        Bytes of one element; `master` is 0 where no full-precision copy is kept.
-    state_elements, update_reads, update_writes : float
-        Elements for each parameter: states kept, elements read and written by one step.
-    runtime : float
-        Bytes that driver, kernels and libraries hold on the device.
+    name, type, unit, default, description, default_source : str
+    low, high : float
+        Range of a number.
+    choices : mapping of str to str
+        From every spelling of a choice to the choice.
+    phases : tuple of str
+        Kinds of prediction that read it.
+    spellings : tuple of str
+        Other names of the column in readers' tables.
     """
 
-    weight: float
-    gradient: float
-    master: float
-    activation: float
-    state: float
-    state_elements: float
-    update_reads: float
-    update_writes: float
-    runtime: float
+    name: str
+    type: str
+    unit: str
+    default: str
+    description: str
+    default_source: str
+    low: float
+    high: float
+    choices: Mapping[str, str] = field(hash=False)
+    phases: tuple[str, ...] = ()
+    spellings: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> str:
+        """What may stand in it, in words."""
+        if self.type == "flag":
+            return "yes or no"
+        if self.choices:
+            return ", ".join(dict.fromkeys(self.choices.values()))
+        return f"{self.low:g} to {self.high:g}{' ' if self.unit else ''}{self.unit}"
 
 
-@dataclass(frozen=True)
-class Activations:
-    """What the forward pass saves, in bytes; the total, and what remains when blocks are recomputed."""
-
-    saved: np.ndarray
-    block_inputs: np.ndarray
-    largest_block: np.ndarray
-    buffer: np.ndarray
+@lru_cache(maxsize=1)
+def fields() -> Mapping[str, Field]:
+    """All fields of a scenario by name."""
+    with (catalog.data_directory() / "schema" / "scenario.csv").open(encoding="utf-8", newline="") as file:
+        return MappingProxyType({row["name"]: _field(row) for row in csv.DictReader(file)})
 
 
-def block_runs(ops: Ops) -> list[np.ndarray]:
-    """Row indices of each block: consecutive operations with the same label and the same number of repeats.
+def _field(row: Mapping[str, str]) -> Field:
+    low, high, choices, allowed = -math.inf, math.inf, dict[str, str](), row["allowed"]
+    if row["type"] == "number" and ".." in allowed:
+        low, high = (float(each) for each in allowed.split(".."))
+    elif row["type"] == "number" and allowed:
+        low, high = float(allowed.split("|")[0]), float(allowed.split("|")[-1])
+    elif row["type"] == "choice":
+        choices = {word: group.split("=")[0] for group in allowed.split("|") for word in group.split("=")}
+    return Field(row["name"], row["type"], row["unit"], row["default"], row["description"], row["default_source"], low,
+                 high, MappingProxyType(choices), tuple(row["phases"].split(";")),
+                 tuple(filter(None, row["spellings"].split(";"))))  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A column of few distinct values: which of `levels` each row has; one code stands for all rows."""
+
+    codes: np.ndarray
+    levels: tuple[Any, ...]
+
+    def each(self, reader: Callable[[Any], Any], dtype: Any = float) -> np.ndarray:
+        """`reader` of every row, run once for each level."""
+        found = np.empty(len(self.levels), dtype=dtype)
+        for at, level in enumerate(self.levels):
+            found[at] = reader(level)
+        return found[self.codes]
+
+    def take(self, rows: Any) -> Coded:
+        """Some of the rows."""
+        return self if not self.codes.ndim else Coded(self.codes[rows], self.levels)
+
+    def map(self, reader: Callable[[Any], Any]) -> Coded:
+        """The same rows with other levels."""
+        return Coded(self.codes, tuple(map(reader, self.levels)))
+
+    def where(self, condition: Any) -> np.ndarray:
+        """Rows whose level meets a condition."""
+        return self.each(condition, bool)
+
+
+BLANK = Coded(np.array(0), ("",))
+
+
+def coded(values: Any) -> Coded:
+    """A column as levels and codes; one value stands for all rows."""
+    if isinstance(values, Coded):
+        return values
+    if np.ndim(values) == 0:
+        return Coded(np.array(0), (values if not isinstance(values, np.ndarray) else values.item(),))
+    known: dict[Any, int] = {}
+    codes = [known.setdefault(value, len(known)) for value in np.asarray(values, dtype=object).tolist()]
+    return Coded(np.array(codes, dtype=np.int64), tuple(known))
+
+
+def together(*columns: Coded) -> Coded:
+    """Several columns as one, whose levels are the combinations that occur."""
+    total = math.prod(len(column.levels) for column in columns)
+    code: Any = np.array(0)
+    for column in columns:
+        code = code * len(column.levels) + column.codes
+    if code.ndim == 0:
+        return Coded(np.array(0), (tuple(column.levels[int(column.codes)] for column in columns),))
+    if total <= 1 << 20:
+        present = np.flatnonzero(np.bincount(code, minlength=total))
+        place = np.empty(total, dtype=np.int64)
+        place[present] = np.arange(len(present))
+        back = place[code]
+    else:
+        present, back = np.unique(code, return_inverse=True)
+    levels = []
+    for one in present.tolist():
+        parts = []
+        for column in reversed(columns):
+            one, at = divmod(one, len(column.levels))
+            parts.append(column.levels[at])
+        levels.append(tuple(reversed(parts)))
+    return Coded(back, tuple(levels))
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """Typed columns of one kind of prediction; scalars stand for all rows.
+
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`.
+    size : int
+        Rows.
+    columns : mapping of str to numpy.ndarray or Coded
+        Numbers in SI (NaN where a row states none; 1 and 0 for yes and no), words as `Coded` ("" where none).
+    why : numpy.ndarray of str
+        Why a row cannot be read as meant; "" where it can.
+    read : Coded
+        What reading assumed beyond the columns, by row; "" where nothing.
+    """
+
+    kind: str
+    size: int
+    columns: Mapping[str, Any] = field(repr=False)
+    why: np.ndarray = field(repr=False)
+    read: Coded = BLANK
+
+    def __len__(self) -> int:
+        return self.size
+
+    def number(self, name: str) -> np.ndarray:
+        """A column of numbers; NaN where nothing is stated."""
+        return self.columns.get(name, NOTHING)
+
+    def words(self, name: str) -> Coded:
+        """A column of words; "" where nothing is stated."""
+        return self.columns.get(name, BLANK)
+
+    def take(self, rows: slice | np.ndarray) -> Scenario:
+        """Some of the rows."""
+        why = self.why[rows]
+        columns = {
+            name: column.take(rows) if isinstance(column, Coded) else column[rows] if column.ndim else column
+            for name, column in self.columns.items()
+        }
+        return Scenario(self.kind, len(why), columns, why, self.read.take(rows))
+
+
+NOTHING = np.array(np.nan)
+
+
+def scenario(kind: str, given: Mapping[str, Any]) -> Scenario:
+    """Typed arguments as a scenario: choices that are listed, numbers in range; nothing is guessed.
 
     Parameters
     ----------
-    ops : Ops
-        Table of one forward pass; an empty label is outside any block.
+    kind : str
+        One of `KINDS`.
+    given : mapping
+        Values by field; None where a field is not given. Lists are taken together, entry by entry.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, device, number format or software that no table has.
+    ValueError
+        An argument that cannot be: its name, its value, what is allowed.
     """
-    change = np.flatnonzero((ops.block[1:] != ops.block[:-1]) | (ops.count[1:] != ops.count[:-1])) + 1
-    runs = np.split(np.arange(len(ops)), change)
-    return [run for run in runs if ops.block[run[0]]]
+    if kind not in KINDS:
+        raise ValueError(f"kind = {shown(kind)} is not modelled; take one of {', '.join(KINDS)}")
+    known, columns, size, phase = fields(), dict[str, Any](), None, ASKED_AS.get(kind, kind)
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name not in known or phase not in known[name].phases:
+            offered = [each for each, declared in known.items() if phase in declared.phases]
+            close = ", ".join(nearest(str(name)[:LONGEST], offered, 3))
+            raise ValueError(f"no field {shown(name)} for {kind}; nearest: {close}")
+        column = checked(known[name], value)
+        shape = np.shape(column.codes if isinstance(column, Coded) else column)
+        if shape and size not in (None, shape[0]):
+            raise ValueError(f"{name} has {shape[0]} entries, others have {size}: give lists of one length")
+        size, columns[name] = shape[0] if shape else size, column
+    rows = 1 if size is None else size
+    return Scenario(kind, rows, MappingProxyType(columns), np.zeros(rows, dtype="<U1"))
 
 
-def activations(ops: Ops, batch: Any, seq: Any, bytes_per_element: float) -> Activations:
-    """Saved activations of one pass in bytes.
+def checked(declared: Field, value: Any) -> Any:
+    """One argument as a column: an array of floats or `Coded`; ValueError where it is not allowed."""
+    try:
+        if declared.type in ("number", "flag"):
+            return _numbers(declared, value)
+        if isinstance(value, Coded):
+            return value.map(lambda one: _word(declared, one))
+        if np.ndim(value) == 0:
+            return Coded(np.array(0), (_word(declared, value),))
+        column = coded(value)
+    except UnknownName:
+        raise
+    except TypeError:
+        raise ValueError(f"{declared.name} = {shown(value)} is not allowed; {_wanted(declared)}") from None
+    if np.ndim(value) > 1 or not len(column.codes):
+        raise ValueError(f"{declared.name} = {shown(value)}: give one value, or a flat list of them")
+    return column.map(lambda one: "" if one is None else _word(declared, one))
 
-    Parameters
-    ----------
-    ops : Ops
-        Table of one forward pass.
-    batch, seq : array_like
-        Samples of a batch and sequence length.
-    bytes_per_element : float
-        Size of one activation [B].
+
+def _wanted(declared: Field) -> str:
+    return f"take {declared.allowed}" if declared.choices or declared.type == "flag" else f"give {declared.allowed}"
+
+
+def shown(value: Any) -> str:
+    """A value as an error message shows it, cut in the middle where it is long.
+
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxx ... xxxxxxxxxxxxxxxxxxxxxxxxxxxx'"
     """
-    saved = ops.column("saved", batch, seq) * bytes_per_element + ops.column("mask_bytes", batch, seq)
-    reads = ops.column("reads", batch, seq) * bytes_per_element
-    writes = ops.column("writes", batch, seq) * bytes_per_element
-    each = ops.count.reshape(-1, *(1,) * (saved.ndim - 1))
-    runs = block_runs(ops)
-    inputs = saved[ops.block == ""].sum(0) + sum((reads[run[0]] for run in runs), np.zeros(saved.shape[1:]))
-    largest = [(saved[run] / each[run]).sum(0) for run in runs] or [np.zeros(saved.shape[1:])]
-    buffer = ((reads + writes) / each).max(0)
-    return Activations(saved.sum(0), inputs, np.max(largest, axis=0), buffer)
+    if isinstance(value, int) and abs(value) > 10**40:
+        return "a number beyond 1e40"
+    try:
+        text = repr(value[:LONGEST] + value[-LONGEST:] if isinstance(value, str) and len(value) > 2 * LONGEST else value)
+    except Exception as problem:  # a repr of the caller's own may do anything
+        return f"a {type(value).__name__} whose repr fails ({type(problem).__name__})"
+    text = " ".join(text.split())
+    return text if len(text) <= LONGEST + 5 else f"{text[: LONGEST // 2]} ... {text[1 - LONGEST // 2 :]}"
 
 
-def memory_parts(ops: Ops, batch: Any, seq: Any, sizes: Sizes, recompute: float) -> dict[str, np.ndarray]:
-    """Training memory by part [B]; the argument list is that of `activations` plus the sizes.
+def _numbers(declared: Field, value: Any) -> np.ndarray:
+    """Numbers of a field as floats, each in its range; None is NaN."""
+    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0:
+        array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=object)
+        if array.ndim > 1 or not array.size:
+            raise ValueError(f"{declared.name} = {shown(value)}: give one number, or a flat list of them")
+        if array.dtype.kind in "iuf":
+            numbers = array.astype(float)
+            bad = ~((numbers >= declared.low) & (numbers <= declared.high))
+            if bad.any():
+                _number(declared, array[bad][0].item())
+            return numbers
+        return np.array([np.nan if one is None else _number(declared, one) for one in array.tolist()], dtype=float)
+    return np.array(_number(declared, value))
 
-    Parameters
-    ----------
-    ops : Ops
-        Table of one forward pass.
-    batch, seq : array_like
-        Samples of a batch and sequence length.
-    sizes : Sizes
-        Bytes and elements of the number format and the optimiser.
-    recompute : float
-        Share of the blocks that is recomputed, 0 to 1.
+
+def _number(declared: Field, value: Any) -> float:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if declared.type == "flag":
+        return _truth(declared, value)
+    if isinstance(value, bool):
+        raise ValueError(f"{declared.name} = {value} is not a number; give {declared.allowed}")
+    if isinstance(value, str):
+        try:
+            value = units.si(value, declared.unit) if declared.unit else float(value.replace(",", ""))
+        except (ValueError, TypeError) as problem:
+            told = str(problem) if declared.unit else "it is not a number"
+            raise ValueError(f"{declared.name} = {shown(value)}: {told[:120]}; give {declared.allowed}") from None
+    if not isinstance(value, (int, float)):
+        raise ValueError(f"{declared.name} = {shown(value)} is not a number; give {declared.allowed}")
+    if not declared.low <= value <= declared.high:
+        raise ValueError(f"{declared.name} = {shown(value)} is outside its range; give {declared.allowed}")
+    return float(value)
+
+
+def _truth(declared: Field, value: Any) -> float:
+    if isinstance(value, (bool, int, float)) and value in (0, 1):
+        return float(value)
+    word = str(value).strip().casefold() if isinstance(value, str) else None
+    if word in TRUE or word in FALSE:
+        return float(word in TRUE)
+    raise ValueError(f"{declared.name} = {shown(value)} says neither yes nor no; give True or False")
+
+
+def _word(declared: Field, value: Any) -> Any:
+    """One word of a field as it stands in the tables."""
+    if value == "" and isinstance(value, str):
+        return ""
+    if declared.type == "model":
+        return value if not isinstance(value, str) else catalog.lookup("models", value)
+    if declared.type == "accelerator":
+        return device_of(value)
+    if not isinstance(value, str) and not (declared.type == "recompute" and isinstance(value, (int, float))):
+        raise ValueError(f"{declared.name} = {shown(value)} is not allowed; {_wanted(declared)}")
+    if declared.type == "precision":
+        return catalog.lookup("number_formats", value)
+    if declared.type == "recompute":
+        return _recompute(declared.name, value)
+    if declared.type == "choice":
+        word = declared.choices.get(value.strip().casefold())
+        if word is None:
+            close = nearest(value.casefold()[:LONGEST], list(declared.choices), 3)
+            raise ValueError(
+                f"{declared.name} = {shown(value)} is not listed; nearest: "
+                f"{', '.join(dict.fromkeys(declared.choices[each] for each in close))}; take one of {declared.allowed}"
+            )
+        return word
+    return value
+
+
+def device_of(value: Any) -> hardware.Machine:
+    """Machine of a name or a record: accelerator, server, cloud instance, or the reader's own."""
+    return hardware.machine(value)
+
+
+def _recompute(name: str, value: str | float) -> str:
+    """Activation checkpointing in its one spelling: none, selective, full, a share, or modules joined by +."""
+    allowed = f"take none, selective, full, a share from 0 to 1, or modules of {', '.join(MODULES)} joined by +"
+    if not isinstance(value, str):
+        if isinstance(value, bool) or not 0 <= value <= 1:
+            raise ValueError(f"{name} = {shown(value)} is not allowed; {allowed}")
+        return {0: "none", 1: "full"}.get(value, f"{float(value):.12g}")
+    word = value.strip().casefold()
+    if word in ("none", "selective", "full") or word and set(word.split("+")) <= set(MODULES):
+        return word
+    try:
+        return _recompute(name, float(word))
+    except ValueError:
+        raise ValueError(f"{name} = {shown(value)} is not listed; {allowed}") from None
+
+
+@lru_cache(maxsize=4096)
+def recomputed(word: str) -> tuple[float, ...]:
+    """Shares of a layer's parts that are computed again, in the order of `RECOMPUTED`; NaN where not given.
+
+    >>> recomputed("selective"), recomputed("0.4")
+    ((0.0, 1.0, 0.0, 0.0, 0.0), (0.4, 0.4, 0.4, 0.4, 0.4))
     """
-    kept = activations(ops, batch, seq, sizes.activation)
-    parts = memory.training_bytes(
-        ops.parameter_count,
-        memory.activation_bytes(kept.saved, kept.block_inputs, kept.largest_block, recompute),
-        memory.workspace_bytes(kept.buffer, sizes.runtime),
-        sizes.weight,
-        sizes.gradient,
-        sizes.master,
-        sizes.state_elements,
-        sizes.state,
-    )
-    shape = np.shape(kept.saved)
-    return {name: np.broadcast_to(part, shape) for name, part in parts.items()}
+    if not word:
+        return (math.nan,) * len(RECOMPUTED)
+    share, _, modules = word.partition("*") if "*" in word else ("1", "", word)
+    if modules in ("none", "full") or modules[0].isdigit():
+        return ({"none": 0.0, "full": 1.0}.get(modules) if modules.isalpha() else float(modules),) * len(RECOMPUTED)
+    parts = {"core"} if modules == "selective" else {p for name in modules.split("+") for p in MODULES[name]}
+    return tuple(float(share) * (part in parts) for part in RECOMPUTED)
 
 
-def traffic_per_epoch(
-    ops: Ops, batch: Any, seq: Any, sizes: Sizes, samples: float, backward: float, recompute: float
-) -> np.ndarray:
-    """Bytes moved in one epoch where each operation reads its inputs and writes its outputs once [B].
+def outer(axes: Mapping[str, Sequence[Any] | Any]) -> tuple[dict[str, np.ndarray], int]:
+    """Position of each row on each axis of an outer product, the last axis fastest, and how many rows there are.
 
-    The backward pass moves `backward` times the bytes of the forward pass, recomputed blocks move theirs once
-    more, and each step updates all parameters. Operations fused into one move less.
-
-    Parameters
-    ----------
-    ops : Ops
-        Table of one forward pass.
-    batch, seq : array_like
-        Samples of a batch and sequence length.
-    sizes : Sizes
-        Bytes and elements of the number format and the optimiser.
-    samples : float
-        Samples in one epoch.
-    backward, recompute : float
-        Passes of the backward pass for each forward pass; share of the blocks that is recomputed.
+    >>> found, rows = outer({"a": [1, 2], "b": [5, 6, 7]})
+    >>> rows, found["a"].tolist()
+    (6, [0, 0, 0, 1, 1, 1])
     """
-    passes = 1 + backward + recompute * (ops.block != "")
-    per_step = _moved(ops, 0, seq, sizes) @ passes
-    per_sample = _moved(ops, 1, seq, sizes) @ passes - per_step
-    copy = sizes.weight if sizes.master else 0.0
-    update = memory.update_bytes(
-        ops.parameter_count, sizes.update_reads, sizes.update_writes, sizes.state, sizes.gradient, copy
-    )
-    steps = np.ceil(samples / np.asarray(batch, dtype=float))
-    return np.asarray(steps * (per_step + update) + samples * per_sample)
+    rows = math.prod(len(values) for values in axes.values())
+    at, step = {}, rows
+    for name, values in axes.items():
+        step //= max(len(values), 1)
+        at[name] = (np.arange(rows) // max(step, 1)) % max(len(values), 1)
+    return at, rows
 
 
-def _moved(ops: Ops, batch: float, seq: Any, sizes: Sizes) -> np.ndarray:
-    elements = ops.column("reads", batch, seq) + ops.column("writes", batch, seq)
-    return elements * sizes.activation + ops.column("weights", batch, seq) * sizes.weight
+def spread(words: Iterable[str]) -> str:
+    """Words joined by semicolons, without blanks."""
+    return "; ".join(filter(None, words))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def why_not(devices: pd.DataFrame, number_format: str) -> list[str]:
+def why_not(devices: pd.DataFrame, precision: str) -> list[str]:
     """Reason why a row's numbers are missing or the model does not fit; "" where all is well.
 
     Parameters
@@ -19,10 +19,10 @@ def why_not(devices: pd.DataFrame, number_format: str) -> list[str]:
     devices : pandas.DataFrame
         Columns batch, capacity_bytes, needed_bytes, peak_flops, mem_bandwidth, fits, largest_batch, and formats
         (those that the accelerator has).
-    number_format : str
+    precision : str
         The number format asked for.
     """
-    return [_reason(row, number_format) for row in devices.itertuples(index=False)]
+    return [_reason(row, precision) for row in devices.itertuples(index=False)]
 
 
 def verdicts(devices: pd.DataFrame, epochs: float, target_seconds: float) -> list[str]:
@@ -38,12 +38,12 @@ def verdicts(devices: pd.DataFrame, epochs: float, target_seconds: float) -> lis
     return [_verdict(row, epochs, target_seconds) for row in devices.itertuples(index=False)]
 
 
-def _reason(row: Any, number_format: str) -> str:
+def _reason(row: Any, precision: str) -> str:
     if math.isnan(row.batch):
         return "the batch is not a whole number of 1 or more"
     reasons = []
     if math.isnan(row.peak_flops):
-        reasons.append(f"no {number_format} peak is known for it; those known are {row.formats or 'none that train'}")
+        reasons.append(f"no {precision} peak is known for it; those known are {row.formats or 'none that train'}")
     if math.isnan(row.mem_bandwidth):
         reasons.append("its memory bandwidth is not known")
     if math.isnan(row.capacity_bytes):

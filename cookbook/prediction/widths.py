@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.prediction.constants import TIERS, coded
+from cookbook.prediction.constants import TIERS
 
 LEVELS = (80, 90)
 SCALES = ("1 device", "1 node", "multi-node")
@@ -25,10 +25,9 @@ def factors(kind: str, tier: Any, scale: Any) -> dict[int, np.ndarray]:
         Tier and scale of each row; a scale that has no figure of its own takes that of its tier.
     """
     table = committed(kind)
-    codes, pairs = coded(tier, scale)
-    none = (np.nan,) * len(LEVELS)
+    pairs, none = zip(tier, scale, strict=True), (np.nan,) * len(LEVELS)
     each = np.array([table.get(pair, table.get((pair[0], ""), none)) for pair in pairs]).reshape(-1, len(LEVELS))
-    return {level: each[codes, at] for at, level in enumerate(LEVELS)}
+    return {level: each[:, at] for at, level in enumerate(LEVELS)}
 
 
 @lru_cache(maxsize=8)

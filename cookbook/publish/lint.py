@@ -9,6 +9,8 @@ from statistics import median
 
 import nbformat
 
+from cookbook.publish.notebook import read
+
 MAX_BYTES = 300_000
 CELLS, WORDS, PROSE_SHARE = (22, 32), (600, 1200), (0.45, 0.65)
 MEDIAN_LINES, P90_LINES, MAX_LINES = 3, 8, 15
@@ -27,7 +29,7 @@ _WORD = re.compile(r"[^\W_][\w'’.,-]*")
 def lint(path: str | Path) -> list[str]:
     """Problems of the notebook at `path`, one plain sentence each; empty if it keeps every budget."""
     path = Path(path)
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read(path)
     prose = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     recipe = bool(re.match(r"\d\d-", path.name)) and not path.name.startswith("00-")

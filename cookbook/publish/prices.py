@@ -18,6 +18,7 @@ from urllib.parse import quote
 from urllib.request import urlopen
 
 from cookbook import catalog
+from cookbook.catalog.writing import write_csv
 
 Read = Callable[[str], Any]
 Row = dict[str, str]
@@ -265,8 +266,4 @@ class _Table:
         return cls(path, list(reader.fieldnames or []), list(reader))
 
     def write(self) -> None:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        self.path.write_text(text.getvalue(), encoding="utf-8")
+        write_csv(self.path, self.columns, self.rows)

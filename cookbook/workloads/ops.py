@@ -98,6 +98,10 @@ class Ops:
     n: np.ndarray
     k: np.ndarray
 
+    def __post_init__(self) -> None:
+        for column in fields(self):
+            getattr(self, column.name).setflags(write=False)
+
     def __len__(self) -> int:
         return len(self.name)
 

@@ -11,11 +11,23 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cookbook import catalog
 
+from ..units import shown
 from . import blocks
+from .arguments import (
+    COUNTS,
+    LARGEST,
+    LOOPED,
+    MOST_LAYERS,
+    OPTIONAL,
+    check,
+    check_heads,
+    check_word,
+    possible,
+    read_only,
+    whole,
+)  # fmt: skip
 from .layers import Trace
 from .ops import Ops, join, optimiser_update
 from .shapes import S, Shape
@@ -26,8 +38,7 @@ if TYPE_CHECKING:
 # Layers a reader's own table may name: methods of Trace, then functions of blocks.
 TRACE_LAYERS = ("conv", "linear", "norm", "act", "pool", "global_pool", "flatten", "dropout", "softmax", "scale",
                 "recurrent", "resize", "scan", "loss")  # fmt: skip
-COUNTS = ("out", "kernel", "stride", "dilation", "heads", "kv_heads", "head_dim", "hidden", "groups", "vocab",
-          "features", "layers", "experts", "top_k", "state", "projection")  # fmt: skip
+LONGEST_TITLE, MOST_AXES = 200, 8
 BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
 
 
@@ -70,6 +81,9 @@ class Workload:
     note: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arguments", read_only(self.arguments))
+
     def __repr__(self) -> str:
         size = f"{self.ops.parameter_count:,.0f} parameters"
         if self.seq is None and self.ops.needs_seq:
@@ -94,7 +108,7 @@ def model(name: str, **changes: Any) -> Workload:
     UnknownName
         No such network; the message gives the three nearest names.
     ValueError
-        A change that the builder does not know.
+        A change that the builder does not know, or a value that no network can have.
 
     Examples
     --------
@@ -221,28 +235,36 @@ def layers(
     ...        input=(3, 32, 32))
     <Your network: 72,234 parameters, 0.0002664 GMAC for one sample, unverified>
     """
+    if not isinstance(title, str) or not 0 < len(title) <= LONGEST_TITLE:
+        raise ValueError(f"title = {shown(title)} must be a text of 1 to {LONGEST_TITLE} letters")
     rows = _parsed(table)
     t = Trace()
     x = None if input is None else _sample_shape(input)
     for number, row in enumerate(rows, start=1):
-        place = f"layer {number} ({row.get('layer', 'no layer named')})"
+        place = f"layer {number} ({str(row.get('layer', 'no layer named'))[:40]})"
         try:
             x = _apply(t, x, row)
         except ValueError as problem:
             raise ValueError(f"{place}: {problem}") from None
-        except (TypeError, ZeroDivisionError, AttributeError):
-            shown = ", ".join(f"{key} = {value!r}" for key, value in row.items() if key != "layer") or "no arguments"
-            raise ValueError(f"{place}: nothing can be computed with {shown}; check what each must be") from None
+        except (TypeError, ArithmeticError, AttributeError, IndexError):
+            given = [f"{str(key)[:40]} = {shown(value, 40)}" for key, value in row.items() if key != "layer"][:4]
+            words = ", ".join(given) or "no arguments"
+            raise ValueError(f"{place}: nothing can be computed with {words}; check what each must be") from None
     ops = t.ops()
+    if not possible(ops):
+        raise ValueError("the table gives no network whose work can be counted; give smaller sizes")
     return Workload("custom", title, ops, sample="sequence" if ops.needs_seq else "sample")
 
 
 def _sample_shape(input: Any) -> Shape:
     """The shape of one sample: channels, then positions, "s" for the sequence length."""
-    if not isinstance(input, Sequence) or isinstance(input, str) or not input:
-        raise ValueError(f"input = {input!r} must be (channels, positions, ...), such as (3, 224, 224) or (64, 's')")
+    if not isinstance(input, Sequence) or isinstance(input, str) or not 0 < len(input) <= MOST_AXES:
+        raise ValueError(f"input = {shown(input)} must be (channels, positions, ...), like (3, 224, 224) or (64, 's')")
     channels, *space = input
-    return Shape(_count(channels, "input channels"), tuple(S if p == "s" else _count(p, "input") for p in space))
+    lengths = tuple(S if isinstance(p, str) and p == "s" else whole(p, "input") for p in space)
+    if lengths.count(S) > 1:
+        raise ValueError(f"input = {shown(input)} has several sequence lengths; one axis may be 's'")
+    return Shape(whole(channels, "input channels"), lengths)
 
 
 def _parsed(table: Sequence[Mapping[str, Any]] | str) -> list[Mapping[str, Any]]:
@@ -250,29 +272,41 @@ def _parsed(table: Sequence[Mapping[str, Any]] | str) -> list[Mapping[str, Any]]
     if isinstance(table, str):
         try:
             rows = json.loads(table)
-        except json.JSONDecodeError as problem:
-            raise ValueError(f"the layer table is not valid JSON: {problem}") from None
-    if not isinstance(rows, Sequence) or not rows or not all(isinstance(row, Mapping) for row in rows):
+        except (ValueError, RecursionError) as problem:
+            raise ValueError(f"the layer table is not valid JSON: {str(problem)[:100]}") from None
+    named = isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows[:MOST_LAYERS])
+    if not named:
         raise ValueError('the layer table must be a list with at least one layer like {"layer": "linear", "out": 10}')
+    if len(rows) > MOST_LAYERS:
+        raise ValueError(f"the layer table has {len(rows):,} layers; give at most {MOST_LAYERS:,}")
     return list(rows)
 
 
 def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
     arguments = {key: value for key, value in row.items() if key not in ("layer", "repeat")}
-    layer, times = row.get("layer"), _count(row.get("repeat", 1), "repeat")
+    layer, times = row.get("layer"), whole(row.get("repeat", 1), "repeat", MOST_LAYERS)
     for argument in COUNTS:
-        for number in np.atleast_1d(np.asarray(arguments.get(argument, 1), dtype=object)):
-            _count(number, argument)
+        given = arguments.get(argument, 1)
+        if given is None and argument in OPTIONAL:
+            continue
+        for number in given if isinstance(given, list | tuple) else [given]:
+            whole(number, argument, MOST_LAYERS if argument in LOOPED else LARGEST)
+    if not isinstance(layer, str):
+        raise ValueError(f"layer = {shown(layer)} must be the name of a layer, such as linear")
     if layer == "embedding":
         if x is not None:
             raise ValueError("an embedding must be the first layer, without input=")
         return t.embedding(S, **_known_arguments(Trace.embedding, arguments))
     if layer not in TRACE_LAYERS + BLOCK_LAYERS:
-        raise ValueError(f"unknown layer {layer!r}; take one of embedding, {', '.join(TRACE_LAYERS + BLOCK_LAYERS)}")
+        known = ", ".join(TRACE_LAYERS + BLOCK_LAYERS)
+        raise ValueError(f"unknown layer {shown(layer)}; take one of embedding, {known}")
     if x is None:
         raise ValueError("the first layer must be an embedding, or give input=(channels, positions, ...)")
-    function = getattr(Trace if layer in TRACE_LAYERS else blocks, str(layer))
+    function = getattr(Trace if layer in TRACE_LAYERS else blocks, layer)
     arguments = _known_arguments(function, arguments)
+    heads = arguments.get("heads")
+    if heads and not arguments.get("head_dim") and x.channels % heads:
+        raise ValueError(f"heads = {heads} must divide the {x.channels:g} channels, or give head_dim")
     for _ in range(int(times)):
         x = function(t, x, **arguments)
     return x
@@ -286,18 +320,14 @@ def _known_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]
     names = [n for n, p in taken.items() if p.kind is not p.VAR_KEYWORD and n not in ("name", "memory")]
     unknown = [a for a in arguments if a not in (*names, "name")]
     if unknown:
-        raise ValueError(f"unknown argument {unknown[0]!r}; it takes {', '.join(names)}")
+        raise ValueError(f"unknown argument {shown(unknown[0])}; it takes {', '.join(names)}")
     missing = [n for n in names if taken[n].default is inspect.Parameter.empty and n not in arguments]
     if missing:
         raise ValueError(f"needs {' and '.join(map(repr, missing))}; it takes {', '.join(names)}")
+    for name, value in arguments.items():
+        if name not in COUNTS:
+            check(taken.get(name), name, value)
     return arguments
-
-
-def _count(value: Any, name: str) -> Any:
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value <= 0 or value != round(value):
-        raise ValueError(f"{name} = {value!r} must be a whole number of 1 or more")
-    return int(value)
 
 
 @lru_cache(maxsize=512)
@@ -308,7 +338,7 @@ def _named(name: str) -> Workload:
     sources = [row[c] for c in ("source", "parameters_source", "macs_source") if row[c]]
     keys = dict.fromkeys(key for cell in sources for key in cell.split(";"))
     arguments = json.loads(row["arguments"] or "{}")
-    ops = _built(row["builder"], arguments)
+    ops = _function(row["builder"])(**arguments)
     return Workload(name, row["title"], ops, row["family"], row["task"], row["data_kind"], row["sample"], seq,
                     row["how"], tuple(keys), row["note"], arguments)  # fmt: skip
 
@@ -316,31 +346,45 @@ def _named(name: str) -> Workload:
 def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     table = catalog.table("models")
     row = table.loc[table["name"] == workload.name].iloc[0]
-    builder = _function(row["builder"])
-    unknown = [c for c in changes if c not in inspect.signature(builder).parameters]
+    builder, stated = _function(row["builder"]), json.loads(row["arguments"] or "{}")
+    taken = inspect.signature(builder).parameters
+    unknown = [c for c in changes if c not in taken]
     if unknown:
-        known = ", ".join(inspect.signature(builder).parameters)
-        raise ValueError(f"{workload.name} has no argument {unknown[0]!r}; its builder takes {known}")
-    changed = ", ".join(f"{key} = {value}" for key, value in changes.items())
-    arguments = {**workload.arguments, **changes}
+        raise ValueError(f"{workload.name} has no argument {shown(unknown[0])}; its builder takes {', '.join(taken)}")
+    words = _words(row["builder"])
+    arguments = {**stated, **changes}
+    usual = {name: stated.get(name, parameter.default) for name, parameter in taken.items()}
+    changed = ", ".join(f"{key} = {shown(value, 40).strip(chr(39))}" for key, value in list(changes.items())[:3])
+    by_default = ", ".join(f"{key} = {shown(usual[key], 40)}" for key in list(changes)[:3])
     try:
-        ops = _built(row["builder"], arguments)
-    except (TypeError, AttributeError, ZeroDivisionError, KeyError, IndexError):
-        usual = ", ".join(f"{key} = {_usual(row, builder, key)!r}" for key in changes)
-        raise ValueError(f"{workload.name} cannot be built with {changed}; by default {usual}") from None
+        for name, value in changes.items():
+            check(taken[name], name, value, usual[name])
+        check_heads({**usual, **changes})
+        ops = builder(**arguments)
+        for name, value in changes.items():  # what a builder does not refuse by itself
+            check_word(taken[name], name, value, words.get(name, ()))
+    except (ValueError, TypeError, AttributeError, ArithmeticError, KeyError, IndexError) as problem:
+        why = f" ({str(problem)[:160]})" if isinstance(problem, ValueError) else ""
+        raise ValueError(f"{workload.name} cannot be built with {changed}; by default {by_default}{why}") from None
+    if not possible(ops):
+        raise ValueError(f"{workload.name} cannot be built with {changed}: its work cannot be counted")
     title = f"{workload.title} ({changed})"
     return replace(workload, title=title, ops=ops, how="unverified", arguments=arguments)
 
 
-def _usual(row: Any, builder: Any, argument: str) -> Any:
-    """What an argument of a builder is, unless changed."""
-    return json.loads(row["arguments"] or "{}").get(argument, inspect.signature(builder).parameters[argument].default)
+@lru_cache(maxsize=256)
+def _words(builder: str) -> dict[str, frozenset[str]]:
+    """The words that networks of one builder have, by argument."""
+    found: dict[str, set[str]] = {}
+    table = catalog.table("models")
+    for cell in table.loc[table["builder"] == builder, "arguments"]:
+        for name, value in json.loads(cell or "{}").items():
+            if isinstance(value, str):
+                found.setdefault(name, set()).add(value)
+    return {name: frozenset(values) for name, values in found.items()}
 
 
 def _function(builder: str) -> Any:
     module, _, function = builder.rpartition(".")
     return getattr(import_module(f"cookbook.workloads.{module}"), function)
 
-
-def _built(builder: str, arguments: dict[str, Any]) -> Ops:
-    return _function(builder)(**arguments)

@@ -58,7 +58,7 @@ def ours():
     import test_bench_training as bench
 
     from cookbook.prediction.step import predict_prepared, prepare
-    from cookbook.prediction.train import train_step
+    from cookbook.prediction.doors import train_step
 
     layout = {"devices": 64, "tp": 4, "pp": 2, "global_batch": 1024, "seq": 4096, "software": "NeMo"}
     print(f"cookbook, call by call: {rate(lambda b: train_step('llama2_7b', 'a100-sxm-80gb', batch=b, **layout)):,.0f}")

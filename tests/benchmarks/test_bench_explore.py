@@ -6,7 +6,7 @@ from stopwatch import seconds
 
 import cookbook as cb
 from cookbook.calibration import explore
-from cookbook.panels import explore as panels
+from cookbook.panels.measurements import _asked
 
 fastest = partial(seconds, of=min)
 
@@ -24,7 +24,7 @@ def test_a_picture_of_everything_costs_less_than_the_frame():
     states = ({"x": "framework"}, {"by": "kind"}, {"several": "yes"}, last)
 
     def ask():
-        panels._asked.cache_clear()
+        _asked.cache_clear()
         for state in states:
             panel.update(**state)
 

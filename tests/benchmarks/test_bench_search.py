@@ -8,7 +8,7 @@ import time
 import pytest
 
 from cookbook.planning.layouts import search
-from cookbook.prediction.train import train_step
+from cookbook.prediction.doors import train_step
 
 COUNTS = [count * 8 for count in range(1, 129)]
 

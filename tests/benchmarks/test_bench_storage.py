@@ -7,9 +7,10 @@ from stopwatch import seconds
 
 from cookbook.prediction.answer import answer
 from cookbook.prediction.match import match_storage
-from cookbook.prediction.match_chain import chain
-from cookbook.prediction.measurements import measured_table
+from cookbook.prediction.intake.tables import measured_table
+from cookbook.prediction.terms.feed import chain
 from cookbook.prediction.storage import committed
+from cookbook.prediction.terms.feed import chain
 
 N = 100_000
 DRIVE = "micron-9400-7-68tb-gen4"

@@ -10,7 +10,7 @@ from stopwatch import seconds
 
 from cookbook.prediction import classic, transformer
 from cookbook.prediction.step import predict_prepared, prepare
-from cookbook.prediction.train import train_step
+from cookbook.prediction.doors import train_step
 
 N = 100_000
 LAYOUTS = [(tp, pp) for tp in (1, 2, 4, 8) for pp in (1, 2, 4, 8)]

@@ -15,8 +15,7 @@ import yaml
 from strict import compare, spoil, without_pictures
 
 from cookbook.publish.lint import lint
-from cookbook.publish.notebook import normalise, run_with
-from cookbook.publish.student import student
+from cookbook.publish.notebook import normalise, run_with, student
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("[0-9][0-9]-*.ipynb"))

@@ -1,0 +1,628 @@
+"""The one reader of prices and of figures of running: ranges with their dates and sources, none that nobody states."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import units
+
+from .names import UnknownName, lookup, normalise
+from .printed import Printed
+from .tables import table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Ways to rent and the column of cloud_prices that states them, each for the whole instance.
+RENT = {
+    "on demand": "usd_per_hour",
+    "spot": "usd_per_hour_spot",
+    "reserved 1 year": "usd_per_hour_reserved_1y",
+    "reserved 3 years": "usd_per_hour_reserved_3y",
+}
+BOUGHT = "bought"
+ENDS = ("low", "median", "high")
+PER_KWH = "USD/kWh"
+SINCE = "2024"
+HOUR, YEAR = units.si("1 h"), units.si("1 year")
+MONTH = YEAR / 12
+# Years of which a list may hold prices.
+EARLIEST, LATEST = 1900, 2200
+# The largest number of anything that is counted or measured: products of several still are numbers.
+MOST = 1e18
+
+
+@dataclass(frozen=True, repr=False)
+class Price(Printed):
+    """A price as a range over the rows that state it; NaN throughout, with the reason in `why`, where none does.
+
+    Attributes
+    ----------
+    low, median, high : float
+        Lowest, middle and highest of the rows, in `unit`.
+    unit : str
+    first, last : str
+        Dates of the oldest and the newest dated row; blank where none is dated.
+    rows : int
+        How many rows it rests on.
+    source : tuple of str
+        Their keys in sources.
+    note : str
+        What it counts, where that is not plain.
+    why : str
+        Why there is none; blank where there is one.
+    """
+
+    low: float
+    median: float
+    high: float
+    unit: str
+    first: str = ""
+    last: str = ""
+    rows: int = 0
+    source: tuple[str, ...] = field(default=())
+    note: str = ""
+    why: str = ""
+
+    def summary(self) -> str:
+        """The range with its unit, rows and dates; or why there is none."""
+        if self.why:
+            return self.why
+        low, median, high = (np.asarray(getattr(self, end), dtype=float) for end in ENDS)
+        if median.ndim:
+            return f"{median.size} prices [{self.unit}]"
+        several = f" ({low:.4g} to {high:.4g})" if high > low else ""
+        dates = f", {self.dates}" if self.dates else ""
+        return f"{median:.4g} {self.unit}{several}, {self.rows} row{'' if self.rows == 1 else 's'}{dates}"
+
+    @property
+    def dates(self) -> str:
+        """First and last date in words; blank where nothing is dated."""
+        return self.first if self.first == self.last else f"{self.first} to {self.last}"
+
+
+def missing(unit: str, why: str) -> Price:
+    """No price, and why."""
+    return Price(math.nan, math.nan, math.nan, unit, why=why)
+
+
+def given(value: float, unit: str) -> Price:
+    """A price that the reader states."""
+    return Price(value, value, value, unit, note="your own price")
+
+
+def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> Price:
+    """What an hour of one accelerator, or of a whole system, costs [USD/h].
+
+    Rented, it is the range of what clouds ask; a system that no cloud lists by name counts as so many accelerators.
+    Reserved, it is the price on demand times the share of it that lists with both prices ask, since few lists state a
+    reservation, and those are the dearest. Bought, it is the purchase price spread over the years of use in the table
+    ``tco``, the cheapest over the longest and the dearest over the shortest, every hour of them; electricity is not in
+    it (`electricity_usd`).
+
+    Parameters
+    ----------
+    name : str or Accelerator
+        Accelerator or system, by any spelling that `lookup` accepts; of the reader's own accelerator no price is known.
+    way : str
+        ``on demand``, ``spot``, ``reserved 1 year``, ``reserved 3 years`` or ``bought``.
+    since : int, optional
+        First year to count; rows without a date are left out then.
+
+    Raises
+    ------
+    UnknownName
+        If it is neither an accelerator nor a system (a KeyError; names the nearest three).
+    ValueError
+        If `way` is none of these, or `since` is no year.
+
+    Examples
+    --------
+    >>> price = hourly_usd("a100-sxm-80gb", since=2026)
+    >>> price.low < price.median < price.high, price.unit
+    (True, 'USD/h')
+    >>> hourly_usd("power8-nvlink").why
+    'no row of data/cloud_prices.csv states a price on demand of power8-nvlink'
+    """
+    if not isinstance(way, str) or way not in (*RENT, BOUGHT):
+        raise ValueError(f"way is {shown(way)}; it must be one of {', '.join((*RENT, BOUGHT))}")
+    kind, key = _known(name)
+    year = checked_year(since)
+    if not kind:
+        return missing("USD/h", f"{key} is made up: nobody sells it, so that no price is known; give your own")
+    return _spread(_purchase(kind, key, year)) if way == BOUGHT else _rented(kind, key, way, year)
+
+
+def device_usd(system: Any, way: str = "on demand", since: int | None = None) -> Price:
+    """What an hour of one accelerator of a machine costs, as its share of the machine [USD/h].
+
+    Parameters
+    ----------
+    system : str or Accelerator
+        An accelerator, or a system, whose price is shared among its accelerators.
+    way, since
+        As for `hourly_usd`.
+
+    Examples
+    --------
+    >>> device_usd("dgx-h100").median == hourly_usd("h100-sxm").median
+    True
+    """
+    whole = hourly_usd(system, way, since)
+    kind, key = _known(system)
+    return times(whole, 1 / float(_row("systems", key)["devices"]), whole.unit) if kind == "systems" else whole
+
+
+def bought_usd(name: Any, since: int | None = None) -> Price:
+    """What one accelerator, or a whole system, costs to buy [USD]; a system without a price counts its accelerators.
+
+    Parameters
+    ----------
+    name, since
+        As for `hourly_usd`; the price of a system is not dated, so that its note says how old it is.
+
+    Raises
+    ------
+    UnknownName
+        If it is neither an accelerator nor a system.
+
+    Examples
+    --------
+    >>> bought_usd("tinybox-green").median
+    25000.0
+    """
+    kind, key = _known(name)
+    year = checked_year(since)
+    if not kind:
+        return missing("USD", f"{key} is made up: nobody sells it, so that no price is known; give your own")
+    priced = kind == "systems" and not math.isnan(_row("systems", key)["price_usd"])
+    return _purchase(kind, key, None if priced else year)
+
+
+def _known(name: Any) -> tuple[str, str]:
+    """Table and key of a name or a record; no table for a record of the reader's own, with its name."""
+    if not isinstance(name, str):
+        key = getattr(name, "key", None)
+        if not isinstance(key, str):
+            raise ValueError(f"name = {shown(name)} names nothing; give an accelerator or a system such as 'h100-sxm'")
+        return ("accelerators", key) if key in _keys() else ("", str(name.name))
+    near = []
+    for kind in ("accelerators", "systems"):
+        try:
+            return kind, lookup(kind, name)
+        except UnknownName as unknown:
+            near += unknown.nearest[:2]
+    raise UnknownName("accelerators", name, near[:3])
+
+
+@lru_cache(maxsize=1)
+def _keys() -> frozenset[str]:
+    return frozenset(table("accelerators")["key"])
+
+
+def checked_year(since: Any) -> int | None:
+    """First year of prices to count, or None; ValueError where it is no year."""
+    if since is None:
+        return None
+    if isinstance(since, bool) or not isinstance(since, (int, np.integer)) or not EARLIEST <= since <= LATEST:
+        raise ValueError(f"since = {shown(since)} is no year; give one such as 2025, or None for all prices")
+    return int(since)
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it, cut short."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@lru_cache(maxsize=2048)
+def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
+    if kind == "accelerators":
+        prices = _since(table("cloud_prices"), since)
+        rows = prices[prices["accelerator_key"] == key]
+        why = f"no row of data/cloud_prices.csv states a price {way} of {key}{_from(since)}"
+        return _offered(rows, way, why, rows["devices"])
+    system = _row("systems", key)
+    prices = _since(table("cloud_prices"), since)
+    wanted = normalise(system["name"])
+    instances = [normalise(f"{p} {i}") for p, i in zip(prices["provider"], prices["instance"], strict=True)]
+    rows = prices[[instance == wanted for instance in instances]]
+    if rows[RENT[way]].notna().any():
+        return replace(_offered(rows, way, "", 1.0), note="the instance as a whole")
+    if not system["accelerator_key"]:
+        return missing("USD/h", f"no cloud lists {key}, and which accelerator it holds is not certain")
+    return _devices(_rented("accelerators", system["accelerator_key"], way, since), system)
+
+
+def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any) -> Price:
+    """What rows ask for an hour of one of their devices; a reservation as a share of what all ask on demand."""
+    usual, column = RENT["on demand"], RENT[way]
+    both = rows[rows[column].notna() & rows[usual].notna()]
+    if not way.startswith("reserved") or both.empty:
+        return _price(rows[column] / devices, rows, why)
+    now, share = _offered(rows, "on demand", why, devices), _price(both[column] / both[usual], both, why, "ratio")
+    note = f"{share.median:.0%} of the price on demand, by lists with both: {share.rows}"
+    return replace(times(now, share, "USD/h"), note=note)
+
+
+@lru_cache(maxsize=2048)
+def _purchase(kind: str, key: str, since: int | None) -> Price:
+    if kind == "accelerators":
+        prices = _since(table("hardware_prices"), since)
+        rows = prices[prices["accelerator_key"] == key]
+        why = f"no row of data/hardware_prices.csv states a price of {key}{_from(since)}"
+        return _price(rows["usd_per_device"], rows, why, unit="USD")
+    system = _row("systems", key)
+    if since is None and not math.isnan(system["price_usd"]):
+        cost, source = float(system["price_usd"]), tuple(system["source"].split(";"))
+        return Price(cost, cost, cost, "USD", rows=1, source=source, note=system["note"])
+    if not system["accelerator_key"]:
+        return missing("USD", f"data/systems.csv has no price of {key}, nor for certain its accelerator")
+    return _devices(_purchase("accelerators", system["accelerator_key"], since), system, ", with the server or without")
+
+
+def _spread(price: Price) -> Price:
+    """A purchase price as USD an hour over the years of use that the sources state."""
+    low, median, high = (years * YEAR / HOUR for years in years_of_use())
+    source = tuple(dict.fromkeys([*price.source, *_sources(_lives())])) if price.rows else ()
+    ends = (price.low / high, price.median / median, price.high / low)
+    return replace(price, low=ends[0], median=ends[1], high=ends[2], unit="USD/h", source=source)
+
+
+def years_of_use() -> tuple[float, float, float]:
+    """Shortest, median and longest time over which hardware is written off [years], from the table ``tco``."""
+    years = _lives()["value"]
+    return float(years.min()), float(years.median()), float(years.max())
+
+
+def _lives() -> pd.DataFrame:
+    rows = table("tco")
+    return rows[(rows["category"] == "depreciation_years") & (rows["unit"] == "years")]
+
+
+def electricity_usd(watts: float | str, region: str | None = None, since: int | None = None) -> Price:
+    """What an hour of a load costs in electricity, cooling and conversion losses of the building included [USD/h].
+
+    Parameters
+    ----------
+    watts : float or str
+        Power drawn [W].
+    region : str, optional
+        In the words of the table ``tco``; all that are priced in USD if not given.
+    since : int, optional
+        First year of prices to count.
+
+    Raises
+    ------
+    ValueError
+        If `watts` is negative, not finite or no power.
+
+    Examples
+    --------
+    >>> price = electricity_usd("10.2 kW", region="US", since=2024)
+    >>> round(price.low, 2) < round(price.high, 2), price.rows
+    (True, 2)
+    """
+    load, year = amount("watts", watts, "W", "700 W"), checked_year(since)
+    rate = stated("electricity_price", PER_KWH, region=region, since="" if year is None else f"{year:04d}")
+    if rate.why:
+        return missing("USD/h", f"no row of data/tco.csv states a price in USD/kWh for {region}{_from(year)}")
+    losses = stated("pue")
+    hourly = times(times(rate, losses, "USD/h"), load * units.scale(PER_KWH) * HOUR, "USD/h")
+    return replace(hourly, first=rate.first, last=rate.last, rows=rate.rows, note=rate.note)
+
+
+def text(name: str, value: Any) -> str:
+    """Text, or ValueError names the argument."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} = {shown(value)} is no text; give a name or words")
+    return value
+
+
+def number(name: str, value: Any, most: float = MOST) -> float:
+    """A number above 0 and at most so much; ValueError names the argument.
+
+    Parameters
+    ----------
+    name : str
+        Argument.
+    value : float
+        What was given.
+    most : float
+        The largest that is allowed.
+    """
+    plain = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_, complex))
+    if not plain or not 0 < value <= most:
+        within = f"and at most {most:g}" if most < MOST else "and finite"
+        raise ValueError(f"{name} = {shown(value)} must be above 0 {within}; give a number such as {min(3, most):g}")
+    return float(value)
+
+
+def whole(name: str, value: Any, most: float = 1e6) -> int:
+    """A whole number from 1 to so many; ValueError names the argument."""
+    if number(name, value, most) != int(value):
+        raise ValueError(f"{name} = {shown(value)} must be a whole number, 1 or more; give one such as 32")
+    return int(value)
+
+
+def amount(name: str, value: Any, unit: str, example: str, above: bool = False) -> float:
+    """A quantity in SI, 0 or more and finite; ValueError names the argument.
+
+    Parameters
+    ----------
+    name : str
+        Argument.
+    value : float or str
+        What was given.
+    unit, example : str
+        Unit that text must have, and how it may be written.
+    above : bool
+        Whether it must be above 0.
+    """
+    allowed = f"must be {'above 0' if above else 'zero or more'} and finite, such as {example!r}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, int, float, np.number)):
+        raise ValueError(f"{name} = {shown(value)} is no quantity; it {allowed}")
+    try:
+        found = float(units.si(value, unit))
+    except (ValueError, TypeError, ArithmeticError) as problem:
+        raise ValueError(f"{name} = {shown(value)}: {str(problem)[:120]}; it {allowed}") from None
+    if not 0 <= found <= MOST or (above and not found):
+        raise ValueError(f"{name} = {shown(value)} {allowed}")
+    return found
+
+
+def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:
+    """What storage costs for its size and for its read rate, a row for each row of the table ``storage``.
+
+    Parameters
+    ----------
+    capacity : float or str
+        Size of one drive or volume, which has the read rate of the row [B]. The table does not state it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        key, name; usd_per_tb [USD/TB], usd for the capacity [USD], usd_per_gb_s of sequential read [USD per GB/s]; per
+        (purchase or month: what the USD pay), date, how, source; why, where a figure is missing. Missing stays NaN.
+
+    Raises
+    ------
+    ValueError
+        If `capacity` is not above 0 and finite, or has another unit.
+
+    Examples
+    --------
+    >>> drives = storage_usd("1 TB").set_index("key")
+    >>> round(float(drives.at["samsung-990-pro-1tb-consumer", "usd_per_gb_s"]), 2)
+    11.41
+    """
+    size, rows = amount("capacity", capacity, "B", "7.68 TB", above=True), table("storage")
+    usd = rows["price_usd_per_tb"] * size / units.scale("TB")
+    priced, rated = usd.notna(), rows["read_bandwidth"].notna()
+    basis = rows["price_basis"]
+    return rows[["key", "name"]].assign(
+        usd_per_tb=rows["price_usd_per_tb"], usd=usd, usd_per_gb_s=usd / (rows["read_bandwidth"] / units.scale("GB/s")),
+        per=np.select([basis == "purchase", basis != ""], ["purchase", "month"], ""),
+        date=rows["price_date"], how=rows["how"], source=rows["source"],
+        why=np.select([~priced & ~rated, ~priced, ~rated], [f"{lack} in data/storage.csv" for lack in (
+            "no price and no read bandwidth", "no price", "no read bandwidth")], ""),
+    )  # fmt: skip
+
+
+def stated(
+    category: str, unit: str = "", *, items: str = "", region: str | None = None, since: str = "", note: str = ""
+) -> Price:
+    """A figure of `tco` as the range of all rows that state it; NaN with the reason where none does.
+
+    Parameters
+    ----------
+    category, unit : str
+        As in the table; any unit if not given.
+    items : str
+        Words of which an item contains one, ``;`` between them; every item if not given.
+    region : str, optional
+        As in the table.
+    since : str
+        First year to count, where the row says a year.
+    note : str
+        What to mind.
+
+    Returns
+    -------
+    Price
+        In the unit of the rows.
+
+    Examples
+    --------
+    >>> figure = stated("pue", items="Uptime Institute survey average")
+    >>> figure.low, figure.high, figure.rows
+    (1.56, 1.58, 2)
+    >>> stated("electricity_price", "USD/kWh", region="Atlantis").why
+    'no row of data/tco.csv states electricity_price in USD/kWh for Atlantis'
+    """
+    for name, value in {"category": category, "unit": unit, "items": items, "since": since, "note": note}.items():
+        text(name, value)
+    return _stated(category, unit, items, None if region is None else text("region", region), since, note)
+
+
+@lru_cache(maxsize=512)
+def _stated(category: str, unit: str, items: str, region: str | None, since: str, note: str) -> Price:
+    rows = table("tco")
+    wanted = [word.strip() for word in items.split(";") if word.strip()]
+    rows = rows[(rows["category"] == category) & (rows["unit"] == (unit or rows["unit"]))]
+    rows = rows if region is None else rows[rows["region"] == region]
+    if wanted:
+        rows = rows[np.array([any(word in item for word in wanted) for item in rows["item"]], dtype=bool)]
+    rows = rows[rows["year"].str[:4] >= since] if since else rows
+    values = rows[["value", "value_low", "value_high"]].to_numpy(dtype=float)
+    known = np.isfinite(values).any(axis=1)
+    if not known.any():
+        of, where = f" of {items}" if items else "", f" for {region}" if region is not None else ""
+        return missing(unit, f"no row of data/tco.csv states {category}{f' in {unit}' if unit else ''}{of}{where}")
+    middle = np.median(np.nanmean(values[known], axis=1))
+    first, last = _dates(rows["year"])
+    note = note or ("the dearest is stated as 'at least'" if np.isnan(values[:, [0, 2]]).all(axis=1).any() else "")
+    ends = (float(np.nanmin(values)), float(middle), float(np.nanmax(values)))
+    return Price(*ends, rows["unit"].iloc[0], first, last, len(rows), _sources(rows), note)
+
+
+def times(one: Price, other: Any, unit: str) -> Price:
+    """Product of two ranges that are not below 0: low by low, high by high; the reason of either where one is missing.
+
+    Examples
+    --------
+    >>> product = times(Price(1, 2, 3, "h"), Price(10, 10, 20, "USD/h"), "USD")
+    >>> product.low, product.median, product.high, product.unit
+    (10, 20, 60, 'USD')
+    """
+    if not isinstance(other, Price):
+        return replace(one, low=one.low * other, median=one.median * other, high=one.high * other, unit=unit)
+    ends = (one.low * other.low, one.median * other.median, one.high * other.high)
+    first, last = _dates([date for price in (one, other) for date in (price.first, price.last)])
+    source = tuple(dict.fromkeys([*one.source, *other.source]))
+    return Price(*ends, unit, first, last, max(one.rows, other.rows), source, one.note, one.why or other.why)
+
+
+def region_row(region: str) -> dict[str, Any]:
+    """Row of the table `regions`.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A region that the table does not have; names the nearest three.
+    """
+    return _row("regions", lookup("regions", text("region", region)))
+
+
+def tariff(region: str = "us", currency: str = "USD", since: str = SINCE) -> Price:
+    """Price of electricity for industry, in US dollars whatever the currency of the source.
+
+    Parameters
+    ----------
+    region : str
+        A row of the table ``regions``.
+    currency : str
+        What to state it in: ``USD`` or ``EUR``.
+    since : str
+        First year of prices to count.
+
+    Returns
+    -------
+    Price
+        Per kWh; NaN with the reason where no row states it.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A region that the table does not have.
+    ValueError
+        A currency without an exchange rate in ``tco``.
+
+    Examples
+    --------
+    >>> round(tariff("Germany").median, 3), tariff("norway").why
+    (0.252, 'data/tco.csv has no electricity price of Norway; give your own')
+    """
+    row, rate = region_row(region), _exchange(currency)
+    if not row["electricity"]:
+        return missing(f"{currency}/kWh", f"data/tco.csv has no electricity price of {row['name']}; give your own")
+    found = stated("electricity_price", PER_KWH, region=row["electricity"], since=since)
+    if found.why:
+        euro = stated("exchange_rate", "USD/EUR")
+        found = times(stated("electricity_price", "EUR/kWh", region=row["electricity"], since=since), euro, PER_KWH)
+    if currency == "USD":
+        return found
+    ends = (found.low / rate.high, found.median / rate.median, found.high / rate.low)
+    source = tuple(dict.fromkeys([*found.source, *rate.source]))
+    low, median, high = ends
+    return replace(found, low=low, median=median, high=high, unit=f"{currency}/kWh", source=source)
+
+
+def _exchange(currency: str) -> Price:
+    """US dollars for one unit of a currency."""
+    usd = text("currency", currency) == "USD"
+    found = Price(1.0, 1.0, 1.0, "USD/USD") if usd else stated("exchange_rate", f"USD/{currency}")
+    if found.why:
+        known = table("tco")
+        rates = known.loc[known["category"] == "exchange_rate", "unit"].str.partition("/")[2]
+        offered = ", ".join(["USD", *rates])
+        raise ValueError(f"currency = {shown(currency)} has no exchange rate in data/tco.csv; take one of {offered}")
+    return found
+
+
+def carbon(region: str = "us") -> Price:
+    """Carbon intensity of a region's electricity, location based [gCO2e/kWh].
+
+    Parameters
+    ----------
+    region : str
+        A row of the table ``regions``, or a region of a cloud as ``tco`` names it, such as ``europe-north1``.
+
+    Returns
+    -------
+    Price
+        The range of the rows; NaN with the reason where no row states it.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A region that neither table has.
+
+    Examples
+    --------
+    >>> carbon("us").median, carbon("Germany West Central").high
+    (369.473, 402.0)
+    """
+    cloud = stated("carbon_intensity", region=text("region", region))
+    if not cloud.why:
+        return cloud
+    row = region_row(region)
+    if not row["carbon"]:
+        why = f"data/tco.csv has no carbon intensity of {row['name']} as a whole; take one of its countries"
+        return missing(cloud.unit, why)
+    return stated("carbon_intensity", region=row["carbon"])
+
+
+def _price(values: pd.Series, rows: pd.DataFrame, why: str, unit: str = "USD/h") -> Price:
+    known = values.notna()
+    if not known.any():
+        return missing(unit, why)
+    found, rows = values[known], rows[known]
+    first, last = _dates(rows["date"])
+    ends = (float(found.min()), float(found.median()), float(found.max()))
+    return Price(*ends, unit, first, last, len(found), _sources(rows))
+
+
+def _devices(one: Price, system: dict[str, Any], more: str = "") -> Price:
+    """The price of one accelerator for all of a system's."""
+    count = float(system["devices"])
+    note = f"{count:g} times the price of one {system['accelerator_key']}{more}" if one.rows else ""
+    return replace(times(one, count, one.unit), note=note)
+
+
+def _since(rows: pd.DataFrame, year: int | None) -> pd.DataFrame:
+    return rows if year is None else rows[rows["date"].str[:4] >= f"{year:04d}"]
+
+
+def _from(year: int | None) -> str:
+    return "" if year is None else f" since {year}"
+
+
+def _dates(dates: Any) -> tuple[str, str]:
+    dated = sorted(date for date in dates if date)
+    return (dated[0], dated[-1]) if dated else ("", "")
+
+
+def _sources(rows: pd.DataFrame) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(key for cell in rows["source"] for key in cell.split(";")))
+
+
+@lru_cache(maxsize=512)
+def _row(name: str, key: str) -> dict[str, Any]:
+    rows = table(name)
+    return rows[rows["key"] == key].iloc[0].to_dict()

@@ -1,0 +1,378 @@
+"""Accelerators as records: rows of the catalogue, one of them with some figures changed, or the reader's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property, lru_cache
+from numbers import Real
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from cookbook import catalog, units
+from cookbook.catalog.reading import nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Fields that may be given, with the unit that text must be in; the last two are counts.
+QUANTITIES = {
+    "memory_bytes": "B", "mem_bandwidth": "B/s", "tdp_watts": "W", "device_link": "B/s", "host_link": "B/s",
+    "scale_up_devices": "", "process_nm": "",
+}  # fmt: skip
+REQUIRED = ("memory_bytes", "mem_bandwidth")
+WORDS = ("generation", "kind", "device_link_kind")
+PEAK = "peak_"
+PEAK_UNIT = "FLOP/s"
+# Examples for error messages only.
+PLAUSIBLE = {"B": 80e9, "B/s": 3e12, "W": 300.0, "FLOP/s": 300e12}
+# Beyond these no figure of one device can be.
+LEAST, MOST = 1e-3, 1e21
+MOST_COUNT = 1e6
+LONGEST_NAME = 80
+OWN = "own: "
+COLUMNS = ("key", "name", "vendor", "kind", "memory_bytes", "mem_bandwidth", "tdp_watts", "launch_date")
+
+
+@dataclass(frozen=True, eq=False)
+class Accelerator:
+    """One accelerator, in SI; read-only, equal to another of the same figures, and usable as a dictionary key.
+
+    Attributes
+    ----------
+    key, name, vendor, kind : str
+        As in the catalogue; a changed accelerator has the key of its model with ``*`` behind it, one of the reader's
+        own ``own: `` and its name, and neither vendor nor, unless stated, kind.
+    memory_bytes, mem_bandwidth, tdp_watts : float
+        Device memory [B], its bandwidth [B/s], design power [W]; NaN where no figure is known.
+    peaks : mapping of str to float
+        Dense peaks by catalogue column, ``peak_fp32`` and so on [FLOP/s]; NaN where it has none.
+    launch_date : str
+    sources : tuple of str
+        Keys of the sources that the row rests on.
+    changed : mapping of str to float or str
+        What was changed or, of an accelerator of the reader's own, given, in SI; empty for a catalogue row.
+    generation : str
+        Generation of the architecture; blank where not stated.
+    device_link, device_link_kind : float, str
+        Link to other devices of the node, nominal, all links together, one direction [B/s], and its kind as in the
+        table ``accelerators``: fast, bridge, bus or other, blank for none.
+    scale_up_devices : float
+        Devices that the link joins at most [-]; NaN where not stated.
+    host_link : float
+        Link to the host, nominal, one direction, its share of a shared one [B/s]; NaN where not known.
+    process_nm : float
+        Name of the process [nm].
+    """
+
+    key: str
+    name: str
+    vendor: str
+    kind: str
+    memory_bytes: float
+    mem_bandwidth: float
+    peaks: Mapping[str, float] = field(repr=False)
+    tdp_watts: float
+    launch_date: str
+    sources: tuple[str, ...] = field(repr=False)
+    changed: Mapping[str, float | str] = field(default_factory=dict)
+    generation: str = ""
+    device_link: float = math.nan
+    device_link_kind: str = ""
+    scale_up_devices: float = math.nan
+    host_link: float = math.nan
+    process_nm: float = math.nan
+
+    def __post_init__(self) -> None:
+        for name in ("peaks", "changed"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @property
+    def like(self) -> str:
+        """Key of the catalogue row that the record was built from; blank for one of the reader's own."""
+        return "" if self.key.startswith(OWN) else self.key.removesuffix("*")
+
+    @cached_property
+    def _identity(self) -> tuple[Any, ...]:
+        return identity(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Accelerator) and self._identity == other._identity)
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = [getattr(self, each.name) for each in fields(self)]
+        return Accelerator, tuple(dict(value) if isinstance(value, Mapping) else value for value in values)
+
+
+def identity(record: Any) -> tuple[Any, ...]:
+    """What a record is told apart by: its figures, where two that are not known count as the same."""
+    values = [getattr(record, each.name) for each in fields(record)]
+    flat = [str(sorted(value.items())) if isinstance(value, Mapping) else value for value in values]
+    return tuple("nan" if value != value else value for value in flat)
+
+
+def accelerator(
+    name: str | Accelerator | None = None, *, like: str | Accelerator | None = None, **changes: Any
+) -> Accelerator:
+    """An accelerator of the catalogue, one like it with some figures changed, or one of your own.
+
+    Parameters
+    ----------
+    name : str
+        Key, name or alias. Beside `like`, the name to give the changed accelerator; beside figures alone, the name of
+        your own.
+    like : str
+        The accelerator to start from.
+    **changes : str or float
+        ``memory_bytes``, ``mem_bandwidth``, ``tdp_watts``, ``device_link`` and ``host_link`` (nominal, one direction)
+        or any ``peak_...``: text with a unit, or a number in SI; ``scale_up_devices`` and ``process_nm``: numbers;
+        ``generation``, ``kind`` and ``device_link_kind``: words of the table ``accelerators``. An accelerator of your
+        own needs memory, its bandwidth and one peak.
+
+    Raises
+    ------
+    UnknownName
+        If no such accelerator is known (a KeyError; names the nearest three).
+    ValueError
+        If a field is unknown or missing, or a figure is not above 0, not finite, or in the wrong unit.
+
+    Examples
+    --------
+    >>> accelerator("H100 SXM5").mem_bandwidth
+    3350000000000.0
+    >>> dict(accelerator(like="h100-sxm", mem_bandwidth="4 TB/s").changed)
+    {'mem_bandwidth': 4000000000000.0}
+    >>> accelerator("My chip", memory_bytes="64 GB", mem_bandwidth="2 TB/s", peak_bf16="300 TFLOP/s").key
+    'own: My chip'
+    """
+    if like is not None:
+        return _changed(_known(like), None if name is None else _new_name(name), changes)
+    if name is None:
+        raise ValueError('accelerator needs a name, or like= and what differs: accelerator(like="h100-sxm", ...)')
+    return _own(name, changes) if changes else _known(name)
+
+
+def shown(value: Any, letters: int = 60) -> str:
+    """What a message says of a value: as Python writes it, cut where it is long."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"a number of about {value.bit_length() // 10 * 3:,} digits"
+    if isinstance(value, (list, tuple, dict, set)) and len(value) > letters:
+        return f"a {type(value).__name__} of {len(value):,} elements"
+    try:
+        text = repr(value[: 2 * letters] if isinstance(value, str) else value)
+    except (ValueError, RecursionError):  # a long integer or endless nesting somewhere within
+        text = f"a {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+
+
+def found_key(table: str, name: Any) -> str:
+    """Key of a row by name; text that is longer than any name is not compared in full."""
+    if not isinstance(name, str):
+        raise ValueError(f"name = {shown(name)} is no text: give a name of the table {table}, such as 'h100-sxm'")
+    # No name is that long; the mark keeps its start from being taken for one.
+    return catalog.lookup(table, name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
+
+
+def _known(name: Any) -> Accelerator:
+    return name if isinstance(name, Accelerator) else _row(found_key("accelerators", name))
+
+
+@cache
+def catalogue() -> Mapping[str, Mapping[str, Any]]:
+    """The table ``accelerators`` by key, each row as a mapping, in SI."""
+    records = catalog.table("accelerators").to_dict("records")
+    return MappingProxyType({record["key"]: MappingProxyType(record) for record in records})
+
+
+@cache
+def interconnects() -> Mapping[str, Mapping[str, Any]]:
+    """The table ``interconnects`` by key, each row as a mapping, in SI."""
+    return MappingProxyType({row["key"]: row for row in catalog.table("interconnects").to_dict("records")})
+
+
+@cache
+def _row(key: str) -> Accelerator:
+    row = catalogue()[key]
+    shared = row["host_link_devices"] if row["host_link_devices"] > 1 else 1.0
+    host = interconnects()[row["host_link_key"]]["bandwidth"] / shared if row["host_link_key"] else math.nan
+    named: dict[str, Any] = {
+        **{name: row[name] for name in ("key", "name", "vendor", "launch_date", *WORDS)},
+        **{name: float(row[name]) for name in QUANTITIES if name not in ("device_link", "host_link")},
+    }
+    return Accelerator(
+        **named,
+        peaks={column: float(row[column]) for column in _peak_names()},
+        sources=tuple(row["source"].split(";")),
+        device_link=float(row["device_link_bandwidth"]) / 2,
+        host_link=float(host),
+    )
+
+
+@cache
+def _peak_names() -> tuple[str, ...]:
+    return tuple(column for column in catalog.table("accelerators").columns if column.startswith(PEAK))
+
+
+def _own(name: Any, given: Mapping[str, Any]) -> Accelerator:
+    """An accelerator that the catalogue does not have, from its figures alone."""
+    text = _new_name(name)
+    try:
+        key = found_key("accelerators", text)
+    except catalog.UnknownName as unknown:
+        close = unknown.nearest[0]
+    else:
+        raise ValueError(
+            f"{next(iter(given))}= needs like=, as the catalogue has {key}: write accelerator(like={key!r}, ...), or "
+            "give an accelerator of your own another name"
+        )
+    values = _values(given)
+    missing = [each for each in REQUIRED if each not in values]
+    missing += [] if any(each.startswith(PEAK) for each in values) else ["a peak such as peak_bf16"]
+    if missing:
+        raise ValueError(
+            f"{shown(text, 30)} is not in the catalogue, and one of your own needs {', '.join(missing)} too; to change "
+            f"a known one write accelerator(like={close!r}, ...)"
+        )
+    blank = Accelerator(
+        key=OWN + text, name=text, vendor="", kind="", memory_bytes=math.nan, mem_bandwidth=math.nan,
+        peaks=dict.fromkeys(_peak_names(), math.nan), tdp_watts=math.nan, launch_date="", sources=(),
+    )  # fmt: skip
+    return _with(blank, values, key=blank.key, name=text)
+
+
+def _changed(base: Accelerator, name: str | None, changes: Mapping[str, Any]) -> Accelerator:
+    values = _values(changes)
+    new = bool(values) and not base.changed
+    key = f"{base.key}*" if new else base.key
+    if base.key.startswith(OWN) and name:
+        key = OWN + name
+    return _with(base, values, key=key, name=name or (f"{base.name}, changed" if new else base.name))
+
+
+def _with(base: Accelerator, values: Mapping[str, Any], **named: Any) -> Accelerator:
+    plain: dict[str, Any] = {column: value for column, value in values.items() if not column.startswith(PEAK)}
+    # A link that is given where the model has none joins all devices of the node.
+    if "device_link" in values and not base.device_link_kind:
+        plain.setdefault("device_link_kind", "fast")
+    peaks = {column: values.get(column, peak) for column, peak in base.peaks.items()}
+    return replace(base, peaks=peaks, changed={**base.changed, **values}, **plain, **named)
+
+
+def _new_name(name: Any) -> str:
+    text = name.name if isinstance(name, Accelerator) else name
+    text = text.strip() if isinstance(text, str) else text
+    if not isinstance(text, str) or not text or len(text) > LONGEST_NAME or not text.isprintable():
+        raise ValueError(f"name = {shown(name)} must be text of 1 to {LONGEST_NAME} letters, such as 'My chip'")
+    return text
+
+
+def _values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures and words that were given, in SI; what cannot be is refused by name."""
+    allowed = [*QUANTITIES, *WORDS, *_peak_names()]
+    for name in given:
+        if name not in allowed:
+            close = ", ".join(nearest(name[:LONGEST_NAME], allowed, 3))
+            raise ValueError(f"accelerator has no field {shown(name)} to change; nearest: {close}")
+    return {name: _word(name, value) if name in WORDS else _quantity(name, value) for name, value in given.items()}
+
+
+def _word(name: str, value: Any) -> str:
+    known = sorted({row[name] for row in catalogue().values()} - {""})
+    if not isinstance(value, str) or value not in known:
+        close = ", ".join(nearest(value[:LONGEST_NAME], known, 3) if isinstance(value, str) else known[:3])
+        raise ValueError(f"{name} = {shown(value)} is not in the table accelerators; nearest: {close}")
+    return value
+
+
+def _quantity(changed_field: str, value: Any) -> float:
+    """A changed figure in SI, refused if it cannot be one."""
+    unit = QUANTITIES.get(changed_field, PEAK_UNIT)
+    example = units.human(PLAUSIBLE[unit], unit) if unit else "8"
+    try:
+        if isinstance(value, bool) or not isinstance(value, (str, Real)):
+            raise TypeError("it is no number and no text with a unit")
+        if isinstance(value, str) and len(value) > LONGEST_NAME:
+            raise ValueError("it is longer than any figure")
+        number = float(units.si(value, unit))
+    except OverflowError:
+        number = math.inf
+    except (TypeError, ValueError) as error:
+        reason = str(error) if len(str(error)) < 180 else str(error)[:180] + "…"
+        raise ValueError(f"{changed_field} is {shown(value)}: {reason}. Write for example {example!r}") from None
+    low, high = (LEAST, MOST) if unit else (1.0, MOST_COUNT)
+    if not math.isfinite(number) or number <= 0:
+        raise ValueError(f"{changed_field} is {shown(value)}; it must be above 0 and finite, for example {example!r}")
+    if not low <= number <= high or (changed_field == "scale_up_devices" and number != round(number)):
+        whole = "a whole number " if changed_field == "scale_up_devices" else ""
+        what = f"{whole}from {low:g} to {high:g} {unit}".strip()
+        raise ValueError(f"{changed_field} is {shown(value)}; it must be {what}, for example {example!r}")
+    return number
+
+
+def peak_flops(device: str | Accelerator, number_format: str) -> float:
+    """Dense peak of a device in a number format [FLOP/s]; NaN if it lacks the format.
+
+    The number format says which columns count: FP16 training counts the rate with 32-bit accumulation, which on
+    GeForce cards is half of the advertised one.
+
+    >>> peak_flops("rtx-4090", "fp16"), peak_flops("h100-sxm", "bf16")
+    (165200000000000.0, 989000000000000.0)
+
+    Raises
+    ------
+    UnknownName
+        If the device or the number format is not known.
+    """
+    peaks = _known(device).peaks
+    return _peak(peaks, found_key("number_formats", number_format))
+
+
+def _peak(peaks: Mapping[str, float], number_format: str) -> float:
+    found = (peaks[column] for column in _peak_columns()[number_format])
+    return next((peak for peak in found if not math.isnan(peak)), math.nan)
+
+
+@lru_cache(maxsize=1)
+def _peak_columns() -> dict[str, list[str]]:
+    frame = catalog.table("number_formats")
+    return {name: columns.split(";") for name, columns in zip(frame["name"], frame["peak_columns"], strict=True)}
+
+
+def formats(device: str | Accelerator) -> list[str]:
+    """Number formats that a device has a peak for.
+
+    >>> formats("v100")
+    ['fp32', 'fp16']
+    """
+    peaks = _known(device).peaks
+    return [name for name in _peak_columns() if not math.isnan(_peak(peaks, name))]
+
+
+def accelerator_table(keys: Sequence[str | Accelerator] | None = None) -> pd.DataFrame:
+    """Accelerators as a table in SI, one row each, for work on many at once.
+
+    Parameters
+    ----------
+    keys : sequence of str or Accelerator, optional
+        Which ones, in this order, custom ones included; all of the catalogue if not given.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns key, name, vendor, kind, memory_bytes, mem_bandwidth, tdp_watts, launch_date, sources and the peaks.
+    """
+    import pandas as pd
+
+    frame = catalog.table("accelerators")
+    peaks = [column for column in frame.columns if column.startswith(PEAK)]
+    columns = [*COLUMNS, *peaks, "sources"]
+    if keys is None:
+        return frame.assign(sources=[tuple(source.split(";")) for source in frame["source"]])[columns]
+    devices = [_known(key) for key in ([keys] if isinstance(keys, (str, Accelerator)) else keys)]
+    rows = [{**{column: getattr(device, column) for column in COLUMNS}, **device.peaks} for device in devices]
+    return pd.DataFrame(rows, columns=columns[:-1]).assign(sources=[device.sources for device in devices])

@@ -1,0 +1,398 @@
+"""Machines: what an accelerator, a server or a cloud instance offers a job, found by one look-up for every question."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from functools import cache, cached_property, lru_cache
+from numbers import Real
+from types import MappingProxyType
+from typing import Any
+
+from cookbook import catalog, units
+from cookbook.catalog import UnknownName
+from cookbook.catalog.names import normalise
+from cookbook.hardware.accelerator import (
+    LONGEST_NAME,
+    MOST_COUNT,
+    Accelerator,
+    accelerator,
+    catalogue,
+    found_key,
+    identity,
+    interconnects,
+    shown,
+)
+
+# Devices of a node where neither a server nor the caller says.
+NODE = 8
+# Devices of the largest single machine; racks and pods print the network of a part.
+LARGEST_NODE = 16
+# Rows of link_shares by kind of link; of other links no share is known.
+SHARES = {"fast": "nvlink", "bus": "pcie"}
+BUS = "pcie-3-0-x16"
+# What the list of cloud prices calls an offer that is no instance.
+NO_INSTANCE = "(per chip)"
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """What a job runs on, in SI; read-only, equal to another of the same figures, and usable as a dictionary key.
+
+    Attributes
+    ----------
+    accelerator : Accelerator
+        Its devices.
+    name : str
+        As printed.
+    server, instance : str
+        Key in systems, name of the cloud instance; blank where it is none.
+    per_node : int
+        Devices of a node [-].
+    link : float
+        Nominal rate of a device to the others of its node, one direction [B/s].
+    ring_link : float
+        What an all-reduce in the node reaches of the links that join its devices [B/s].
+    domain : float
+        Devices that the fast link joins [-]; NaN where not stated.
+    network : float
+        Nominal network rate of one device, one direction [B/s].
+    network_stated : bool
+        Whether the server states it; else it is the usual one of such devices.
+    network_shared : bool
+        Whether the devices of a node share its ports, so that fewer devices get more each.
+    ring_network : float
+        What an all-reduce between nodes reaches of it [B/s].
+    host_link : float
+        Rate that copies from the host to one device reach [B/s]; NaN where the link is not known.
+    generation : str
+        Generation of the devices; blank for an accelerator of the reader's own that states none.
+    cores : float
+        What layouts count of one device [-].
+    sources : tuple of str
+        Keys of the sources.
+    """
+
+    accelerator: Accelerator
+    name: str
+    server: str
+    instance: str
+    per_node: int
+    link: float
+    ring_link: float
+    domain: float
+    network: float
+    network_stated: bool
+    network_shared: bool
+    ring_network: float
+    host_link: float
+    generation: str
+    cores: float
+    sources: tuple[str, ...] = field(repr=False)
+
+    @cached_property
+    def _identity(self) -> tuple[Any, ...]:
+        return identity(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Machine) and self._identity == other._identity)
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __repr__(self) -> str:
+        rates = f"link {units.human(self.link, 'B/s')}, network {units.human(self.network, 'B/s')} a device"
+        return f"Machine({self.name}: {self.per_node} x {self.accelerator.name} a node, {rates})"
+
+
+def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -> Machine:
+    """The machine of a name or a record.
+
+    Parameters
+    ----------
+    what : str, Accelerator or Machine
+        Accelerator by key, name or alias; server of the table ``systems``; cloud instance of the table
+        ``cloud_prices``; or a record, the reader's own included.
+    per_node : int, optional
+        Devices of a node that the job uses; those of the server or instance, else 8, if not given.
+
+    Raises
+    ------
+    UnknownName
+        If nothing has that name (a KeyError; names the nearest three of all three tables).
+    ValueError
+        If `what` is no name and no record, an instance has part of an accelerator or one that the catalogue does not
+        name, or `per_node` is no whole number or more than the server has.
+
+    Examples
+    --------
+    >>> machine("DGX H100")
+    Machine(DGX H100: 8 x H100 SXM5 80GB a node, link 450 GB/s, network 50 GB/s a device)
+    >>> machine("p4d.24xlarge").server, machine("h100-sxm").network_stated
+    ('aws-p4d-24xlarge', False)
+    """
+    count = None if per_node is None else _count(per_node)
+    if not isinstance(what, (str, Accelerator, Machine)):
+        raise ValueError(
+            f"machine = {shown(what)}: give the name of an accelerator, a server or a cloud instance, or a record of "
+            "accelerator(...) or machine(...)"
+        )
+    known = _of_record(what) if isinstance(what, Accelerator) else what
+    found = _by_name(known) if isinstance(known, str) else known
+    return found if count is None or count == found.per_node else _resized(found, count)
+
+
+def _count(per_node: Any) -> int:
+    whole = isinstance(per_node, Real) and not isinstance(per_node, bool) and per_node == per_node
+    if not whole or not 1 <= per_node <= MOST_COUNT or per_node != int(per_node):
+        raise ValueError(f"per_node = {shown(per_node)} must be a whole number from 1 to {MOST_COUNT:,.0f}")
+    return int(per_node)
+
+
+def _resized(found: Machine, count: int) -> Machine:
+    """The same machine with other devices a node; of a server no more than it has."""
+    if count > found.per_node and (found.server or found.instance):
+        raise ValueError(
+            f"per_node = {count}: {found.name} has {found.per_node} accelerators; give that or fewer, or name the "
+            f"accelerator, {found.accelerator.name}"
+        )
+    more = found.per_node / count if found.network_shared else 1.0
+    return replace(found, per_node=count, network=found.network * more, ring_network=found.ring_network * more)
+
+
+@lru_cache(maxsize=4096)
+def _by_name(name: str) -> Machine:
+    unknown, spelling = [], normalise(name) if len(name) <= LONGEST_NAME else ""
+    # The key of a server stands for it, also where an accelerator goes by that name.
+    if spelling in _server_keys():
+        return _server(_server_keys()[spelling])
+    for table, build in (("accelerators", lambda key: _of_record(accelerator(key))), ("systems", _server)):
+        try:
+            key = found_key(table, name)
+        except UnknownName as error:
+            if getattr(error, "shared", False):
+                raise
+            unknown.append(error)
+        else:
+            return build(key)
+    row = _instances().get(spelling)
+    if row is None:
+        raise _no_machine(name, [key for error in unknown for key in error.nearest])
+    return _instance(row)
+
+
+def _no_machine(name: str, near: list[str]) -> UnknownName:
+    """The error for a name that no table has, with the three nearest of all tables."""
+    wanted = normalise(name[:LONGEST_NAME])
+
+    def likeness(known: str) -> float:
+        spelling = normalise(known)
+        return SequenceMatcher(None, wanted, spelling).ratio() + (len(wanted) > 1 and spelling.startswith(wanted))
+
+    known = dict.fromkeys([*near, *(row["instance"] for row in _instances().values())])
+    nearest = sorted(known, key=likeness, reverse=True)[:3]
+    error = UnknownName("accelerators", name[: LONGEST_NAME + 1], nearest)
+    error.message = (
+        f"no accelerator, server or cloud instance is called {shown(name)}; nearest names: {', '.join(nearest)}. Write "
+        'one of them, or list all with cb.table("accelerators"), "systems" or "cloud_prices"'
+    )
+    error.args = (error.message,)
+    return error
+
+
+@cache
+def _instances() -> Mapping[str, Mapping[str, Any]]:
+    """Rows of cloud_prices by spelling of the instance, alone and behind its provider."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for row in catalog.table("cloud_prices").to_dict("records"):
+        if row["instance"] not in ("", NO_INSTANCE):
+            for spelling in (row["instance"], f"{row['provider']} {row['instance']}"):
+                found.setdefault(normalise(spelling), row)
+    return MappingProxyType(found)
+
+
+@cache
+def _servers() -> Mapping[str, Mapping[str, Any]]:
+    return MappingProxyType({row["key"]: row for row in catalog.table("systems").to_dict("records")})
+
+
+@cache
+def _server_keys() -> Mapping[str, str]:
+    """Keys of servers by spelling, without those that are keys of accelerators too."""
+    taken = {normalise(key) for key in catalogue()}
+    return MappingProxyType({normalise(key): key for key in _servers() if normalise(key) not in taken})
+
+
+@lru_cache(maxsize=1024)
+def _of_record(device: Accelerator) -> Machine:
+    return _built(device, device.name, NODE, device.sources)
+
+
+def _server(key: str) -> Machine:
+    row = _servers()[key]
+    if not row["accelerator_key"]:
+        raise ValueError(f"machine = {key!r}: the catalogue does not say for certain which accelerator it has")
+    device = accelerator(row["accelerator_key"])
+    sources = tuple(dict.fromkeys([*device.sources, *row["source"].split(";")]))
+    return replace(_built(device, row["name"], int(row["devices"]), sources, row), server=key)
+
+
+def _instance(row: Mapping[str, Any]) -> Machine:
+    name, printed, count = row["instance"], row["accelerator_as_printed"], row["devices"]
+    if not row["accelerator_key"]:
+        raise ValueError(f"machine = {name!r}: the catalogue does not say for certain which accelerator {printed!r} is")
+    if count != int(count):
+        raise ValueError(f"machine = {name!r} has {count:g} of a device ({printed}); name one with whole accelerators")
+    device = accelerator(row["accelerator_key"])
+    try:
+        same = _server(found_key("systems", f"{row['provider']} {name}"))
+    except UnknownName:
+        same = None
+    if same is not None and (same.accelerator, same.per_node) == (device, int(count)):
+        return replace(same, instance=name)
+    sources = tuple(dict.fromkeys([*device.sources, *row["source"].split(";")]))
+    return replace(_built(device, name, int(count), sources), instance=name)
+
+
+def _built(
+    device: Accelerator, name: str, per_node: int, sources: tuple[str, ...], server: Mapping[str, Any] | None = None
+) -> Machine:
+    """A machine from its device and, where there is one, the row of its server."""
+    of_node = server["network_bandwidth"] if server else math.nan
+    stated, ports = math.isfinite(of_node), server["network_ports"] if server else math.nan
+    network = of_node / per_node if stated else network_rate(device)
+    domain = server["scale_up_devices"] if server else math.nan
+    return Machine(
+        accelerator=device,
+        name=name,
+        server="",
+        instance="",
+        per_node=per_node,
+        link=device.device_link if math.isfinite(device.device_link) else _constant("link-where-unknown") / 2,
+        ring_link=ring_link(device, server["node_link_kind"], server["bus_key"]) if server else ring_link(device),
+        domain=float(domain if math.isfinite(domain) else device.scale_up_devices),
+        network=network,
+        network_stated=stated,
+        # A device that has ports of its own keeps them, however many of its node a job uses.
+        network_shared=stated and ports % per_node != 0,
+        ring_network=network * link_shares()["network"],
+        host_link=host_rate(device),
+        generation=device.generation,
+        cores=cores_per_device(device),
+        sources=sources,
+    )
+
+
+@cache
+def link_shares() -> Mapping[str, float]:
+    """Share of the nominal rate of a link that sums of gradients reach, by kind of link."""
+    table = catalog.table("link_shares")
+    return MappingProxyType(dict(zip(table["link"], table["share"].astype(float), strict=True)))
+
+
+def ring_link(device: Accelerator, node_link_kind: str = "", bus_key: str = "") -> float:
+    """Rate of one device within its node that an all-reduce reaches, one direction [B/s].
+
+    Parameters
+    ----------
+    device : Accelerator
+        The devices.
+    node_link_kind : str
+        What joins them in a server where that differs: "bridge" or "bus".
+    bus_key : str
+        The slot of that server, a key of interconnects.
+
+    Examples
+    --------
+    >>> ring_link(accelerator("a100-sxm-80gb")), ring_link(accelerator("gtx-1080-ti"))
+    (225000000000.0, 4725000000.0)
+    """
+    kind, shares = device.device_link_kind, link_shares()
+    # A bridge joins two cards; sums over more devices cross the slower bus.
+    if kind not in ("", "bridge") and math.isfinite(device.device_link) and node_link_kind not in ("bridge", "bus"):
+        return device.device_link * (shares[SHARES[kind]] if kind in SHARES else 1.0)
+    row = _row(device)
+    share = shares["pcie-geforce" if row.get("peer_copies") == "no" else "pcie"]
+    if not bus_key and math.isfinite(device.host_link) and (not row or "host_link" in device.changed):
+        return device.host_link * share
+    return float(interconnects()[bus_key or row.get("bus_key") or BUS]["bandwidth"]) * share
+
+
+def host_rate(device: Accelerator) -> float:
+    """Rate that copies from the host to one device reach, one direction [B/s]; NaN where its link is not known.
+
+    >>> round(host_rate(accelerator("a100-sxm-80gb")) / 1e9, 1), round(host_rate(accelerator("h100-sxm")) / 1e9, 1)
+    (25.2, 54.2)
+    """
+    key = "" if "host_link" in device.changed else _row(device).get("host_link_key", "")
+    share = interconnects()[key]["efficiency"] if key else math.nan
+    return device.host_link * float(share if math.isfinite(share) else _constant("copy-bandwidth-share"))
+
+
+def _row(device: Accelerator) -> Mapping[str, Any]:
+    """Row of the catalogue that a device was built from; empty for one of the reader's own."""
+    return catalogue()[device.like] if device.like else {}
+
+
+@cache
+def _constant(name: str) -> float:
+    table = catalog.table("constants").set_index("name")
+    return float(units.si(f"{table.loc[name, 'value']} {table.loc[name, 'unit']}".strip(), None))
+
+
+def generation(key: str) -> str:
+    """Generation of an accelerator of the catalogue by its key, also where some figures are changed; else blank.
+
+    >>> generation("h100-sxm") == generation("h200-sxm*"), generation("x9-sxm")
+    (True, '')
+    """
+    row = catalogue().get(key.removesuffix("*"))
+    return str(row["generation"]) if row else ""
+
+
+def cores_per_device(device: Accelerator) -> float:
+    """What layouts count of one device: the cores that are programmed as devices of their own, else 1 [-].
+
+    >>> cores_per_device(accelerator("trainium1")), cores_per_device(accelerator("h100-sxm"))
+    (2.0, 1.0)
+    """
+    cores = _row(device).get("layout_cores", math.nan)
+    return float(cores) if cores > 1 else 1.0
+
+
+@cache
+def _networks() -> Mapping[str, float]:
+    """Network rate of one device in the systems of the catalogue, their median, by accelerator [B/s]."""
+    rates: dict[str, list[float]] = {}
+    for row in _servers().values():
+        key, count = row["accelerator_key"], row["devices"]
+        if key and row["network_ports"] > 0 and 1 < count <= LARGEST_NODE:
+            rates.setdefault(key, []).append(float(row["network_bandwidth"]) / count)
+    return MappingProxyType({key: sorted(found)[len(found) // 2] for key, found in rates.items()})
+
+
+def network_rate(device: Accelerator) -> float:
+    """Usual network rate of one device [B/s], where nothing states one.
+
+    That of its systems, else of its generation, else of the vendor's device nearest in age; of an accelerator of the
+    reader's own that of its generation, and of the device nearest in memory bandwidth.
+    """
+    known, row = _networks(), _row(device)
+    if device.like in known:
+        return known[device.like]
+    about = catalogue()
+    same = [other for other in known if device.generation and about[other]["generation"] == device.generation]
+    same = same or [other for other in known if row and about[other]["vendor"] == device.vendor] or list(known)
+
+    def far(other: str) -> float:
+        if row:
+            return abs(_year(other) - _year(device.like))
+        return abs(math.log(about[other]["mem_bandwidth"] / device.mem_bandwidth))
+
+    return known[min(same, key=far)]
+
+
+def _year(key: str) -> int:
+    return int(catalogue()[key]["launch_date"][:4] or 0)

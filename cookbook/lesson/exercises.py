@@ -1,0 +1,281 @@
+"""Exercises that check themselves, and what a reader has answered and solved in this session.
+
+A wrong answer is not given away, but a mistake is named where it is recognised: one that the exercise lists with the
+value that it leads to, the ratio upside down, or a unit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote
+
+from cookbook import units
+from cookbook.units import shown
+
+# Slips of a unit: ratio of the answer to the right one, the kinds of unit it may happen to, and what each side says.
+_BYTES, _WORK, _TIME, _PURE, _ANY = ("", "B"), ("", "FLOP", "OP", "MAC"), ("", "s"), ("",), None
+RATIOS: tuple[tuple[float, tuple[str, ...] | None, str, str], ...] = (
+    (2, _WORK, "too large, a factor of 2: were FLOP taken for MAC? 1 MAC = 2 FLOP",
+     "too small, a factor of 2: were MAC taken for FLOP? 1 MAC = 2 FLOP"),
+    (8, _BYTES, "eight times too large: bits taken for bytes (1 B = 8 bit)", "an eighth of it: bytes taken for bits"),
+    (1.024, _BYTES, "2.4 % too large: 1,024 taken for 1,000", "2.4 % too small: 1,000 taken for 1,024"),
+    (1.024**2, _BYTES, "4.9 % too large: MiB taken for MB", "4.9 % too small: MB taken for MiB"),
+    (1.024**3, _BYTES, "7.4 % too large: GiB taken for GB", "7.4 % too small: GB taken for GiB"),
+    (1.024**4, _BYTES, "10 % too large: TiB taken for TB", "9 % too small: TB taken for TiB"),
+    (60, _TIME, "60 times too large: seconds and minutes", "60 times too small: seconds and minutes"),
+    (3600, _TIME, "3,600 times too large: seconds and hours", "3,600 times too small: seconds and hours"),
+    (1e2, _PURE, "100 times too large, as a percentage is beside a fraction",
+     "100 times too small, as a fraction is beside a percentage"),
+    (1e3, _ANY, "1,000 times too large: one SI prefix off", "1,000 times too small: one SI prefix off"),
+    (1e6, _ANY, "10^6 times too large: two SI prefixes off", "10^6 times too small: two SI prefixes off"),
+    (1e9, _ANY, "10^9 times too large: three SI prefixes off", "10^9 times too small: three SI prefixes off"),
+    (1e12, _ANY, "10^12 times too large: four SI prefixes off", "10^12 times too small: four SI prefixes off"),
+)  # fmt: skip
+RATIO_TOLERANCE = 0.005
+QUESTION, EXERCISE = "q", "x"
+LONGEST, DIGITS = 40, 6
+# What this session has seen: questions asked and exercises tried, by key, with the answer; "" while there is none.
+_seen: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Outcome of `check`; true where the answer is right."""
+
+    correct: bool
+    message: str
+
+    def __bool__(self) -> bool:
+        return self.correct
+
+    def __repr__(self) -> str:
+        return self.message
+
+    def _repr_html_(self) -> str:
+        head, _, tail = self.message.partition(":")
+        return f'<p role="status"><strong>{html.escape(head)}:</strong>{html.escape(tail)}</p>'
+
+
+def check(
+    answer: Any, expected: Any, tolerance: float = 0.02, unit: str = "", slips: Mapping[str, Any] | None = None
+) -> Verdict:
+    """Whether an answer agrees with what the package computes.
+
+    Parameters
+    ----------
+    answer : float, str or None
+        The reader's answer in SI units, text with a unit such as "132 TFLOP/s", or a word; None or `...`
+        stands for an exercise not done yet.
+    expected : callable, float or str
+        What is right; a callable is called now, so that the answer is recomputed and not stored.
+    tolerance : float
+        Relative difference that passes, 0 to 1.
+    unit : str
+        SI unit in which the answer is printed, such as "FLOP/s".
+    slips : mapping, optional
+        Likely mistakes, each a clause that ends "that is what comes out if ...", and the value that it leads to, as for
+        `expected`. A ratio upside down and a slip of units are recognised without.
+
+    Returns
+    -------
+    Verdict
+        True where the answer is right; a wrong answer is not given away, but a mistake that is recognised is named.
+
+    Raises
+    ------
+    ValueError
+        A tolerance out of range, slips that are no mapping, or an expected value that is neither number nor word.
+
+    Examples
+    --------
+    >>> check("264 TFLOP/s", lambda: 2 * 132e12, unit="FLOP/s")
+    Correct: 264 TFLOP/s, within 2 % of the computed value.
+    >>> check(6, 24, slips={"the positions were forgotten": lambda: 24 / 4})
+    Not yet: 6 is what comes out if the positions were forgotten.
+    """
+    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance = {shown(tolerance)} is outside [0, 1); give a fraction such as 0.02")
+    if not isinstance(unit, str) or len(unit) > LONGEST or not isinstance(slips, (Mapping, type(None))):
+        raise ValueError(f"unit = {shown(unit)}, slips = {shown(slips)}: give a unit, and a mapping of slips to values")
+    known = units.parse("B" if unit == "iB" else unit)
+    key = key_of(EXERCISE, expected)
+    before = note(key)
+    if answer is None or answer is ...:
+        solved = f" You solved this before, with {before}." if before else ""
+        return Verdict(False, f"Not answered yet: put your answer in place of the blank, run again.{solved}")
+    right = _value("expected", expected)
+    wrong = {str(name): _value(f"slips[{str(name)!r}]", value) for name, value in (slips or {}).items()}
+    verdict = (
+        _check_word(answer, right, wrong) if isinstance(right, str)
+        else _check_number(answer, right, tolerance, unit, known, wrong)
+    )  # fmt: skip
+    note(key, str(answer) if verdict else "")
+    return verdict
+
+
+def _value(name: str, value: Any) -> float | str:
+    """A number, or a word in small letters; a callable is called."""
+    found = value() if callable(value) else value
+    if isinstance(found, (str, bool)):
+        return str(found).strip().casefold()
+    try:
+        return float(found)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} = {shown(found)} is neither a number nor a word; give one, or a function") from None
+
+
+def _check_word(answer: Any, right: str, wrong: Mapping[str, float | str]) -> Verdict:
+    told = str(answer)[:LONGEST]
+    given = told.strip().casefold()
+    if given == right:
+        return Verdict(True, f"Correct: {told}.")
+    slip = next((name for name, value in wrong.items() if given == value), "")
+    said = f"what comes out if {slip}" if slip else "not what is computed"
+    return Verdict(False, f"Not yet: {told} is {said}.")
+
+
+def _check_number(
+    answer: Any, right: float, tolerance: float, unit: str, known: units.Unit, wrong: Mapping[str, float | str]
+) -> Verdict:
+    try:
+        given = _in_unit(answer, "B" if unit == "iB" else unit)
+    except (TypeError, ValueError, ArithmeticError) as problem:
+        return Verdict(False, f"Not a number: {str(problem)[:200]}")
+    told = units.human(given, unit) if unit else f"{given:,.4g}"
+    if _near(given, right, tolerance):
+        return Verdict(True, f"Correct: {told}, within {100 * tolerance:g} % of the computed value.")
+    listed = (name for name, value in wrong.items() if not isinstance(value, str) and _near(given, value, tolerance))
+    slip = next(listed, "")
+    said = f"what comes out if {slip}" if slip else _slip(given, right, tolerance, known)
+    return Verdict(False, f"Not yet: {told} is {said}.")
+
+
+def _near(given: float, value: float, tolerance: float) -> bool:
+    return given == value or abs(given - value) <= tolerance * abs(value)
+
+
+def _in_unit(answer: Any, unit: str) -> float:
+    """The answer as a number in `unit`: text must have a unit of its kind, where one is asked for."""
+    if isinstance(answer, str) and unit:
+        return float(units.si(answer[: 2 * LONGEST], unit)) / units.scale(unit)
+    return float(units.si(answer[: 2 * LONGEST] if isinstance(answer, str) else answer))
+
+
+def _slip(given: float, right: float, tolerance: float, known: units.Unit) -> str:
+    """What a ratio alone tells: a ratio upside down, a unit, or only on which side the answer is."""
+    if not math.isfinite(given) or not given or not right or given / right < 0:
+        return "not a value that this quantity can take"
+    if not known.dimension and math.isclose(given * right, 1, rel_tol=max(tolerance, RATIO_TOLERANCE)):
+        return "the right ratio upside down: 1 over it is asked for"
+    # What is counted, whether or not in each second: bytes of B/s, operations of FLOP/s.
+    counted = tuple(each for each in known.dimension if each[0] != "s") or known.dimension
+    ratio, side = given / right, "too large" if abs(given) > abs(right) else "too small"
+    for factor, kinds, large, small in RATIOS:
+        if kinds is None or counted in {units.parse(kind).dimension for kind in kinds}:
+            for slip, said in ((factor, large), (1 / factor, small)):
+                if math.isclose(ratio, slip, rel_tol=RATIO_TOLERANCE):
+                    return said
+    return f"{side} by more than the {100 * tolerance:g} % allowed, and by no slip known here"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What has been answered and solved so far; see `progress`.
+
+    Attributes
+    ----------
+    answered, asked : int
+        Questions answered, and asked.
+    solved, tried : int
+        Exercises solved, and met.
+    line : str
+        The code that brings this state back.
+    """
+
+    answered: int
+    asked: int
+    solved: int
+    tried: int
+    line: str
+
+    def __repr__(self) -> str:
+        return f"{self._words()}\nTo go on later, run this line first:\n{self.line}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self._words()} To go on later, run this line first:</p><pre>{html.escape(self.line)}</pre>"
+
+    def _words(self) -> str:
+        return f"Predictions made: {self.answered} of {self.asked}. Exercises solved: {self.solved} of {self.tried}."
+
+
+def progress(line: str = "") -> Progress:
+    """What this session has answered and solved, with the line of code that restores it in the next.
+
+    Parameters
+    ----------
+    line : str
+        The state that an earlier call printed; what it holds is added to what this session has seen.
+
+    Raises
+    ------
+    ValueError
+        Text that no call of it printed.
+
+    Examples
+    --------
+    >>> progress("x0a1b2c=264%20TFLOP%2Fs").line.startswith('cb.progress("')
+    True
+    """
+    if not isinstance(line, str):
+        raise ValueError(f"line = {shown(line)} is not text; paste the whole line that was printed")
+    entries = [entry.partition("=") for entry in line.split()]
+    for key, sign, answer in entries:
+        if not sign or not _is_key(key) or quote(unquote(answer), safe="") != answer:
+            entry = shown(f"{key}{sign}{answer}")
+            raise ValueError(f"line has {entry}, which is no state of progress; paste the whole line that was printed")
+    for key, _, answer in entries:
+        note(key, unquote(answer))
+    done = {kind: [answer for key, answer in _seen.items() if key[0] == kind] for kind in (QUESTION, EXERCISE)}
+    count = {kind: (sum(map(bool, answers)), len(answers)) for kind, answers in done.items()}
+    state = " ".join(f"{key}={quote(answer, safe='')}" for key, answer in sorted(_seen.items()))
+    return Progress(*count[QUESTION], *count[EXERCISE], f'cb.progress("{state}")')
+
+
+def _is_key(key: str) -> bool:
+    """Whether a text is a key as `key_of` makes them: q or x, and six hexadecimal digits."""
+    return key[:1] in (QUESTION, EXERCISE) and len(key) == 1 + DIGITS and set(key[1:]) <= set("0123456789abcdef")
+
+
+def key_of(kind: str, what: str | Callable[..., Any]) -> str:
+    """Name under which a question or an exercise is remembered; the same whenever the same notebook runs.
+
+    Parameters
+    ----------
+    kind : str
+        `QUESTION` or `EXERCISE`.
+    what : str or callable
+        Text of the question, or the function that computes what is right.
+    """
+    code = getattr(what, "__code__", None)
+    plain = [each for each in getattr(code, "co_consts", ()) if isinstance(each, (str, int, float, tuple))]
+    text = repr((code.co_names, plain)) if code else what if isinstance(what, str) else shown(what)
+    return kind + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:DIGITS]
+
+
+def note(key: str, answer: str = "") -> str:
+    """Remember an answer; a blank one never replaces another. Returns what is remembered.
+
+    Parameters
+    ----------
+    key : str
+        From `key_of`.
+    answer : str
+        What the reader chose or typed, cut to 40 characters.
+    """
+    _seen[key] = answer[:LONGEST] or _seen.get(key, "")
+    return _seen[key]

@@ -1,0 +1,539 @@
+"""Panel of recipe 04: which accelerator for this work?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog, units
+from cookbook.catalog.prices import BOUGHT, RENT
+from cookbook.charts import devices as charts
+from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS
+from cookbook.charts.rows import row_order
+from cookbook.hardware import Accelerator
+from cookbook.panels import code
+from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
+from cookbook.panels.options import accelerators as device_options
+from cookbook.panels.options import device_of, networks, own_accelerator, plain_device
+from cookbook.panels.shell import MOST_ROWS, Off, Panel, Part, Picture, View
+from cookbook.panels.text import counted, figure, listed
+from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
+from cookbook.prediction.terms.transformer import is_language_model
+from cookbook.prediction.verdicts import ratio
+from cookbook.workloads import zoo
+
+USUAL = "usual"
+DEFAULTS: dict[str, Any] = {
+    "model": "resnet50", "phase": "inference", "batch": 32,
+    "accelerators": ["xeon-platinum-8592", "v100-sxm2-16gb", "h100-sxm", "rtx-4090", "rtx-4070-laptop",
+                     "tpu-v5e", "gaudi2", "inferentia2", "jetson-agx-orin-64gb", "alveo-u250"],
+    "precision": USUAL, "on": "h100-sxm", "software": "MLPerf", "way": "on demand", "op": "",
+    "picture": "throughput",
+}  # fmt: skip
+PICTURES: dict[str, Callable[[Any], Any]] = {
+    "throughput": charts.per_device, "energy": partial(charts.per_device, what="energy"),
+    "cost": partial(charts.per_device, what="cost"), "roofline": charts.roofline,
+}  # fmt: skip
+MOST, MOST_PARTS = 12, 8
+# Picture: the columns of its figure, of its ends, and of the reason where there is none.
+COLUMNS = {
+    "throughput": ("samples_per_s", "low", "high", "why"),
+    "energy": ("joules", "joules_low", "joules_high", "why_joules"),
+    "cost": ("usd_per_million", "usd_per_million_low", "usd_per_million_high", "why_usd"),
+}
+UNIT = {"throughput": "samples/s", "energy": "J a sample", "cost": "USD a million samples"}
+# What Pin compares: figures of the device looked at.
+PINNED = {"samples/s": "samples_per_s", "J a sample": "joules", "USD a million": "usd_per_million"}
+VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training", "inference": "this pass"}
+BEST = {"energy": "the least energy", "cost": "the lowest price"}
+# Short words for a reason, by how it is told in full.
+SHORT = (("trains nothing", "trains nothing"), ("has no peak", "no such peak"), ("no peak", "no peak known"),
+         ("does not train", "format trains not"), ("rated power", "no rated power"),
+         ("states a price", "no price"), ("made up", "no price"))  # fmt: skip
+HOW = {
+    "compute": "Matmuls and convolutions at the fitted share of the peak, or their bytes, whichever is longer",
+    "memory traffic": "Bytes of norms, activations and sums over memory bandwidth",
+    "launch": "Operations times what starting one takes in this software, as far as arithmetic does not hide it",
+    "optimiser": "Bytes that the update of each parameter moves over memory bandwidth",
+    "data-parallel communication": "Nothing is communicated on one device",
+}
+PROMPT = "One pass over a prompt of that many tokens. No constant was fitted to passes of language models."
+
+
+def accelerators(
+    model: Any = DEFAULTS["model"],
+    accelerators: Any = (),
+    phase: str = DEFAULTS["phase"],
+    batch: Any = DEFAULTS["batch"],
+    precision: str = USUAL,
+    on: str = "",
+    software: str = DEFAULTS["software"],
+    way: str = DEFAULTS["way"],
+    op: str = "",
+    picture: str = DEFAULTS["picture"],
+) -> Panel:
+    """The panel "Which accelerator for this work?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model : str
+        A network of the zoo.
+    accelerators : sequence of str or Accelerator
+        Two to twelve devices, your own included; one of each kind by default.
+    phase, batch, software, way
+        As for `cb.planning.compare`.
+    precision : str
+        A format for all devices, or "usual": each device its own.
+    on : str
+        Device looked at, one of those compared.
+    op : str
+        Operation whose numbers are told under the roofline; the longest by default.
+    picture : {"throughput", "energy", "cost", "roofline"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = accelerators(phase="inference", accelerators=["h100-sxm", "t4"])
+    >>> panel.update(batch=0)
+    >>> panel.answer.split(";")[0]
+    'Batch = 0 is outside its range'
+    """
+    own = [accelerators] if isinstance(accelerators, (str, Accelerator)) else list(accelerators)
+    chosen = own or [*DEFAULTS["accelerators"], *([on] if on and on not in DEFAULTS["accelerators"] else [])]
+    usual = DEFAULTS["on"] if DEFAULTS["on"] in chosen else ""
+    given = {
+        "model": model, "phase": phase, "batch": batch, "accelerators": chosen, "precision": precision,
+        "on": on or usual, "software": software, "way": way, "op": op, "picture": picture,
+    }  # fmt: skip
+    off: dict[str, Off] = {"precision": _formats, "op": _operations}
+    return Panel("accelerators", "Which accelerator for this work?", _controls(), PICTURES, _draw, DEFAULTS, given, off)
+
+
+@lru_cache(maxsize=1)
+def _controls() -> tuple[Control, ...]:
+    formats = catalog.table("number_formats")["name"]
+    return (
+        Combo("model", "Model", "Workload", networks(), tooltip="The network"),
+        Choice("phase", "Phase", "Workload", (
+            ("training", "training", "A step: forward, backward, update"),
+            ("inference", "inference", "One forward pass of a batch")), tooltip="What is done with it"),
+        Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
+        Combo("software", "Software", "Workload", _software(),
+              tooltip="What runs the network on GPUs; others have compilers of their own"),
+        Combo("accelerators", "Accelerators", "Hardware", device_options(), many=True, least=2, limit=MOST,
+              own=own_accelerator(), plain=plain_device, short=_short,
+              tooltip="Two to twelve devices, one of each; custom… takes one like another with other figures"),
+        Choice("precision", "Precision", "Hardware", (
+            (USUAL, "usual", "Each device: the first that it has of bf16, fp16, fp32 and so on"),
+            *((str(name), str(name), "") for name in formats)), tooltip="In what numbers are multiplied"),
+        Combo("on", "Look at", "Hardware", device_options(), more=True,
+              tooltip="The device of the sentence, the parts and the roofline; a click on its mark chooses it too"),
+        Combo("way", "Pay", "Money", tuple((way, way, "", "") for way in (*RENT, BOUGHT)), more=True,
+              tooltip="Rented from a cloud, or bought and used up over its years"),
+        Combo("op", "Operation", "Roofline", (("", "the longest", "", ""),), more=True,
+              tooltip="Name of an operation in the table; a click on its mark chooses it too"),
+        Choice("picture", "Picture", "", (
+            ("throughput", "Throughput", "Samples a second, with intervals"),
+            ("energy", "Energy", "Joules a sample"), ("cost", "Cost", "USD for a million samples"),
+            ("roofline", "Roofline", "Every operation under the roofs of these devices")), place="picture"),
+    )  # fmt: skip
+
+
+def _short(name: str) -> str:
+    return name.split(" (")[0]
+
+
+def _software() -> tuple[tuple[str, str, str, str], ...]:
+    """Products of the table, the usual one of each device among them."""
+    rows = catalog.table("software")
+    known = rows[rows["product"] != "usual"].drop_duplicates("product")
+    return (("", "the usual of each device", "pytorch eager", ""),
+            *((name, name, also, "") for name, also in zip(known["product"], known["other_names"], strict=True)))  # fmt: skip
+
+
+def _operations(values: dict[str, Any]) -> dict[str, str]:
+    return {} if values.get("picture") == "roofline" else {"*": "only the roofline shows operations"}
+
+
+def _formats(values: dict[str, Any]) -> dict[str, str]:
+    """Formats that cannot be chosen, with the reason."""
+    rows = catalog.table("number_formats")
+    trains = values.get("phase", PHASES[0]) == "training"
+    return {name: f"{name} does not train a network" for name in rows.loc[rows["trains"] != "yes", "name"] if trains}
+
+
+def _ids(devices: list[Any]) -> list[str]:
+    """What a click, the state and the picture call each device: its key, or the name of one's own."""
+    found: list[str] = []
+    for value in devices:
+        name = device_of(value).name if isinstance(value, dict) else ""
+        again = sum(each == name or each.startswith(f"{name} (") for each in found) if name else 0
+        found.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _compared(
+    model: Any, devices: tuple[str | Accelerator, ...], names: tuple[str, ...], phase: str, batch: int, precision: str,
+    software: str, way: str,
+) -> pd.DataFrame:  # fmt: skip
+    wanted = "" if precision == USUAL else precision
+    found = compare(model, devices, phase=phase, batch=batch, precision=wanted, software=software, way=way)
+    own = [isinstance(device, Accelerator) for device in devices]
+    return found.assign(key=list(names), name=[name if mine else printed for name, printed, mine in zip(
+        names, found["name"], own, strict=True)])  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One comparison, the device looked at and the operation asked for; never change it."""
+
+    model: Any
+    title: str
+    phase: str
+    batch: int
+    table: pd.DataFrame
+    on: str
+    device: str | Accelerator
+    op: str
+
+    @cached_property
+    def ranks(self) -> dict[str, pd.DataFrame]:
+        """All devices for each picture, the best first and those without the figure last."""
+        return {
+            picture: self.table.sort_values(point, ascending=picture != "throughput", kind="stable")
+            for picture, (point, *_) in COLUMNS.items()
+        }
+
+    def known(self, picture: str) -> pd.DataFrame:
+        """Devices that have the figure of a picture, the best first."""
+        return self.ranks[picture][self.ranks[picture][COLUMNS[picture][0]].notna()]
+
+    @cached_property
+    def looked(self) -> pd.Series:
+        """Row of the device looked at."""
+        return self.table[self.table["key"] == self.on].iloc[0]
+
+    @cached_property
+    def ops(self) -> pd.DataFrame:
+        """Operations of one forward pass on the device looked at."""
+        row = self.looked
+        if not row["precision"] or not math.isfinite(row["ridge"]):
+            raise ValueError(f"{row['name']} has no roofline here: {row['why'] or 'its memory bandwidth is not known'}")
+        return operations(self.model, self.device, self.batch, precision=row["precision"])
+
+    @cached_property
+    def chosen(self) -> pd.Series:
+        """The operation asked for; the longest where none is, or the network has none of that name."""
+        named = np.flatnonzero(self.ops["name"] == self.op)
+        return self.ops.iloc[named[0] if len(named) else 0]
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    pairs = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))
+    devices = tuple(device_of(value) if isinstance(value, dict) else key for key, value in pairs.items())
+    precision, phase, picture = values["precision"], values["phase"], values["picture"]
+    if precision in _formats(values):
+        raise ValueError(f"precision = {precision!r} does not train a network; take {', '.join(FORMATS[phase])}")
+    found = _compared(values["model"], devices, tuple(pairs), phase, values["batch"], precision, values["software"],
+                      values["way"])  # fmt: skip
+    # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
+    values["on"], moved = _looked_at(values["on"], list(pairs), found)
+    view = Compared(values["model"], _title(values["model"]), phase, values["batch"], found, values["on"],
+                    devices[list(pairs).index(values["on"])], values["op"])  # fmt: skip
+    roof = picture == "roofline"
+    words = _picture_title(view, picture)
+    return View(
+        answer=f"{moved}{_under_the_roof(view)} {_operation(view)}" if roof else f"{moved}{_answer(view, picture)}",
+        headline={words: float(view.looked[name]) for words, name in PINNED.items() if view.looked[name] > 0},
+        chips=_chips(view),
+        picture=_roofline(view, words) if roof else _per_device(view, picture, words, pinned),
+        parts=_op_parts(view) if roof else _time_parts(view),
+        parts_title=(
+            f"Forward pass on {view.looked['name']} at the roofline, by operation" if roof
+            else f"Time of one pass on {view.looked['name']}, by part"
+        ),
+        table=partial(_op_table if roof else _device_table, view),
+        data=partial(_data, view, picture),
+        sources=partial(_source_rows, view),
+        code=_code(values, view),
+        kept=found,
+    )  # fmt: skip
+
+
+def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]:
+    """Device to look at, and a sentence where it is not the one asked for."""
+    rates = found["samples_per_s"]
+    at = int(np.nanargmax(rates)) if rates.notna().any() else 0
+    try:
+        key = on if on in keys else catalog.lookup("accelerators", on) if on else keys[at]
+    except (KeyError, ValueError):
+        key = on
+    if key in keys:
+        return key, ""
+    names = catalog.table("accelerators").set_index("key")["name"]
+    return keys[at], f"{names.get(key, key)} is not among the devices compared; {found['name'][at]} is looked at. "
+
+
+@lru_cache(maxsize=64)
+def _title(model: str) -> str:
+    """Title of a network, with the tokens of a sample where it takes a sequence."""
+    network = zoo.model(model)
+    tokens = f" ({network.seq:,.0f} tokens)" if network.ops.needs_seq and network.seq else ""
+    return f"{network.title}{tokens}"
+
+
+def _code(values: dict[str, Any], view: Compared) -> str:
+    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
+    devices = code.devices_text(values["accelerators"])
+    shown = [f"{name}={devices if name == 'accelerators' else code.literal(value)}" for name, value in changed.items()]
+    call = {"phase": values["phase"], "batch": values["batch"]}
+    call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
+    call |= {"software": values["software"]} if values["software"] else {}
+    call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
+    lines = [f"cb.panels.accelerators({', '.join(shown)})"]
+    lines.append(f"cb.planning.compare({code.literal(values['model'])}, {devices}, {code.arguments(call)})")
+    if values["picture"] == "roofline":
+        on = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
+        where = f"{code.literal(values['model'])}, {code.device_text(on)}, {values['batch']}"
+        lines.append(f"cb.roofline_table({where}, precision={code.literal(view.looked['precision'])})")
+    return "\n".join(lines)
+
+
+def short(why: str) -> str:
+    """A reason in two or three words.
+
+    Examples
+    --------
+    >>> short("no row of data/cloud_prices.csv states a price on demand of k40"), short("something else")
+    ('no price', 'no figure')
+    """
+    return next((words for part, words in SHORT if part in why), "no figure" if why else "not known")
+
+
+def _range(row: Any, picture: str, alone: bool = False) -> str:
+    """A figure with its ends, or `alone` with its unit; in short why there is none."""
+    point, low, high, why = COLUMNS[picture]
+    if not math.isfinite(row[point]):
+        return short(row[why])
+    return f"{figure(row[point])} " + (UNIT[picture] if alone else f"({figure(row[low])}-{figure(row[high])})")
+
+
+def _picture_title(view: Compared, picture: str) -> str:
+    """Takeaway of the picture."""
+    if picture == "roofline":
+        slow = 100 * float(view.ops.loc[view.ops["bound_by"] == "memory", "share"].sum())
+        return f"{_short(view.looked['name'])}: memory limits {slow:.0f} % of the time of a forward pass, unfused"
+    known = view.known(picture)
+    if known.empty:
+        return f"None of these {len(view.table)} devices has this figure"
+    point, first, last = COLUMNS[picture][0], known.iloc[0], known.iloc[-1]
+    said = f"{_short(first['name'])}: {figure(first[point])} {UNIT[picture]}"
+    if len(known) == 1:
+        return said
+    if picture == "throughput":
+        return f"{said}, {ratio(first[point] / last[point])} times {_short(last['name'])}"
+    return f"{said}, {_short(last['name'])} x{ratio(last[point] / first[point])}"
+
+
+def _answer(view: Compared, picture: str) -> str:
+    """The sentence in place 1: the best device, the one looked at, those without a figure."""
+    lacks = view.ranks[picture][view.ranks[picture][COLUMNS[picture][0]].isna()]
+    lacks = lacks[lacks["key"] != view.on]
+    more = f" (and {len(lacks) - 1} more have none)" if len(lacks) > 1 else ""
+    why = "" if lacks.empty else f"No figure: {lacks.iloc[0][COLUMNS[picture][3]] or lacks.iloc[0]['name']}{more}."
+    return f"{_best(view, picture)} {_looked(view, picture)} {why}".strip()
+
+
+def _best(view: Compared, picture: str) -> str:
+    known = view.known(picture)
+    if known.empty:
+        return f"None of these {len(view.table)} devices has this figure for {view.title}."
+    point, low, high, _ = COLUMNS[picture]
+    first, rest, fast = known.iloc[0], known.iloc[1:], picture == "throughput"
+    start = (
+        f"For {view.title} at batch {view.batch:,}, **{first['name']}** takes {BEST[picture]} per sample"
+        if picture == "energy" else
+        f"For a million samples of {view.title} at batch {view.batch:,}, **{first['name']}** asks {BEST[picture]}"
+        if picture == "cost" else
+        f"**{first['name']}** {VERB[view.phase]}s {view.title} fastest of these at batch {view.batch:,}"
+    )  # fmt: skip
+    tokens = f", {figure(first['tokens_per_s'])} tokens/s" if fast and first["tokens_per_s"] > 0 else ""
+    ends, kind = f"{figure(first[low])}-{figure(first[high])}", "80 % interval" if fast else "range"
+    said = f"{start}: **{figure(first[point])}** {UNIT[picture]} ({kind} {ends}){tokens}"
+    said += ", which its memory does not hold" if first["fits"] == "no" else ""
+    near = rest[rest[high] > first[low]] if fast else rest[rest[low] < first[high]]
+    if near.empty:
+        return f"{said}, clear of all others."
+    kind = "interval" if fast else "range"
+    return f"{said}; its {kind} overlaps that of {listed(near['name'].tolist(), 2)}, so the order of these is open."
+
+
+def _looked(view: Compared, picture: str) -> str:
+    row, point = view.looked, COLUMNS[picture][0]
+    if math.isnan(row[point]):
+        why = row[COLUMNS[picture][3]]
+        return f"No figure for {row['name']}: {why.removeprefix(row['name']).strip()}." if why else ""
+    if picture == "throughput":
+        fits = "; it does not fit its memory" if row["fits"] == "no" else ""
+        leads = row["key"] == view.known(picture).iloc[0]["key"]
+        start = "It does so" if leads else f"{row['name']}: {figure(row[point])}"
+        return (
+            f"{start} in {row['precision']}, at {100 * row['share_of_peak']:.2g} % of what its peak of "
+            f"{figure(row['peak_flops'] / 1e12)} TFLOP/s could{fits}; {_range(row, 'energy', True)}, "
+            f"{_range(row, 'cost', True)}."
+        )
+    if picture == "energy":
+        return (
+            f"{row['name']}: {figure(row[point])} J at about {row['watts']:,.0f} of {row['tdp_watts']:,.0f} W rated, "
+            "its host left out; no power was measured."
+        )
+    hour = f"{row['usd_per_hour']:.2f} USD/h, the median of {counted(row['price_rows'], 'price')}"
+    return (
+        f"{row['name']}: {figure(row[point])} USD at {hour} from "
+        f"{row['price_first'][:7] or 'no date'} to {row['price_last'][:7] or 'no date'}."
+    )
+
+
+def _under_the_roof(view: Compared) -> str:
+    row, ops = view.looked, view.ops
+    bound = 100 * float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
+    best, rate = view.batch / float(ops["seconds"].sum()), row["samples_per_s"]
+    fused = ", as software that fuses operations moves less" if rate > best else ""
+    beside = f" Predicted for {WHAT[view.phase]}: {figure(rate)} samples/s{fused}." if math.isfinite(rate) else ""
+    return (
+        f"One operation at a time, a forward pass of {view.title} on **{row['name']}** in {row['precision']} makes "
+        f"at best **{figure(best)}** samples/s, memory being the limit of **{bound:.0f} %** of its time.{beside}"
+    )
+
+
+def _operation(view: Compared) -> str:
+    op = view.chosen
+    lost = "" if not view.op or view.op == op["name"] else f"{view.title} has no operation {view.op!r}; the longest: "
+    return f"{lost}{op['name']}, {_formula(view, op)}"
+
+
+def _formula(view: Compared, op: Any) -> str:
+    """How the time of one operation at the roofline comes about, in numbers."""
+    row, times = view.looked, f"{op['count']:,.0f} x " if op["count"] > 1 else ""
+    flop, moved = op["flop"] / op["count"], op["bytes"] / op["count"]
+    peak, wide = units.human(row["peak_flops"], "FLOP/s"), units.human(row["mem_bandwidth"], "B/s")
+    longer = "arithmetic" if op["bound_by"] == "compute" else "memory"
+    return (
+        f"{op['kind']}: {times}max({units.human(flop, 'FLOP')} / {peak}, {units.human(moved, 'B')} / {wide}) = "
+        f"{units.human(op['seconds'], 's')}; {op['intensity']:.3g} FLOP/B against {row['ridge']:.3g} at the ridge, so "
+        f"{longer} decides."
+    )
+
+
+def _chips(view: Compared) -> tuple[tuple[str, str], ...]:
+    """How the figures are known."""
+    row, here = view.looked, int((view.table["evidence"] == "measured here").sum())
+    prompt = view.phase == "inference" and is_language_model(zoo.model(view.model))
+    return (
+        (f"{row['name']}: {row['evidence'] or 'no prediction'}",
+         "Measured here: runs of this device went into the constants. Sibling: of its maker, or with other software."),
+        (f"{here} of {len(view.table)} devices measured",
+         "Devices of which the tables hold measured runs; intervals of the others are wider."),
+        ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),
+        *((("a prompt, not an answer", PROMPT),) if prompt else ()),
+    )  # fmt: skip
+
+
+def _per_device(view: Compared, picture: str, title: str, pinned: View | None) -> Picture:
+    """One figure a device, the best first."""
+    point, low, high, _ = COLUMNS[picture]
+    table = view.ranks[picture]
+    before = {} if pinned is None else dict(zip(pinned.kept["key"], pinned.kept[point], strict=True))
+    cells = [_range(row, picture) + ("|does not fit memory" if row["fits"] == "no" and row[point] > 0 else "")
+             for row in table.to_dict("records")]  # fmt: skip
+    several = table["precision"].replace("", np.nan).nunique() > 1
+    names = table["name"].map(_short).mask(table["name"].map(_short).duplicated(keep=False), table["name"])
+    frame = pd.DataFrame({
+        "row": names + (", " + table["precision"]).where(several & (table["precision"] != ""), ""),
+        "point": table[point], "low": table[low], "high": table[high],
+        "peak": table["samples_per_s"] / table["share_of_peak"] if picture == "throughput" else table[point] * np.nan,
+        "before": [before.get(key) for key in table["key"]], "evidence": table["evidence"], "text": cells,
+        "looked": (table["key"] == view.on) & table[point].notna(), "control": "on", "value": table["key"],
+    }).astype({"before": float})  # fmt: skip
+    start, end = charts.figure_domain(frame)
+    return Picture(picture, frame, title, {"rows": row_order(frame), "start": start, "end": end})
+
+
+def _roofline(view: Compared, title: str) -> Picture:
+    """Operations of the network under the roofs of all devices compared."""
+    frame = charts.under_roofs(view.ops, partial(roofs, view.table), view.chosen["name"], view.on)
+    ends = charts.roofline_domain(frame)
+    return Picture("roofline", frame, title, dict(zip(("left", "right", "bottom", "top"), ends, strict=True)))
+
+
+def _time_parts(view: Compared) -> tuple[Part, ...]:
+    """Time of one pass on the device looked at."""
+    times = {name: float(view.looked.get(f"{name} seconds", math.nan)) for name in TIME_PARTS}
+    return tuple(Part(name, seconds, units.human(seconds, "s"), TIME_PARTS[name], f"{HOW.get(name, name)}.")
+                 for name, seconds in times.items() if seconds > 0)  # fmt: skip
+
+
+def _op_parts(view: Compared) -> tuple[Part, ...]:
+    """Operations of one forward pass at the roofline, the longest first, the rest together."""
+    colours = (*PALETTE[:4], "#9467BD", "#2F8F9D", "#A67C00", "#8C564B")
+    found = [Part(str(op["name"]), op["seconds"], units.human(op["seconds"], "s"), colour, _formula(view, op))
+             for op, colour in zip(view.ops.head(MOST_PARTS).to_dict("records"), colours, strict=False)]  # fmt: skip
+    rest = view.ops.iloc[MOST_PARTS:]
+    words = f"{rest['count'].sum():,.0f} more operations, each the longer of arithmetic and traffic."
+    seconds = float(rest["seconds"].sum())
+    return (*found, *([Part("the rest", seconds, units.human(seconds, "s"), MUTED, words)] if len(rest) else []))
+
+
+def _device_table(view: Compared) -> pd.DataFrame:
+    """Figures of each device as printed text, the fastest first."""
+    effort = catalog.table("programmability").set_index("kind")["effort"]
+    speaks = view.table["tokens_per_s"].notna().any()
+    return pd.DataFrame([{
+        "Device": row["name"], "Kind": row["kind"], "Format": row["precision"] or "none",
+        "Samples/s": _range(row, "throughput"),
+        **({"Tokens/s": figure(row["tokens_per_s"]) if row["tokens_per_s"] > 0 else "none"} if speaks else {}),
+        "Of peak [%]": "none" if math.isnan(row["share_of_peak"]) else f"{100 * row['share_of_peak']:.2g}",
+        "J a sample": _range(row, "energy"), "USD a million": _range(row, "cost"),
+        "Prices of": f"{row['price_first'][:7]} to {row['price_last'][:7]}" if row["price_last"] else "no price",
+        "Memory": f"{units.human(row['memory_bytes'], 'iB')} of {units.human(row['capacity_bytes'], 'iB')}"
+        if row["fits"] in ("yes", "no") else row["fits"] or "none",
+        "Known": row["evidence"] or row["why"], "Effort to program (judgement)": effort[row["kind"]],
+    } for row in view.ranks["throughput"].to_dict("records")])  # fmt: skip
+
+
+def _op_table(view: Compared) -> pd.DataFrame:
+    """The longest operations as printed text."""
+    return pd.DataFrame([
+        {"Operation": op["name"], "Kind": op["kind"], "Times": f"{op['count']:,.0f}",
+         "GFLOP": f"{op['flop'] / 1e9:,.3g}", "MB moved": f"{op['bytes'] / 1e6:,.3g}",
+         "FLOP/B": f"{op['intensity']:.3g}", "Time at best [us]": f"{op['seconds'] * 1e6:,.3g}",
+         "Share [%]": f"{100 * op['share']:.1f}", "Held back by": op["bound_by"]}
+        for op in view.ops.head(MOST_ROWS).to_dict("records")
+    ])  # fmt: skip
+
+
+def _data(view: Compared, picture: str) -> pd.DataFrame:
+    """The numbers behind the picture, in SI units."""
+    if picture == "roofline":
+        return view.ops
+    return view.table.assign(**{name: view.table[name].str.join(";") for name in ("sources", "price_sources")})
+
+
+def _source_rows(view: Compared) -> tuple[tuple[str, str, str], ...]:
+    """(title, link, note) of each source of devices and prices shown."""
+    keys = dict.fromkeys(key for name in ("sources", "price_sources") for cell in view.table[name] for key in cell)
+    rows = catalog.table("sources").set_index("key").loc[list(keys)]
+    marks = ["recalled" if seen == "no" else "" for seen in rows["seen"].astype(str)]
+    return tuple(zip(rows["title"].astype(str), rows["url"].astype(str), marks, strict=True))

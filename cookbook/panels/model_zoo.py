@@ -1,0 +1,551 @@
+"""Panel of recipe 01: what does this model need, and which accelerators could give it?"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from cookbook import catalog, hardware
+from cookbook.charts import models as charts
+from cookbook.charts.look import MEMORY_PARTS
+from cookbook.charts.rows import row_order
+from cookbook.panels import code
+from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import accelerators as device_options
+from cookbook.panels.options import device_of, networks, origin, own_accelerator, peak_column, plain_device
+from cookbook.panels.shell import Panel, Part, Picture, View, defaults
+from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, quoted, short_name
+from cookbook.prediction.evidence import observed_efficiency
+from cookbook.prediction.requirements import Requirements, requirements, sizes_of
+from cookbook.prediction.verdicts import ratio
+from cookbook.units import human
+from cookbook.workloads import zoo
+
+if TYPE_CHECKING:
+    from cookbook.hardware import Accelerator
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+TIMES = tuple(MINUTE * m for m in (1, 2, 5, 10, 15, 30)) + tuple(HOUR * h for h in (1, 2, 4, 8, 12)) + tuple(
+    DAY * d for d in (1, 2, 4, 7, 14, 30, 60, 90, 180, 365))  # fmt: skip
+# Sizes of well-known data sets: MNIST, CIFAR-10, ImageNet-1k, the 14 million images of ImageNet.
+DATA_SETS = (60_000, 50_000, 1_281_167, 14_000_000)
+PICTURES = {"rate": charts.rate_needed, "memory": charts.memory_bars, "zoo": charts.parameters_vs_flop}
+SCENARIO = ("batch", "seq", "precision", "optimiser", "samples", "epochs", "target_seconds", "recompute")
+EXAMPLE = """{"input": [3, 224, 224],
+ "layers": [
+  {"layer": "conv", "out": 64, "kernel": 7, "stride": 2, "padding": 3},
+  {"layer": "act", "kind": "relu"},
+  {"layer": "global_pool"},
+  {"layer": "flatten"},
+  {"layer": "linear", "out": 1000}]}"""
+HOW = {"parameters only": "parameters verified, MAC not"}
+PRINTED = {"optimiser": "optimiser states", "master": "fp32 copy"}
+MOST_TALL_ROWS = 8
+# How a verdict in words starts, and the mark that it is drawn with.
+MARKS = {
+    "cannot tell": "cannot tell", "cannot: does not fit": "does not fit", "cannot": "cannot at its peak",
+    "possible only": "possible under a condition", "possible": "possible",
+}  # fmt: skip
+CONDITIONS = {"fused": "only if operations are fused", "best matmul": "only above the best matmul measured"}
+MEMORY, BANDWIDTH, RECALLED = "memory_bytes", "mem_bandwidth", " (recalled)"
+
+
+def model_zoo(
+    model: Any = "resnet152", batch: Any = 32, precision: str = "bf16", samples: Any = 14_000_000,
+    target_seconds: Any = 3600.0,
+    accelerators: Any = ("tpu-v4", "rtx-4090", "a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"),
+    compare: Any = (), seq: float | None = None, optimiser: str = "adam", epochs: Any = 1, recompute: str = "none",
+    picture: str = "rate",
+) -> Panel:  # fmt: skip
+    """The panel "What does this model need?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model : str, Workload or dict
+        Name in the zoo, a network of your own (`cb.layers`), or ``{"layers": [...], "input": [...]}``.
+    batch, precision, samples, target_seconds, seq, optimiser, epochs, recompute
+        As for `cb.requirements`.
+    accelerators : str, Accelerator or dict, or a sequence of them
+        Names (in one text, commas between them), or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
+    compare : str or sequence of str
+        Further networks to draw beside the first, three at most.
+    picture : {"rate", "memory", "zoo"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = model_zoo(model="resnet50", batch=64)
+    >>> panel.update(batch=-4)
+    >>> panel.answer
+    'Batch = -4 is outside its range; give a number from 1 to 65,536.'
+    """
+    return Panel("model_zoo", "What does this model need?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+                 {"precision": _formats, "seq": _sequence})  # fmt: skip
+
+
+DEFAULTS = defaults(model_zoo)
+
+
+@lru_cache(maxsize=1)
+def _controls() -> tuple[Control, ...]:
+    own = Own("custom…: your own layers", "One JSON object, as for cb.layers.", EXAMPLE, _read_layers, _show_layers)
+    return (
+        Combo("model", "Model", "Workload", networks(), own=own, plain=_network, tooltip="The network to train"),
+        Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
+               tooltip="Samples that one accelerator holds at a time"),
+        Choice("precision", "Precision", "Workload", _choices("number_formats"),
+               tooltip="What the matrix products are computed in"),
+        Slider("samples", "Samples", "Data", one_two_five(1e3, 1e11, DATA_SETS),
+               tooltip="Samples that one epoch sees"),
+        Slider("target_seconds", "Time to train", "Data", TIMES, whole=False, seconds=True,
+               tooltip="Target for all epochs; type 90 min, 8 h, 3 d"),
+        Combo("accelerators", "Accelerators", "Hardware", device_options(), many=True, least=1, limit=8,
+              own=own_accelerator(), plain=plain_device, short=short_name,
+              tooltip="Accelerators to compare with, eight at most"),
+        Combo("compare", "Compare with models", "Workload", networks(), many=True, limit=3, more=True, plain=_network,
+              tooltip="Further networks in the same picture, three at most"),
+        Slider("seq", "Sequence", "Workload", powers_of_two(5, 20), unit="tokens", more=True, optional=True,
+               tooltip="Tokens of one sample; empty: the model's own"),
+        Choice("optimiser", "Optimiser", "Workload", _choices("optimisers"), more=True,
+               tooltip="Decides how many states each parameter needs"),
+        Slider("epochs", "Epochs", "Data", one_two_five(1, 1000, (3, 90, 300)), more=True,
+               tooltip="Passes over the data set"),
+        Choice("recompute", "Recompute activations", "Memory", (
+            ("none", "no", "Keep every activation for the backward pass"),
+            ("full", "yes", "Keep the inputs of blocks, compute the rest once more")), more=True,
+               tooltip="Memory against arithmetic"),
+        Choice("picture", "Picture", "", (
+            ("rate", "Rate needed", "Needed rate against each accelerator's peak"),
+            ("memory", "Memory", "Memory by part against each accelerator's capacity"),
+            ("zoo", "All models", "Parameters against FLOP of every network")), place="picture"),
+    )  # fmt: skip
+
+
+def _choices(table: str) -> tuple[tuple[str, str, str], ...]:
+    rows = catalog.table(table)
+    return tuple((name, name, title) for name, title in zip(rows["name"], rows["title"], strict=True))
+
+
+def _network(value: Any) -> Any:
+    """What a control keeps of a network: its name, its record, or a table of layers."""
+    layers = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
+    if not (layers or isinstance(value, (str, zoo.Workload))):
+        raise ValueError(f"{quoted(value)} is not a network; give a name, cb.layers(...) or {{'layers': [...]}}")
+    return value
+
+
+def _read_layers(text: str) -> Any:
+    value = json_of(text, "the layer table")
+    if not isinstance(value, (dict, list)) or (isinstance(value, dict) and "layers" not in value):
+        raise ValueError('your own network must be {"input": [channels, height, width], "layers": [...]}')
+    return _network({"layers": value} if isinstance(value, list) else value)
+
+
+def _show_layers(value: Any) -> tuple[str, str]:
+    if isinstance(value, zoo.Workload):
+        return EXAMPLE, value.title
+    return json.dumps(value), str(value.get("title", "Your network"))
+
+
+def _workload(value: Any) -> zoo.Workload:
+    if isinstance(value, dict):
+        return zoo.layers(value["layers"], **{name: value[name] for name in ("input", "title") if name in value})
+    return zoo.model(value) if isinstance(value, str) else value
+
+
+def _need(values: dict[str, Any], workload: zoo.Workload, devices: list[Accelerator]) -> Requirements:
+    seq = values["seq"] if workload.ops.needs_seq else None
+    if seq is None and workload.ops.needs_seq and workload.seq is None:
+        raise ValueError(f"{workload.title} has no sequence length of its own: set Sequence (under More)")
+    return requirements(workload, accelerators=devices, **{name: values[name] for name in SCENARIO} | {"seq": seq})
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    workloads = [_workload(name) for name in (values["model"], *values["compare"])]
+    devices = [device_of(device) for device in values["accelerators"]]
+    needs = [_need(values, workload, devices) for workload in workloads]
+    need, ghost = needs[0], pinned.kept if pinned else None
+    draw = {"rate": _rate_picture, "memory": _memory_picture, "zoo": _zoo_picture}[values["picture"]]
+    picture = draw(needs, ghost)
+    everything = picture.name == "zoo"
+    table: Callable[[], pd.DataFrame] = partial(_model_table, picture.frame)
+    return View(
+        answer=_answer(need),
+        headline={"rate needed": need.needed_flops, "memory": need.memory_bytes},
+        chips=_chips(need),
+        picture=picture,
+        parts=_parts(need),
+        parts_title=f"Memory by part, {need.workload.title} at batch {need.batch:,.0f}: "
+        f"{human(need.memory_bytes, 'iB')}",
+        table=table if everything else partial(_device_table, need, devices),
+        data=(lambda: picture.frame) if everything else partial(_data, need),
+        sources=partial(_sources, needs, devices),
+        code=_code(values),
+        kept=need,
+        stood_for={"seq": need.seq},
+    )
+
+
+def _data(need: Requirements) -> pd.DataFrame:
+    front = {"model": need.workload.name, "precision": need.precision, "needed_flops": need.needed_flops}
+    return need.devices.assign(**front)[[*front, *need.devices.columns]]
+
+
+def _chips(need: Requirements) -> tuple[tuple[str, str], ...]:
+    measured = int(need.devices["observed_high"].notna().sum())
+    return (
+        ("bounds only", "The arithmetic as defined, done at peak. Fast algorithms such as Winograd's can do less "
+         "arithmetic. No efficiency is assumed, nothing is predicted."),
+        (HOW.get(need.workload.how, f"model {need.workload.how}"),
+         "Whether our parameters and MAC equal figures in print."),
+        (f"matmul measured on {measured} of {len(need.devices)}", "Accelerators with measured matrix products in "
+         "this precision; most are the best shape of one search."),
+    )  # fmt: skip
+
+
+def _formats(values: dict[str, Any]) -> dict[str, str]:
+    return _formats_off(tuple(json.dumps(device) for device in values["accelerators"]))
+
+
+def _sequence(values: dict[str, Any]) -> dict[str, str]:
+    workload = _workload(values["model"])
+    return {} if workload.ops.needs_seq else {"*": f"{workload.title} takes inputs of one size"}
+
+
+@lru_cache(maxsize=64)
+def _formats_off(devices: tuple[str, ...]) -> dict[str, str]:
+    able = {name for device in devices for name in hardware.formats(device_of(json.loads(device)))}
+    table = catalog.table("number_formats")
+    reasons = {name: "no chosen accelerator has a peak in it" for name in table["name"] if name not in able}
+    return reasons | {name: "does not train a network" for name in table.loc[table["trains"] != "yes", "name"]}
+
+
+def _code(values: dict[str, Any]) -> str:
+    changed = {name: value for name, value in values.items() if name == "model" or value != DEFAULTS[name]}
+    plain = {name: values[name] for name in SCENARIO if values[name] is not None}
+    if "seq" in plain and not _workload(values["model"]).ops.needs_seq:
+        del plain["seq"]
+    model, devices = code.model_text(values["model"]), code.devices_text(values["accelerators"])
+    return (
+        f"{code.preamble(values)}cb.panels.model_zoo({code.arguments(changed)})\n"
+        f"cb.requirements(model={model}, {code.arguments(plain)}, accelerators={devices})"
+    )
+
+
+# Frames of the pictures, and the parts.
+
+
+def _above(needs: Sequence[Requirements], pinned: Requirements | None) -> list[tuple[str, str, Requirements]]:
+    """(label, role, requirements) of the rows above the accelerators."""
+    rows = [(f"{need.workload.title} needs", "compared" if i else "need", need) for i, need in enumerate(needs)]
+    return rows + ([("Pinned needs", "pinned", pinned)] if pinned is not None else [])
+
+
+def _labelled(devices: pd.DataFrame) -> list[tuple[str, Any]]:
+    """(label, row) of each accelerator; labels differ where two are called the same."""
+    short = [short_name(name) for name in devices["name"]]
+    names = [s if short.count(s) == 1 else name for s, name in zip(short, devices["name"], strict=True)]
+    labels = [name if names.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(names)]
+    return list(zip(labels, devices.itertuples(index=False), strict=True))
+
+
+def _note(name: str) -> str:
+    """What to know about a row that is several devices in one."""
+    count = memories(name)
+    return f"{count} separate memories, counted as one" if count > 1 else ""
+
+
+def _rate_picture(needs: Sequence[Requirements], pinned: Requirements | None) -> Picture:
+    """Needed rate against the peak of each accelerator."""
+    rows: list[dict[str, Any]] = [
+        {"row": label, "role": role, "rate": need.needed_flops, "text": human(need.needed_flops, "FLOP/s")}
+        for label, role, need in _above(needs, pinned)
+    ]
+    rows += [
+        {"row": label, "role": "device", "rate": row.peak_flops, "low": row.peak_flops * row.observed_low,
+         "high": row.peak_flops * row.observed_high, "measured": row.measured, "verdict": _mark(row.verdict),
+         "note": _note(row.name), "text": _share_words(row, needs[0].precision)}
+        for label, row in _labelled(needs[0].devices)
+    ]  # fmt: skip
+    columns = ["row", "role", "rate", "low", "high", "measured", "verdict", "note", "text"]
+    frame = pd.DataFrame(rows, columns=columns)
+    if len(frame) > MOST_TALL_ROWS:
+        frame["text"] = [text.split("|")[0] for text in frame["text"]]
+    low, high = charts.rate_domain(frame)
+    return Picture("rate", frame, charts.rate_title(frame), {"x_low": low, "x_high": high, "rows": row_order(frame)})
+
+
+def _memory_picture(needs: Sequence[Requirements], pinned: Requirements | None) -> Picture:
+    """Memory by part above the capacity of each accelerator."""
+    first, above, devices = needs[0], _above(needs, pinned), _labelled(needs[0].devices)
+    roomy = len(above) + len(devices) <= MOST_TALL_ROWS
+    rows: list[dict[str, Any]] = [
+        {"row": label, "role": role, "part": name, "bytes": value, "text": None if i else _need_words(need, roomy)}
+        for label, role, need in above for i, (name, value) in enumerate(_ordered(need))
+    ]  # fmt: skip
+    rows += [
+        {"row": label, "role": "device", "part": "capacity", "bytes": row.capacity_bytes, "note": _note(row.name),
+         "verdict": "fits" if row.fits else "does not fit", "text": _capacity_words(row, roomy)}
+        for label, row in devices
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["row", "role", "part", "bytes", "verdict", "note", "text"])
+    takes = f"{first.workload.title} at batch {first.batch:,.0f} takes {human(first.memory_bytes, 'iB')}"
+    fits = charts.memory_title(frame)
+    signals = {"x_high": charts.memory_domain(frame), "rows": row_order(frame)}
+    return Picture("memory", frame, f"{takes}: {fits[0].lower()}{fits[1:]}", signals)
+
+
+def _ordered(need: Requirements) -> list[tuple[str, float]]:
+    """Memory parts under their printed names, in the order of the cookbook."""
+    named = {PRINTED.get(name, name): float(value) for name, value in need.memory.items()}
+    return [(name, named.pop(name)) for name in MEMORY_PARTS if name in named] + list(named.items())
+
+
+@lru_cache(maxsize=1)
+def _zoo_frame() -> pd.DataFrame:
+    """The zoo as `parameters_vs_flop` draws it (builds every network once)."""
+    models = zoo.models()
+    return pd.DataFrame({
+        "name": models["name"], "title": models["title"], "group": models["family"].map(charts.group_of),
+        "parameters": models["parameters"], "flop": 2 * models["macs"],
+        "status": models["how"].map({"verified": "published"}).fillna("unverified"),
+    })  # fmt: skip
+
+
+def _zoo_picture(needs: Sequence[Requirements], _pinned: Requirements | None) -> Picture:
+    """Every network, with those that were chosen labelled."""
+    table = _zoo_frame()
+    own = [
+        {"name": w.name, "title": w.title, "group": charts.group_of(w.family), "parameters": need.parameters,
+         "flop": need.forward_flop_per_sample, "status": "unverified"}
+        for need in needs if (w := need.workload).name not in set(table["name"])
+    ]  # fmt: skip
+    frame = pd.concat([table, pd.DataFrame(own)], ignore_index=True) if own else table
+    picked = frame["name"].isin([need.workload.name for need in needs])
+    frame = frame.assign(label=frame["title"].where(picked, ""), selected=picked)
+    frame = frame[(frame["parameters"] > 0) & (frame["flop"] > 0)].drop(columns="name")
+    return Picture("zoo", frame, charts.zoo_title(frame))
+
+
+@lru_cache(maxsize=64)
+def _sizes(precision: str, optimiser: str) -> tuple[Any, float]:
+    formats = catalog.table("number_formats").set_index("name").loc[precision]
+    return formats, catalog.table("optimisers").set_index("name").loc[optimiser, "state_elements"]
+
+
+def _parts(need: Requirements) -> tuple[Part, ...]:
+    """Place 4: memory by part, and how each is computed in words."""
+    formats, states = _sizes(need.precision, need.optimiser)
+    count = f"{need.parameters:,.0f} parameters"
+    samples = f"{need.batch:,.0f} {need.workload.sample or 'sample'}s"
+    words = {
+        "weights": f"{count} x {formats['weight_bytes']:g} B ({need.precision}).",
+        "fp32 copy": f"{count} x {formats['master_bytes']:g} B: full-precision weights that the optimiser updates.",
+        "gradients": f"{count} x {formats['gradient_bytes']:g} B, one for each weight.",
+        "optimiser states": f"{count} x {states:g} states of {need.optimiser} x 4 B.",
+        "activations": f"What the forward pass of {samples} keeps for the backward pass, "
+        f"{formats['activation_bytes']:g} B an element.",
+        "workspace": "The largest buffer in flight, and what driver and libraries hold on the device.",
+    }
+    return tuple(
+        Part(name, value, human(value, "iB"), MEMORY_PARTS.get(name, "#616161"), words.get(name, ""))
+        for name, value in _ordered(need)
+    )
+
+
+# Tables and sources.
+
+
+def _device_table(need: Requirements, devices: Sequence[Accelerator]) -> pd.DataFrame:
+    """The accelerators as printed text, units in the headings; a figure from memory says so beside it."""
+    rows = zip(_labelled(need.devices), devices, strict=True)
+    return pd.DataFrame([_device_row(label, device, row, need.precision) for (label, row), device in rows])
+
+
+def _device_row(label: str, device: Accelerator, row: Any, precision: str) -> dict[str, str]:
+    def stated(value: float, column: str) -> str:
+        return _printed(value) + (RECALLED if origin(device, column)[1] else "")
+
+    return {
+        "Accelerator": label,
+        f"Peak {precision} [TFLOP/s]": stated(row.peak_flops / 1e12, peak_column(device, precision)),
+        "Needed [% of peak]": _printed(100 * row.needed_fraction),
+        "Measured matmul [% of peak]": _measured(row),
+        "Memory [GiB]": stated(row.capacity_bytes / 2**30, MEMORY),
+        "Bandwidth [TB/s]": stated(row.mem_bandwidth / 1e12, BANDWIDTH),
+        "Largest batch": _printed(row.largest_batch),
+        "One epoch, at least": _seconds(row.bound_seconds),
+        "Unfused, overlapped": _seconds(row.unfused_overlap_seconds),
+        "Devices, at least": _printed(row.devices_needed),
+        "Verdict": row.verdict + (f" ({row.why})" if row.why else ""),
+    }
+
+
+def _model_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """The networks as printed text, the chosen ones first, then the largest."""
+    rows = frame.sort_values(["selected", "parameters"], ascending=False)
+    sizes = {"Parameters [million]": rows["parameters"] / 1e6, "Forward [GMAC]": rows["flop"] / 2e9,
+             "Forward [GFLOP]": rows["flop"] / 1e9}  # fmt: skip
+    printed = {head: values.map("{:,.4g}".format) for head, values in sizes.items()}
+    return pd.DataFrame({"Network": rows["title"], "Kind": rows["group"], **printed, "Figures": rows["status"]})
+
+
+def _sources(needs: Sequence[Requirements], devices: Sequence[Accelerator]) -> tuple[Source, ...]:
+    """(title, link, what for) of each source of a figure that is used; recalled figures are marked."""
+    need = needs[0]
+    uses: dict[str, dict[str, list[str]]] = {}
+
+    def use(keys: Sequence[str], what: str, whose: str) -> None:
+        for key in filter(None, keys):
+            names = uses.setdefault(key, {}).setdefault(what, [])
+            names.extend([whose] if whose not in names else [])
+
+    for one in needs:
+        use(one.workload.sources, "layers of", one.workload.title)
+    _, precision, optimiser, keys = sizes_of(need.precision, need.optimiser)
+    use(keys, "bytes of", f"{precision}, {optimiser} and the runtime")
+    labelled = [(label, device) for (label, _), device in zip(_labelled(need.devices), devices, strict=True)]
+    for label, device in labelled:
+        columns = {"memory of": MEMORY, "bandwidth of": BANDWIDTH, "peak of": peak_column(device, need.precision)}
+        for what, column in columns.items():
+            stated, recalled = origin(device, column)
+            use(stated, what, label + (RECALLED if recalled else ""))
+        use(_measured_sources(device.key, need.precision), "matmul measured on", label)
+    rows = catalog.table("sources").set_index("key")[["title", "url"]].fillna("").astype(str)
+    found = []
+    for key, used in uses.items():
+        marks = ["(recalled, not opened)"] if key.startswith("recalled") else []
+        title, url = rows.loc[key] if key in rows.index else (key, "")
+        found.append((title, url, " ".join([*marks, "; ".join(f"{w} {', '.join(n)}" for w, n in used.items())])))
+    own = [(f"Your own figures for {label}", "", ", ".join(d.changed)) for label, d in labelled if d.changed]
+    return (*found, *own)
+
+
+@lru_cache(maxsize=256)
+def _measured_sources(key: str, precision: str) -> tuple[str, ...]:
+    seen = observed_efficiency()
+    cells = seen.loc[(seen["key"] == key) & (seen["number_format"] == precision), "observed_sources"]
+    return tuple(dict.fromkeys(";".join(cells).split(";")))
+
+
+def _printed(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    if abs(value) >= 100 or float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value >= 0.001 else ratio(value)
+
+
+def _seconds(value: float) -> str:
+    return "" if math.isnan(value) else human(value, "s")
+
+
+def _measured(row: Any) -> str:
+    if math.isnan(row.observed_high):
+        return "none"
+    low, high = f"{100 * row.observed_low:.0f}", f"{100 * row.observed_high:.0f}"
+    return f"{low if low == high else f'{low}-{high}'} (n = {row.measured:.0f})"
+
+
+# Words.
+
+
+def _mark(verdict: str) -> str:
+    """Mark that a verdict in words is drawn with."""
+    return next((mark for start, mark in MARKS.items() if verdict.startswith(start)), "cannot tell")
+
+
+def _share_words(row: Any, precision: str) -> str:
+    """Two short lines beside an accelerator: what share of its peak is needed, and what that means."""
+    if math.isnan(row.peak_flops):
+        return f"no {precision} peak known"
+    if row.needed_fraction > 1:
+        return f"x{ratio(row.needed_fraction)} its peak|{row.devices_needed:,.0f} devices at least"
+    share = f"{percent(row.needed_fraction)} of peak"
+    if not row.fits and not math.isnan(row.capacity_bytes):
+        return f"{share}|{_fitting(row.largest_batch)}"
+    return f"{share}|{'only if fused' if 'fused' in row.verdict else _beside_measured(row)}"
+
+
+def _beside_measured(row: Any) -> str:
+    """Where the need lies beside the matrix products measured."""
+    if math.isnan(row.observed_high):
+        return "no measurement"
+    if row.needed_fraction < row.observed_low:
+        return "needs less than measured"
+    return "within what was measured" if row.needed_fraction <= row.observed_best else "above the best measured"
+
+
+def _fitting(largest: float) -> str:
+    return f"fits batch {largest:,.0f} at most" if largest else "not even batch 1 fits"
+
+
+def _need_words(need: Requirements, roomy: bool) -> str:
+    """Memory and batch beside a network's bar, on two lines where there is room."""
+    return f"{human(need.memory_bytes, 'iB')}{'|' if roomy else ', '}batch {need.batch:,.0f}"
+
+
+def _capacity_words(row: Any, roomy: bool) -> str:
+    """Memory of an accelerator and the largest batch, on two lines where there is room."""
+    if math.isnan(row.capacity_bytes):
+        return "memory not known"
+    count = memories(row.name)
+    size = human(row.capacity_bytes, "iB") + (f" in {count} memories" if count > 1 else "")
+    if not row.fits:
+        size = f"{size}, short {human(row.needed_bytes - row.capacity_bytes, 'iB')}"
+    if roomy:
+        return f"{size}|{_fitting(row.largest_batch)}"
+    return f"{size}, fits batch {row.largest_batch:,.0f}" if row.fits and count == 1 else size
+
+
+def _answer(need: Requirements) -> str:
+    """The sentence in place 1."""
+    epochs = "1 epoch" if need.epochs == 1 else f"{need.epochs:,g} epochs"
+    at = "" if need.seq is None else f" of {need.seq:,.0f} tokens"
+    return (
+        f"{need.workload.title} needs **{human(need.needed_flops, 'FLOP/s')}** sustained to train {epochs} of "
+        f"{need.samples:,.0f} {need.workload.sample or 'sample'}s{at} in {duration(need.target_seconds)} "
+        f"({human(need.needed_macs, 'MAC/s')}; 1 MAC = 2 FLOP), and **{human(need.memory_bytes, 'iB')}** at batch "
+        f"{need.batch:,.0f}. {_who_can(need.devices)}"
+    )
+
+
+def _who_can(devices: pd.DataFrame) -> str:
+    """Which accelerators are not ruled out, each condition after those that it holds for."""
+    groups: dict[str, list[str]] = {"": [], **{words: [] for words in CONDITIONS.values()}, "under a condition": []}
+    unknown: list[str] = []
+    for label, row in _labelled(devices):
+        mark = _mark(row.verdict)
+        if mark == "cannot tell":
+            unknown.append(label)
+        elif mark.startswith("possible"):
+            words = next((words for sign, words in CONDITIONS.items() if sign in row.verdict), "under a condition")
+            groups["" if mark == "possible" else words].append(label)
+    total, count = counted(len(devices), "accelerator"), sum(map(len, groups.values()))
+    rest = f" Too little is known of {listed(unknown)}." if unknown else ""
+    if not count:
+        return _nobody(devices, total, rest)
+    told = [f"{listed(labels)} {condition}".rstrip() for condition, labels in groups.items() if labels]
+    return f"{count} of {total} {'is' if count == 1 else 'are'} not ruled out: {'; '.join(told)}.{rest}"
+
+
+def _nobody(devices: pd.DataFrame, total: str, rest: str) -> str:
+    if devices["needed_fraction"].isna().all():
+        return f"None of {total} has a known peak in this precision."
+    row = devices.loc[devices["needed_fraction"].idxmin()]
+    if row["needed_fraction"] > 1:
+        short = f"even {row['name']} would need x{ratio(row['needed_fraction'])} its peak"
+    else:
+        why = row["why"] or row["verdict"]
+        short = f"{row['name']} is fast enough, but {why[0].lower()}{why[1:]}"
+    return f"None of {total} could do it alone: {short}.{rest}"

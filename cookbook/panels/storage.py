@@ -1,0 +1,556 @@
+"""Panel of recipe 02: will the accelerators starve, of what, and what should change first?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog, units
+from cookbook.charts import storage as charts
+from cookbook.charts.rows import nice_ceiling, row_order
+from cookbook.panels import code
+from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import accelerators as devices
+from cookbook.panels.options import benchmarks, cited, data_sets, networks, printed, storages
+from cookbook.panels.shell import Panel, Part, Picture, View, defaults
+from cookbook.panels.text import Source, capital, counted, money, percent
+from cookbook.planning.storage import chain_figures, epoch_parts, rank_changes
+from cookbook.prediction.match import StorageMatch, match_storage
+from cookbook.prediction.terms.feed import Change
+from cookbook.prediction.terms.feed_arguments import BENCHMARK, tier
+from cookbook.prediction.verdicts import ratio
+from cookbook.units import human
+
+PICTURES = {"chain": charts.chain, "changes": charts.changes, "scaling": charts.scaling, "epochs": charts.epochs}
+MINUTES = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0)
+LINKS = (1.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
+CLOCK = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+OWN_DATA = "benchmark"
+# Rates beyond so many times the demand are cut: what is plenty need not be told apart.
+_BEYOND, _POINTS, _KEPT, _FIRST = 1.2, 33, 0.005, 3
+# Stages in the order of the picture: what its row is called, and how it is computed.
+STAGES = {
+    "storage": ("storage", "Least of bandwidth, operations a second x file size, and requests in flight over latency."),
+    "network": ("network", "Network of all hosts together; drives in the hosts need none."),
+    "reading": ("storage and cache",
+                "Later epochs: part of the files comes from the page cache, the rest from storage."),
+    "decoding": ("decoding", "What the loader processes decode together, on the cores that there are."),
+    "copying": ("copying to devices", "Copies from pinned memory over the host link of each accelerator."),
+    "accelerators": ("accelerators", "The demand: batch over the time of a step, for all accelerators."),
+}  # fmt: skip
+PARTS = {
+    "computing": "Utilisation x the rest after checkpoints.",
+    "waiting for input": "The rest of the time that no checkpoint takes.",
+    "writing checkpoints": "Time of a write over itself and the interval between writes.",
+}
+
+
+def storage(
+    data: Any = "imagenet-1k", model: Any = "resnet50", system: str = "h100-sxm", accelerators: Any = 8,
+    storage: str = "samsung-860-evo-1tb", memory: Any = 128, batch: Any = 256, layout: str = "as is",
+    workers: Any = 8, cores: Any = 64, hosts: Any = 1, drives: Any = 1, network: Any = 25, price: Any = 0,
+    epochs: Any = 10, checkpoints: Any = 0, asynchronous: str = "no", picture: str = "chain",
+) -> Panel:  # fmt: skip
+    """The panel "Will my GPUs starve?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    data : str or float
+        A card of the table ``data_sets``, "benchmark" for the data of an MLPerf Storage workload, or bytes of a sample.
+    model : str or float
+        A network of the zoo, "mlperf/" and a storage benchmark, or the seconds of one step.
+    system, accelerators, storage, batch, workers, cores, hosts, epochs
+        As for `cb.match_storage`; `storage` is a key of the table ``storage``.
+    memory : float
+        Memory of one host [GB].
+    layout : {"as is", "shards"}
+        Files as the card says, or packed in large ones.
+    drives : int
+        Drives or nodes of the storage.
+    network : float
+        Network of one host on the way to shared storage [Gbit/s].
+    price : float
+        USD for a terabyte of this storage; 0: as in the table, where it may be missing.
+    checkpoints : float
+        Minutes between checkpoints; 0: none.
+    asynchronous : {"no", "yes"}
+        Whether they are written behind the training.
+    picture : {"chain", "changes", "scaling", "epochs"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = storage("benchmark", "mlperf/unet3d", accelerators=2, storage="micron-9400-7-68tb-gen4")
+    >>> panel.update(accelerators=0)
+    >>> panel.answer
+    'Accelerators = 0 is outside its range; give a number from 1 to 1,024.'
+    """
+    return Panel("storage", "Will my GPUs starve?", _controls(), PICTURES, _draw, DEFAULTS, locals(), OFF)
+
+
+DEFAULTS = defaults(storage)
+# What a scene depends on: all but the picture, and the order in which its values are handed over.
+SCENE = tuple(name for name in DEFAULTS if name != "picture")
+
+
+@lru_cache(maxsize=1)
+def _controls() -> tuple[Control, ...]:
+    own_data = Own("custom…: bytes of one sample", "One stored sample, with its unit.", "250 kB",
+                   read=partial(units.si, unit="B"), show=lambda value: (f"{value:g} B", human(value, "B")))
+    own_step = Own("custom…: time of one step", "One step of one accelerator, with its unit.", "120 ms",
+                   read=partial(units.si, unit="s"), show=lambda value: (f"{value:g} s", human(value, "s")))
+    return (
+        Combo("data", "Data set", "Workload", (*data_sets(), (OWN_DATA, "as the benchmark has it", "", "benchmark")),
+              own=own_data, tooltip="What an epoch reads"),
+        Combo("model", "Network", "Workload", (*networks(), *benchmarks()), own=own_step,
+              tooltip="What trains: its predicted step is the demand"),
+        Combo("system", "Accelerator", "Hardware", devices(), tooltip="What computes the steps"),
+        Slider("accelerators", "Accelerators", "Hardware", powers_of_two(0, 10), tooltip="In all hosts together"),
+        Combo("storage", "Storage", "Hardware", storages(), tooltip="Where the data set lies"),
+        Slider("memory", "Memory of a host", "Hardware", powers_of_two(3, 13), unit="GB",
+               tooltip="Most of it may hold files already read: the page cache"),
+        Slider("batch", "Batch", "Workload", powers_of_two(0, 16), more=True, tooltip="Samples of one accelerator"),
+        Choice("layout", "Files", "Workload", (
+            ("as is", "as is", "As the card of the data set says"),
+            ("shards", "packed", "Packed in large files that are read from end to end")), more=True,
+               tooltip="How samples lie in files"),
+        Slider("workers", "Loader processes", "Host", powers_of_two(0, 7), unit="for each accelerator", more=True,
+               tooltip="Processes that read and decode"),
+        Slider("cores", "Cores of a host", "Host", powers_of_two(0, 9), more=True, tooltip="Physical cores"),
+        Slider("hosts", "Hosts", "Host", powers_of_two(0, 8), more=True, tooltip="They share the accelerators evenly"),
+        Slider("drives", "Drives or nodes", "Storage", powers_of_two(0, 8), more=True,
+               tooltip="Of this storage; local drives stand in every host"),
+        Slider("network", "Network of a host", "Storage", LINKS, unit="Gbit/s", more=True,
+               tooltip="On the way to shared storage"),
+        Slider("price", "Price", "Storage", (0.0, *one_two_five(5, 1000)), unit="USD/TB", more=True,
+               tooltip="Of this storage; 0: as the table has it, where it may be missing"),
+        Slider("epochs", "Epochs", "Training", one_two_five(1, 1000), more=True, tooltip="Passes over the data set"),
+        Slider("checkpoints", "Checkpoint every", "Training", MINUTES, unit="min", more=True,
+               tooltip="0: none is written"),
+        Choice("asynchronous", "Behind the training", "Training", (
+            ("no", "no", "Training waits for the write"), ("yes", "yes", "A copy is written while training goes on")),
+               more=True, tooltip="How checkpoints are written"),
+        Choice("picture", "Picture", "", (
+            ("chain", "Chain", "What each stage could deliver"),
+            ("changes", "What to change first", "What each change alone would give"),
+            ("scaling", "More accelerators", "Utilisation on the same storage"),
+            ("epochs", "Epochs", "The first and a later one")), place="picture"),
+    )  # fmt: skip
+
+
+def _is_benchmark(model: Any) -> bool:
+    """Whether a workload is one of MLPerf Storage, which states step, batch and data."""
+    return isinstance(model, str) and model.startswith(BENCHMARK)
+
+
+@lru_cache(maxsize=256)
+def _local(storage: str) -> bool:
+    """Whether a row of the table ``storage`` stands in the hosts."""
+    return bool(tier(storage)["local"])
+
+
+OFF = {
+    "batch": lambda v: {"*": "the benchmark states its own"} if _is_benchmark(v["model"]) else {},
+    "layout": lambda v: ({"*": "only cards say how their files lie"} if v["data"] == OWN_DATA or
+                         not isinstance(v["data"], str) else {}),
+    "network": lambda v: {"*": "these drives stand in the hosts"} if _local(v["storage"]) else {},
+    "asynchronous": lambda v: {} if v["checkpoints"] else {"*": "no checkpoint is written"},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One state of the controls and what `cb.match_storage` says of it.
+
+    Attributes
+    ----------
+    names : tuple
+        Workload, system, storage and data as `cb.match_storage` takes them.
+    given : mapping
+        Its other arguments.
+    """
+
+    names: tuple[Any, Any, Any, Any]
+    given: Mapping[str, Any]
+    found: StorageMatch
+
+    @property
+    def key(self) -> str:
+        """Row of the storage."""
+        return str(self.names[2]["storage"] if isinstance(self.names[2], Mapping) else self.names[2])
+
+    @property
+    def card(self) -> Any:
+        """Row of the data set; bytes of a sample, or None, where it is none."""
+        return self.names[3]["card"] if isinstance(self.names[3], Mapping) else self.names[3]
+
+    @property
+    def shown(self) -> str:
+        """Row of the picture that is the slowest; storage and cache together read where part is cached."""
+        name = str(self.found.bottleneck)
+        return "reading" if name in ("storage", "network") and self.found.hit_rate > 0 else name
+
+    def over(self, **changed: Any) -> StorageMatch:
+        """The same with arrays in place of some numbers."""
+        return match_storage(*self.names, **{**self.given, **changed})
+
+    @cached_property
+    def ranked(self) -> list[tuple[Change, Any]]:
+        """Changes, best first, each with its row of `cb.planning.rank_changes`."""
+        return [(self.found.changes[row.Index], row) for row in rank_changes(self.found).itertuples()]
+
+    @cached_property
+    def scaled(self) -> tuple[np.ndarray, StorageMatch]:
+        """Numbers of accelerators, and what holds for each on the same hosts and storage."""
+        low, high = float(self.given["hosts"]), 4.0 * max(self.given["accelerators"], 8)
+        most = self.found.largest_accelerators
+        high = max(high, min(2 * most, 4096.0)) if np.isfinite(most) else high
+        grid = np.round(np.geomspace(low, 2 ** np.ceil(np.log2(high)), _POINTS))
+        counts = np.unique(np.append(grid, self.given["accelerators"]))
+        return counts, self.over(accelerators=counts)
+
+
+@lru_cache(maxsize=64)
+def _scene(*values: Any) -> Scene:
+    """The scene of the controls, in the order of `SCENE`; ValueError where a choice cannot be."""
+    v = dict(zip(SCENE, values, strict=True))
+    benchmark = _is_benchmark(v["model"])
+    if v["hosts"] > v["accelerators"]:
+        raise ValueError(f"hosts = {v['hosts']:,} is more than {v['accelerators']:,} accelerators; give at most that")
+    if v["data"] == OWN_DATA and not benchmark:
+        raise ValueError("data = benchmark goes with a network of MLPerf Storage; choose a card, or such a network")
+    if v["checkpoints"] and (benchmark or not isinstance(v["model"], str)):
+        raise ValueError(f"checkpoints = {v['checkpoints']} needs a network of the zoo, whose parameters give the size "
+                         "of a checkpoint; set it to 0, or choose such a network")  # fmt: skip
+    drives = {"storage": v["storage"], "drives": v["drives"]} | ({"price_usd_per_tb": v["price"]} if v["price"] else {})
+    data = None if v["data"] == OWN_DATA else v["data"]
+    if v["layout"] != "as is" and isinstance(data, str):
+        data = {"card": data, "layout": v["layout"]}
+    names = (v["model"], v["system"], drives if len(drives) > 2 or v["drives"] > 1 else v["storage"], data)
+    given: dict[str, Any] = {} if benchmark else {"batch": v["batch"]}
+    given |= {name: v[name] for name in ("accelerators", "hosts", "workers", "cores")}
+    given |= {"memory": f"{v['memory']} GB", "epochs": v["epochs"]}
+    if not _local(v["storage"]):
+        given["network"] = f"{v['network']} Gb/s"
+    if v["checkpoints"]:
+        given |= {"checkpoint_interval": 60 * v["checkpoints"], "asynchronous": int(v["asynchronous"] == "yes")}
+    return Scene(names, MappingProxyType(given), match_storage(*names, **given))
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    scene = _scene(*(values[name] for name in SCENE))
+    drawn, table = {
+        "chain": (_chain_picture, _stage_table), "changes": (_changes_picture, _change_table),
+        "scaling": (_scaling_picture, _scaling_table), "epochs": (_epochs_picture, _epoch_table),
+    }[values["picture"]]  # fmt: skip
+    found = scene.found
+    usd = found.usd_per_hour
+    shares = epoch_parts(found).set_index(["epoch", "part"])["share"]["each later epoch"]
+    return View(
+        answer=_answer(scene),
+        headline={"samples a second": found.samples_per_s, "utilisation": found.utilisation},
+        chips=_chips(scene),
+        picture=drawn(scene, pinned.kept if pinned else None),
+        parts=tuple(
+            Part(name, share, percent(share) + ("" if math.isnan(usd) else f", {money(share * usd)} USD"),
+                 charts.TIMES[name], PARTS[name]) for name, share in shares.items()
+        ),
+        parts_title=f"An hour of the accelerators ({'no price known' if math.isnan(usd) else f'{money(usd)} USD'}), "
+                    "by what they do in it",
+        table=partial(table, scene),
+        data=partial(chain_figures, found),
+        sources=partial(_sources, scene),
+        code=_code(values, scene),
+        kept=scene,
+    )  # fmt: skip
+
+
+def _code(values: dict[str, Any], scene: Scene) -> str:
+    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
+    call = f"cb.match_storage({', '.join(map(code.literal, scene.names))}, {code.arguments(scene.given)})"
+    return f"cb.panels.storage({code.arguments(changed)})\n{call}"
+
+
+def _chain_picture(scene: Scene, ghost: Scene | None) -> Picture:
+    rates = scene.found.stages
+    demand, before = rates["accelerators"], ghost.found.stages if ghost else {}
+    rows: list[tuple[Any, ...]] = []
+    for stage, (label, _) in STAGES.items():
+        rate = rates[stage]
+        text = f"{_samples(rate)}/s" + f"|{_times(rate / demand)} the demand" * (stage != "accelerators")
+        text = text if math.isfinite(rate) else "no limit"
+        rows.append((label, rate, _state(scene, stage), before.get(stage, math.nan), text))
+    frame = pd.DataFrame(rows, columns=["row", "rate", "state", "before", "text"]).replace(math.inf, math.nan)
+    cache = ", page cache included," if scene.shown == "reading" else ""
+    share = percent(rates[scene.shown] / demand)
+    title = f"{capital(scene.found.bottleneck)}{cache} delivers {share} of what the accelerators could take"
+    if scene.found.bottleneck == "accelerators":
+        title = f"The input keeps up: accelerators compute {percent(scene.found.utilisation)} of the time"
+    return Picture("chain", frame, title, _rate_signals(frame, demand))
+
+
+def _state(scene: Scene, stage: str) -> str:
+    """What the picture says of a stage."""
+    rates = scene.found.stages
+    if stage == scene.shown:
+        return "slowest stage"
+    if stage == "accelerators":
+        return "the demand"
+    return "keeps up" if rates[stage] >= rates["accelerators"] else "below the demand"
+
+
+def _rate_signals(frame: pd.DataFrame, demand: float) -> dict[str, Any]:
+    return {"rows": row_order(frame), "most": nice_ceiling(_BEYOND * demand), "demand": demand}
+
+
+def _changes_picture(scene: Scene, _: Scene | None) -> Picture:
+    now = scene.found.samples_per_s
+    lines = [("as it is", now, "as it is", f"{_samples(now)}/s")]
+    for change, row in scene.ranked:
+        priced = "no price known" if math.isnan(change.usd) else "free" if change.usd == 0 else "has a price"
+        text = f"{_times(change.samples_per_s / now)}|{_paid(change)}"
+        lines.append((row.short, change.samples_per_s, priced, text))
+    frame = pd.DataFrame(lines, columns=["row", "rate", "state", "text"])
+    title = f"First: {scene.ranked[0][0].name}" if scene.ranked else "No change here brings half a per cent"
+    return Picture("changes", frame, title, _rate_signals(frame, scene.found.stages["accelerators"]))
+
+
+def _scaling_picture(scene: Scene, ghost: Scene | None) -> Picture:
+    counts, found = scene.scaled
+    lines = [(counts, found.utilisation, "later epochs"), (counts, found.first_utilisation, "first epoch")]
+    if ghost:
+        lines.append((ghost.scaled[0], ghost.scaled[1].utilisation, "pinned"))
+    frame = pd.concat([
+        pd.DataFrame({"count": at, "utilisation": 100 * np.round(share, 4), "line": name}) for at, share, name in lines
+    ])  # fmt: skip
+    most, bar = scene.found.largest_accelerators, percent(scene.found.bar)
+    title = (
+        f"This storage keeps any number of accelerators above {bar}" if math.isinf(most) else
+        f"Not even one accelerator reaches a utilisation of {bar}" if most < 1 else
+        f"From {most + 1:,.0f} accelerators on, utilisation falls below {bar}"
+    )  # fmt: skip
+    signals = {"most": float(counts.max()), "now": float(scene.given["accelerators"]),
+               "here": 100 * scene.found.utilisation, "bar": 100 * scene.found.bar}  # fmt: skip
+    return Picture("scaling", frame[frame["count"] <= counts.max()], title, signals)
+
+
+def _epochs_picture(scene: Scene, _: Scene | None) -> Picture:
+    found = scene.found
+    frame = epoch_parts(found).rename(columns={"epoch": "row"}).drop(columns="share")
+    told = {name: f"{human(seconds, 's')}|{percent(used)} computing" for name, seconds, used in _epochs(scene)}
+    frame = frame.assign(text=[told[row] if part == "computing" else None for row, part
+                               in zip(frame["row"], frame["part"], strict=True)])  # fmt: skip
+    longest, longer = frame["end"].max(), found.first_epoch_seconds / found.later_epoch_seconds
+    unit, clock = next(pair for pair in CLOCK if longest >= pair[0] or pair[0] == 1)
+    signals = {"rows": row_order(frame), "most": unit * nice_ceiling(longest / unit), "unit": unit, "clock": clock}
+    hits = f"the page cache serves {percent(found.hit_rate)} of later reads"
+    title = (f"The first epoch takes {longer:.2f} times as long as a later one: {hits}" if longer >= 1 + _KEPT else
+             f"The first epoch takes as long as a later one: {hits}")  # fmt: skip
+    return Picture("epochs", frame, title, signals)
+
+
+def _epochs(scene: Scene) -> list[tuple[str, float, float]]:
+    found = scene.found
+    return [("first epoch", found.first_epoch_seconds, found.first_utilisation),
+            ("each later epoch", found.later_epoch_seconds, found.utilisation)]  # fmt: skip
+
+
+def _stage_table(scene: Scene) -> pd.DataFrame:
+    found, demand = scene.found, scene.found.stages["accelerators"]
+    return pd.DataFrame({
+        "Stage": [label for label, _ in STAGES.values()],
+        "Samples a second": [_samples(found.stages[name]) for name in STAGES],
+        "Times the demand": [_times(found.stages[name] / demand) for name in STAGES],
+        "One sample (accelerators: one step)": [human(found.latency[name], "s") for name in STAGES],
+        "How": [how for _, how in STAGES.values()],
+    })  # fmt: skip
+
+
+def _change_table(scene: Scene) -> pd.DataFrame:
+    rows: list[tuple[str, ...]] = []
+    for change, row in scene.ranked:
+        month = " a month" if change.per == "month" else ""
+        paid = (f"{money(change.usd)}{month}", f"{row.usd_per_hour:.2g}", _samples(row.gain_per_usd))
+        after = human(3600 * row.pays_after, "s") if row.pays_after > 0 else ""
+        if change.usd == 0 or math.isnan(change.usd):
+            paid, after = ((("0", "0", "costs nothing"), "at once") if change.usd == 0 else
+                           (("not known",) * 3, "not known"))  # fmt: skip
+        rows.append((
+            str(len(rows) + 1), change.name, _samples(change.samples_per_s), f"+{_samples(change.gain)}",
+            f"{change.utilisation:.0%}", *paid, money(row.saved_per_hour), after, change.basis,
+        ))  # fmt: skip
+    columns = ["No.", "Change", "Samples a second", "Gain", "Utilisation", "Cost [USD]", "Cost [USD/h]",
+               "Gain for each USD/h [1/s]", "Saves [USD/h]", "Pays after", "Price rests on"]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _scaling_table(scene: Scene) -> pd.DataFrame:
+    """Powers of two of the picture, as printed text."""
+    counts = [2**power for power in range(13) if scene.given["hosts"] <= 2**power <= scene.scaled[0].max()]
+    found = scene.over(accelerators=np.array(counts, dtype=float))
+    return pd.DataFrame({
+        "Accelerators": [f"{count:,}" for count in counts], "Samples a second": map(_samples, found.samples_per_s),
+        "Utilisation": [f"{share:.0%}" for share in found.utilisation],
+        "First epoch": [f"{share:.0%}" for share in found.first_utilisation],
+        "Slowest stage": map(str, found.bottleneck), "Waiting [USD/h]": map(money, found.idle_usd_per_hour),
+    })  # fmt: skip
+
+
+def _epoch_table(scene: Scene) -> pd.DataFrame:
+    rows = [(name, human(seconds, "s"), f"{used:.0%}") for name, seconds, used in _epochs(scene)]
+    rows += [("to the first batch", human(scene.found.warm_up_seconds, "s"), ""),
+             ("all epochs", human(scene.found.total_seconds, "s"), "")]  # fmt: skip
+    return pd.DataFrame(rows, columns=["What", "Time", "Utilisation"])
+
+
+def _sources(scene: Scene) -> tuple[Source, ...]:
+    """Sources of the data set, the storage, the demand and the prices."""
+    model, system = scene.names[:2]
+    wanted = [("storage", "key", scene.key, "storage"), ("accelerators", "key", system, "accelerator"),
+              ("data_sets", "key", scene.card, "data set"),
+              ("storage_workloads", "workload", str(model).removeprefix(BENCHMARK), "benchmark"),
+              ("cloud_prices", "accelerator_key", system, "price of an hour"),
+              ("tco", "category", "part_price", "price of memory"),
+              ("pipeline_constants", "fitted", "yes", "constants of the input chain")]  # fmt: skip
+    uses: dict[str, dict[str, None]] = {}
+    for table, column, value, use in wanted:
+        rows = catalog.table(table)
+        for cell in dict.fromkeys(rows.loc[rows[column] == value, "source"].dropna()):
+            for source in str(cell).split(";"):
+                uses.setdefault(source, {})[use] = None
+    return cited({source: ", ".join(use) for source, use in uses.items()})
+
+
+def _answer(scene: Scene) -> str:
+    """The sentence in place 1."""
+    found = scene.found
+    low, high = (_samples(end) for end in found.samples_range)
+    range_ = "" if low == high else f" (80 % interval {low}-{high})"
+    low, high = found.utilisation_range
+    reach = "" if math.isnan(low) or high - low < _KEPT else f" ({100 * low:.0f}-{100 * high:.0f} %)"
+    held = "not starved" if found.bottleneck == "accelerators" else f"starved by **{found.bottleneck}**"
+    what = f"{scene.given['accelerators']:,} × {printed('accelerators', 'key', 'name', scene.names[1])}, {_work(scene)}"
+    first = (f"{what}, {_files(scene)}: **{_samples(found.samples_per_s)} samples/s**{range_} at "
+             f"**{percent(found.utilisation)}** utilisation{reach}, {held}.")  # fmt: skip
+    more = (_waiting(scene), _most(scene), _training(scene), _credits(scene), _stall(scene), _first_changes(scene))
+    return " ".join(filter(None, [first, *more]))
+
+
+def _work(scene: Scene) -> str:
+    model = scene.names[0]
+    if not isinstance(model, str):
+        return f"{human(model, 's')} a step"
+    title = f"MLPerf Storage {model.removeprefix(BENCHMARK)}"
+    return title if _is_benchmark(model) else printed("models", "name", "title", model)
+
+
+def _files(scene: Scene) -> str:
+    rows, data = scene.names[2:]
+    drives = int(rows.get("drives", 1)) if isinstance(rows, Mapping) else 1
+    where = (f"{drives} × " if drives > 1 else "") + printed("storage", "key", "name", scene.key)
+    if data is None:
+        return f"its own data on {where}"
+    if not isinstance(scene.card, str):
+        return f"samples of {human(scene.card, 'B')} on {where}"
+    name, layout = (printed("data_sets", "key", column, scene.card) for column in ("name", "layout"))
+    layout = data["layout"] if isinstance(data, Mapping) else layout
+    return f"{name.partition(' (')[0].partition(',')[0]} in {layout} on {where}"
+
+
+def _waiting(scene: Scene) -> str:
+    """What waiting costs; a price that nobody states is not a price of nothing."""
+    found = scene.found
+    if math.isnan(found.usd_per_hour):
+        return "What waiting costs is not known: no cloud here lists this accelerator."
+    return f"Of {money(found.usd_per_hour)} USD an hour, {money(found.idle_usd_per_hour)} pay for waiting."
+
+
+def _most(scene: Scene) -> str:
+    many, bar = scene.found.largest_accelerators, percent(scene.found.bar)
+    if math.isinf(many):
+        return f"Any number of them stays at {bar}."
+    kept = f"stays at {bar}" if many <= 1 else f"stay at {bar}"
+    return f"Not even one {kept}." if many < 1 else f"On this storage at most {many:,.0f} {kept}."
+
+
+def _training(scene: Scene) -> str:
+    found, epochs = scene.found, scene.given["epochs"]
+    total = f"{counted(epochs, 'epoch')} take{'s' * (epochs == 1)} {human(found.total_seconds, 's')}"
+    if abs(found.first_utilisation - found.utilisation) < _KEPT:
+        return f"{total}."
+    return f"The first epoch runs at {percent(found.first_utilisation)}; {total}."
+
+
+def _credits(scene: Scene) -> str:
+    """How long storage lends speed; the answer is what holds after that."""
+    found = scene.found
+    if math.isinf(found.credit_seconds):
+        return ""
+    lasting = human(found.credit_seconds, "s")
+    if found.credit_seconds >= found.total_seconds:
+        return f"That is without burst credits: they last {lasting}, longer than the training."
+    return f"Burst credits last {lasting}; the rates are those after them."
+
+
+def _stall(scene: Scene) -> str:
+    found = scene.found
+    if "checkpoint_interval" not in scene.given:
+        return ""
+    how = "behind" if scene.given["asynchronous"] else "in front of"
+    size, gap = human(found.checkpoint_bytes, "B"), human(scene.given["checkpoint_interval"], "s")
+    share = percent(found.checkpoint_stall)
+    return f"Checkpoints of {size} every {gap}, {how} the training, stop it for {share} of the time."
+
+
+def _first_changes(scene: Scene) -> str:
+    """The first few changes, with what they gain and cost."""
+    told: list[str] = []
+    for change, row in scene.ranked[:_FIRST]:
+        soon = f", paid after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
+        told.append(f"({len(told) + 1}) {change.name} (to {percent(change.utilisation)}, {_paid(change)}{soon})")
+    return f"Change first: {'; '.join(told)}." if told else "No change here brings half a per cent."
+
+
+def _paid(change: Change) -> str:
+    if math.isnan(change.usd):
+        return "no price known"
+    return "free" if change.usd == 0 else f"{money(change.usd)} USD{'/month' * (change.per == 'month')}"
+
+
+def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
+    """How the figures are known."""
+    found, model = scene.found, scene.names[0]
+    step = ("step of the benchmark", "The emulated step that MLPerf Storage states.") if _is_benchmark(model) else (
+        ("step given", "The time of a step is your own.") if not isinstance(model, str) else
+        ("step predicted", "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
+         "80 % intervals of step, decoding and storage together."))  # fmt: skip
+    price = ("no price" if math.isnan(found.usd_per_hour) else "price dated", found.price_basis)
+    assumed = "; ".join(found.remarks) or "Nothing had to stand in."
+    return step, price, (counted(len(found.remarks), "assumption"), assumed)
+
+
+def _samples(value: float) -> str:
+    """Samples a second with three digits.
+
+    Examples
+    --------
+    >>> _samples(18912.4), _samples(47.75), _samples(float("inf"))
+    ('18,900', '47.8', 'no limit')
+    """
+    return human(value) if math.isfinite(value) else "no limit"
+
+
+def _times(value: float) -> str:
+    return f"x{ratio(value)}" if math.isfinite(value) else "no limit"

@@ -1,0 +1,468 @@
+"""Panel of recipe 08: what does it take to train a transformer?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import hardware
+from cookbook.charts import models as memory_charts
+from cookbook.charts import run as charts
+from cookbook.charts import scaling as step_charts
+from cookbook.charts.rows import row_order
+from cookbook.hardware import Accelerator
+from cookbook.panels import code
+from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import ONE_LIKE_ANOTHER, networks, plain_device, read_devices, show_device
+from cookbook.panels.shell import Panel, Picture, View, defaults
+from cookbook.panels.steps import figure, machines, money, plain, source_rows, step_parts
+from cookbook.planning.layouts import layout_words, machine_of
+from cookbook.planning.run import TrainingRun, plan_run
+from cookbook.units import human
+from cookbook.workloads import zoo
+
+BILLION, MILLION, GIGABIT, GIGA, HOURS_A_YEAR, MINUTE = 1e9, 1e6, 1e9 / 8, 1e9, 8766.0, 60.0
+CHARTS: dict[str, Any] = {
+    "curve": charts.days_usd, "hours": charts.days_hours, "layouts": charts.layout_parts,
+    "memory": memory_charts.memory_bars, "checkpoints": charts.checkpoints,
+}  # fmt: skip
+# Numbers of devices that the curve is drawn through, and most bars of a chart.
+DRAWN, SHOWN = tuple(2**power for power in range(3, 15)), 8
+FORMATS = ("bf16", "fp16", "tf32", "fp32", "fp8")
+AGAIN = {"selective": ", recomputes some", "full": ", recomputes all"}
+MEMORY = {
+    "weights": ("weights", "gathered"), "gradients": ("gradients",), "optimiser states": ("optimiser",),
+    "activations": ("activations", "transient"), "workspace": ("reserved",),
+}  # fmt: skip
+LARGEST = {
+    "tensor-parallel communication": "tensor-parallel communication",
+    "pipeline-parallel communication": "sending activations between stages",
+    "data-parallel communication": "gradient and weight communication",
+    "bubble": "the pipeline bubble",
+    "memory traffic": "operations between matmuls, which wait for memory",
+    "waiting": "straggler and synchronisation time",
+    "optimiser": "the optimiser",
+    "launch": "launching kernels",
+}
+
+
+def training_run(
+    model: str = "llama2_70b", tokens: Any = 2000, batch: Any = 1024, system: Any = "h100-sxm", devices: Any = 1024,
+    deadline: Any = 30, seq: Any = None, precision: str = "own", per_node: Any = None, network: Any = None,
+    tp: Any = None, pp: Any = None, hourly: Any = None, budget: Any = None, mtbf: Any = None, storage: Any = None,
+    picture: str = "curve",
+) -> Panel:  # fmt: skip
+    """The panel "What does it take to train a transformer?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model : str
+        A language model of the zoo.
+    tokens : float
+        Tokens to train on [billions].
+    batch, seq : int
+        Global batch [sequences]; tokens of a sequence, the model's by default.
+    system : str, Accelerator or dict
+        A server, an accelerator, or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
+    devices : int
+        Accelerators.
+    deadline, budget : float, optional
+        Days until the last token; USD [millions].
+    precision : {"own", "bf16", "fp16", "tf32", "fp32", "fp8"}
+        "own" is the first of the others that the accelerator has, fp8 apart.
+    per_node, network : float, optional
+        Devices of an NVLink (scale-up) domain; network of one device [Gbit/s]. Those of the machine by default.
+    tp, pp : int, optional
+        TP and PP degree to hold; the best of those tried by default.
+    hourly, mtbf, storage : float, optional
+        An hour of a device [USD]; MTBF of a device [years]; checkpoint write bandwidth [GB/s]. Dated prices and
+        published failures by default.
+    picture : {"curve", "layouts", "memory", "checkpoints"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = training_run("llama2_7b", devices=64)
+    >>> panel.update(tp=6)
+    >>> panel.answer
+    'TP degree = 6 does not divide 32 heads; nearest: 4 or 8.'
+    """
+    return Panel("training_run", "What does it take to train a transformer?", _controls(), CHARTS, _draw, DEFAULTS,
+                 locals(), {"precision": _unavailable})  # fmt: skip
+
+
+DEFAULTS = defaults(training_run)
+
+
+@lru_cache(maxsize=1)
+def _controls() -> tuple[Control, ...]:
+    own = Own("custom…: one like another", "like=, then what differs (memory_bytes, mem_bandwidth, peak_bf16 …).",
+              ONE_LIKE_ANOTHER, read=_one_device, show=show_device)  # fmt: skip
+    more = partial(Slider, more=True, optional=True, whole=False)
+    return (
+        Combo("model", "Model", "Workload", networks(language=True), tooltip="The language model to train"),
+        Slider("tokens", "Tokens", "Workload", one_two_five(1, 1e5, (300, 1400, 15600)), unit="billion", whole=False,
+               tooltip="Tokens to train on"),
+        Slider("batch", "Global batch", "Workload", powers_of_two(3, 16), unit="sequences",
+               tooltip="Sequences of one update of all devices"),
+        Combo("system", "Machine", "Hardware", machines(), own=own, plain=plain_device,
+              tooltip="An accelerator (in nodes of eight) or a server"),
+        Slider("devices", "Devices", "Hardware", tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
+        Slider("deadline", "Deadline", "Goal", (1, 2, 5, 7, 10, 14, 20, 30, 45, 60, 90, 120, 180, 365, 1000),
+               unit="days", whole=False, optional=True, tooltip="Days until the last token; empty: none"),
+        more("budget", "Budget", "Goal", one_two_five(0.01, 10_000), unit="million USD",
+             tooltip="What the run may cost; empty: no matter"),
+        more("seq", "Sequence", "Workload", powers_of_two(9, 20), unit="tokens", whole=True,
+             tooltip="Tokens of a sequence; empty: the model's. The global batch in sequences stays, so more tokens a "
+             "step"),
+        Choice("precision", "Precision", "Hardware", (
+            ("own", "best", "bf16 where the accelerator has it, else fp16, tf32 or fp32"),
+            *((name, name, f"Matmuls in {name}") for name in FORMATS)), more=True,
+               tooltip="What matmuls are computed in"),
+        more("per_node", "NVLink domain", "Hardware", (1, 2, 4, 8, 16, 32, 64, 72, 144, 256, 576), unit="devices",
+             whole=True, tooltip="Devices of an NVLink (scale-up) domain; empty: those of the machine"),
+        more("network", "Network", "Hardware", (10, 25, 50, 100, 200, 400, 800, 1600, 3200), unit="Gbit/s a device",
+             tooltip="Rate of the network for one device; empty: the machine's"),
+        more("tp", "TP degree", "Parallelism", powers_of_two(0, 7), whole=True,
+             tooltip="Tensor parallelism: devices that share each matmul; empty: the best of those tried"),
+        more("pp", "PP degree", "Parallelism", powers_of_two(0, 7), whole=True,
+             tooltip="Pipeline parallelism: stages that layers are split into; empty: the best of those tried"),
+        more("hourly", "Price", "Money", (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), unit="USD an hour",
+             tooltip="An hour of one device; empty: the range of dated prices"),
+        more("mtbf", "MTBF per GPU", "Failures", (0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50), unit="years",
+             tooltip="Mean time between failures, the share of host and network included; empty: as published"),
+        more("storage", "Checkpoint write bandwidth", "Failures",
+             (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000), unit="GB/s",
+             tooltip="Rate of the storage; empty: so much a device as published"),
+        Choice("picture", "Chart", "", (
+            ("curve", "Days and USD", "Every number of devices, each with its fastest layout"),
+            ("layouts", "Layouts", "What a step is made of, in the fastest layouts of this number of devices"),
+            ("memory", "Memory", "What the fullest device holds in them"),
+            ("checkpoints", "Checkpoints", "Useful share of the time over the interval")), place="picture"),
+    )  # fmt: skip
+
+
+def _one_device(text: str) -> Any:
+    """One accelerator like another, from what the reader typed."""
+    found = read_devices(text)
+    if len(found) != 1:
+        raise ValueError(f"Machine takes one entry of your own, not {len(found)}; write {ONE_LIKE_ANOTHER!r}")
+    return found[0]
+
+
+def _system(value: Any) -> Any:
+    """A name as it stands; the accelerator that a reader made up."""
+    return hardware.accelerator(**value) if isinstance(value, Mapping) else value
+
+
+def _unavailable(values: dict[str, Any]) -> dict[str, str]:
+    """Why a precision cannot be chosen."""
+    offered = hardware.formats(machine_of(_system(values["system"])).accelerator)
+    return {name: f"the machine has {', '.join(offered)}" for name in FORMATS if name not in offered}
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A run with what the reader chose: all that the panel shows."""
+
+    values: Mapping[str, Any]
+    run: TrainingRun
+    title: str
+    device: Accelerator
+    pinned: Planned | None
+
+    @cached_property
+    def own(self) -> pd.Series:
+        """Row of the number of devices chosen."""
+        return self.run.table.set_index("devices", drop=False).loc[self.values["devices"]]
+
+    @cached_property
+    def seconds(self) -> pd.Series:
+        """Step of that row by part [s]."""
+        return self.run.parts.loc[self.values["devices"]]
+
+    @cached_property
+    def priced(self) -> bool:
+        """Whether an hour of the device has a price."""
+        return bool(np.isfinite(self.run.price.median))
+
+    @cached_property
+    def layouts(self) -> pd.DataFrame:
+        """Layouts of this number of devices, the fastest of each tensor, pipeline, context and expert split."""
+        table = self.run.layouts.table.assign(row=self.run.layouts.rows)
+        table = table[table["devices"] == self.values["devices"]]
+        for name in ("tp", "pp"):
+            table = table if self.values[name] is None else table[table[name] == self.values[name]]
+        best = table.drop_duplicates(["tp", "pp", "cp", "ep"]).reset_index(drop=True)
+        days = self.own["days"] * best["step_seconds"] / self.own["step_seconds"]
+        return best.assign(words=[layout_words(row) for _, row in best.iterrows()], days=days)
+
+    def of_rows(self, columns: Mapping[str, Any], count: int | None = None) -> pd.DataFrame:
+        """Columns of the prediction for the fastest layouts."""
+        at = self.layouts["row"].to_numpy()[:count]
+        return pd.DataFrame({name: np.asarray(each)[at] for name, each in columns.items()})
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    device = machine_of(_system(values["system"])).accelerator
+    title = zoo.model(values["model"]).title
+    view = Planned(MappingProxyType(dict(values)), _run(values), title, device, pinned.kept if pinned else None)
+    picture = values["picture"]
+    layouts = picture in ("layouts", "memory")
+    figures = {"days": float(view.own["days"]), "USD": float(view.own["usd"])}
+    return View(
+        answer=" ".join(part for part in (_first(view), _layout(view), _failures(view), _goal(view)) if part),
+        headline={name: value for name, value in figures.items() if value == value},
+        chips=_chips(view),
+        picture=PICTURES[picture](view),
+        parts=step_parts(view.seconds),
+        parts_title=f"One step, {view.run.tokens_per_step:,.0f} tokens, in the fastest layout",
+        table=partial(_layout_table if layouts else _device_table, view),
+        data=lambda: view.layouts if layouts else view.run.frame(),
+        sources=partial(_sources, view),
+        code=_code(values),
+        kept=view,
+    )
+
+
+def _run(values: dict[str, Any]) -> TrainingRun:
+    """The run on the numbers drawn and on the chosen one; what is wrong with the chosen one is told."""
+    arguments, chosen, system = _arguments(values), values["devices"], _system(values["system"])
+    try:
+        try:
+            run = plan_run(values["model"], system, sorted({*DRAWN, chosen}), **arguments)
+        except ValueError:
+            run = plan_run(values["model"], system, chosen, **arguments)
+        why = run.table.set_index("devices").loc[chosen, "why"]
+        if why:
+            raise ValueError(why)
+    except ValueError as problem:
+        told = str(problem).replace("global_batch", "batch").replace("set per_node", "enlarge NVLink domain")
+        raise ValueError(told) from None
+    return run
+
+
+def _arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `cb.planning.plan_run` beyond model, machine and devices."""
+    given: dict[str, Any] = {"tokens": values["tokens"] * BILLION, "global_batch": values["batch"]}
+    given |= {name: values[name] for name in ("seq", "per_node", "hourly") if values[name] is not None}
+    scales = {"network": ("network", GIGABIT), "storage": ("checkpoint_bandwidth", GIGA),
+              "mtbf": ("mtbf_hours", HOURS_A_YEAR)}  # fmt: skip
+    given |= {new: values[name] * scale for name, (new, scale) in scales.items() if values[name] is not None}
+    held = {name: values[name] for name in ("tp", "pp") if values[name] is not None}
+    given |= {"layout": held} if held else {}
+    return given | ({} if values["precision"] == "own" else {"precision": values["precision"]})
+
+
+def _code(values: dict[str, Any]) -> str:
+    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
+    first = f"{code.literal(values['model'])}, {code.device_text(values['system'])}, {values['devices']}"
+    return (
+        f"cb.panels.training_run({code.arguments(changed)})\n"
+        f"cb.planning.plan_run({first}, {code.arguments(_arguments(values))})"
+    )
+
+
+def _first(view: Planned) -> str:
+    """Days and USD."""
+    own = view.own
+    cost = (
+        f"for **{money(own['usd'])} USD** ({money(own['usd_low'])}-{money(own['usd_high'])} from the lowest price to "
+        "the highest)" if view.priced else f"of {money(own['device_hours'])} device-hours, whose price is not known"
+    )  # fmt: skip
+    tokens = human(view.run.tokens).replace(" G", " billion ").replace(" T", " trillion ").strip()
+    return (
+        f"{own['devices']:,} {view.device.name} train {view.title} on {tokens} tokens in **{figure(own['days'])} "
+        f"days** (80 %: {figure(own['days_low'])}-{figure(own['days_high'])}) {cost}."
+    )
+
+
+def _layout(view: Planned) -> str:
+    """The best layout, utilisation, and the largest part after computing."""
+    own, parts = view.own, view.seconds.drop("compute")
+    most = str(parts.idxmax())
+    hfu = f", HFU {own['hfu']:.0%}" if own["hfu"] > own["mfu"] * 1.005 else ""
+    return (
+        f"Best layout of those tried: {layout_words(own)}, MFU {own['mfu']:.0%}{hfu}; after computing, the largest "
+        f"part of a step is {LARGEST.get(most, most)} ({parts[most] / view.seconds.sum():.0%})."
+    )
+
+
+def _failures(view: Planned) -> str:
+    own = view.own
+    return (
+        f"A failure stops it every {human(float(own['mtbf_seconds']), 's')}; with a checkpoint every "
+        f"{human(float(own['checkpoint_interval_seconds']), 's')}, **{own['goodput']:.1%}** of the time is useful."
+    )
+
+
+def _goal(view: Planned) -> str:
+    """Deadline and budget, where the reader set them."""
+    deadline, budget, own, said = view.values["deadline"], view.values["budget"], view.own, []
+    if deadline:
+        days = "1 day" if deadline == 1 else f"{deadline:g} days"
+        enough = view.run.table.loc[view.run.table["days"] <= deadline, "devices"]
+        if own["days"] > deadline:
+            need = f"{enough.min():,} devices would do" if len(enough) else "no number of devices drawn would do"
+            said.append(f"That misses the deadline of {days}; {need}.")
+        elif enough.min() < own["devices"]:
+            said.append(f"{enough.min():,} devices would also meet the deadline of {days}.")
+        else:
+            doubt = ", though not for certain" if own["days_high"] > deadline else ""
+            said.append(f"The deadline of {days} is met{doubt}.")
+    if budget and view.priced:
+        tokens = float(view.run.tokens_possible(budget * MILLION)[view.values["devices"]])
+        said.append(f"{budget:g} M USD pay for {figure(tokens / BILLION)} billion tokens.")
+    return " ".join(said)
+
+
+def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
+    """How the figures are known, and what was assumed."""
+    price = view.run.price
+    tier = str(np.asarray(view.run.layouts.prediction.tier)[int(view.own["row"])])
+    years = "-".join(dict.fromkeys((price.first[:4], price.last[:4])))
+    return (
+        (tier, "How well measurements of other runs cover the time of a step here."),
+        (f"{price.rows} prices, {years}", "By list, on demand; old ones count too.") if price.rows
+        else ("price given" if view.priced else "no price", price.why or "Set under More."),
+        ("failures given", "Set under More.") if view.values["mtbf"] is not None
+        else ("failures published", "Median of what a few long runs and clusters report; the others set the band."),
+        (f"{len(view.run.assumed)} assumed", "Taken where nothing is set: " + "; ".join(view.run.assumed) + "."),
+    )  # fmt: skip
+
+
+def _curve(view: Planned) -> Picture:
+    """Days and USD of every number of devices; device-hours where no price is known."""
+    cost, ends = ("usd", ("usd_low", "usd_high")) if view.priced else ("device_hours", ())
+    table = view.run.table[view.run.table["days"].notna()]
+    rows: list[dict[str, Any]] = [
+        {"what": "curve", "days": row["days"], "cost": row[cost], "text": f"{row['devices']:,}",
+         "devices": int(row["devices"])}
+        for _, row in table.iterrows()
+    ]
+    own, limits = view.own, dict(zip(("least", "most"), ends, strict=False))
+    rows.append({"what": "here", "days": own["days"], "cost": own[cost], "text": f"{own['devices']:,}",
+                 "low": own["days_low"], "high": own["days_high"],
+                 **{name: own[end] for name, end in limits.items()}})  # fmt: skip
+    if view.pinned is not None:
+        then = view.pinned.own
+        rows.append({"what": "ghost", "days": then["days"], "cost": then[cost], "text": f"{then['devices']:,}, pinned"})
+    if deadline := view.values["deadline"]:
+        rows.append({"what": "deadline", "days": deadline, "text": f"deadline {deadline:g} d"})
+    if (budget := view.values["budget"]) and view.priced:
+        rows.append({"what": "budget", "cost": budget * MILLION, "text": f"budget {budget:g} M USD"})
+    numbers = ("days", "cost", "devices", "low", "high", "least", "most")
+    frame = plain(pd.DataFrame(rows, columns=["what", "text", *numbers]), numbers)
+    picture, what = ("curve", "cost") if view.priced else ("hours", "device-hours")
+    return Picture(picture, frame, charts.curve_title(frame, what), charts.ends(frame))
+
+
+def _layouts(view: Planned) -> Picture:
+    """What a step is made of, in the fastest layouts."""
+    best = view.layouts.head(SHOWN)
+    parts = view.of_rows(view.run.layouts.prediction.by_part, SHOWN)
+    frame = pd.DataFrame([
+        {"row": row["words"], "part": part, "value": float(f"{parts[part].iloc[at]:.5g}"),
+         "text": f"{figure(row['days'])} days, {human(row['memory_bytes'], 'iB')}" if part == "compute" else None}
+        for at, (_, row) in enumerate(best.iterrows()) for part in parts if np.isfinite(parts[part].iloc[at])
+    ])  # fmt: skip
+    longest = best["step_seconds"].iloc[-1] / best["step_seconds"].iloc[0]
+    title = f"{best['words'].iloc[0]} is fastest of those tried" + (
+        f"; the last shown: x{longest:.2f}" if len(best) > 1 else "")  # fmt: skip
+    return Picture("layouts", frame, title, {"rows": row_order(frame), "most": step_charts.longest(frame)})
+
+
+def _memory(view: Planned) -> Picture:
+    """What the fullest device holds, by part, in the fastest layouts."""
+    best, held = view.layouts.head(SHOWN - 1), view.of_rows(view.run.layouts.prediction.memory)
+    capacity = float(best["memory_bytes"].iloc[0] + best["headroom_bytes"].iloc[0])
+    rows: list[dict[str, Any]] = []
+    for at, (_, row) in enumerate(best.iterrows()):
+        for name, parts in MEMORY.items():
+            rows.append({"row": row["words"], "role": "compared" if at else "need", "part": name,
+                         "bytes": float(sum(held[part].iloc[at] for part in parts)), "verdict": None,
+                         "text": None})  # fmt: skip
+        rows[-1]["text"] = f"{human(row['memory_bytes'], 'iB')}{AGAIN.get(row['recompute'], '')}"
+    rows.append({"row": view.device.name, "role": "device", "part": "capacity", "bytes": capacity, "verdict": "fits",
+                 "text": human(capacity, "iB")})  # fmt: skip
+    frame = pd.DataFrame(rows)
+    first = frame[frame["role"] == "need"]
+    most = first.loc[first["bytes"].idxmax()]
+    share = most["bytes"] / first["bytes"].sum()
+    title = f"{str(most['part']).capitalize()} take {100 * share:.0f} % of the memory used in the fastest layout"
+    return Picture("memory", frame, title, {"rows": row_order(frame), "x_high": memory_charts.memory_domain(frame)})
+
+
+def _checkpoints(view: Planned) -> Picture:
+    """Useful share of the time over the interval between checkpoints."""
+    own, found = view.own, view.run.over_intervals(view.values["devices"])
+    curve = found["by"] == "curve"
+    frame = pd.DataFrame({
+        "what": np.where(curve, "curve", "mark"), "minutes": found["interval_seconds"] / MINUTE,
+        "useful": 100 * found["goodput"], "low": 100 * found["goodput_low"].where(curve),
+        "high": 100 * found["goodput_high"].where(curve), "text": found["by"].where(~curve, None),
+    })  # fmt: skip
+    frame = plain(frame, ("minutes", "useful", "low", "high"))
+    every = human(float(own["checkpoint_interval_seconds"]), "s")
+    title = f"A checkpoint every {every} keeps {own['goodput']:.1%} of the time useful"
+    return Picture("checkpoints", frame, title, charts.checkpoint_ends(frame))
+
+
+PICTURES = {"curve": _curve, "layouts": _layouts, "memory": _memory, "checkpoints": _checkpoints}
+
+
+def _device_table(view: Planned) -> pd.DataFrame:
+    """Every number of devices with its fastest layout, as printed."""
+    rows = []
+    for _, row in view.run.table.iterrows():
+        head = {"Devices": f"{row['devices']:,}"}
+        if row["why"]:
+            rows.append({**head, "Fastest layout": "none: " + str(row["why"]).partition(": ")[2]})
+            continue
+        cost = {"Cost [USD]": f"{money(row['usd'])} ({money(row['usd_low'])}-{money(row['usd_high'])})"}
+        rows.append({
+            **head, "Fastest layout": layout_words(row), "Step": human(row["step_seconds"], "s"),
+            "MFU, HFU": f"{row['mfu']:.0%}, {row['hfu']:.0%}",
+            "Days (80 %)": f"{figure(row['days'])} ({figure(row['days_low'])}-{figure(row['days_high'])})",
+            "Device-hours": money(row["device_hours"]), **(cost if view.priced else {}),
+            "A failure every": human(row["mtbf_seconds"], "s"),
+            "Checkpoint every": human(row["checkpoint_interval_seconds"], "s"), "Goodput": f"{row['goodput']:.1%}",
+        })  # fmt: skip
+    return pd.DataFrame(rows).fillna("")
+
+
+def _layout_table(view: Planned) -> pd.DataFrame:
+    """Layouts of this number of devices, and the part of a step that makes each slower than the fastest."""
+    best, parts = view.layouts, view.of_rows(view.run.layouts.prediction.by_part)
+    change = parts - parts.iloc[0]
+    most = change.idxmax(axis=1)
+    slower = [f"{part} +{human(float(change[part].iloc[at]), 's')}" for at, part in enumerate(most)]
+    return pd.DataFrame({
+        "Layout": best["words"], "Chunks": best["vp"].astype(str), "Micro-batch": best["micro_batch"].astype(str),
+        "ZeRO": best["zero"].astype(str), "Recomputation": best["recompute"],
+        "Step": [human(each, "s") for each in best["step_seconds"]], "Days": best["days"].map(figure),
+        "Memory": [human(each, "iB") for each in best["memory_bytes"]],
+        "Left": [human(each, "iB") for each in best["headroom_bytes"]],
+        "Loses by": ["fastest of those tried", *slower[1:]],
+    })  # fmt: skip
+
+
+def _sources(view: Planned) -> tuple[tuple[str, str, str], ...]:
+    """(title, link, note) of the model, the device, prices and failures."""
+    price = view.run.price
+    keys = dict.fromkeys(zoo.model(view.values["model"]).sources, "layers of the model")
+    keys |= dict.fromkeys(view.device.sources, "figures of the device")
+    keys |= dict.fromkeys(price.source, f"{price.rows} prices, {price.first[:4]} to {price.last[:4]}")
+    keys |= dict.fromkeys(view.run.failures.source, "failures, checkpoint write bandwidth, restarts")
+    return tuple(source_rows(keys))

@@ -1,0 +1,482 @@
+"""Panel of recipe 09: where should it run, and what does that cost?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import catalog
+from cookbook.charts import places as charts
+from cookbook.charts.look import MONEY_PARTS
+from cookbook.charts.rows import row_order
+from cookbook.panels import code
+from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import data_sets, networks, printed
+from cookbook.panels.shell import Panel, Part, Picture, View, defaults
+from cookbook.panels.text import capital, counted, duration, percent
+from cookbook.planning.cost import BOUGHT, UNVALIDATED
+from cookbook.planning.ownership import MONTHS
+from cookbook.planning.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
+from cookbook.planning.where import where_to_run as compare
+from cookbook.units import human
+
+DAY, KILO = 86400.0, 1e3
+PICTURES = {"costs": charts.place_costs, "paid": charts.paid, "tornado": charts.tornado}
+DEADLINES = (3600.0, 7200.0, 14400.0, 28800.0, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 60 * DAY, 90 * DAY)
+SHARES = (1.0, 2.0, 5.0, 10.0, 15.0, *(float(share) for share in range(20, 101, 10)))
+# Figures shown in the tornado, and the part of the widest bar below which one cannot be seen.
+MOST_FIGURES, LEAST = 10, 0.01
+POINTS = 13
+HOW = {
+    "hardware": "Price of purchase, spread over years of use with the cost of money, times the horizon.",
+    "network": "Switches and cables as a share of the hardware.",
+    "storage": "Shared storage as a share of the hardware.",
+    "maintenance": "Support and repair of a year as a share of all hardware.",
+    "electricity": "Idle power all the time and more while it computes, times the tariff. Unvalidated.",
+    "cooling": "Electricity times (power usage effectiveness - 1).",
+    "staff": "Part of an administrator.",
+    "space": "Rent of space and power feed for each rated kW; electricity is billed beside it.",
+    "rent": "Hours used, or all hours of the term, times the price; or tokens times the price.",
+    "data": "Data kept with the provider, each run's result and at the end the data brought home.",
+}
+# How figures are called in a picture.
+FIGURES = {
+    "price": "price", "step": "time of a step", "tariff": "electricity price", "pue": "cooling (PUE)",
+    "rated": "rated power", "idle": "idle power", "full": "full power", "life": "years of use",
+    "money": "cost of money", "maintenance": "maintenance", "staff": "staff", "network": "network",
+    "storage": "storage", "space": "space", "interruption": "time between interruptions",
+    "restart": "restart", "checkpoint": "checkpoint", "egress": "egress price", "keep": "cloud storage",
+    "carbon": "carbon intensity",
+}  # fmt: skip
+SHORT = {"data would leave": "data would leave", "does not fit": "does not fit", "too late": "too late",
+         "its time": "time not stated", "no row": "no price", "services fine-tune": "trains no such network",
+         "data/tco": "no electricity price"}  # fmt: skip
+RULES = {"anywhere": "anywhere", "own machines": "on own machines", "in house": "in the house"}
+
+
+def where_to_run(
+    model: str = "resnet152",
+    data: str = "imagenet-21k",
+    runs: Any = 4,
+    deadline: Any = 7 * DAY,
+    private: str = "anywhere",
+    region: str = "us",
+    epochs: Any = 30,
+    years: Any = 3,
+    batch: Any = None,
+    uplink: Any = 1,
+    utilisation: Any = None,
+    picture: str = "costs",
+) -> Panel:
+    """The panel "Where should it run?", in the state that the arguments say.
+
+    Parameters
+    ----------
+    model, data, runs, private, region, epochs, years, batch
+        As for `cb.planning.where_to_run`.
+    deadline : float or str
+        Longest time of one run, such as "7 d" [s].
+    uplink : float
+        Rate at which data leave the house [Gb/s].
+    utilisation : float, optional
+        Share of hours in which what is bought or reserved is busy, other work included [%].
+    picture : {"costs", "paid", "tornado"}
+        The chart to start with.
+
+    Returns
+    -------
+    Panel
+        `update(**changes)`, `answer`, `code`, `frame`.
+
+    Examples
+    --------
+    >>> panel = where_to_run("resnet50", "imagenet-1k")
+    >>> panel.update(private="in house")
+    >>> "Cloud" in panel.answer
+    False
+    """
+    return Panel("where_to_run", "Where should it run?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+                 {"picture": _pictures})  # fmt: skip
+
+
+DEFAULTS = defaults(where_to_run)
+
+
+@lru_cache(maxsize=1)
+def _controls() -> tuple[Control, ...]:
+    return (
+        Combo("model", "Model", "Workload", networks(), tooltip="The network to train"),
+        Combo("data", "Data set", "Workload", data_sets(), tooltip="Samples of an epoch, and bytes to upload"),
+        Slider("runs", "Runs a month", "Workload", one_two_five(0.1, 200, also=[4]), whole=False,
+               tooltip="How often the whole training is run"),
+        Slider("deadline", "Deadline of a run", "Rules", DEADLINES, seconds=True, whole=False,
+               tooltip="Longest time of one run, upload of the data included"),
+        Choice("private", "Data may lie", "Rules", (
+            ("anywhere", "anywhere", "With a provider too"),
+            ("own machines", "own machines", "Also on own machines in another's building"),
+            ("in house", "in house", "Nowhere else")), tooltip="Where the data may lie: a hard filter"),
+        Slider("utilisation", "Utilisation", "Money", SHARES, unit="%", whole=False, optional=True,
+               tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
+               "share. Empty: this task pays for whole machines"),
+        Combo("region", "Region", "Money", _regions(), more=True, tooltip="Electricity price and carbon intensity"),
+        Slider("epochs", "Epochs", "Workload", one_two_five(1, 1000, also=[3, 30, 90]), more=True,
+               tooltip="Passes over the data in one run"),
+        Slider("batch", "Batch", "Workload", powers_of_two(0, 12), optional=True, more=True,
+               tooltip="Samples on each accelerator in one step. Empty: the fastest that each place holds"),
+        Slider("years", "Horizon", "Money", (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), unit="years", whole=False,
+               more=True, tooltip="Time over which costs are counted"),
+        Slider("uplink", "Uplink", "Rules", one_two_five(0.01, 100), unit="Gb/s", whole=False, more=True,
+               tooltip="Rate at which data leave the house"),
+        Choice("picture", "Picture", "", (
+            ("costs", "Cost by place", "Every place with its band"),
+            ("paid", "Paid by month", "Owning beside renting, until they meet"),
+            ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end")),
+            place="picture"),
+    )  # fmt: skip
+
+
+def _regions() -> tuple[Option, ...]:
+    rows = catalog.table("regions")
+    return tuple((r["key"], r["name"], r["aliases"], "") for r in rows.to_dict("records"))
+
+
+def _pictures(values: dict[str, Any]) -> dict[str, str]:
+    found = _found(**{name: value for name, value in values.items() if name != "picture"})
+    off = {} if _even(found)[0] else {"paid": "there is nothing to compare: one sort of place will not do"}
+    return off if found.best else {**off, "tornado": "no place will do"}
+
+
+@lru_cache(maxsize=64)
+def _found(uplink: float, utilisation: float | None, **values: Any) -> WhereToRun:
+    return compare(uplink=uplink * 1e9 / 8, utilisation=utilisation and utilisation / 100, **values)
+
+
+@lru_cache(maxsize=8)
+def _even(found: WhereToRun) -> tuple[BreakEven | None, str]:
+    try:
+        return break_even(found), ""
+    except ValueError as problem:
+        return None, str(problem)
+
+
+def _draw(values: dict[str, Any], pinned: View | None) -> View:
+    found = _found(**{name: value for name, value in values.items() if name != "picture"})
+    even, reason = _even(found)
+    shown, table, data = _shown(values["picture"], found, even, reason)
+    best = found.best
+    whole = f"{found.places[best].name}: cost over {_years(found)} by part, figures at their medians" if best else ""
+    return View(
+        answer=_answer(found, even, reason, printed("models", "name", "title", values["model"])),
+        headline={"cost": float(_frame(found).loc[best, "usd"])} if best else {},
+        chips=_chips(found),
+        picture=shown,
+        parts=_parts(found, best),
+        parts_title=whole or "No place will do, so that there is nothing to add up",
+        table=table,
+        data=data,
+        sources=partial(_source_rows, found),
+        code=_code(values),
+        stood_for={"batch": int(_frame(found).loc[best, "batch"]) or None} if best else {},
+    )
+
+
+@lru_cache(maxsize=16)
+def _frame(found: WhereToRun) -> pd.DataFrame:
+    """What sentence, chart and table all read; never change it."""
+    return found.frame()
+
+
+def _shown(
+    picture: str, found: WhereToRun, even: BreakEven | None, reason: str
+) -> tuple[Picture, Callable[[], pd.DataFrame], Callable[[], pd.DataFrame]]:
+    """The chart chosen, its table and its data."""
+    if picture == "costs":
+        return _costs(found), partial(_place_table, found), partial(_frame(found).reset_index)
+    if picture == "tornado":
+        return _tornado(found), partial(_tornado_table, found), found.tornado
+    if even is None:
+        raise ValueError(reason)
+    data = partial(cumulative, found, [even.own, even.rent])
+    return _paid(found, even), partial(_paid_table, found, even), data
+
+
+def _code(values: dict[str, Any]) -> str:
+    """The panel's state, then the call behind it."""
+    plain = {name: int(value) if isinstance(value, float) and value.is_integer() else value
+             for name, value in values.items()} | {"deadline": duration(values["deadline"])}  # fmt: skip
+    changed = {name: value for name, value in plain.items() if values[name] != DEFAULTS[name]}
+    left_out = ("model", "data", "picture", *(name for name, value in values.items() if value is None))
+    call = {name: value for name, value in plain.items() if name not in left_out}
+    call |= {"uplink": f"{values['uplink']:g} Gb/s"}
+    call |= {} if values["utilisation"] is None else {"utilisation": values["utilisation"] / 100}
+    given = f"{code.literal(values['model'])}, {code.literal(values['data'])}, {code.arguments(call)}"
+    lines = [f"cb.panels.where_to_run({code.arguments(changed)})", f"found = cb.planning.where_to_run({given})"]
+    last = {"costs": "found.frame()", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}
+    return "\n".join([*lines, last[values["picture"]]])
+
+
+def usd(value: float) -> str:
+    """An amount with three significant digits.
+
+    Examples
+    --------
+    >>> usd(18132), usd(1.6147e6), usd(0.5), usd(float("nan"))
+    ('18.1 kUSD', '1.61 MUSD', '0.5 USD', 'not known')
+    """
+    if math.isnan(value):
+        return "not known"
+    sizes = ((1e9, "GUSD"), (1e6, "MUSD"), (1e3, "kUSD"))
+    size, unit = next((pair for pair in sizes if abs(value) >= pair[0]), (1.0, "USD"))
+    return f"{value / size:.3g} {unit}"
+
+
+def usd_range(low: float, high: float) -> str:
+    """Two amounts in the unit of the larger.
+
+    Examples
+    --------
+    >>> usd_range(9541, 35500)
+    '9.54-35.5 kUSD'
+    """
+    figure, unit = usd(high).split()
+    return f"{low / {'USD': 1.0, 'kUSD': 1e3, 'MUSD': 1e6, 'GUSD': 1e9}[unit]:.3g}-{figure} {unit}"
+
+
+def _years(found: WhereToRun) -> str:
+    return "1 year" if found.task.years == 1 else f"{found.task.years:g} years"
+
+
+def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str) -> str:
+    """Place 1: the cheapest place that will do, how sure that is, and when another would win."""
+    best, frame = found.best, _frame(found)
+    if best is None:
+        timed = frame[frame["hours"].notna() & frame["why"].str.startswith("too")]
+        row = timed.loc[timed["hours"].idxmin()] if len(timed) else frame.iloc[0]
+        near = f"{row['name']} comes nearest, {row['why']}." if len(timed) else f"{row['name']}: {row['why']}."
+        return f"**No place will do** for {network}. {near}{_laptop(found)}"
+    row = frame.loc[best]
+    several = f"{row['units']:.0f} times " if row["units"] > 1 else ""
+    band = usd_range(row["usd_low"], row["usd_high"])
+    bought = f"; that is its share of {usd(row['usd_to_buy'])} to buy" if row["way"] == BOUGHT else ""
+    start = (
+        f"{several}**{row['name']}** is the cheapest place that will do: {usd(row['usd'])} over {_years(found)} "
+        f"({band}){bought}, **{usd(row['usd_per_run'])}** a run of {network}; it is the cheapest in "
+        f"{100 * found.odds[best]:.0f} % of draws."
+    )
+    return f"{start} {_meets(found, even, reason)}{_laptop(found)}"
+
+
+def _meets(found: WhereToRun, even: BreakEven | None, reason: str) -> str:
+    """From when on owning beats renting."""
+    if even is None:
+        return f"{capital(reason)}."
+    own, rent = found.places[even.own].name, found.places[even.rent].name
+    low, middle, high = even.runs
+    if math.isinf(middle) or even.use[1] > 1:
+        return f"{own} does not beat {rent}, not even when always in use."
+    if middle == 0:
+        return f"{own} costs less than {rent} even unused, since that is paid for all hours."
+    share = f"{percent(even.use[1])} of its hours"
+    if found.task.utilisation is not None:
+        return f"{own} beats {rent} from a utilisation of **{percent(even.use[1])}**."
+    return f"{own} beats {rent} from **{_runs(middle)} runs a month** ({_runs(low)}-{_runs(high)}), {share}."
+
+
+def _runs(value: float) -> str:
+    """A number of runs with two significant digits."""
+    return "never" if math.isinf(value) else f"{float(f'{value:.2g}'):,g}"
+
+
+def _laptop(found: WhereToRun) -> str:
+    """Which part of the data a laptop gets through, where it is too slow for all of it."""
+    frame = _frame(found)
+    rows = frame[(frame["kind"] == "laptop") & frame["why"].str.startswith("too") & (frame["part"] < 1)]
+    if rows.empty or not rows["part"].iloc[0] > 0:
+        return ""
+    return f" By the deadline a laptop gets through {100 * rows['part'].iloc[0]:.2g} % of the data."
+
+
+def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
+    """How the answer is known."""
+    row = _frame(found).loc[found.best or _frame(found).index[0]]
+    dated = row["priced"].partition(";")[0] or "price undated"
+    price = f"priced {dated}" if dated[:1].isdigit() else dated
+    own = "Purchases are spread over years of use." if row["way"] == BOUGHT else "Rent includes power and staff."
+    asked = f"{row['name']}: {row['price_low']:,.4g} to {row['price_high']:,.4g} {row['price_unit']}"
+    held = f"batch {row['batch']:,.0f}" if row["batch"] else "batch not stated"
+    return (
+        (price, f"{asked}, {row['priced']}. Stale the day it is printed: give your own with prices=. {own}"),
+        (row["tier"] or "time not predicted", "How well measurements cover the predicted time of a step."),
+        (held, "Samples on each accelerator in one step; where none is set, each place takes the fastest it holds."),
+        ("power unvalidated", UNVALIDATED),
+        ("middle 80 % of 2,000 draws",
+         "Every figure is drawn from its range, whose ends count as 10th and 90th percentile."),
+    )
+
+
+def _costs(found: WhereToRun) -> Picture:
+    """Every place, the cheapest on top, those without a cost at the end."""
+    rows = _frame(found).sort_values("usd", kind="stable")
+    frame = pd.DataFrame({
+        "row": rows["name"], **{name: [None if math.isnan(value) else float(f"{value:.4g}") for value in rows[column]]
+                                for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))},
+        "verdict": [_verdict(row, found.best) for _, row in rows.iterrows()],
+        "text": [_short(row) for _, row in rows.iterrows()],
+    }).reset_index(drop=True)  # fmt: skip
+    low, high = charts.cost_domain(frame)
+    where = f"data {RULES[found.task.private]} and {human(found.task.deadline, 's')} a run"
+    count = counted(int(rows["will_do"].sum()), "place")
+    title = f"{rows.loc[found.best, 'name']} is the cheapest of {count} that will do" if found.best else (
+        f"No place will do with {where}")  # fmt: skip
+    return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+
+
+def _verdict(row: Any, best: str | None) -> str:
+    """Word for a place, a key of the chart's verdicts."""
+    if row["why"] == UNTIMED:
+        return "cannot tell"
+    return "cheapest that will do" if row.name == best else "will do" if row["will_do"] else "will not do"
+
+
+def _short(row: Any) -> str:
+    """Cost, or the reason against a place, beside its row."""
+    if row["why"]:
+        cost = f"{usd(row['usd'])}, " if row["why"] == UNTIMED else ""
+        reason = (words for start, words in SHORT.items() if row["why"].startswith(start))
+        return cost + next(reason, "a figure is missing")
+    return usd(row["usd"]) + (f", {row['units']:.0f} of them" if row["units"] > 1 else "")
+
+
+def _tornado(found: WhereToRun) -> Picture:
+    """The cheapest place's figures, the one that matters most on top."""
+    place, table = found.place(), found.tornado().head(MOST_FIGURES)
+    table = table[table["swing"] >= LEAST * table["swing"].max()]
+    centre = float(np.sum([float(np.ravel(part)[0]) for part in found.points[place.key]["parts"].values()]))
+    frame = pd.DataFrame({
+        "row": [FIGURES[name] for name in table["figure"]], "start": (table["usd_low"] / KILO).round(4),
+        "end": (table["usd_high"] / KILO).round(4), "centre": round(centre / KILO, 4),
+        "text": [_ends(row) for row in table.itertuples()],
+    })  # fmt: skip
+    low, high = charts.tornado_domain(frame)
+    top = table.iloc[0]
+    ends = usd_range(*sorted((top["usd_low"], top["usd_high"])))
+    title = f"{place.name}: the cost depends most on {FIGURES[top['figure']]}, {ends}"
+    return Picture("tornado", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+
+
+def _ends(row: Any) -> str:
+    low, high, unit = row.low, row.high, row.unit
+    if unit.startswith("fraction"):
+        return f"{100 * low:.3g} to {100 * high:.3g} %" + (" a year" if unit.endswith("year") else "")
+    if unit == "USD":
+        return usd_range(low, high)
+    if unit in ("s", "W"):
+        return f"{human(low, unit)} to {human(high, unit)}"
+    return f"{low:.3g} to {high:.3g} {'' if unit == 'ratio' else unit}".rstrip()
+
+
+def _paid(found: WhereToRun, even: BreakEven) -> Picture:
+    """Owning beside renting, month by month, and at the end what the sentence compares."""
+    rows = cumulative(found, [even.own, even.rent], POINTS)
+    last = float(rows["month"].max())
+    ends = rows["month"] == last
+    frame = pd.DataFrame({
+        "what": ["owned" if key == even.own else "rented" for key in rows["place"]], "month": rows["month"].round(2),
+        "usd": (rows["usd"] / KILO).round(3), "low": (rows["usd_low"] / KILO).round(3),
+        "high": (rows["usd_high"] / KILO).round(3), "text": rows["name"],
+        "counted": (rows["counted"] / KILO).round(3).where(ends, None),
+        "meets": even.months[1] if even.months[1] <= last else None,
+    })  # fmt: skip
+    return Picture("paid", frame, _paid_title(found, even), {"top": charts.paid_top(frame), "last": last})
+
+
+def _paid_title(found: WhereToRun, even: BreakEven) -> str:
+    """Takeaway of what has been paid: who costs less, and when a purchase has paid for itself."""
+    frame, months = _frame(found), even.months[1]
+    less, more = sorted((even.own, even.rent), key=lambda key: frame.loc[key, "usd"])
+    costs = f"{usd(frame.loc[less, 'usd'])} against {usd(frame.loc[more, 'usd'])}"
+    when = "is never paid back" if math.isinf(months) else f"is paid back after {months:.0f} months"
+    beyond = ", beyond the horizon" if MONTHS * found.task.years < months < math.inf else ""
+    own = "it" if less == even.own else "buying"
+    return f"{frame.loc[less, 'name']} costs less over {_years(found)}, {costs}; {own} {when}{beyond}"
+
+
+def _parts(found: WhereToRun, key: str | None) -> tuple[Part, ...]:
+    """Place 4: what the cost of a place is made of, at the medians."""
+    if key is None:
+        return ()
+    each = {name: float(np.ravel(value)[0]) for name, value in found.points[key]["parts"].items()}
+    return tuple(Part(name, each[name], usd(each[name]), colour, HOW[name])
+                 for name, colour in MONEY_PARTS.items() if each.get(name))  # fmt: skip
+
+
+def _place_table(found: WhereToRun) -> pd.DataFrame:
+    """Every place as printed text."""
+    rows = _frame(found)
+    return pd.DataFrame({
+        "Place": rows["name"],
+        "Will do": ["yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)],
+        "Cost over the horizon": ["not known" if math.isnan(row.usd) else
+                                  f"{usd(row.usd)} ({usd_range(row.usd_low, row.usd_high)})"
+                                  for row in rows.itertuples()],
+        "A run": [usd(value) for value in rows["usd_per_run"]],
+        "Hours a run": [_number(value) for value in rows["hours"]],
+        "Batch": [f"{size:,.0f}" if size else "not stated" for size in rows["batch"]],
+        "In use": [_in_use(row) for row in rows.itertuples()],
+        "Energy": [_number(kwh / KILO, " MWh") for kwh in rows["kwh"]],
+        "CO2e": [_number(kg / KILO, " t") for kg in rows["kgco2e"]],
+        "Data done by the deadline": [_number(100 * part, " %") for part in rows["part"]],
+        "Price": [_number(row.price, f" {row.price_unit}") for row in rows.itertuples()],
+        "Priced": rows["priced"].replace("", "undated"),
+    })  # fmt: skip
+
+
+def _in_use(row: Any) -> str:
+    if math.isnan(row.use):
+        return "not known"
+    if row.use > row.units:
+        return f"{row.use:,.1f} at a time"
+    return f"{100 * row.use / row.units:.0f} %" + (f" of {row.units:,.0f}" if row.units > 1 else "")
+
+
+def _number(value: float, unit: str = "") -> str:
+    return "not known" if math.isnan(value) else (f"{value:,.0f}" if value >= 100 else f"{value:.3g}") + unit
+
+
+def _tornado_table(found: WhereToRun) -> pd.DataFrame:
+    """What each figure does, as printed text."""
+    table = found.tornado()
+    return pd.DataFrame({
+        "Figure": [FIGURES[name] for name in table["figure"]],
+        "From ... to": [_ends(row) for row in table.itertuples()],
+        "Cost at the low end": [usd(value) for value in table["usd_low"]],
+        "Cost at the high end": [usd(value) for value in table["usd_high"]],
+        "Moves it by": [usd(value) for value in table["swing"]],
+    })  # fmt: skip
+
+
+def _paid_table(found: WhereToRun, even: BreakEven) -> pd.DataFrame:
+    """What has been paid, as printed text, and below it what the sentence compares."""
+    rows = cumulative(found, [even.own, even.rent], 7)
+    wide = rows.pivot(index="month", columns="name", values="usd")
+    counts = rows.drop_duplicates("name").set_index("name")["counted"]
+    return pd.DataFrame({"Month": [*(f"{month:.0f}" for month in wide.index), "counted: share of a purchase"],
+                         **{name: [usd(value) for value in [*wide[name], counts[name]]] for name in wide}})  # fmt: skip
+
+
+def _source_rows(found: WhereToRun) -> tuple[tuple[str, str, str], ...]:
+    """(title, link, what for) of every source of prices and figures, recalled ones marked."""
+    used: dict[str, set[str]] = {}
+    for place in found.places.values():
+        for name, figure in place.figures.items():
+            for key in figure.source if name != "step" else ():
+                used.setdefault(key, set()).add(FIGURES[name])
+    rows = catalog.table("sources").set_index("key").reindex(list(used)).fillna("").astype(str)
+    recalled = {key: "(recalled, not opened) " if row["seen"] == "no" else "" for key, row in rows.iterrows()}
+    return tuple((row["title"] or key, row["url"], f"{recalled[key]}{', '.join(sorted(used[key]))}")
+                 for key, row in rows.iterrows())  # fmt: skip

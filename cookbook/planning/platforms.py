@@ -1,0 +1,347 @@
+"""How much host accelerators need: tables over generations, machines, rented instances, and a platform by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog
+from cookbook.hardware import Accelerator
+from cookbook.hardware.topology import Topology, topology
+from cookbook.planning.host import BOUNDLESS, CORES, figure, named, one_data_set, size_host
+from cookbook.prediction.match import match_storage
+from cookbook.prediction.terms.feed_arguments import tier
+from cookbook.units import shown
+from cookbook.workloads import zoo
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NODE, THREADS = 8, 2
+# Forward and two gradients of a training step, each about the same work: inference is the first alone.
+PASSES = 3
+STORES = ("hdfs-datanode-12-disks", "nfs-server-10-gbe", "hpe-clusterstor-e1000-48-x-7-15tib-nvme-10xhdr200")
+ETHERNET = ("ethernet-1g", "ethernet-10g", "ethernet-25g", "ethernet-100g", "ethernet-200g", "ethernet-400g")
+DEVICES = {"accelerator": "accelerators", "nic": "adapters", "storage": "drives"}
+RATES = ("input alone", "input, all", "all from socket 0", "gradients", "both: input", "both: gradients")
+
+
+def cores_needed(
+    workload: str | zoo.Workload, system: str | Accelerator, data: Any, batch: float = 64, *, work: float = 1,
+    processor: str = "",
+) -> float:  # fmt: skip
+    """Physical cores for one accelerator, a worker on each, that decode as fast as it trains.
+
+    Parameters
+    ----------
+    workload, system, data
+        As for `cookbook.match_storage`; a server brings its processor along. Eight accelerators share the host.
+    batch : float
+        Samples of one step of one accelerator.
+    work : float
+        Work for one sample over decoding it alone: 2 where augmentation costs as much again.
+    processor : str
+        Words that name another processor.
+
+    Returns
+    -------
+    float
+        Cores, in quarters; infinite where the process that collects batches stops before.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, system or data set that the catalogue does not have.
+    ValueError
+        A figure that cannot be.
+
+    Examples
+    --------
+    >>> cores_needed("gpt2", "dgx-h100", "c4-en-tokens", 8)
+    0.25
+    """
+    network, computer = named("workload", workload, zoo.Workload), named("system", system, Accelerator)
+    batch = figure("batch", batch, 1)
+    work = 0.0 if type(work) in (int, float) and work == 0 else figure("work", work)
+    named("processor", processor, str)
+    own = one_data_set(data)
+    card = {"card": data} if isinstance(data, str) else dict(data) if hasattr(data, "items") else {
+        "samples": own["samples"], "stored_bytes": own["stored_bytes"]}  # fmt: skip
+    card |= {"layout": "shards", "decode_work": work * float(own["decode_work"])}
+    fed = match_storage(
+        network, computer, BOUNDLESS, card, batch=batch, accelerators=NODE, cores=NODE * CORES,
+        workers=np.maximum(CORES, 1), processor=processor,
+    )  # fmt: skip
+    return float(CORES[fed.stages["decoding"] >= fed.stages["accelerators"]].min(initial=np.inf))
+
+
+def machines(names: Sequence[str | Topology]) -> pd.DataFrame:
+    """What each accelerator of machines gets from links, alone and with all others, at nominal rates.
+
+    Parameters
+    ----------
+    names : sequence of str
+        As for `cookbook.topology`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By machine: root; ``input alone``, ``input, all`` (from the nearest memory, all at once), ``all from socket 0``
+        (from one memory), ``gradients`` (rings of an all-reduce; NaN for one accelerator), and with both at
+        once ``both: input`` and ``both: gradients`` [B/s].
+
+    Examples
+    --------
+    >>> machines(["hgx-h100"])["gradients"].tolist()
+    [450000000000.0]
+    """
+    import pandas as pd
+
+    rows = {}
+    for box in map(topology, _listed("names", names)):
+        near, far = box.input_flows(), box.input_flows(box.named("memory")[0])
+        inputs = box.bandwidth(*near[0]), box.concurrent(near).min(), box.concurrent(far).min()
+        both = box.concurrent([*near, *box.ring_flows()])[: len(near)].min()
+        rows[box.name] = (box.root, *inputs, box.ring_bandwidth(), both, box.ring_bandwidth(beside=near))
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["root", *RATES]).rename_axis("machine")
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    """A list of one or more names, or one name alone."""
+    if isinstance(values, (str, Topology)):
+        return [values]
+    if not isinstance(values, Sequence) or not len(values):
+        raise TypeError(f"{name} = {shown(values)} is no list of names; give one or more, such as ['hgx-h100']")
+    return list(values)
+
+
+def measured_links() -> pd.DataFrame:
+    """Nominal rates of machines' graphs beside the largest that were measured on their accelerators.
+
+    Measurements name accelerators and their number, not machines: those whose rings need no processor are compared.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a machine: accelerators, ``nominal`` (rings of an all-reduce), ``measured`` (bus bandwidth of an
+        all-reduce in one machine, without sums in switches) [B/s], ``share``, source.
+    """
+    import pandas as pd
+
+    seen = catalog.table("collectives")
+    words = seen["algorithm"] + " " + seen["intra_node_link"]
+    summed = words.str.contains("SHARP", regex=False) | words.str.contains("NVLS", regex=False)
+    seen = seen[(seen["collective"] == "all_reduce") & (seen["nodes"] == 1) & ~summed]
+    rows = {}
+    for box in map(topology, catalog.table("system_topologies")["key"]):
+        count = len(box.named("accelerator"))
+        own = seen[(seen["accelerator"] == box.accelerator) & (seen["per_node"] == count)]
+        crossed = {name for flow in box.ring_flows() for name in box.path(*flow)}
+        if len(own) and not crossed & set(box.named("socket")):
+            best = own.loc[own["bus_bandwidth"].idxmax()]
+            rows[box.name] = (count, box.ring_bandwidth(), best["bus_bandwidth"], best["source"])
+    columns = ["accelerators", "nominal", "measured", "source"]
+    found = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("machine")
+    return found.assign(share=found["measured"] / found["nominal"])
+
+
+def rented(instances: Sequence[str], workload: str, data: str, batch: float = 64) -> pd.DataFrame:
+    """Cores of rented instances for one accelerator, beside what a workload needs.
+
+    Parameters
+    ----------
+    instances : sequence of str
+        Keys of the table ``systems`` with virtual processors, each one thread of a core with two.
+    workload, data, batch
+        As for `cores_needed`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By instance: ``cores``, ``needed`` and ``needed with augmentation``, which costs twice the decoding.
+
+    Raises
+    ------
+    ValueError
+        An instance without a number of virtual processors.
+    """
+    import pandas as pd
+
+    rows = catalog.table("systems").set_index("key")
+    found = {}
+    for name in _listed("instances", instances):
+        key = catalog.lookup("systems", named("instances", name, str))
+        if not rows.loc[key, "vcpus"] > 0:
+            raise ValueError(f"instances: {name!r} has no number of virtual processors in the catalogue; take another")
+        need = [cores_needed(workload, key, data, batch, work=work) for work in (1, 3)]
+        found[key] = [rows.loc[key, "vcpus"] / THREADS / rows.loc[key, "devices"], *need]
+    columns = ["cores", "needed", "needed with augmentation"]
+    return pd.DataFrame.from_dict(found, orient="index", columns=columns).rename_axis("instance")
+
+
+def lane_budget(names: Sequence[str]) -> pd.DataFrame:
+    """Lanes that devices of machines ask for, beside those of the processors; drives of the drawing only.
+
+    Parameters
+    ----------
+    names : sequence of str
+        As for `cookbook.topology`, of the catalogue.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By machine: ``accelerators``, ``adapters``, ``drives`` (lanes at the devices; 0 where they hang on something
+        else than PCIe), ``asked`` (their sum), ``taken`` (lanes that leave the processors, to devices or to switches),
+        ``sharing`` (asked over taken: devices' lanes for one of the processors'), ``offered`` (by all processors; NaN
+        where the table ``processors`` does not say), ``left``, ``generation`` (the oldest of links to accelerators).
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A machine that the catalogue does not have.
+
+    Examples
+    --------
+    Four switches take 64 of the 80 lanes of two processors, and share them among 192 of devices:
+
+    >>> lane_budget(["dgx-1-v100"])[["asked", "taken", "offered"]].to_numpy().tolist()
+    [[192.0, 64.0, 80.0]]
+    """
+    import pandas as pd
+
+    boxes = [topology(name) for name in _listed("names", names)]
+    frame = pd.DataFrame([_lanes(box) for box in boxes], index=pd.Index([b.name for b in boxes], name="machine"))
+    asked = frame[list(DEVICES.values())].sum(axis=1)
+    found = frame.assign(asked=asked, sharing=asked / frame["taken"], left=frame["offered"] - frame["taken"])
+    return found[[*DEVICES.values(), "asked", "taken", "sharing", "offered", "left", "generation"]]
+
+
+def _lanes(box: Topology) -> dict[str, float]:
+    links, processors = catalog.table("system_links"), catalog.table("processors").set_index("key")
+    kinds = {node.name: node.kind for node in box.nodes}
+    found = dict.fromkeys([*DEVICES.values(), "taken"], 0.0)
+    generations = []
+    for row in links[links["system"] == box.key].to_dict("records"):
+        generation, lanes = _pcie(str(row["link"]))
+        if not lanes:
+            continue
+        ends, lanes = {kinds[row["from"]], kinds[row["to"]]}, lanes * row["count"]
+        for kind in ends & set(DEVICES):
+            found[DEVICES[kind]] += lanes
+        found["taken"] += lanes * ("socket" in ends)
+        generations += [generation] * ("accelerator" in ends)
+    offered = processors.loc[box.processor, "pcie_lanes"] * len(box.named("socket")) if box.processor else np.nan
+    return found | {"offered": offered, "generation": min(generations, default=np.nan)}
+
+
+def _pcie(link: str) -> tuple[float, float]:
+    """Generation and lanes of a link such as pcie-4-0-x16; no lanes for other kinds."""
+    bus, _, lanes = link.partition("-x")
+    kind, _, generation = bus.partition("-")
+    known = kind == "pcie" and lanes.isdecimal()
+    return (float(generation.partition("-")[0]), float(lanes)) if known else (np.nan, 0.0)
+
+
+def size_platform(
+    machine: str | Topology, network: str, data: str, machines: int = 1, batch: float = 64, work: float = 1
+) -> pd.DataFrame:
+    """Samples a second, cores and bytes a second of each phase, and the network that carries them.
+
+    Pre-processing decodes for all machines and sends decoded samples on; training reads compressed samples, or those
+    decoded elsewhere; inference takes compressed samples from clients. Inference is counted as three times the rate of
+    training, as it computes one of the three passes: about right for large batches, too much for small ones.
+
+    Parameters
+    ----------
+    machine : str
+        As for `cookbook.topology`, one with a server of the catalogue.
+    network, data : str
+        A network of the zoo and a card of the table ``data_sets``.
+    machines : int
+        How many train, and as many infer.
+    batch : float
+        Samples of one step of one accelerator.
+    work : float
+        Work for one sample over decoding it alone.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By phase: ``samples_per_s`` and ``cores`` (of all machines; infinite where one loader an accelerator is not
+        enough), ``bytes_in``, ``bytes_out`` [B/s] of all machines, ``host_link`` (what one machine takes) [B/s] and
+        ``ethernet``, the slowest that carries it; "" where none does.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A machine, network or data set that the catalogue does not have.
+    ValueError
+        A figure that cannot be, or a network that takes other data.
+
+    Examples
+    --------
+    >>> frame = size_platform("hgx-h100", "resnet50", "imagenet-1k", 8)
+    >>> frame["ethernet"]["training, samples compressed"], bool(frame["cores"]["pre-processing"] > 64)
+    ('Ethernet 25G', True)
+    """
+    import pandas as pd
+
+    each = figure("machines", machines, 1, whole=True)
+    size, card = size_host(machine, network, data, batch=batch), one_data_set(data)
+    count = len(size.machine.named("accelerator")) * each
+    rate = size.stages["computing"] * count
+    cores = cores_needed(network, size.machine.system or size.machine.accelerator, data, batch, work=work) * count
+    stored, decoded = float(card["stored_bytes"]) / float(card["samples"]), float(card["decoded_bytes"])
+    rows = {
+        "pre-processing": (rate, cores, rate * stored, rate * decoded),
+        "training, samples compressed": (rate, cores, rate * stored, 0.0),
+        "training, decoded elsewhere": (rate, 0.0, rate * decoded, 0.0),
+        "inference": (PASSES * rate, PASSES * cores, PASSES * rate * stored, 0.0),
+    }
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=["samples_per_s", "cores", "bytes_in", "bytes_out"])
+    link = np.maximum(frame["bytes_in"], frame["bytes_out"]) / each
+    return frame.assign(host_link=link, ethernet=[_ethernet(value) for value in link]).rename_axis("phase")
+
+
+def _ethernet(rate: float) -> str:
+    """The slowest Ethernet that carries a rate, at the part of the line rate that is known for it."""
+    links = catalog.table("interconnects").set_index("key").loc[list(ETHERNET)]
+    share = links["efficiency"].fillna(links["efficiency"].min())
+    fast = links[links["bandwidth"] * share >= rate]
+    return str(fast["name"].iloc[0]) if len(fast) else ""
+
+
+def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES) -> pd.DataFrame:
+    """Nodes, drives or units of stores that read samples one by one or in shards as fast as asked.
+
+    Parameters
+    ----------
+    rate : float
+        Samples a second [1/s].
+    data : str or float
+        A card of the table ``data_sets``, or the bytes of one sample as stored [B].
+    stores : sequence of str, optional
+        Keys of the table ``storage``, each with a read bandwidth; one each of HDFS, NFS and Lustre by default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By store: ``shards`` and ``small files``, how many are needed; NaN where the figure for it is not known.
+
+    Raises
+    ------
+    ValueError
+        A rate or size that is not above zero.
+    """
+    import pandas as pd
+
+    rate, card, found = figure("rate", rate, high=1e18), one_data_set(data), {}
+    sample = float(card["stored_bytes"]) / float(card["samples"])
+    for store in _listed("stores", stores):
+        one = tier(named("stores", store, dict))
+        streamed, single = rate * sample / one["read_bandwidth"], rate / one["read_iops"]
+        files = streamed + single if one["seeks"] else np.maximum(streamed, single)
+        found[one["name"]] = np.ceil([streamed, files])
+    return pd.DataFrame.from_dict(found, orient="index", columns=["shards", "small files"]).rename_axis("store")

@@ -1,0 +1,508 @@
+"""The doors for typed questions: a training step, a forward pass, an answer of a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cookbook import hardware
+from cookbook.catalog.reading import nearest
+from cookbook.prediction.constants import NEW_ENGINE, SEEN, SIBLING, figure
+from cookbook.prediction.engine import estimate
+from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.fabrics import fabric
+from cookbook.prediction.scenario import Coded, Scenario, checked, coded, fields, scenario, shown
+from cookbook.prediction.terms import layouts
+from cookbook.prediction.terms.devices import of_inference, usual_precision
+from cookbook.prediction.terms.forward_rows import KIND as FORWARD
+from cookbook.prediction.terms.network_rows import KIND as NETWORK
+from cookbook.prediction.terms.transformer import KIND as TRANSFORMER
+from cookbook.prediction.terms.transformer import is_language_model
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+# Formats of a forward pass from the one that a reader most likely means.
+USUAL = ("fp16", "bf16", "tf32", "fp32", "int8", "fp8")
+# What only language models may change.
+PARALLEL = ("tp", "pp", "vp", "cp", "ep", "sequence_parallel", "recompute", "attention", "pipeline_schedule", "shard",
+            "offload", "capacity_factor", "fabric", "oversubscription")  # fmt: skip
+OFFLOADED = {"optimiser": False, "optimiser to drives": True}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How training is laid out; every field may be a list, and lists are taken together entry by entry.
+
+    What is not given (None) is the default of ``data/schema/scenario.csv``; an estimate tells it in `assumed`.
+
+    Attributes
+    ----------
+    devices, per_node : int
+        Devices in all and in one node; a node is the server's, or 8.
+    micro_batch : float
+        Samples of one device in one pass: the micro-batch (`batch` is another name for it).
+    global_batch : int
+        Samples of one update of all devices.
+    tp, pp, vp, cp, ep : int
+        Tensor, pipeline (with `vp` chunks a stage), context and expert parallelism.
+    zero : int
+        States that replicas share out: 0 none, 1 optimiser, 2 also gradients, 3 also weights (FSDP).
+    sequence_parallel : bool
+        Whether tensor-parallel ranks split norms along the sequence.
+    recompute : str or float
+        Activation checkpointing: "none", "selective", "full", a share of the layers, or modules such as "mlp+core_attn".
+    attention : str
+        Attention kernel: "eager", "fused-softmax", "flash", "flash1", "flash2" or "flash3".
+    pipeline_schedule : str
+        "gpipe", "1f1b", "interleaved", "zero-bubble" or "zb-v"; by default one forward, one backward, in `vp` chunks.
+    shard : int
+        Replicas that share one copy of what `zero` shares out (HSDP, groups of FSDP); all of them by default.
+    offload : str
+        "optimiser": its states in host memory, updated there; "optimiser to drives": on drives of the host. Whether
+        the host has the memory is not checked.
+    capacity_factor : float
+        Rows that each expert computes over its even share; by default as many as it is sent.
+    fabric : str
+        Network of the table ``fabrics``: its rate, domain (as `per_node`), pods and oversubscription.
+    oversubscription : float
+        How much less than the network of a pod's devices leaves the pod; of a node, where no fabric says otherwise.
+    network : float or str
+        Network rate of one device, one direction [B/s].
+    """
+
+    devices: Any = None
+    per_node: Any = None
+    micro_batch: Any = None
+    global_batch: Any = None
+    tp: Any = None
+    pp: Any = None
+    vp: Any = None
+    cp: Any = None
+    ep: Any = None
+    zero: Any = None
+    sequence_parallel: Any = None
+    recompute: Any = None
+    attention: Any = None
+    pipeline_schedule: Any = None
+    shard: Any = None
+    offload: Any = None
+    capacity_factor: Any = None
+    fabric: Any = None
+    oversubscription: Any = None
+    network: Any = None
+
+
+def train_step(
+    workload: str | Workload,
+    system: Any,
+    plan: Plan | Mapping[str, Any] | None = None,
+    *,
+    software: Any = None,
+    precision: Any = None,
+    seq: Any = None,
+    kind: str = "",
+    neighbours: bool = True,
+    **changes: Any,
+) -> Estimate:
+    """Time of one training step, with its interval, bounds, parts and what it rests on.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo, such a network with changes, or one of the reader's own (`cookbook.layers`).
+    system : str, Accelerator or Machine
+        An accelerator, a server or a cloud instance of the catalogue, or the reader's own record; or a list of these.
+    plan : Plan or dict, optional
+        The parallelism configuration; one device by default. Lists in it give one estimate each.
+    software : str
+        A product or a level of the table ``software``, such as "Megatron Core"; the usual one of the device by default.
+    precision : str
+        "bf16", "fp16", "tf32", "fp32" ...; by default the first of these that the device has.
+    seq : float, optional
+        Sequence length, where the network has one [tokens].
+    kind : str
+        "training_transformer" or "training_classic"; by default the first for language models, else the second, which
+        knows data parallelism alone.
+    neighbours : bool
+        Whether similar measurements correct the point.
+    **changes
+        Fields of the plan.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, device, number format or software that the catalogue does not have.
+    ValueError
+        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+
+    Examples
+    --------
+    >>> step = train_step("resnet50", "a100-sxm-80gb", micro_batch=256, precision="fp16", software="PyTorch NGC")
+    >>> bool(step.low80 < step.point < step.high80), step.tier
+    (True, 'device and engine measured')
+    """
+    network = network_of(workload)
+    chosen = kind or kind_of(network)
+    asked = training_scenario(network, system, plan_fields(plan, changes), chosen, software, precision, seq)
+    found = estimate(asked, neighbours, layouts.impossible if chosen == TRANSFORMER else None)
+    return _told(found, asked, network)
+
+
+def network_of(workload: str | Workload) -> Workload:
+    """A network of the zoo by name, or the reader's own as it is; ValueError for anything else."""
+    if isinstance(workload, Workload):
+        return workload
+    if not isinstance(workload, str):
+        raise ValueError(f"workload = {shown(workload)} is no network; give a name such as 'resnet50', or cb.layers([...])")
+    return zoo.model(workload)
+
+
+def kind_of(network: Workload) -> str:
+    """Kind of training that answers for a network."""
+    return TRANSFORMER if is_language_model(network) else NETWORK
+
+
+def plan_fields(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a plan that are given, by name.
+
+    Parameters
+    ----------
+    plan : Plan or dict, optional
+    changes : dict
+        Fields that count before those of the plan.
+    """
+    if plan is not None and not isinstance(plan, (Plan, Mapping)):
+        raise ValueError(f"plan = {shown(plan)} is no plan; give a dict such as {{'devices': 8, 'micro_batch': 64}}")
+    stated = {name: getattr(plan, name) for name in PLAN} if isinstance(plan, Plan) else dict(plan or {})
+    given = {"micro_batch" if name == "batch" else name: value for name, value in {**stated, **changes}.items()}
+    for name in given:
+        if name not in PLAN:
+            close = ", ".join(nearest(str(name)[:60], PLAN, 3))
+            raise ValueError(f"the plan has no field {shown(name)}; nearest: {close}; it has {', '.join(PLAN)}")
+    return {name: value for name, value in given.items() if value is not None}
+
+
+PLAN = tuple(asdict(Plan()))
+
+
+def training_scenario(
+    network: Workload, system: Any, plan: Mapping[str, Any], kind: str, software: Any = None, precision: Any = None,
+    seq: Any = None,
+) -> Scenario:  # fmt: skip
+    """A training step of one network as a scenario.
+
+    Parameters
+    ----------
+    network : Workload
+    system : str, Accelerator or Machine
+        One, or a list.
+    plan : mapping
+        From `plan_fields`.
+    kind : str
+        "training_transformer" or "training_classic".
+    software, precision, seq
+        As for `train_step`.
+    """
+    if kind not in (TRANSFORMER, NETWORK):
+        raise ValueError(f"kind = {shown(kind)} is not one of {TRANSFORMER}, {NETWORK}")
+    given: dict[str, Any] = {"model": _named(network), "accelerator": _machines(system), "software": software or None,
+                             "precision": _offered(system, precision)}  # fmt: skip
+    if kind == TRANSFORMER:
+        if not is_language_model(network):
+            raise ValueError(f"kind = {kind!r}: {network.title} is not a language model; leave kind out")
+        return scenario(kind, given | _parallel(plan, given["accelerator"]) | {"seq": seq})
+    for name in PARALLEL:
+        if name in plan and not _is_plain(name, plan[name]):
+            raise ValueError(
+                f"{name} = {shown(plan[name])}: of {network.title} data parallelism alone is estimated; leave {name} "
+                "out, other configurations are for language models"
+            )
+    if seq is not None and not network.ops.needs_seq:
+        raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")
+    names = {"micro_batch": "batch", "global_batch": "global_batch", "devices": "devices", "per_node": "per_node",
+             "network": "network"}  # fmt: skip
+    checked(fields()["zero"], plan["zero"]) if "zero" in plan else None
+    mine = {field: plan[name] for name, field in names.items() if name in plan}
+    if "batch" not in mine and "global_batch" not in mine:
+        mine["batch"] = 1
+    return scenario(kind, given | mine | {"seq": seq if seq is not None else network.seq})
+
+
+PLAIN: dict[str, tuple[Any, ...]] = {"sequence_parallel": (False, 0), "recompute": ("none", 0), "oversubscription": (1,),
+                                     "tp": (1,), "pp": (1,), "vp": (1,), "cp": (1,), "ep": (1,)}  # fmt: skip
+
+
+def _is_plain(name: str, value: Any) -> bool:
+    """Whether a field says what data parallelism does anyway."""
+    return np.ndim(value) == 0 and not isinstance(value, np.ndarray) and value in PLAIN.get(name, ("",))
+
+
+def _named(network: Workload) -> str | Workload:
+    """Key of a network of the zoo as it stands, else the network itself."""
+    return network.name if _of_zoo(network) else network
+
+
+@lru_cache(maxsize=4096)
+def _of_zoo(network: Workload) -> bool:
+    try:
+        return zoo.model(network.name).ops is network.ops
+    except KeyError:
+        return False
+
+
+def _machines(system: Any) -> Any:
+    return [hardware.machine(each) for each in system] if isinstance(system, (list, tuple)) else hardware.machine(system)
+
+
+def _offered(system: Any, precision: Any) -> Any:
+    """Number format of a training step, refused where no device of the question has it."""
+    if precision is None or isinstance(precision, str) and not precision:
+        for machine in np.ravel(np.array(_machines(system), dtype=object)).tolist():
+            if not usual_precision(machine):
+                raise ValueError(f"precision: no peak of {machine.accelerator.name} is known in bf16, fp16, tf32, fp32")
+        return None
+    column = checked(fields()["precision"], precision)
+    machines = np.ravel(np.array(_machines(system), dtype=object)).tolist()
+    if len(machines) == 1 and len(column.levels) == 1:
+        _refuse_format(machines[0], column.levels[0], precision)
+    return precision
+
+
+def _refuse_format(machine: Any, name: str, asked: Any) -> None:
+    offered = hardware.formats(machine.accelerator)
+    if name not in offered:
+        raise ValueError(f"precision = {shown(asked)}: {machine.accelerator.name} has {', '.join(offered)}; take one of these")
+
+
+def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
+    """Fields of a parallelism configuration, a fabric and an offload turned into rates."""
+    given = {name: value for name, value in plan.items() if name not in ("fabric", "offload")}
+    offload = checked(fields()["offload"], plan["offload"]) if plan.get("offload") not in (None, "") else None
+    if offload is not None and any(word in OFFLOADED for word in offload.levels):
+        host = {machine.host_link for machine in np.ravel(np.array(machines, dtype=object)).tolist()}
+        if not all(np.isfinite(each) for each in host):
+            raise ValueError(f"offload = {shown(plan['offload'])}: the catalogue does not know the host link of the device")
+        link = coded(machines).each(lambda machine: machine.host_link)
+        used = offload.where(lambda word: word in OFFLOADED)
+        drives = offload.where(lambda word: OFFLOADED.get(word, False))
+        given |= {"offload": plan["offload"], "offload_link": _nan_where(~used, link),
+                  "offload_memory": _nan_where(~used, figure("host-memory-of-device")),
+                  "offload_drives": _nan_where(~drives, figure("drives-of-device"))}  # fmt: skip
+    elif offload is not None:
+        given["offload"] = plan["offload"]
+    return given | (_network(plan) if plan.get("fabric") not in (None, "") else {})
+
+
+def _nan_where(blank: np.ndarray, value: Any) -> Any:
+    found = np.where(blank, np.nan, value)
+    return found.tolist() if found.ndim else (None if np.isnan(found) else float(found))
+
+
+def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Rate, domain, pod and oversubscription of the fabrics that a plan names. A torus is refused."""
+    names = np.ravel(np.asarray(plan["fabric"], dtype=object)).tolist()
+    found = [fabric(name) if name else None for name in names]
+    for known in found:
+        if known is not None and known.kind == "torus":
+            raise ValueError(
+                f"fabric = {known.key!r} is a torus: its links join the whole slice, which the estimate for its "
+                "accelerator counts already; leave fabric out"
+            )
+    read = {"network": lambda known: known.network_bandwidth, "pod": lambda known: known.group,
+            "oversubscription": lambda known: known.oversubscription, "per_node": lambda known: known.domain}  # fmt: skip
+    columns: dict[str, Any] = {}
+    for name, cell in read.items():
+        if name not in plan:
+            each = [None if known is None else cell(known) for known in found]
+            columns[name] = each if np.ndim(plan["fabric"]) else each[0]
+    if "per_node" in columns and "devices" in plan:
+        size = np.minimum(np.asarray(plan["devices"], dtype=float), np.asarray(columns["per_node"], dtype=float))
+        columns["per_node"] = size.tolist()
+    return columns
+
+
+def _told(found: Estimate, asked: Scenario, network: Workload) -> Estimate:
+    """One estimate, or ValueError with the reason; several as they are."""
+    machines = asked.words("accelerator").levels
+    sources = tuple(dict.fromkeys([*network.sources, *(key for each in machines for key in each.sources)]))
+    many = any((c.codes.ndim if isinstance(c, Coded) else c.ndim) for c in asked.columns.values())
+    if many:
+        return replace(found, sources=sources)
+    if found.why[0]:
+        raise ValueError(str(found.why[0]))
+    return replace(found.one(), sources=sources)
+
+
+def forward_pass(
+    workload: str | Workload,
+    accelerator: Any,
+    *,
+    batch: Any = 1,
+    precision: Any = None,
+    software: Any = None,
+    devices: Any = 1,
+    seq: Any = None,
+    neighbours: bool = True,
+) -> Estimate:
+    """Time of one forward pass, with its interval, parts, memory, rate and what it rests on.
+
+    Arguments may be lists; they are taken together entry by entry, and give one estimate each.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A network of the zoo, such a network with changes, or one of the reader's own. Of a language model this is one
+        pass over a prompt of ``seq`` tokens that keeps no cache, not an answer; its interval is that of such answers.
+    accelerator : str, Accelerator or Machine
+        A device of the catalogue (GPU, TPU, processor, FPGA, edge module ...), or the reader's own record.
+    batch : float
+        Samples of one pass on one device; on one core where the cores of a chip hold a network each.
+    precision : str
+        "fp32", "tf32", "fp16", "bf16", "fp8", "fp4" or "int8"; by default the first of `USUAL` that the device has.
+    software : str
+        A product or a level of the table ``software``, such as "TensorRT"; the usual one of the device by default.
+    devices : int
+        Devices that each run batches of their own.
+    seq : float, optional
+        Sequence length, where the network has one [tokens].
+    neighbours : bool
+        Whether similar measurements correct the point.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, device, number format or software that the catalogue does not have.
+    ValueError
+        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+
+    Examples
+    --------
+    >>> one = forward_pass("resnet50", "t4", batch=128, precision="int8", software="TensorRT")
+    >>> bool(one.low80 < one.point < one.high80), one.fits, 2000 < one.rate < 10000
+    (True, 'yes', True)
+    >>> forward_pass("resnet50", "v100", precision="fp8")
+    Traceback (most recent call last):
+    ValueError: precision = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
+    """
+    network = network_of(workload)
+    if seq is not None and not network.ops.needs_seq:
+        raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")
+    asked = scenario(FORWARD, {
+        "model": _named(network), "accelerator": _machines(accelerator), "batch": batch, "devices": devices,
+        "precision": precision or None if not np.ndim(precision) else precision, "software": _given(software),
+        "seq": seq if seq is not None else network.seq, "scenario": "static",
+    })  # fmt: skip
+    asked, lacks = _settled(asked)
+    prompt = is_language_model(network)
+    found = estimate(asked, neighbours and not prompt, lambda rows, part: lacks if len(part) == len(lacks) else rows.why)
+    return _told(_unmeasured(found) if prompt else found, asked, network)
+
+
+def _given(value: Any) -> Any:
+    return value if np.ndim(value) else value or None
+
+
+def _settled(asked: Scenario) -> tuple[Scenario, np.ndarray]:
+    """The scenario with a number format for each row, and for each row what its device lacks."""
+    from cookbook.prediction.scenario import together
+
+    pairs = together(asked.words("accelerator"), asked.words("precision"))
+    formats, said = [], []
+    for machine, wanted in pairs.levels:
+        offered = hardware.formats(machine.accelerator)
+        name = machine.accelerator.name
+        formats.append(wanted or next((each for each in USUAL if each in offered), ""))
+        has = f"precision = {wanted!r}: {name} has {', '.join(offered)}; take one of these"
+        none = f"accelerator = {machine.accelerator.key!r}: no peak of {name} is known in any number format"
+        said.append(none if not offered else has if formats[-1] not in offered else "")
+    columns = {**asked.columns, "precision": Coded(pairs.codes, tuple(formats))}
+    lacks = np.broadcast_to(Coded(pairs.codes, tuple(said)).each(str, object), (len(asked),))
+    return replace(asked, columns=columns), lacks
+
+
+def _unmeasured(found: Estimate) -> Estimate:
+    """A pass over a prompt: no engine was fitted to language models, so intervals are at least those of answers."""
+    ends: dict[str, Any] = {}
+    for level in (80, 90):
+        reach = np.fmax(getattr(found, f"high{level}") / found.point, figure(f"generation-interval-{level}"))
+        ends |= {f"low{level}": found.point / reach, f"high{level}": found.point * reach}
+    tier = np.where(np.isin(found.tier, (SEEN, SIBLING)), NEW_ENGINE, found.tier)
+    return replace(found, tier=tier, **ends)
+
+
+def generate(
+    workload: str | Workload,
+    accelerator: Any,
+    *,
+    input_len: Any = 1024,
+    output_len: Any = 128,
+    batch: Any = 1,
+    devices: Any = None,
+    tp: Any = None,
+    pp: Any = None,
+    precision: Any = None,
+    weights_format: Any = None,
+    kv_format: Any = None,
+    software: Any = None,
+    delay_of: Any = None,
+) -> Estimate:
+    """Time of a static batch of answers of a language model: the prompt, then one pass a token with a growing cache.
+
+    Arguments may be lists; they are taken together entry by entry, and give one estimate each. Queues are not modelled.
+
+    Parameters
+    ----------
+    workload : str or Workload
+        A language model of the zoo, or one with changed arguments.
+    accelerator : str, Accelerator or Machine
+        A device, or the reader's own record.
+    input_len, output_len : int
+        Tokens of one prompt and of one answer.
+    batch : int
+        Answers of one replica at once.
+    devices, tp, pp : int
+        Devices in all (tp x pp by default), shards of each layer, and stages.
+    precision : str
+        Number format of the products; by default the first of `USUAL` that the device has.
+    weights_format, kv_format : str
+        Number format in which weights are stored ("int4", "fp8" ...), and keys and values in the cache.
+    software : str
+        A product or a level of the table ``software``; the usual one of the device by default.
+    delay_of : str
+        "first token" (TTFT) or "token" (TPOT) for that delay alone; the whole answer by default.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, device, number format or software that the catalogue does not have.
+    ValueError
+        One scenario that cannot be: the argument, its value and the remedy. Among several it gets NaN and a reason.
+
+    Examples
+    --------
+    >>> one = generate("llama2_7b", "h100-sxm", input_len=1024, output_len=128, batch=8)
+    >>> bool(one.low80 < one.point < one.high80), one.fits
+    (True, 'yes')
+    """
+    network = network_of(workload)
+    if not is_language_model(network):
+        raise ValueError(f"workload = {network.title!r} is no language model; use cb.forward_pass")
+    shards = 1.0 if np.ndim(tp) or np.ndim(pp) else float(tp or 1) * float(pp or 1)
+    asked = scenario("generation", {
+        "model": _named(network), "accelerator": _machines(accelerator), "batch": batch,
+        "devices": shards if devices is None else devices, "tp": tp, "pp": pp, "precision": _given(precision),
+        "weights_format": _given(weights_format), "kv_format": _given(kv_format), "software": _given(software),
+        "input_len": input_len, "output_len": output_len, "scenario": "static", "counts": "output tokens",
+        "delay_of": _given(delay_of),
+    })  # fmt: skip
+    asked, lacks = _settled(asked)
+    found = estimate(asked, False, lambda rows, part: lacks if len(part) == len(lacks) else rows.why)
+    return _told(found, asked, network)
+
+
+__all__ = ["USUAL", "Plan", "forward_pass", "generate", "kind_of", "network_of", "of_inference", "plan_fields", "train_step",
+           "training_scenario"]  # fmt: skip

@@ -1,0 +1,189 @@
+"""Columns of a reader's table: under which name each stands, and its cells as typed values with what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook.catalog.reading import nearest
+from cookbook.prediction.intake import words
+from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T, N, I = "training_transformer", "training_classic", "inference"
+LENGTHS = ("input_len", "input_length", "prompt_len", "prompt_length", "isl", "input_tokens", "prompt_tokens", "seq",
+           "seq_len", "sequence_length", "seqlen", "input_size", "image_size", "resolution", "max_input_len")  # fmt: skip
+# Columns of words that several fields are read from, with their other names.
+PROSE: dict[str, dict[str, tuple[str, ...]]] = {
+    T: {"decoder_layers": (), "recompute_modules": (), "note": ("notes",), "locator": (), "intra_node_link": (),
+        "params_b": ("parameters_b", "total_params_b", "model_size_b", "size_b"),
+        "params_active_b": ("active_params_b", "activated_params_b")},
+    N: {"task_input": ("input", "input_size", "input_shape", "image_size", "resolution"), "unit": ("units",),
+        "software_notes": ("software_note",), "intra_node_link": ("link",), "inter_node_link": ("node_network", "network"),
+        "note": ("notes",)},
+    I: {"input_len": LENGTHS, "metric": ("measure", "quantity"), "note": ("notes",), "accelerator_as_printed": (),
+        "precision_text": ("precision", "dtype", "data_type", "datatype", "quantization", "quantisation"),
+        "number_format": (), "params_b": ("parameters_b", "model_size_b", "size_b"),
+        "params_active_b": ("active_params_b",), "experts_active": (), "unit": ()},
+}  # fmt: skip
+# Columns that say nothing about what is asked: names of rows, provenance, and what came out of a run.
+IGNORED = frozenset({
+    "id", "source", "source_group", "locator", "date", "quality", "completeness", "use", "data", "how", "derived_fields",
+    "inferred_fields", "recalled_fields", "note", "notes", "accelerator_as_printed", "url", "comment", "comments", "trial",
+    "flops_convention", "value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_s_per_device", "mfu", "hfu",
+    "tflops_per_device_reported", "reported_flops", "memory_per_device_gb", "memory_bytes", "outcome", "samples_per_s",
+    "deviation", "accelerator_utilisation", "utilisation", "experts_active", "unit", "task", "publisher", "",
+})  # fmt: skip
+
+
+def normal(header: str) -> str:
+    """A column name without case, spaces and hyphens."""
+    return re.sub(r"[\s\-./]+", "_", str(header).strip().casefold()).strip("_")
+
+
+@lru_cache(maxsize=8)
+def names(kind: str) -> dict[str, str]:
+    """From every spelling of a column to the name under which it is read."""
+    found: dict[str, str] = {}
+    for name, others in PROSE[kind].items():
+        for each in (name, *others):
+            found.setdefault(each, name)
+    declared = [each for each in fields().values() if kind in each.phases]
+    for each in declared:
+        found.setdefault(each.name, each.name)
+    for each in declared:
+        for other in each.spellings:
+            found.setdefault(other, each.name)
+    return found
+
+
+def unknown(kind: str, headers: list[str]) -> list[tuple[str, str]]:
+    """Columns that no field of a kind is read from, each with the nearest that is."""
+    known = names(kind)
+    lost = [header for header in headers if normal(header) not in known and normal(header) not in IGNORED]
+    return [(header, nearest(normal(header)[:60], list(known), 1)[0]) for header in lost]
+
+
+class Columns:
+    """The columns of a frame under the names of one kind, and what is wrong with single cells."""
+
+    def __init__(self, kind: str, frame: pd.DataFrame) -> None:
+        self.kind, self.size = kind, len(frame)
+        self.problems: list[Coded] = []
+        self.assumed: list[Coded] = []
+        known, self._columns, self.headers = names(kind), dict[str, Any](), dict[str, str]()
+        for header in frame.columns:
+            name = known.get(normal(header))
+            # A column under its own name comes before one under another spelling.
+            if name is not None and (name not in self._columns or normal(header) == name):
+                self._columns[name], self.headers[name] = frame[header], str(header)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
+    def text(self, name: str) -> Coded:
+        """A column as text, stripped, "" where blank or absent."""
+        if name not in self._columns:
+            return BLANK
+        column = self._columns[name]
+        if not isinstance(column, Coded):
+            self._columns[name] = column = levels_of(column)
+        return column
+
+    def number(self, name: str, scale: float = 1.0, field: str = "") -> np.ndarray:
+        """A column of numbers; NaN where nothing is stated."""
+        if name not in self._columns:
+            return NOTHING
+        declared, column = fields()[field or name], self._columns[name]
+        if not isinstance(column, Coded) and getattr(column.dtype, "kind", "O") in "iuf":
+            return self._plain(name, column.to_numpy(dtype=float) * scale, declared)
+        column = self.text(name)
+        numbers = np.empty(len(column.levels))
+        said = assumed = False
+        problems, notes = [""] * len(column.levels), [""] * len(column.levels)
+        for at, cell in enumerate(column.levels):
+            numbers[at], problems[at], notes[at] = words.number(cell, declared, scale)
+            said, assumed = said or bool(problems[at]), assumed or bool(notes[at])
+        if said:
+            self.say(name, Coded(column.codes, tuple(problems)), declared.name)
+        if assumed:
+            self.assumed.append(Coded(column.codes, tuple(notes)))
+        return numbers[column.codes]
+
+    def say(self, name: str, problem: Coded, field: str = "") -> None:
+        """What is wrong with rows, under the name that the reader gave the column."""
+        header, own = self.headers.get(name, name), f"{field or name} = "
+        self.problems.append(problem.map(
+            lambda said: f"{header} = {said[len(own):]}" if said.startswith(own) and header != field else said))  # fmt: skip
+
+    def _plain(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
+        bad = ~np.isnan(numbers) & ~((numbers >= declared.low) & (numbers <= declared.high))
+        if declared.name in words.WHOLE:
+            bad |= ~np.isnan(numbers) & (numbers != np.floor(numbers))
+        if bad.any():
+            codes, levels = np.zeros(len(numbers), dtype=int), [""]
+            for value in np.unique(numbers[bad]).tolist():
+                codes[numbers == value] = len(levels)
+                levels.append(words.in_range(value, f"{value:g}", declared)[1])
+            self.say(name, Coded(codes, tuple(levels)), declared.name)
+        return np.where(bad, np.nan, numbers)
+
+    def read(self, name: str, reader: Callable[[str], tuple[Any, str]]) -> Coded:
+        """A column of words; `reader` gives the typed value of a cell and what is wrong with it."""
+        return self.values(self.text(name), reader, name)
+
+    def values(self, column: Coded, reader: Callable[[Any], tuple[Any, str]], name: str = "") -> Coded:
+        """Typed values of a column's levels; what is wrong with them is noted."""
+        pairs = [reader(level) for level in column.levels]
+        if any(problem for _, problem in pairs):
+            self.say(name, Coded(column.codes, tuple(problem for _, problem in pairs)))
+        return Coded(column.codes, tuple(value for value, _ in pairs))
+
+    def flag(self, name: str, field: str = "", reader: Callable[[str], float | None] = words.truth) -> np.ndarray:
+        """A column of yes and no; NaN where nothing is stated."""
+        if name not in self._columns:
+            return NOTHING
+
+        def one(cell: str) -> tuple[float, str]:
+            value = reader(cell)
+            said = f"{field or name} = {words.shown(cell)} says neither yes nor no"
+            return (np.nan, said) if value is None else (value, "")
+
+        return self.read(name, one).each(float)
+
+    def note(self, column: Coded) -> None:
+        """What reading assumed about rows, in words."""
+        if any(column.levels):
+            self.assumed.append(column)
+
+    def why(self, first: np.ndarray | None = None) -> np.ndarray:
+        """For each row, the first thing that is wrong with it; "" where nothing is."""
+        found = np.full(self.size, "", dtype=object) if first is None else np.asarray(first, dtype=object)
+        for problem in self.problems:
+            said = np.broadcast_to(problem.each(str, object), (self.size,))
+            found = np.where(found == "", said, found)
+        return found
+
+    def noted(self) -> Coded:
+        """What reading assumed about each row, in words."""
+        return together(*self.assumed).map(lambda each: "; ".join(filter(None, each))) if self.assumed else BLANK
+
+
+def levels_of(column: Any) -> Coded:
+    """A column of a frame as text levels and codes, blanks as ""."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        codes, levels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
+    else:
+        codes, levels = pd.factorize(column)
+    texts = ["" if level is None or level != level else str(level).strip() for level in levels]
+    if (codes < 0).any():
+        codes, texts = np.where(codes < 0, len(texts), codes), [*texts, ""]
+    return Coded(np.asarray(codes, dtype=np.int64), tuple(texts) or ("",))

@@ -1,0 +1,259 @@
+"""What words about machines mean: drives and stores of the catalogue, rates, links, processors, capacities."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from cookbook import catalog, units
+from cookbook.catalog.names import MAKERS, index, normalise
+from cookbook.catalog.reading import data_directory
+
+DRIVES = ("NVMe SSD", "SATA SSD", "SCM SSD", "HDD")
+LOCAL = (*DRIVES, "DRAM / page cache / tmpfs", "interface")
+NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+GIGABIT = r"(?:Gb/s|Gbit/s|Gbps|GbE)\b"
+# The number of a drive, and its size, as words of a name.
+MODEL = re.compile(r"[a-z]{0,3}\d{3,4}[a-z0-9]?|[a-z]{2}\d(?:[a-z]\d?)?")
+SIZE = re.compile(r"\d+tb|gen\d")
+WORDS = re.compile(r"[\W_]+")
+RATE = re.compile(rf"{NUMBER}\s*([kMGT]i?B)(?:/s|ps)(?![/\w])")
+LINKS = re.compile(
+    rf"(?:(?<![\w.])|(?<=_))(?:(\d{{1,4}})\s*[x×]\s*)?"
+    rf"(?:(?i:NDR|HDR|EDR|XDR|SlingShot)[\s-]?(\d{{2,4}})|{NUMBER}\s*{GIGABIT})",
+    re.A,
+)
+# How many there are: before the words, or behind the number of a drive, its size and the like; lanes are not drives.
+BEFORE = re.compile(
+    r"(?<![\w.])(\d{1,7})\s*[x×*]\s*(?=[a-z])|^\s*(\d{1,7})\s+(?=[a-z])"
+    r"|(?<![\w.])(\d{1,7})\s+(?:drives|ssds|disks)\b", re.I | re.A
+)  # fmt: skip
+BEHIND = (r"[\s_-]*(?:(?:pro|evo|max)[\s_-]*)?(?:[\d.]+\s?tb[\s_-]*)?(?:\(\w+\)[\s_-]*)?"
+          r"x(\d{1,4})(?![\w.])(?!\s*(?:lanes?|pcie|nvme))")  # fmt: skip
+EACH_HOST = re.compile(r"\b(?:per|each|every|a|in each)\s+(?:host|node|client|server)\b", re.I)
+EACH_DRIVE = re.compile(r"\b(?:per|each|every|a)\s+(?:drive|disk|ssd)\b|\beach\b", re.I)
+# A submitter and its system, or how many nodes and clients there are: the form in which runs are published.
+SUBMITTED = re.compile(r"^[^:/]{2,40}:\s*\S|\d+[\s_-]?(?:nodes?|hosts?|clients?)(?![a-z])", re.I)
+DEVICE = frozenset(("disk", "disks", "disc", "drive", "drives", "hdd", "hdds", "ssd", "ssds", "stick", "thumb", "emmc"))
+NO_STORE = frozenset(("floppy", "floppies", "diskette", "tape", "tapes", "punch", "punched", "cassette", "usb", "dvd",
+                      "cd", "zip"))  # fmt: skip
+MANY = frozenset(("node", "nodes", "host", "hosts", "client", "clients", "server", "servers", "cluster", "storage",
+                  "array", "system", "filesystem", "lustre", "gpfs", "nas", "cloud", "distributed", "shared", "cache",
+                  "unified", "enclosure", "parallel"))  # fmt: skip
+CAPACITY = re.compile(r"(\d+(?:\.\d+)?)\s?TB", re.I)
+VOLUME = re.compile(r", (\d+ [GT]iB)$")
+HOST_LINK = re.compile(r"PCIe\s?(\d)\s?x(\d+)")
+MOST_READ, MOST_SHOWN, MOST_DRIVES = 400, 40, 1e5
+
+
+def cut(cell: str, most: int = MOST_SHOWN) -> str:
+    """A cell as it is shown in a reason: its beginning, where it is long."""
+    return cell if len(cell) <= most else cell[: most - 3] + "..."
+
+
+class NamedSystem(NamedTuple):
+    """What words about a storage system say; rates in B/s, infinite or NaN where they say nothing.
+
+    Attributes
+    ----------
+    rate, most : float
+        Read bandwidth of one as the catalogue first states it, and the most that any of its rows states.
+    iops : float
+        Operations a second of one.
+    number, in_each_host : float
+        How many there are, and whether in each host.
+    local : float
+        1 for drives inside the hosts.
+    line, client : float
+        All network links together, and the most that one host reads.
+    submitted, stands_in : float
+        1 for the form of a published run; 1 where only a stated rate is known.
+    why : str
+        Why nothing can be said of a system of that name.
+    """
+
+    rate: float = math.nan
+    most: float = math.nan
+    iops: float = math.nan
+    number: float = 1.0
+    in_each_host: float = 0.0
+    local: float = 0.0
+    line: float = math.inf
+    client: float = math.inf
+    submitted: float = 0.0
+    stands_in: float = 0.0
+    why: str = ""
+
+
+@lru_cache(maxsize=1)
+def _models() -> dict[str, dict[str, list[Any]]]:
+    """Rows of the catalogue about a drive, by its number and its maker."""
+    found: dict[str, dict[str, list[Any]]] = {}
+    rows = catalog.table("storage")
+    for row in rows[rows["category"].isin(DRIVES)].itertuples(index=False):
+        name = [word for word in WORDS.split(row.name.casefold()) if not SIZE.fullmatch(word)]
+        model = next((word for word in name[1:] if MODEL.fullmatch(word)), "")
+        if model and "measured" not in name:
+            found.setdefault(model, {}).setdefault(name[0], []).append(row)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _drive_makers() -> frozenset[str]:
+    return frozenset(maker for makers in _models().values() for maker in makers)
+
+
+@lru_cache(maxsize=1)
+def _stores() -> tuple[dict[str, Any], dict[str, float]]:
+    """Rows of the catalogue by key, and the most that one host reads of some of them."""
+    limits = catalog.table("storage_limits")
+    most = dict(zip(limits["storage"], limits["client_bandwidth"], strict=True))
+    return {row.key: row for row in catalog.table("storage").itertuples(index=False)}, most
+
+
+def key_of(table: str, name: str) -> str:
+    """The key of a row from any usual spelling; "" where none has it. Quick, as nothing near is looked for."""
+    known, wanted = index(table, data_directory()), normalise(name)
+    return known.get(wanted, "") or known.get(MAKERS.sub("", wanted), "")
+
+
+@lru_cache(maxsize=4096)
+def named_system(words: str) -> NamedSystem:
+    """What the words of a system say about what it reads.
+
+    Parameters
+    ----------
+    words : str
+        A cell: a drive by maker and number, a row of the catalogue, a stated rate, links, or a submitter's name.
+
+    Examples
+    --------
+    >>> found = named_system("4x Micron 9400 7.68TB")
+    >>> found.rate, found.number
+    (7000000000.0, 4.0)
+    >>> named_system("HPE: Cray_ClusterStor_E1000_10xHDR200_1host").line
+    250000000000.0
+    """
+    text = words[:MOST_READ]
+    found = _catalogued(text)
+    stated = [units.si(f"{number} {prefix}/s") for number, prefix in RATE.findall(text)]
+    if stated:
+        each = bool(EACH_DRIVE.search(text)) or found.rate > 0
+        given = stated[0] if each else stated[0] / found.number
+        least = min(given, found.most) if found.rate > 0 else given
+        inside = found.local > 0 or not DEVICE.isdisjoint(WORDS.split(text.casefold()))
+        found = found._replace(rate=min(least, found.rate) if found.rate > 0 else given, most=least,
+                               stands_in=float(not found.rate > 0), local=float(inside))  # fmt: skip
+    links = [float(many or 1) * float(named or plain) * 1e9 / 8 for many, named, plain in LINKS.findall(text)]
+    found = found._replace(submitted=float(bool(SUBMITTED.search(text))), line=min(links, default=math.inf))
+    return found._replace(why=_unknown(text, found))
+
+
+def _catalogued(text: str) -> NamedSystem:
+    """The drive or store of the catalogue that the words name, and how many of it."""
+    words = WORDS.split(text.casefold())
+    there = set(words)
+    for model in words:
+        for maker, rows in _models().get(model, {}).items():
+            if maker in there:
+                rates = [row.read_bandwidth for row in rows]
+                one = NamedSystem(rates[0], max(rates), rows[0].read_iops, local=1.0)
+                return _counted(one, text, rf"{re.escape(model)}{BEHIND}")
+    key = key_of("storage", text) or key_of("storage", BEFORE.sub("", text, count=1).strip())
+    stores, clients = _stores()
+    if key and stores[key].read_bandwidth > 0:
+        row, client = stores[key], clients.get(key, math.nan)
+        one = NamedSystem(row.read_bandwidth, row.read_bandwidth, row.read_iops, local=float(row.category in LOCAL),
+                          client=client if client > 0 else math.inf)  # fmt: skip
+        return _counted(one, text if key != key_of("storage", text) else "", "")
+    return _counted(NamedSystem(), text, "")
+
+
+def _counted(found: NamedSystem, text: str, behind: str) -> NamedSystem:
+    """With how many of it the words speak of; a drive without a number stands in each host."""
+    after = re.search(behind, text, re.I | re.A) if behind else None
+    before = BEFORE.search(text)
+    count = after[1] if after else next(filter(None, before.groups()), None) if before else None
+    each = bool(EACH_HOST.search(text)) or (count is None and found.local > 0)
+    return found._replace(number=float(count or 1), in_each_host=float(each))
+
+
+def _unknown(text: str, found: NamedSystem) -> str:
+    """Why nothing can be said of what the words name: no such drive, or none of it."""
+    shown = f"system = {cut(text)!r}"
+    if not 1 <= found.number <= MOST_DRIVES:
+        return f"{shown}: {found.number:g} of them cannot be; give 1 to {MOST_DRIVES:,.0f}"
+    if found.rate == 0 or found.line == 0:
+        return f"{shown}: a rate of zero reads nothing; state one above zero"
+    if found.rate > 0:
+        return ""
+    words = set(WORDS.split(text.casefold()))
+    bare = bool(words & (DEVICE | _drive_makers())) and not words & MANY and not found.submitted
+    if not bare and not words & NO_STORE:
+        return ""
+    near = ", ".join(cut(name, 32) for name in nearest_stores(text))
+    return f"{shown}: the catalogue has no such drive; nearest: {near}. Name one, or state a rate such as 3.5 GB/s"
+
+
+@lru_cache(maxsize=4096)
+def nearest_stores(text: str, count: int = 2) -> tuple[str, ...]:
+    """Names of the stores of the catalogue that are most alike, by pairs of letters."""
+    wanted = _pairs(text[:80])
+    alike = sorted(_pairs_of_stores(), key=lambda one: -2 * len(wanted & one[1]) / (len(wanted) + len(one[1]) or 1))
+    return tuple(name for name, _ in alike[:count])
+
+
+@lru_cache(maxsize=1)
+def _pairs_of_stores() -> list[tuple[str, frozenset[str]]]:
+    rows = catalog.table("storage")
+    return [(name, _pairs(name)) for name in rows.loc[rows["read_bandwidth"] > 0, "name"]]
+
+
+def _pairs(text: str) -> frozenset[str]:
+    letters = normalise(text)
+    return frozenset(letters[at : at + 2] for at in range(len(letters) - 1))
+
+
+@lru_cache(maxsize=1)
+def _processors() -> list[tuple[re.Pattern[str], float, float]]:
+    rows = catalog.table("processors")
+    return [(re.compile(row.pattern, re.I), float(row.single_thread), float(row.threads_per_core))
+            for row in rows.itertuples(index=False)]  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def processor_of(system: str, cpu: str) -> tuple[float, float]:
+    """Single-thread speed and threads of a core of the processor that the words name; NaN where none is known.
+
+    Parameters
+    ----------
+    system, cpu : str
+        Words about the system and about its processor; the latter count first.
+    """
+    for words in (cpu[:MOST_READ], system[:MOST_READ]):
+        for pattern, speed, threads in _processors() if words else ():
+            if pattern.search(words):
+                return speed, threads
+    return math.nan, math.nan
+
+
+def capacity_in(name: str) -> float:
+    """Bytes that the name of a store speaks of; NaN where it names none.
+
+    >>> capacity_in("Micron 9400 7.68TB (Gen4)"), capacity_in("Amazon EBS gp2, 200 GiB")
+    (7680000000000.0, 214748364800.0)
+    """
+    volume, size = VOLUME.search(name), CAPACITY.search(name)
+    return units.si(volume[1], "B") if volume else float(size[1]) * 1e12 if size else math.nan
+
+
+def bus_in(words: str) -> str:
+    """Key of the host link that words of the catalogue name; "" where they name none.
+
+    >>> bus_in("PCIe 5 x16"), bus_in("NVLink-C2C")
+    ('pcie-5-0-x16', 'nvlink-c2c-grace-hopper-blackwell')
+    """
+    bus = HOST_LINK.search(words)
+    return f"pcie-{bus[1]}-0-x{bus[2]}" if bus else "nvlink-c2c-grace-hopper-blackwell" * ("C2C" in words)

@@ -1,0 +1,463 @@
+"""Tables of runs, measured or asked for, as typed scenarios: what was run apart from what came out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog, hardware
+from cookbook.catalog import UnknownName, tables
+from cookbook.hardware.machine import ring_link
+from cookbook.prediction.intake import networks, words
+from cookbook.prediction.intake.columns import I, N, T, Columns
+from cookbook.prediction.scenario import NOTHING, Coded, Scenario, together
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What came out of a run: never an input.
+OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_s_per_device", "mfu", "hfu",
+            "tflops_per_device_reported", "reported_flops", "memory_per_device_gb", "memory_bytes",
+            "samples_per_s", "deviation", "accelerator_utilisation", "utilisation", "read_GBps", "read_bandwidth",
+            "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
+# Words of the tables for rows of which it is clear what was run.
+CLEAR = {"use": ("core",), "task": ("pretrain",)}
+COUNTS = ("devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch",
+          "micro_batches_per_flush", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "experts",
+          "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers", "capacity_factor", "oversubscription",
+          "pod", "seq", "network", "offload_link", "offload_memory", "offload_drives")  # fmt: skip
+FUSED = "fused-softmax"
+ONE_PROCESS = re.compile(r"nn\.DataParallel|single.process", re.I)
+WITHOUT_UPDATE = re.compile(r"no optimi[sz]er|forward\s*\+\s*backward|optimi[sz]er step not", re.I)
+PORTS = re.compile(r"(\d+)\s*x\D*(?:[A-Za-z]+-?\d*\s+)*?(\d+)\s*g", re.I)
+RATE = re.compile(r"(\d+)\s*g", re.I)
+REPLICAS = re.compile(r"data parallel over (\d+) NeuronCores", re.I)
+TWO_A_CHIP = re.compile(r"tpu-?v[23][.-](\d+)", re.I)
+VARIANT = re.compile(r"variant \d+ of")
+
+
+def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None) -> Scenario:
+    """Rows of a table as a scenario; outcomes are never read.
+
+    Parameters
+    ----------
+    kind : str
+        "training_transformer", "training_classic" or "inference".
+    frame : pandas.DataFrame
+        Cells as text, categories or numbers; columns under their names in ``data/schema/scenario.csv`` or other
+        spellings there, any may be absent or blank.
+    why : numpy.ndarray of str, optional
+        What is known to be wrong with single rows.
+    """
+    cells = Columns(kind, frame)
+    columns = {T: _transformer, N: _network, I: _inference}[kind](cells)
+    return Scenario(kind, cells.size, columns, cells.why(why), cells.noted())
+
+
+def _accelerator(cells: Columns) -> Coded:
+    """Machines by name: accelerator, server or instance; "" where the cell is blank."""
+    found = cells.read("accelerator", machine_of)
+    named = together(cells.text("accelerator"), found)
+    cells.note(named.map(lambda pair: f"accelerator {words.shown(pair[0])} = {pair[1].accelerator.key}"
+                         if pair[0] and pair[1] and catalog_shares(pair[0]) else ""))  # fmt: skip
+    return found
+
+
+@lru_cache(maxsize=4096)
+def catalog_shares(cell: str) -> bool:
+    """Whether several accelerators go by a name."""
+    try:
+        hardware.accelerator(cell)
+    except UnknownName as problem:
+        return bool(getattr(problem, "shared", False))
+    except ValueError:
+        return False
+    return False
+
+
+@lru_cache(maxsize=65536)
+def machine_of(cell: str) -> tuple[Any, str]:
+    """The machine of a cell, and what is wrong with it."""
+    if words.is_blank(cell):
+        return "", ""
+    try:
+        return hardware.machine(cell), ""
+    except UnknownName as problem:
+        if getattr(problem, "shared", False):
+            return hardware.machine(usual_of(problem.nearest)), ""
+        return "", str(problem)
+    except ValueError as problem:
+        return "", str(problem)
+
+
+def usual_of(keys: list[str]) -> str:
+    """Of several accelerators of one name the first that came with a fast link, else the first that came."""
+    rows = catalog.table("accelerators").set_index("key").loc[list(keys)]
+    linked = rows[rows["device_link_kind"] == "fast"]
+    return str((linked if len(linked) else rows)["launch_date"].idxmin())
+
+
+def _precision(cells: Columns) -> Coded:
+    def one(cell: str) -> tuple[str, str]:
+        if words.is_blank(cell):
+            return "", ""
+        name = words.precision(cell)
+        if name in FORMATS():
+            return name, ""
+        return "", f"precision = {words.shown(cell)} is no number format that is known; write bf16, fp16, tf32, fp32 or fp8"
+
+    return cells.read("precision", one)
+
+
+@lru_cache(maxsize=1)
+def FORMATS() -> tuple[str, ...]:
+    """Number formats of the catalogue."""
+    return tuple(catalog.table("number_formats")["name"])
+
+
+def _transformer(c: Columns) -> dict[str, Any]:
+    found: dict[str, Any] = {name: c.number(name) for name in COUNTS if name in c}
+    said = c.text("model").map(networks.spoken)
+    known = said.map(lambda each: each.key if each.key in _language_models() else "")
+    found["model"] = known
+    for name, billions, spoken in (("parameters", "params_b", "parameters"), ("active_parameters", "params_active_b", "active")):
+        stated = c.number(name)
+        stated = np.where(np.isnan(stated), c.number(billions, 1e9, name), stated)
+        found[name] = stated
+        # The size that stands in a name counts where no cell states another.
+        of_name = said.each(lambda each, spoken=spoken: getattr(each, spoken) if not each.key else np.nan)
+        bare = np.isnan(found["parameters"]) if name == "parameters" else np.isnan(stated) & bare
+        bare = bare & np.isnan(found.get("layers", NOTHING))
+        found[name] = np.where(bare & np.isnan(stated), of_name, stated)
+    c.note(said.map(lambda each: each.assumed))
+    if "decoder_layers" in c:
+        found["layers"] = found.get("layers", NOTHING) + np.nan_to_num(c.number("decoder_layers", field="layers"))
+    latent = c.text("head_dim").where(lambda cell: "mla" in cell.casefold())
+    found["head_dim"] = c.number("head_dim")
+    found["latent_attention"] = np.where(latent, 1.0, c.flag("latent_attention"))
+    found["gated_mlp"] = c.flag("gated_mlp", reader=words.gated)
+    found["accelerator"], found["precision"] = _accelerator(c), _precision(c)
+    stage = c.read("zero", lambda cell: (words.zero_stage(cell)[:2], words.zero_stage(cell)[2]))
+    found["zero"], group = (stage.each(lambda each, at=at: each[at]) for at in (0, 1))
+    stated = c.number("shard")
+    found["shard"] = np.where(np.isnan(stated), np.where(group > 0, group, np.nan), stated)
+    found["shard_in_node"] = np.where(group < 0, 1.0, c.flag("shard_in_node"))
+    found["sequence_parallel"] = c.flag("sequence_parallel")
+    found["recompute"] = c.values(
+        together(c.text("recompute"), c.text("recompute_modules")), lambda pair: words.recompute(*pair), "recompute"
+    )
+    kernel = c.read("attention", lambda cell: (words.attention(cell)[:2], words.attention(cell)[2]))
+    found["attention"] = kernel.map(lambda each: each[0])
+    norm = c.flag("fused_norm")
+    found["fused_norm"] = np.where(np.isnan(norm), kernel.each(lambda each: each[1]), norm)
+    found["fine_tuning"] = c.read("fine_tuning", _tuned)
+    notes = together(c.text("pipeline_schedule"), c.text("note"))
+    found["pipeline_schedule"] = c.values(notes, lambda pair: words.schedule(*pair))
+    found["offload"] = c.read("offload", words.offload)
+    rates = c.values(c.text("node_network"), lambda cell: (words.network(cell)[:2], words.network(cell)[2].replace("network =", "node_network =")), "node_network")
+    rate, of_node = (rates.each(lambda each, at=at: each[at]) for at in (0, 1))
+    found["node_network"] = np.where(of_node == 1, rate, np.nan)
+    stated = found.get("network", NOTHING)
+    found["network"] = np.where(np.isnan(stated) & (of_node == 0), rate, stated)
+    link = c.text("intra_node_link").each(words.domain)
+    found["domain"] = np.where(np.isnan(c.number("domain")), link, c.number("domain"))
+    # A stack that says which norms it fuses is none of 2021.
+    kernel = together(found["attention"], c.text("fused_norm")).map(lambda pair: "fused" if pair[1] and pair[0] == FUSED
+                                                                    else pair[0])  # fmt: skip
+    hints = together(c.text("software"), c.text("locator"), c.text("zero"), kernel, c.text("accelerator"),
+                     c.text("precision"))  # fmt: skip
+    # The page that a row comes from speaks where the row does not name its software.
+    found["software"] = hints.map(lambda e: words.stack("transformer", e[0] or e[1], "; ".join(e[2:])))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _language_models() -> frozenset[str]:
+    return frozenset(name for name, builder in networks.builders().items() if builder in networks.LANGUAGE_MODELS)
+
+
+def _tuned(cell: str) -> tuple[str, str]:
+    text = cell.casefold()
+    if words.is_blank(cell):
+        return "", ""
+    if "lora" in text or "peft" in text or "adapter" in text:
+        return "lora", ""
+    if re.search(r"train|tun|sft|full|memory|rlhf|dpo|language|causal|lm\b|mlperf|benchmark", text):
+        return "full", ""
+    return "", f"fine_tuning = {words.shown(cell)} is not known; write pretrain, full or lora"
+
+
+def _inputs(c: Columns, found: dict[str, Any], inputs: Coded) -> None:
+    """Network, changed arguments, length and counted items of rows."""
+    c.problems.append(inputs.map(lambda each: each.why))
+    c.note(inputs.map(lambda each: each.assumed))
+    found["model"] = inputs.map(lambda each: each.name)
+    found["network_arguments"] = inputs.map(lambda each: each.arguments)
+    for name, field in (("seq", "seq"), ("items", "items"), ("batch_in_items", "in_items")):
+        found[name] = inputs.each(lambda each, field=field: getattr(each, field))
+
+
+def _network(c: Columns) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    named = together(c.text("model"), c.text("task_input"), c.text("unit"))
+    if "seq" in c:
+        length = c.number("seq")
+        found["stated"] = length
+    _inputs(c, found, named.map(lambda each: networks.trained(*each)))
+    if "stated" in found:
+        stated = found.pop("stated")
+        found["seq"] = np.where(np.isnan(stated), found["seq"], stated)
+    for name in ("batch", "global_batch", "accumulation", "devices", "per_node"):
+        found[name] = c.number(name)
+    found["accelerator"], found["precision"] = _accelerator(c), _precision(c)
+    notes = c.text("software_notes")
+    found["one_process"] = notes.where(lambda cell: bool(ONE_PROCESS.search(cell))).astype(float)
+    found["no_update"] = notes.where(lambda cell: bool(WITHOUT_UPDATE.search(cell))).astype(float)
+    hints = together(c.text("software"), notes, c.text("accelerator"))
+    found["software"] = hints.map(lambda each: words.stack("classic", each[0], "; ".join(each[1:])))
+    inner = together(found["accelerator"], c.text("intra_node_link"))
+    found["link"] = inner.each(lambda pair: node_link(*pair))
+    found["node_network"] = c.values(c.text("inter_node_link"), _node_network).each(float)
+    return found
+
+
+def node_link(machine: Any, cell: str) -> float:
+    """Rate of one device within its node that an all-reduce reaches, where the words change it; else NaN [B/s]."""
+    if machine == "" or not cell:
+        return np.nan
+    device, text = machine.accelerator, cell.casefold()
+    bridged = "bridge" in text or "pair" in text
+    bus = re.search(r"pcie\D{0,4}(\d)", text)
+    if not bridged and "pcie" not in text:
+        return np.nan
+    key = f"pcie-{bus[1]}-0-x16" if bus else ""
+    known = catalog.table("interconnects")["key"].tolist()
+    return ring_link(device, "bridge" if bridged else "bus", key if key in known else "")
+
+
+def _node_network(cell: str) -> tuple[float, str]:
+    """Network rate of a node that a text states [B/s], and what is wrong with it."""
+    ports, rate = PORTS.search(cell), RATE.search(cell)
+    if ports and float(ports[1]) * float(ports[2]) > 0:
+        return float(ports[1]) * float(ports[2]) / 8 * 1e9, ""
+    if rate and "dgx" not in cell.lower() and float(rate[1]) > 0:
+        return float(rate[1]) / 8 * 1e9, ""
+    value, _, problem = words.network(cell)
+    return (value if words.BYTES.search(cell) else np.nan), problem
+
+
+def _inference(c: Columns) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    metric = c.text("metric") if "metric" in c else c.text("unit")
+    found["scenario"] = c.read("scenario", _way)
+    way = found["scenario"]
+    named = together(c.text("model"), c.text("input_len"), metric, way)
+    inputs = named.map(lambda each: networks.served(*each))
+    _inputs(c, found, inputs)
+    found["input_len"] = inputs.each(lambda each: each.length)
+    for name, billions in (("parameters", "params_b"), ("active_parameters", "params_active_b")):
+        stated = c.number(name)
+        stated = np.where(np.isnan(stated), c.number(billions, 1e9, name), stated)
+        spoken = inputs.each(lambda each, name=name: getattr(each, name))
+        found[name] = np.where(np.isnan(stated), spoken, stated)
+    nobody = np.isnan(found["parameters"]) & inputs.where(lambda each: bool(each.lost))
+    c.problems.append(Coded(np.where(nobody, inputs.codes, len(inputs.levels)), (*(i.lost for i in inputs.levels), "")))
+    asked = metric.map(networks.metric_of)
+    found["counts"], found["delay_of"] = asked.map(lambda each: each.counts), asked.map(lambda each: each.delay)
+    c.problems.append(asked.map(lambda each: each.why))
+    found["delay"] = asked.each(lambda each: bool(each.delay))
+    found["each_device"] = asked.each(lambda each: each.each_device)
+    for name in ("batch", "tp", "pp", "output_len"):
+        found[name] = c.number(name)
+    devices, printed = c.number("devices"), c.text("accelerator_as_printed")
+    chips = printed.each(lambda cell: 0.5 if TWO_A_CHIP.search(cell) else 1.0)
+    found["devices"] = np.where(devices > 1, devices * chips, devices)
+    notes = c.text("note")
+    found["replicas"] = notes.each(lambda cell: float(m[1]) if (m := REPLICAS.search(cell)) else np.nan)
+    found["accelerator"] = _accelerator(c)
+    formats = together(c.text("number_format"), c.text("precision_text"))
+    found["precision"] = c.values(formats, lambda pair: _stored(*pair))
+    # Weights, activations and cache of a language model, as in fp8/bf16/fp16.
+    stored = formats.map(lambda pair: (pair[1] or pair[0]).split("/"))
+    found["weights_format"] = stored.map(lambda cells: _kept_as(cells[0]))
+    found["kv_format"] = stored.map(lambda cells: _kept_as(cells[2]) if len(cells) > 2 else "")
+    found["activations"] = stored.map(lambda cells: _stored("", cells[1] if len(cells) > 1 else cells[0])[0])
+    hints = together(c.text("software"), notes, c.text("accelerator"), way)
+    found["software"] = hints.map(lambda each: words.stack("inference", each[0], "; ".join(each[1:])))
+    found["served"] = named.where(lambda each: networks.served(*each).served)
+    if way.levels != ("",):
+        found["served"] = found["served"] | way.where(lambda cell: cell.casefold() in ("decode", "prefill"))
+    return found
+
+
+WAYS = ("static", "offline", "server", "single_stream", "decode", "prefill", "batch", "real_time", "forward", "multi_stream")
+
+
+def _way(cell: str) -> tuple[str, str]:
+    if words.is_blank(cell):
+        return "", ""
+    word = re.sub(r"[\s-]+", "_", cell.strip().casefold())
+    word = {"singlestream": "single_stream", "realtime": "real_time", "multistream": "multi_stream", "online": "server"}.get(
+        word, word)  # fmt: skip
+    if word in WAYS:
+        return word, ""
+    return "", f"scenario = {words.shown(cell)} is not known; write one of {', '.join(WAYS)}"
+
+
+@lru_cache(maxsize=4096)
+def _stored(number_format: str, precision: str) -> tuple[str, str]:
+    """Number format of the products of a row, from the format column or else from the printed precision.
+
+    >>> _stored("", "FP32/Matmult-BF16")[0], _stored("", "int8,fp16")[0], _stored("", "")[0], _stored("", "single")[0]
+    ('bf16', 'int8', '', 'fp32')
+    """
+    if re.search(r"int8|w8a8", precision, re.I):
+        return "int8", ""
+    for cell in filter(None, (number_format, precision)):
+        if words.is_blank(cell):
+            continue
+        name = words.precision(cell) if cell.casefold() != "int8" else "int8"
+        if name in FORMATS():
+            return name, ""
+        if re.search(r"q\d|int4|awq|gptq|w4|f16|4.?bit|8.?bit|gguf|no change|default|auto", cell, re.I):
+            return "", ""
+        said = f"precision = {words.shown(cell)} is no number format that is known; write fp32, fp16, bf16, fp8, fp4 or int8"
+        return "", said
+    return "", ""
+
+
+def _kept_as(cell: str) -> str:
+    """Name of the format in which numbers are stored; "" where the words do not say."""
+    text = cell.strip().casefold().replace("-", "_")
+    return text if text and re.search(r"4|8|16|32", text) else ""
+
+
+def split(scenario: Scenario) -> list[tuple[np.ndarray, Scenario]]:
+    """Rows of inference by what answers them: one forward pass, or the answer of a language model.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        From `read`.
+
+    Returns
+    -------
+    list of (numpy.ndarray of int, Scenario)
+        Places of the rows, and the rows.
+    """
+    served = np.broadcast_to(scenario.columns["served"], (len(scenario),))
+    parts = []
+    for kind, at in ((I, np.flatnonzero(~served)), ("generation", np.flatnonzero(served))):
+        if len(at):
+            rows = scenario.take(at)
+            columns = dict(rows.columns)
+            if kind != I:
+                columns["precision"] = columns["activations"]
+            parts.append((at, replace(rows, kind=kind, columns=columns)))
+    return parts
+
+
+def clear_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a table of measurements of which it is clear what was run; the others are never fitted."""
+    keep = np.ones(len(frame), dtype=bool)
+    for name, wanted in CLEAR.items():
+        if name in frame:
+            keep &= np.isin(frame[name], wanted)
+    return frame[keep].reset_index(drop=True)
+
+
+def without_outcomes(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same rows without what came out of them.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Scenarios.
+    """
+    return frame.drop(columns=[name for name in OUTCOMES if name in frame.columns])
+
+
+@lru_cache(maxsize=8)
+def _read(table: str) -> pd.DataFrame:
+    import pandas as pd
+
+    catalog.table(table)
+    found = pd.DataFrame(list(tables.raw(table, catalog.data_directory()).records()))
+    sources = catalog.table("sources").set_index("key")["url"]
+    pages = [f"{cell} {sources[cell.split(';')[0]]}" for cell in found["source"]]
+    return found.assign(locator=[f"{page} {cell}" for page, cell in zip(pages, found["locator"], strict=True)])
+
+
+def measured_table(table: str) -> pd.DataFrame:
+    """A table of measurements as text.
+
+    Parameters
+    ----------
+    table : str
+        "training_classic", "training_transformer", "training_out_of_memory" or "inference".
+    """
+    return _read(table).copy()
+
+
+def measured(kind: str, frame: pd.DataFrame) -> np.ndarray:
+    """What came out of measured rows: seconds of a step of transformers, else a rate; NaN where none is stated.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of prediction.
+    frame : pandas.DataFrame
+        Rows of its table of measurements.
+    """
+    names = ("step_time_s", "step_seconds") if kind == T else ("value",)
+    name = next((each for each in names if each in frame), "")
+    if not name:
+        return np.full(len(frame), np.nan)
+    values = frame[name].tolist()
+    found = np.array([float(v) if str(v).strip() not in ("", "nan") else np.nan for v in values], dtype=float)
+    if kind != I:
+        return found
+    seconds = np.array([networks.metric_of(str(metric)).seconds for metric in frame["metric"]], dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.isfinite(seconds), 1 / (found * seconds), found)
+
+
+def needs_care(frame: pd.DataFrame) -> np.ndarray:
+    """Rows of inference of which it is not clear what was run, or that are more than one pass; they are never fitted.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns of the table ``inference``.
+    """
+    def texts(name: str) -> list[str]:
+        return frame[name].astype(str).tolist() if name in frame else [""] * len(frame)
+
+    rows = zip(texts("model"), texts("input_len"), texts("scenario"), strict=True)
+    care = np.array([networks.input_row(*row).get("care") == "yes" for row in rows], dtype=bool)
+    variants = np.array([bool(VARIANT.search(each)) for each in texts("note")], dtype=bool)
+    queued = np.array([each == "server" for each in texts("scenario")], dtype=bool)
+    counts = (networks.metric_of(each) for each in texts("metric"))
+    tokens = [m.counts in ("output tokens", "prompt tokens") or m.delay in ("first token", "token") for m in counts]
+    return care | variants | queued | np.array(tokens, dtype=bool)
+
+
+def publishers(frame: pd.DataFrame) -> np.ndarray:
+    """Publisher (`source_group`) of each row; that of the first source where there are several.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Rows with a column ``source``.
+    """
+    sources = catalog.table("sources")
+    group = dict(zip(sources["key"], sources["source_group"], strict=True))
+    return np.array([group.get(cell.split(";")[0], cell) for cell in frame["source"]])
+
+
+__all__ = ["CLEAR", "OUTCOMES", "clear_rows", "machine_of", "measured", "measured_table", "needs_care",
+           "publishers", "read", "split", "without_outcomes"]  # fmt: skip

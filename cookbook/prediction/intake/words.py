@@ -1,0 +1,382 @@
+"""What people's words mean: numbers with units, number formats, recomputation, sharding, attention kernels, networks.
+
+Each reader gives the typed value and, where the words say nothing that is known, what is wrong with them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog, units
+from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
+
+# Cells that say that nothing is known.
+BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
+NOT_STATED = re.compile(r"|-|nan|n/?a|unknown|mla|not stated.*", re.I)
+NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
+SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+", re.A)
+GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+# Behind a number: a multiple, then words that say what is counted. A second figure or a node may not stand there.
+MULTIPLE = re.compile(r"\s*(k|m|b|g|t|thousand|million|billion|trillion)(?![a-z0-9])", re.I)
+MULTIPLES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "thousand": 1e3, "million": 1e6, "billion": 1e9,
+             "trillion": 1e12}  # fmt: skip
+DOUBTFUL = re.compile(r"\d|\b(?:nodes?|hosts?|servers?|per|or|to)\b|^\s*[-/x*~+]|%", re.I)
+# Lengths in tokens, of which k is 1,024.
+LENGTHS = ("seq", "input_len", "output_len")
+WHOLE = frozenset({
+    "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "global_batch", "accumulation", "seq", "layers", "hidden",
+    "heads", "kv_heads", "ffn_hidden", "vocab", "moe_ffn_hidden", "experts", "experts_per_token", "dense_layers",
+    "shard", "input_len", "output_len", "zero",
+})  # fmt: skip
+SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0\.\d+)(?![\d.])")
+COUNT = re.compile(r"(\d+)\s*(?:of|/)\s*(\d+)")
+RECOMPUTE = re.compile(
+    r"none|full|all|every|layer|block|uniform|checkpoint|remat|recomput|select|minimal|save|modules|offload|policy|core"
+    r"|mlp|attn|attention|\d\s*%|^0?\.\d|\d+\s*(?:of|/)\s*\d+", re.I)  # fmt: skip
+# Words for which products are kept and the rest computed again.
+KEPT = {
+    "all but weight products": "core_attn+layernorm",
+    "all but qkv projections, which are offloaded": "offload",
+    "minimal/minimal_flash": "core_attn+layernorm",
+    "minimal_flash": "layernorm",
+    "core_attn": "selective",
+}
+ATTENTION = re.compile(
+    r"flash|fa ?-?\d|fused|softmax|torch|eager|naive|math|plain|standard|vanilla|cudnn|\bte\b|transformer.?engine|sdpa"
+    r"|splash|pallas|xformers|efficient|triton|aiter|\bck\b|neuron|nki|ring|flex|\bauto\b|\bdefault\b|core", re.I)  # fmt: skip
+FORMATS = (
+    ("fp64", re.compile(r"fp64|float64|double|\bf64", re.I)),
+    ("fp4", re.compile(r"fp4|float4|e2m1", re.I)),
+    ("fp8", re.compile(r"fp8|float8|e4m3|e5m2|\bf8\b", re.I)),
+    ("bf16", re.compile(r"bf16|bfloat", re.I)),
+    ("fp16", re.compile(r"fp16|float16|\bf16|half|\bamp\b|\bmixed\b", re.I)),
+    ("tf32", re.compile(r"tf32|tensorfloat", re.I)),
+    ("fp32", re.compile(r"fp32|float32|\bf32|\bsingle\b|\bfloat\b", re.I)),
+)
+# Networks that people name without a rate, and those whose port is a node's.
+NETWORKS = {
+    "xdr": "infiniband-xdr-4x-800-gb-s", "ndr": "infiniband-ndr-4x-400-gb-s", "hdr": "infiniband-hdr-4x-200-gb-s",
+    "edr": "infiniband-edr-4x-100-gb-s", "fdr": "infiniband-fdr-4x-56-gb-s", "omni-path": "omni-path-100",
+}  # fmt: skip
+PORTS = re.compile(r"(\d+)\s*x\s*(?:[a-z]+\s+)*(\d+)\s*g")
+RATE = re.compile(r"(\d+)(?:/\d+)?\s*g(?:b|bps|bit|be)?(?:/s)?\b")
+BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT])i?B(?:ytes)?\s*/\s*s|(\d+(?:\.\d+)?)\s*([kMT])(?:b|bit|bps)(?:it)?(?:s|/s)?\b")
+NETWORK_WORDS = re.compile(
+    r"infiniband|\bib\b|roce|ethernet|\befa|\bdcn\b|slingshot|\bici\b|neuronlink|tcp|nic\b|rdma|nvlink|nvl\d|nvswitch|omni|[xnhef]dr\b"
+    r"|fabric|switch|aries|gemini|bluefield|connectx|mellanox|g(?:i?g)?a?b?e\b|gbps|gigabit|\blan\b|cloud|pcie|single|torus|storage|dgx|pod|"
+    r"network|tree|topology|rail", re.I)
+
+
+def is_blank(cell: str) -> bool:
+    """Whether a cell says that nothing is known."""
+    return cell.casefold() in BLANK or bool(NOT_STATED.fullmatch(cell))
+
+
+def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, str]:
+    """A cell of a column of numbers: its value, what is wrong with it, and what reading it assumed.
+
+    Parameters
+    ----------
+    cell : str
+        The cell.
+    declared : Field
+        What the column may hold.
+    scale : float
+        What one of the column's own unit is (1e9 for a column in billions).
+    """
+    if is_blank(cell):
+        return math.nan, "", ""
+    wanted = f"is not {declared.allowed}"
+    if SUM.fullmatch(cell):
+        value, assumed = math.fsum(float(part) for part in cell.split("+")), ""
+    else:
+        found = NUMBER.match(cell)
+        if not found or ("," in found[0] and not GROUPED.fullmatch(found[0])):
+            return math.nan, f"{declared.name} = {shown(cell)} is not a number; give {declared.allowed}", ""
+        value, rest, assumed = float(found[0].replace(",", "")), cell[found.end():], ""
+        if declared.unit and rest.strip():
+            return _with_unit(cell, declared)
+        multiple = MULTIPLE.match(rest)
+        if multiple:
+            # A column in billions may say so again: 7B.
+            times = 1.0 if multiple[1] in "bB" and scale == 1e9 else MULTIPLES[multiple[1].casefold()]
+            if times == 1e3 and declared.name in LENGTHS:
+                times = 1024.0
+            value, rest, assumed = value * times, rest[multiple.end():], f"{declared.name} {cell} = {value * times:,.0f}"
+        if rest[:1].isalnum() or DOUBTFUL.search(re.sub(r"\(.*?\)", "", rest)):
+            return math.nan, f"{declared.name} = {shown(cell)} is not one number; give {declared.allowed}", ""
+    return (*in_range(value * scale, cell, declared, wanted), assumed)
+
+
+def in_range(value: float, cell: Any, declared: Field, wanted: str = "") -> tuple[float, str]:
+    """A number if it is in its range, else what is wrong with it."""
+    whole = declared.name not in WHOLE or value == math.floor(value) if math.isfinite(value) else False
+    if not (declared.low <= value <= declared.high):
+        return math.nan, f"{declared.name} = {shown(cell)} is outside its range; give {declared.allowed}"
+    return (value, "") if whole else (math.nan, f"{declared.name} = {shown(cell)} is not whole; give {declared.allowed}")
+
+
+def _with_unit(cell: str, declared: Field) -> tuple[float, str, str]:
+    try:
+        return float(units.si(cell, declared.unit)), "", ""
+    except (ValueError, TypeError) as problem:
+        return math.nan, f"{declared.name} = {shown(cell)}: {str(problem)[:100]}", ""
+
+
+def truth(cell: str) -> float | None:
+    """1 for yes, 0 for no, NaN where not stated, None where the words say neither."""
+    if is_blank(cell):
+        return math.nan
+    found = {word in TRUE for word in re.split(r"[\s,;()/]+", cell.strip().casefold()) if word in TRUE or word in FALSE}
+    first = re.split(r"[\s,;(]+", cell.strip().casefold())[0]
+    return float(first in TRUE) if len(found) == 1 and (first in TRUE or first in FALSE) else None
+
+
+def gated(cell: str) -> float | None:
+    """The same for a gated feed-forward layer, whose activation may be named."""
+    if re.search(r"swiglu|geglu|reglu|\bglu\b|gated", cell, re.I) and not re.search(r"\b(no|not|without)\b", cell, re.I):
+        return 1.0
+    return 0.0 if re.fullmatch(r"(gelu|relu|silu|mlp)", cell, re.I) else truth(cell)
+
+
+@lru_cache(maxsize=4096)
+def precision(cell: str) -> str:
+    """Name of the number format of the matrix products, as in ``number_formats``; "" where the words name none.
+
+    >>> precision("mxfp8"), precision("bf16 (not stated)"), precision("nvfp4"), precision("single"), precision("bananas")
+    ('fp8', 'bf16', 'fp4', 'fp32', '')
+    """
+    text = cell.casefold().replace("fp32_or_tf32", "tf32").replace("fp32optimizer", "")
+    return next((name for name, pattern in FORMATS if pattern.search(text)), "")
+
+
+def recompute(cell: str, modules: str = "") -> tuple[str, str]:
+    """Activation checkpointing in its typed spelling, and what is wrong with the words.
+
+    >>> recompute("full (every layer)"), recompute("selective"), recompute("16 of 40 layers"), recompute("partial")
+    (('full', ''), ('selective', ''), ('0.4', ''), ('', ''))
+    """
+    if modules:
+        if modules in KEPT:
+            return KEPT[modules], ""
+        return _modules(modules)
+    text = cell.casefold().strip()
+    if not text or NOT_STATED.fullmatch(text):
+        return "", ""
+    if re.match(r"(none|no|off|false|0|0\.0|disabled)\b", text) or text in ("0 %", "0%"):
+        return "none", ""
+    if re.match(r"(yes|on|true|1|enabled|full)$", text):
+        return "full", ""
+    if "modules" in text:
+        return _modules(text.split("modules", 1)[1].strip(": "))
+    if not RECOMPUTE.search(text) and "partial" not in text:
+        return "", f"recompute = {shown(cell)} is not known; write none, selective, full, or a share such as 40 %"
+    share = _share(text)
+    if "partial" in text and share is None:
+        return "", ""
+    if "minimal" in text or "save_dot" in text or "weight products" in text:
+        word = "layernorm" if "flash" in text and "/" not in text else "core_attn+layernorm"
+    elif "offload" in text and "full" not in text:
+        word = "offload"
+    else:
+        word = "selective" if text.startswith("select") else "full"
+    if share in (None, 1.0):
+        return word, ""
+    return (repr(share) if word == "full" else f"{share!r}*{word}"), ""
+
+
+def _modules(text: str) -> tuple[str, str]:
+    named = [name for name in re.split(r"[+,;\s]+", text.casefold()) if name]
+    unknown = [name for name in named if name not in MODULES]
+    if unknown or not named:
+        return "", f"recompute modules {shown(text)}: take of {', '.join(MODULES)}"
+    return "+".join(named), ""
+
+
+def _share(text: str) -> float | None:
+    """The share of layers that a text names: 40 %, 0.4 or 16 of 40 layers; None where it names none."""
+    share, count = SHARE.search(text), COUNT.search(text)
+    if count and float(count[2]) > 0:
+        return min(float(count[1]) / float(count[2]), 1.0)
+    return min(float(share[1]) / 100 if share[1] else float(share[2]), 1.0) if share else None
+
+
+def zero_stage(cell: str) -> tuple[float, float, str]:
+    """ZeRO stage, the devices that share one copy (NaN: all replicas; -1: those of one node), and what is wrong.
+
+    >>> zero_stage("FSDP FULL_SHARD (ZeRO-3)"), zero_stage("FSDP (shard group 64)"), zero_stage("zero 3")
+    ((3.0, nan, ''), (3.0, 64.0, ''), (3.0, nan, ''))
+    """
+    text = cell.casefold().strip()
+    if is_blank(text):
+        return (math.nan, math.nan, "")
+    if "fsdp" in text or "hsdp" in text or "full_shard" in text:
+        group = re.search(r"shard group (\d+)|fsdp (\d+)", text)
+        inner = -1.0 if "within" in text or "hybrid" in text or "hsdp" in text else math.nan
+        size = float(group[1] or group[2]) if group else inner
+        stage = 2.0 if "grad_op" in text or re.search(r"zero.?2", text) else 3.0
+        return (0.0, math.nan, "") if size == 1 else (stage, size, "")
+    found = re.search(r"zero[\s_-]*(?:stage[\s_-]*)?(\d)|stage[\s_-]*(\d)|^(\d)(?![\d.]*\d)", text)
+    stage = float(next(filter(None, found.groups()))) if found else math.nan
+    if stage in (0, 1, 2, 3):
+        return stage, math.nan, ""
+    if re.match(r"(no|none|off|false|ddp)\b", text):
+        return 0.0, math.nan, ""
+    if "distributed" in text:
+        return 1.0, math.nan, ""
+    return math.nan, math.nan, f"zero = {shown(cell)} is not known; write 0, 1, 2, 3, or FSDP"
+
+
+def attention(cell: str) -> tuple[str, float, str]:
+    """Attention kernel in its typed word, whether norms are said to be one kernel, and what is wrong with the words.
+
+    >>> attention("flash_attention2 + RMS kernel")[:2], attention("no flash (fused softmax)")[0], attention("torch")[0]
+    (('flash2', 1.0), 'fused-softmax', 'eager')
+    """
+    text = re.sub(r"[^a-z0-9]+", " ", cell.casefold()).strip()
+    if is_blank(text) or is_blank(cell):
+        return "", math.nan, ""
+    norm = 1.0 if "rms" in text or "norm kernel" in text else math.nan
+    bare = re.sub(r"\s*\b(rms|norm) kernel\b", "", text).strip()
+    if bare in ("torch", "eager", "naive", "math", "unfused", "plain", "vanilla", "standard"):
+        return "eager", norm, ""
+    text = re.sub(r"\battn\b", "attention", text)
+    if re.search(r"\b(no|not|without|non)\b.{0,6}flash", text) and re.search(r"flash ?(attention ?)?v?[1-4]|\bbut\b", text):
+        return "", np.nan, f"attention = {shown(cell)} says two things; write flash1, flash2, flash3, fused-softmax or eager"
+    if re.search(r"\b(no|not|without|non)\b.{0,6}flash|fused softmax|^fused$", text):
+        return "fused-softmax", norm, ""
+    if re.search(r"\bte\b|cudnn|attention 3|flash ?3|attention3|fa ?3|transformer engine", text):
+        return "flash3", norm, ""
+    if re.search(r"attention ?2|flash ?2|fa ?2|pallas|splash|sdpa|attention v2", text):
+        return "flash2", norm, ""
+    if re.search(r"attentionv1|attention ?1|flash ?1|fa ?1|attention v1", text):
+        return "flash1", norm, ""
+    if ATTENTION.search(text) or re.match(r"(yes|true|on)\b", text):
+        return "flash", norm, ""
+    if re.match(r"(no|none|off|false)\b", text):
+        return "fused-softmax", norm, ""
+    return "", math.nan, f"attention = {shown(cell)} is not known; write flash1, flash2, flash3, fused-softmax or eager"
+
+
+def schedule(cell: str, notes: str = "") -> tuple[str, str]:
+    """Pipeline schedule in its typed word ("" where none is named), and what is wrong with the words.
+
+    >>> schedule("", "PP schedule v-half")[0], schedule("zbv")[0], schedule("1f1b-interleaved")[0]
+    ('v-half', 'zb-v', '1f1b')
+    """
+    word = _schedule(cell, notes)
+    if word or is_blank(cell):
+        return word, ""
+    return "", f"pipeline_schedule = {shown(cell)} is not known; write gpipe, 1f1b, interleaved, zero-bubble or zb-v"
+
+
+def _schedule(cell: str, notes: str) -> str:
+    text = cell.casefold()
+    named = re.search(r"\bv-(half|min)\b|\bzb-?v\b|\bv-zb\b", f"{text}; {notes.casefold()}")
+    if named:
+        return f"v-{named[1]}" if named[1] else "zb-v"
+    if "gpipe" in text:
+        return "gpipe"
+    if re.search(r"zero.?bubble|\bzb", text):
+        return "zero-bubble"
+    return "1f1b" if "1f1b" in text else "interleaved" if "interleav" in text else ""
+
+
+def offload(cell: str) -> tuple[str, str]:
+    """What lies in host memory, in its typed word, and what is wrong with the words."""
+    text = cell.casefold()
+    if is_blank(text) or re.match(r"(no|none|off|false|0)\b", text):
+        return "none", ""
+    optimiser, weights, kept = "optimi" in text, "param" in text or "weight" in text, "activation" in text
+    if optimiser:
+        return ("optimiser and weights" if weights else "optimiser"), ""
+    if weights or kept:
+        return ("weights" if weights else "activations"), ""
+    return "", f"offload = {shown(cell)} does not say what; write no, optimiser, optimiser and weights, or activations"
+
+
+def network(cell: str) -> tuple[float, bool, str]:
+    """Network rate that a text states [B/s], whether it is a node's (else one device's), and what is wrong with it.
+
+    >>> network("8x HDR InfiniBand 200Gb/s per node")[:2], network("1600 Gbps/node RoCE")[:2], network("10 MB/s")[:2]
+    ((25000000000.0, False), (200000000000.0, True), (10000000.0, True))
+    """
+    if is_blank(cell):
+        return math.nan, False, ""
+    text = cell.casefold().replace(",", "")
+    if re.match(r"\s*-\s*\d", text):
+        return math.nan, False, f"network = {shown(cell)} must be above 0; write it as 200 Gb/s or 25 GB/s"
+    ports = PORTS.search(text)
+    if ports and float(ports[1]) > 0 and float(ports[2]) > 0:
+        total = float(ports[1]) * float(ports[2]) / 8 * 1e9
+        return (total / float(ports[1]), False, "") if ports[1] == "8" else (total, True, "")
+    byte = BYTES.search(cell)
+    if byte:
+        big = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+        value = float(byte[1]) * big[byte[2]] if byte[1] else float(byte[3]) * big[byte[4]] / 8
+        return (value, True, "") if value > 0 else (math.nan, False, f"network = {shown(cell)} must be above 0")
+    rate = RATE.search(text)
+    if rate and float(rate[1]) > 0:
+        return float(rate[1]) / 8 * 1e9, "node" in text or float(rate[1]) > 400, ""
+    for word, key in NETWORKS.items():
+        if word in text:
+            return _network(key), word in ("edr", "fdr", "omni-path"), ""
+    if re.match(r"\s*-", text) or not NETWORK_WORDS.search(text):
+        return math.nan, False, f"network = {shown(cell)} states no rate; write it as 200 Gb/s or 25 GB/s"
+    return math.nan, False, ""
+
+
+@lru_cache(maxsize=16)
+def _network(key: str) -> float:
+    rows = catalog.table("interconnects").set_index("key")
+    return float(rows.loc[key, "bandwidth"])
+
+
+def domain(cell: str) -> float:
+    """Devices that the fast link joins, where the text says more than one node; else NaN.
+
+    >>> domain("NVLink5 NVL72 domain (72 GPUs)"), domain("NVLink4/NVSwitch")
+    (72.0, nan)
+    """
+    found = re.search(r"nvl(\d+)|\((\d+) gpus\)", cell.casefold())
+    return float(found[1] or found[2]) if found else math.nan
+
+
+@lru_cache(maxsize=8)
+def _patterns(kind: str) -> tuple[list[tuple[re.Pattern[str], str]], str]:
+    """Patterns of software with their levels, and the level where the software is named but not known."""
+    rows = catalog.table("software_levels")
+    rows = rows[rows["kind"] == kind]
+    pairs = list(zip(rows["pattern"], rows["level"], strict=True))
+    return [(re.compile(p, re.I), level) for p, level in pairs if p != ".*"], dict(pairs).get(".*", "")
+
+
+@lru_cache(maxsize=65536)
+def stack(kind: str, named: str, hints: str) -> str:
+    """Level of the stack that words name; "" where no software is named and the other cells give no hint.
+
+    Parameters
+    ----------
+    kind : str
+        "transformer", "classic" or "inference".
+    named, hints : str
+        The software cell, or the page that a row comes from, and other cells that show it.
+
+    Examples
+    --------
+    >>> stack("transformer", "NeMo container 24.07", ""), stack("transformer", "", "FSDP FULL_SHARD; flash2")
+    ('megatron-core', 'torch-fsdp')
+    """
+    patterns, other = _patterns(kind)
+    text = f"{named}; {hints}"
+    return next((level for pattern, level in patterns if pattern.search(text)), other if named else "")
+
+
+def floats(values: Any) -> np.ndarray:
+    """Values as an array of floats."""
+    return np.array(values, dtype=float)

@@ -1,0 +1,258 @@
+"""What a device offers each kind of prediction: peaks of a number format, units, links, kernels, power."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog, hardware
+from cookbook.prediction.constants import figure
+
+ENGINE = (
+    "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
+    "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded", "recomputes_last", "hops_split",
+)  # fmt: skip
+# Generations that the table does not list: schedulers with cycles to spare.
+SPARE = 0.5
+VECTOR, HALF, TF32, BYTE = 0.0, 1.0, 2.0, 3.0
+# Formats to take where a device lacks the stated one, the nearest first: arithmetic is then done in the wider one.
+INSTEAD = {"fp4": ("fp8", "bf16", "fp16", "fp32"), "fp8": ("bf16", "fp16", "fp32"), "int8": ("fp16", "bf16", "fp32"),
+           "bf16": ("fp16", "fp32"), "fp16": ("bf16", "fp32"), "tf32": ("fp32",), "fp32": ("bf16", "fp16")}  # fmt: skip
+# What engines of inference take without being told, the smallest first.
+UNTOLD = ("int8", "fp16", "fp32")
+MATRIX = {"fp16": ("fp16",), "bf16": ("bf16", "fp16"), "tf32": ("tf32",), "fp32": ()}
+SIZES = {"fp4": 0.5, "fp8": 1.0, "int8": 1.0, "fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0}
+GPUS = ("gpu", "edge")
+
+
+@dataclass(frozen=True)
+class Device:
+    """One accelerator as a kind of prediction sees it, in SI; NaN where the catalogue has no figure.
+
+    Attributes
+    ----------
+    key, vendor, family, kind : str
+        Key, maker, generation and kind; an unknown device has no key.
+    peak, wide_peak, vector_peak : float
+        Peak of the number format of the products; of what stays in 16 bits; of vector units [FLOP/s].
+    mem_bandwidth, memory : float
+        Memory bandwidth [B/s] and size [B].
+    link, ring_link, network, ring_network : float
+        Nominal rate to the devices of its node and what an all-reduce reaches of it; the same between nodes [B/s].
+    shared : float
+        1 where the devices of a node share its network ports, else 0.
+    per_node, domain, cores : float
+        Devices of a node, and that the fast link joins; what parallelism configurations count of one device [-].
+    matmul : float
+        Best measured product in the number format as a share of the peak, of this device or the nearest measured [-].
+    offered : float
+        Whether the device computes in the number format [1 or 0].
+    element_bytes, unit_kind, lanes : float
+        Bytes of an element; the units that compute (vector, matrix in 16 bits, TF32, 8 bits and less); lanes that a
+        scheduler feeds, as a share of an instruction.
+    watts, process_nm : float
+        Power that limits the clock [W] (infinite for none), and the process [nm].
+    why : str
+        Why it cannot be predicted in this number format; "" where it can.
+    """
+
+    key: str = ""
+    vendor: str = ""
+    family: str = ""
+    kind: str = ""
+    peak: float = math.nan
+    wide_peak: float = math.nan
+    vector_peak: float = math.nan
+    mem_bandwidth: float = math.nan
+    memory: float = math.nan
+    link: float = math.nan
+    ring_link: float = math.nan
+    network: float = math.nan
+    ring_network: float = math.nan
+    shared: float = 0.0
+    per_node: float = 8.0
+    domain: float = math.nan
+    cores: float = 1.0
+    matmul: float = math.nan
+    offered: float = 1.0
+    element_bytes: float = math.nan
+    unit_kind: float = math.nan
+    lanes: float = SPARE
+    watts: float = math.inf
+    process_nm: float = 1.0
+    why: str = ""
+
+
+UNKNOWN = Device(why='the accelerator is not in the catalogue: take a key of cb.table("accelerators")')
+NO_NAME = Device(why="accelerator is blank: name one of the catalogue")
+
+
+# Number formats of training from the one that a reader most likely means.
+TRAINING = ("bf16", "fp16", "tf32", "fp32")
+
+
+@lru_cache(maxsize=4096)
+def usual_precision(machine: Any) -> str:
+    """Number format in which a device usually trains: the first of `TRAINING` that it has; "" where it has none."""
+    offered = hardware.formats(machine.accelerator) if machine != "" else []
+    return next((name for name in TRAINING if name in offered), "")
+
+
+def _common(machine: Any) -> dict[str, Any]:
+    found = machine.accelerator
+    return {
+        "key": found.key, "vendor": found.vendor, "family": machine.generation or found.key, "kind": found.kind,
+        "mem_bandwidth": found.mem_bandwidth, "memory": found.memory_bytes, "link": machine.link,
+        "ring_link": machine.ring_link, "network": machine.network, "ring_network": machine.ring_network,
+        "shared": float(machine.network_shared), "per_node": float(machine.per_node), "domain": machine.domain,
+        "cores": machine.cores, "lanes": lanes().get(machine.generation, SPARE),
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=8192)
+def of_transformer(machine: Any, precision: str) -> Device:
+    """The device of a row of transformer training; `UNKNOWN` where there is none."""
+    if machine == "":
+        return UNKNOWN
+    found = machine.accelerator
+    wide = next((p for p in (_peak(found, name) for name in ("bf16", "fp16", "fp32")) if math.isfinite(p)), math.nan)
+    peak = _peak(found, precision) if precision else wide
+    offered = True
+    if precision in ("fp8", "fp4", "bf16"):
+        rival = precision != "bf16" or math.isfinite(_peak(found, "fp16"))
+        offered = math.isfinite(peak) or not rival
+    return Device(
+        **_common(machine), peak=peak if math.isfinite(peak) else wide, wide_peak=wide, offered=float(offered),
+        matmul=matmul_share(found.key, "fp8" if precision in ("fp8", "fp4") else "bf16", machine.generation,
+                            found.vendor),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8192)
+def of_network(machine: Any, precision: str) -> Device:
+    """The device of a row of training layer by layer; `Device.why` where it cannot be predicted."""
+    if machine == "":
+        return NO_NAME
+    found, known, precision = machine.accelerator, _common(machine), precision or usual_precision(machine)
+    if not precision:
+        return Device(**known, why=f"no peak of {found.name} is known in {', '.join(TRAINING)}")
+    if precision not in MATRIX:
+        why = f"precision {precision!r}: networks of this kind are not predicted in 8 or 4 bits"
+        return Device(**known, why=why)
+    if precision == "bf16" and not math.isfinite(_peak(found, "bf16")) and math.isfinite(_peak(found, "fp16")):
+        return Device(**known, why=f"precision {precision!r}: {found.name} has {', '.join(hardware.formats(found))}")
+    half, plain = precision not in ("fp32", "tf32"), found.peaks["peak_fp32"]
+    matrix = [_peak(found, each) for each in MATRIX[precision]]
+    # Vector units keep sums in single precision, and so does a device whose matrix units would not be faster.
+    matrix = [value for value in matrix if not value <= found.peaks["peak_fp16_vector"]]
+    # Devices without single precision on vector units run it on matrix units.
+    matrix += [_peak(found, each) for each in ("bf16", "fp16")] if not math.isfinite(plain) else []
+    peak = next((value for value in matrix if math.isfinite(value)), math.nan)
+    kind = VECTOR if not math.isfinite(peak) else HALF if half else TF32
+    peak = peak if math.isfinite(peak) else plain
+    lacks = not math.isfinite(peak * found.mem_bandwidth)
+    return Device(
+        **known, peak=peak, vector_peak=plain if math.isfinite(plain) else peak,
+        element_bytes=2.0 if half else 4.0, unit_kind=kind,
+        why=f"{found.name} has no known peak in {precision}, or no known memory bandwidth" if lacks else "",
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8192)
+def of_inference(machine: Any, precision: str) -> Device:
+    """The device of a row of inference in its number format, or in the nearest format that it has."""
+    if machine == "":
+        return NO_NAME
+    found, known = machine.accelerator, _common(machine)
+    offered = hardware.formats(found)
+    stated = precision or next((name for name in UNTOLD if name in offered), "fp32")
+    used = next((each for each in (stated, *INSTEAD.get(stated, ())) if each in offered), "")
+    if not used or not math.isfinite(found.mem_bandwidth):
+        return Device(**known, why=f"{found.name} has no known peak in {stated}, or no known memory bandwidth")
+    peak, plain = _peak(found, used), found.peaks["peak_fp32"]
+    vector = float(np.nanmax([found.peaks["peak_fp16_vector"], plain, 0.0]))
+    kind = {"fp32": VECTOR, "tf32": TF32, "fp16": HALF, "bf16": HALF}.get(used, BYTE)
+    if kind in (HALF, TF32) and peak <= vector:
+        # Matrix units count unless vector units are as fast.
+        kind, peak = VECTOR, vector if kind == HALF else plain
+    limited = found.kind in GPUS and math.isfinite(found.tdp_watts) and math.isfinite(found.process_nm)
+    share = figure("module-power-share") if found.kind == "edge" else 1.0
+    return Device(
+        **known, peak=peak, vector_peak=plain if math.isfinite(plain) else peak, unit_kind=kind,
+        element_bytes=SIZES[stated], watts=found.tdp_watts * share if limited else math.inf,
+        process_nm=found.process_nm if limited else 1.0,
+    )  # fmt: skip
+
+
+def _peak(found: Any, precision: str) -> float:
+    return hardware.peak_flops(found, precision)
+
+
+@lru_cache(maxsize=1)
+def lanes() -> dict[str, float]:
+    """Lanes that one scheduler feeds, as a share of the width of an instruction, by generation."""
+    rows = catalog.table("generations")
+    return dict(zip(rows["generation"], rows["lanes"].astype(float), strict=True))
+
+
+@lru_cache(maxsize=64)
+def cores_of(key: str) -> float:
+    """Cores of a chip that software of inference sees as devices of their own."""
+    names = catalog.table("constants")["name"].tolist()
+    return figure(f"cores-{key}") if f"cores-{key}" in names else 1.0
+
+
+@lru_cache(maxsize=8)
+def _matmul(precision: str) -> dict[str, float]:
+    """Best share of the peak that was measured in a number format, by accelerator."""
+    rows = catalog.table("matmul")
+    rows = rows[(rows["number_format"] == precision) & (rows["shape_kind"] != "sweep")]
+    return {str(key): float(share) for key, share in rows.groupby("accelerator")["efficiency"].max().items()}
+
+
+@lru_cache(maxsize=1024)
+def matmul_share(key: str, precision: str, generation: str, vendor: str) -> float:
+    """Best measured product over the peak: of the device, else the mean of its generation, its vendor, or all.
+
+    >>> matmul_share("h100-sxm", "bf16", "", ""), matmul_share("h100-sxm", "fp8", "", "")
+    (0.803, 0.709)
+    """
+    measured, table = _matmul(precision), catalog.table("accelerators")
+    if key in measured:
+        return measured[key]
+    vendors, families = (dict(zip(table["key"], table[name], strict=True)) for name in ("vendor", "generation"))
+    for same in (
+        [other for other in measured if generation and families.get(other) == generation],
+        [other for other in measured if vendors.get(other) == vendor],
+        list(measured),
+    ):
+        if same:
+            return sum(measured[other] for other in same) / len(same)
+    return math.nan
+
+
+@lru_cache(maxsize=1)
+def engines() -> dict[str, dict[str, float]]:
+    """What each software level of transformer training does, by level and column of transformer_engines."""
+    rows = catalog.table("transformer_engines")
+    return {str(row["level"]): {name: float(row[name]) for name in ENGINE} for _, row in rows.iterrows()}
+
+
+@lru_cache(maxsize=1)
+def _kernels() -> list[tuple[float, str, tuple[str, ...], float]]:
+    rows = catalog.table("attention_kernels")
+    columns = (rows["kernel"], rows["vendor"], rows["generations"], rows["efficiency"])
+    return [(float(k), vendor, tuple(filter(None, g.split(";"))), float(e)) for k, vendor, g, e in zip(*columns, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def attention_share(kernel: float, vendor: str, generation: str) -> float:
+    """Share of the peak that a fused attention kernel reaches on a device; 1 where there is no such kernel."""
+    for number, maker, generations, share in _kernels():
+        if number == kernel and maker in ("", vendor) and (not generations or generation in generations):
+            return share
+    return 1.0

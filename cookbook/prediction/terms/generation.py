@@ -1,0 +1,206 @@
+"""Static batches of language models from forward passes: one over the prompt, then one a token with a longer cache.
+
+No constant is fitted to runs of language models: the passes are those of `forward`, and what they lack (cache, exchange
+between devices) comes from figures of the table ``constants``. Queues are not modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog
+from cookbook.performance import inference as formulas
+from cookbook.prediction.constants import figure
+from cookbook.prediction.neighbours import Runs
+from cookbook.prediction.rows import Rows
+from cookbook.prediction.scenario import Coded, Scenario, together
+from cookbook.prediction.terms import forward, forward_rows
+from cookbook.prediction.terms.devices import SIZES
+from cookbook.prediction.terms.transformer import of_model, own_decoder
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs", "step_seconds",
+           "tokens"]  # fmt: skip
+CONSTANTS, MEMORY_CONSTANTS, TERMS = forward.CONSTANTS, forward.MEMORY_CONSTANTS, forward.TERMS
+FASTER = ("peak", "vector_peak", "mem_bandwidth", "watts", "memory_bytes")
+LAYERS, WIDTH, KEPT = range(3)
+MORE = "tp x pp = {:g} is more than devices = {:g}"
+NO_LENGTH = "input_len is blank: give the tokens of a prompt"
+
+
+def resolve(scenario: Scenario) -> Rows:
+    """Scenarios with their network, machine and engine, and the two passes that an answer is made of.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of the kind "generation".
+    """
+    s, size = _known(scenario), len(scenario)
+    length, answer = s.number("input_len"), s.number("output_len")
+    way, delay = s.words("scenario"), s.words("delay_of")
+    first = delay.where(lambda word: word == "first token")
+    prompt_only = s.words("counts").where(lambda word: word == "prompt tokens") | way.where(lambda w: w == "prefill")
+    one_token = delay.where(lambda word: word == "token") | way.where(lambda word: word == "decode")
+    lacks = np.isnan(length)
+    length = np.where(lacks, 0.0, length)
+    answer = np.where(np.isnan(answer) | (answer < 1), 1.0, answer)
+    prompt, step = _pass(s, np.maximum(length, 1)), _pass(s, np.array(1.0))
+    shards = np.where(np.isnan(s.number("tp")), 1.0, s.number("tp"))
+    stages = np.where(np.isnan(s.number("pp")), 1.0, s.number("pp"))
+    each = together(s.words("model"), s.words("kv_format"))
+    layers, width, kept = (each.each(lambda pair, at=at: sizes(pair[0])[at]) for at in (LAYERS, WIDTH, KEPT))
+    kept = kept * each.each(lambda pair: stored_bytes(pair[1]) if pair[1] else 2.0)
+    v = {
+        "batch": prompt.batch, "devices": prompt.devices, "length": length, "answer": answer, "shards": shards,
+        "steps": np.select([first | prompt_only, one_token], [0.0, 1.0], np.maximum(answer - 1, 0)),
+        "with_prompt": np.where(one_token & ~first, 0.0, 1.0), "layers": layers, "width": width, "kept": kept,
+        # Stages of a pipeline take turns where there is one batch; they hold more, and are no faster.
+        "groups": np.maximum(prompt.devices * prompt.cores / (shards * stages), 1.0),
+        "is_delay": delay.where(bool), "each_device": np.nan_to_num(s.number("each_device")),
+        "link": prompt.ring_link,
+    }  # fmt: skip
+    per_request = s.words("counts").where(lambda word: word == "samples")
+    v["counted"] = np.select([per_request, prompt_only, one_token],
+                             [prompt.batch, prompt.batch * length, prompt.batch], prompt.batch * answer)  # fmt: skip
+    why = prompt.why
+    for bad, reason in (
+        (shards * stages > prompt.devices * prompt.cores, MORE),
+        ((first | prompt_only) & (length < 1), NO_LENGTH),
+        ((s.number("input_len") < 1) & ~one_token, "input_len = 0: a prompt has 1 token or more"),
+        ((s.number("output_len") < 1) & ~(first | prompt_only | one_token), "output_len = 0: an answer has 1 token or more"),
+        (np.isnan(kept * layers), "the model is no language model whose layers are known: give its parameters"),
+    ):
+        if np.any(bad):
+            if reason is MORE:
+                pairs = zip(*(np.broadcast_to(each, size).tolist() for each in (shards * stages, prompt.devices)), strict=True)
+                reason = np.array([MORE.format(*pair) for pair in pairs], dtype=object)
+            why = np.where((why == "") & bad, reason, why.astype(object))
+    full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in v.items()}
+    assumed = (*prompt.assumed, ("output_len", np.isnan(s.number("output_len")) & ~(first | prompt_only), np.array(1.0)))
+    return replace(prompt, values=full, why=why, assumed=assumed, inner=(prompt, step))
+
+
+def _known(s: Scenario) -> Scenario:
+    """The same with networks built from their parameters, where the zoo has none of that name."""
+    named, total, active = s.words("model"), s.number("parameters"), s.number("active_parameters")
+    if not np.any(named.where(lambda each: each == "") & ~np.isnan(total)):
+        return s
+
+    def column(numbers: np.ndarray) -> Coded:
+        levels, codes = np.unique(numbers, return_inverse=True)
+        return Coded(codes.reshape(np.shape(numbers)), tuple(levels.tolist()))
+
+    both = together(named, column(total), column(active))
+    model = both.map(lambda each: own_decoder(each[1], each[2]) if each[0] == "" and each[1] == each[1] else each[0])
+    return replace(s, columns={**s.columns, "model": model})
+
+
+def _pass(s: Scenario, tokens: np.ndarray) -> Rows:
+    """One pass over that many tokens of each sequence, on all shards of a replica together."""
+    asked = {**s.columns, "seq": tokens, "items": np.array(1.0), "scenario": s.words("scenario").map(lambda _: "static"),
+             "delay": np.array(0.0)}  # fmt: skip
+    rows = forward_rows.resolve(replace(s, kind=forward_rows.KIND, columns=asked))
+    # Weights may be stored in another format than factors are multiplied in.
+    weights = s.words("weights_format").each(lambda word: stored_bytes(word) if word else np.nan)
+    shards = np.where(np.isnan(s.number("tp")), 1.0, s.number("tp"))
+    values = dict(rows.values)
+    values["element_bytes"] = np.broadcast_to(np.where(np.isnan(weights), rows.element_bytes, weights), len(rows))
+    for name in FASTER:
+        values[name] = values[name] * shards
+    return replace(rows, values=values)
+
+
+def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
+    """Seconds of what is asked for (an answer, its first token, one token) by part.
+
+    Parameters
+    ----------
+    rows : Rows
+        From `resolve`.
+    constants : mapping of str to float or numpy.ndarray
+        Those of a forward pass.
+    terms : mapping of str to bool, optional
+        Terms of a pass to switch off.
+    """
+    prompt, step = (forward.parts(each, constants, terms) for each in rows.inner)
+    seconds = [np.asarray(sum(part for name, part in each.items() if name != "waiting")) for each in (prompt, step)]
+    moved = 2 * rows.batch * rows.width
+    start = figure("message-start-shards")
+    exchange = [
+        formulas.shard_exchange_seconds(2 * rows.layers, moved * tokens, rows.shards, rows.link, start)
+        for tokens in (np.maximum(rows.length, 1), 1.0)
+    ]
+    cached = rows.batch * (rows.length + rows.answer / 2) * rows.kept
+    cache = cached / (rows.inner[0].mem_bandwidth * constants["memory_efficiency"])
+    steps, once = rows.steps, rows.with_prompt
+    return {"prompt": seconds[0] * once, "decode": seconds[1] * steps, "cache": cache * steps,
+            "tensor_exchange": exchange[0] * once + exchange[1] * steps}  # fmt: skip
+
+
+def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Seconds of what is asked for: the parts come one after the other."""
+    return np.asarray(sum(parts.values()))
+
+
+def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
+    """Rate of what is counted, of all devices or of one; for delays, answers (or tokens) per second."""
+    shared = np.where(rows.each_device > 0, rows.devices, 1.0)
+    rate = rows.counted * rows.groups / step_seconds / shared
+    return np.asarray(np.where(rows.is_delay > 0, 1 / step_seconds, rate))
+
+
+def tokens(rows: Rows) -> np.ndarray:
+    """Tokens counted in one answer of all replicas."""
+    return np.asarray(rows.counted * rows.groups)
+
+
+def runs(rows: Rows) -> Runs:
+    """No measurements correct answers: engines were measured on other networks."""
+    return forward.runs(rows.inner[0])
+
+
+def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Device memory by part [B]: those of the pass over the prompt, and keys and values; and what a device has."""
+    found, capacity = forward.memory_parts(rows.inner[0], constants)
+    held = rows.batch * (rows.length + rows.answer) * rows.kept
+    parts = {**found, "cache": held}
+    return {name: part / rows.shards for name, part in parts.items()}, capacity / rows.shards
+
+
+@lru_cache(maxsize=256)
+def stored_bytes(name: str) -> float:
+    """Bytes of one stored number by the name of its format; NaN where none is known.
+
+    >>> stored_bytes("fp8"), stored_bytes("int4")
+    (1.0, 0.5)
+    """
+    if name in SIZES:
+        return SIZES[name]
+    rows = catalog.table("constants").set_index("name")["value"]
+    key = f"bytes-{name}"
+    if key in rows:
+        return float(rows[key])
+    digits = "".join(each if each.isdigit() else " " for each in name).split()
+    bits = next((float(each) for each in digits if each in ("4", "8", "16", "32")), float("nan"))
+    return bits / 8
+
+
+@lru_cache(maxsize=512)
+def sizes(model: str | Workload) -> tuple[float, float, float]:
+    """Layers, width, and elements of keys and values that a decoder keeps for one token."""
+    network = zoo.model(model) if isinstance(model, str) and model else model
+    if network == "":
+        return (np.nan,) * 3
+    given = network.arguments
+    if not of_model(network if not isinstance(model, str) else model):
+        return (np.nan,) * 3
+    layers, width, heads = (float(given.get(each, np.nan)) for each in ("depth", "width", "heads"))
+    head = float(given.get("head_dim") or width / heads)
+    return layers, width, 2 * layers * float(given.get("kv_heads") or heads) * head

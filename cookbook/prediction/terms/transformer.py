@@ -1,0 +1,382 @@
+"""Training of transformers in any parallelism: scenarios with their machine, and what follows from several fields.
+
+Every default of a field that is not given is taken here, in one place, and told in `Rows.assumed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog
+from cookbook.performance.pipeline import FILLED
+from cookbook.prediction import stacks
+from cookbook.prediction.constants import figure
+from cookbook.prediction.rows import Rows
+from cookbook.prediction.scenario import RECOMPUTED, Coded, Scenario, recomputed, together
+from cookbook.prediction.terms import transformer_memory as memory
+from cookbook.prediction.terms.devices import ENGINE, attention_share, engines, of_transformer, usual_precision
+from cookbook.prediction.terms.layouts import refusals
+from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
+
+KIND = "training_transformer"
+LANGUAGE_MODELS = ("transformers.decoder", "encoders.encoder_decoder")
+# Multi-head latent attention where only its name is given: DeepSeek-AI, DeepSeek-V2, arXiv:2405.04434, section 3.1.2.
+LATENT = {"q_rank": 1536.0, "kv_rank": 512.0, "nope_dim": 128.0, "rope_dim": 64.0, "v_dim": 128.0}
+# Width over depth, where only a number of parameters is known: Kaplan et al., arXiv:2001.08361, 2020, section 3.2.
+ASPECT = 100.0
+# Active over all parameters of a mixture of experts: DeepSeek-AI, DeepSeek-V3, arXiv:2412.19437, 2024, abstract.
+SPARSITY = 37 / 671
+# Experts of a token where only a mixture's parameters are known, and what attention leaves of the active ones: eight of
+# twelve weights of a layer, counted in squares of its width (Kaplan et al. 2020, table 1).
+CHOICES, ROUTED = 8.0, 2 / 3
+# Experts of a token where only their number is given: Mixtral, arXiv:2401.04088, 2024, section 2.1.
+TOP = 2.0
+# Devices of the largest board whose fast link may join boards; usual tokens of a sequence.
+BOARD, USUAL_SEQ = 8, 2048.0
+NETWORK = (
+    "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "experts", "experts_per_token",
+    "shared_experts", "moe_ffn_hidden", "dense_layers",
+)  # fmt: skip
+LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "per_node", "shard",
+          "micro_batches_per_flush", "zero", "sequence_parallel", "capacity_factor", "oversubscription", "pod",
+          "offload_link", "offload_memory", "offload_drives")  # fmt: skip
+DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "offered", "cores", "shared")
+# Whose form a decoder has of which only the parameters are known.
+LIKE = "llama2_7b"
+# Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
+SPLIT_NORMS = ("megatron-core", "neuron")
+# Generation of a flash kernel (0: none, NaN: that of the software) and bytes moved for each score without one.
+FUSED, UNFUSED = figure("score-bytes-fused"), figure("score-bytes-unfused")
+ATTENTION = {"": (np.nan, np.nan), "flash": (np.nan, np.nan), "eager": (0.0, UNFUSED), "fused-softmax": (0.0, FUSED),
+             "flash1": (1.0, 0.0), "flash2": (2.0, 0.0), "flash3": (3.0, 0.0)}  # fmt: skip
+KERNEL = {0.0: "none", 1.0: "flash1", 2.0: "flash2", 3.0: "flash3"}
+# Share of the stages whose micro-batches a schedule holds (infinite: all), and weight gradients that fill its bubble.
+SCHEDULES = {"gpipe": (np.inf, 0.0), "zero-bubble": (np.nan, FILLED["zero-bubble"]), "zb-v": (1.0, FILLED["zb-v"]),
+             "v-half": (1 / 2, 0.0), "v-min": (1 / 3, 0.0)}  # fmt: skip
+
+
+def resolve(scenario: Scenario) -> Rows:
+    """Scenarios with their network, machine and software; blanks filled.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of the kind "training_transformer".
+    """
+    with np.errstate(all="ignore"):
+        v, keys, assumed = _network(scenario), dict[str, Coded](), list[tuple[str, Any, Any]]()
+        v |= _layout(scenario)
+        _machine(scenario, v, keys, assumed)
+        _complete(v, keys, assumed)
+        why = refusals(v, keys["accelerator"], scenario.why)
+        rows = Rows(v, why, keys, assumed=())
+        return _with_usual_recompute(rows, assumed)
+
+
+def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]]) -> Rows:
+    """Where recomputation is not stated, as many layers are recomputed as the memory of the device asks for."""
+    blank = np.isnan(rows.again_all)
+    v = dict(rows.values)
+    for part in RECOMPUTED:
+        v[f"again_{part}"] = np.where(np.isnan(v[f"again_{part}"]), 0.0, v[f"again_{part}"])
+    rows = replace(rows, values=v)
+    if not blank.any():
+        return replace(rows, assumed=tuple(assumed))
+    names = [f"again_{part}" for part in RECOMPUTED]
+    all_again = replace(rows, values=v | {name: np.where(blank, 1.0, v[name]) for name in names})
+    needed, least = (memory.memory_bytes(each, memory.usual()) for each in (rows, all_again))
+    over = needed - rows.memory / rows.cores
+    share = np.clip(over / np.maximum(needed - least, 1.0), 0.0, 1.0)
+    again = np.where(blank & (over > 0), share, 0.0)
+    assumed.append(("recompute", blank, again))
+    return replace(rows, values=v | {name: np.maximum(v[name], again) for name in names}, assumed=tuple(assumed))
+
+
+def _network(s: Scenario) -> dict[str, np.ndarray]:
+    """Dimensions: those given, else those of the model, else the usual ones for its parameters."""
+    found, model = {name: s.number(name) for name in NETWORK}, s.words("model")
+    known = [of_model(level) for level in model.levels]
+    for name in (*NETWORK, "usual_seq", "window", "windowed", "gated", "latent", "decoder", *LATENT):
+        of_name = np.array([each.get(name, np.nan) for each in known], dtype=float)[model.codes]
+        found[name] = np.where(np.isnan(found[name]), of_name, found[name]) if name in found else of_name
+    for name, given in (("gated", s.number("gated_mlp")), ("latent", s.number("latent_attention"))):
+        found[name] = np.where(np.isnan(given), found[name], given)
+    found["latent"] = np.where(found["latent"] == 1, 1.0, 0.0)
+    found["params"], found["active"] = s.number("parameters"), s.number("active_parameters")
+    found["ep"] = s.number("ep")
+    found["dimensions_known"] = np.where(np.isnan(found["layers"] * found["hidden"]), 0.0, 1.0)
+    _usual_dimensions(found)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _zoo() -> dict[str, dict[str, Any]]:
+    rows = catalog.table("models")
+    rows = rows[rows["builder"].isin(LANGUAGE_MODELS)]
+    columns = (rows[name] for name in ("name", "arguments", "builder", "seq"))
+    return {
+        str(name): {**json.loads(arguments or "{}"), "decoder": builder != "transformers.decoder", "usual_seq": seq}
+        for name, arguments, builder, seq in zip(*columns, strict=True)
+    }
+
+
+def is_language_model(network: Workload) -> bool:
+    """Whether a network is a decoder, or an encoder with one: its own layers, or those of the zoo with changes."""
+    return network.name in _zoo() or bool(network.arguments.get("decoder_of"))
+
+
+@lru_cache(maxsize=4096)
+def of_model(model: str | Workload) -> dict[str, float]:
+    """Dimensions of a language model of the zoo, or of the reader's own; empty for anything else."""
+    if isinstance(model, str):
+        given = _zoo().get(model)
+    else:
+        own = model.arguments.get("decoder_of") or {**_zoo().get(model.name, {}), **model.arguments}
+        given = own if "depth" in own else None
+    return {} if given is None else _dimensions(given)
+
+
+@lru_cache(maxsize=256)
+def own_decoder(total: float, active: float = np.nan) -> Workload:
+    """A decoder of the usual form with so many parameters, of which a token uses `active` where they are fewer.
+
+    >>> round(own_decoder(72e9).ops.parameter_count / 1e9)
+    72
+    """
+    body = active if active < 0.8 * total else total
+    vocabulary = int(figure("usual-vocabulary"))
+    depth = int(max(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
+    heads = int(max(np.rint(np.sqrt(body / (12 * depth)) / 128), 1))
+    width = 128 * heads
+    pairs = 8 if heads % 8 == 0 else heads
+    attention = 2 * width * (width + 128 * pairs)
+    inner = max((body - 2 * vocabulary * width) / depth - attention, width) / (3 * width)
+    arguments: dict[str, Any] = {"vocab": vocabulary, "width": width, "depth": depth, "heads": heads, "kv_heads": pairs,
+                                 "hidden": int(np.rint(inner))}  # fmt: skip
+    if active < 0.8 * total:
+        chosen = max(int(np.rint(inner / CHOICES)), 1)
+        number = int(np.rint(CHOICES + (total - active) / (3 * width * chosen * depth)))
+        arguments["experts"] = {"number": number, "top_k": int(CHOICES), "hidden": chosen}
+    return replace(zoo.model(LIKE, **arguments), title=f"{total / 1e9:.3g} B parameters", sources=())
+
+
+def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
+    """Dimensions from the arguments of a builder; an encoder and a decoder count their layers together."""
+    expert, latent = given.get("experts") or {}, given.get("latent") or {}
+    depth, heads = given["depth"], given["heads"]
+    found: dict[str, Any] = {
+        "layers": depth * (2 if given["decoder"] else 1), "hidden": given["width"], "heads": heads,
+        "kv_heads": given.get("kv_heads") or heads, "head_dim": given.get("head_dim") or given["width"] / heads,
+        "ffn_hidden": given["hidden"], "vocab": given["vocab"], "gated": float(given.get("gated", True)),
+        "usual_seq": given.get("usual_seq"),
+        "window": given.get("window"), "latent": float(bool(latent)), "decoder": float(given["decoder"]),
+        "windowed": 1 - 1 / given["full_every"] if given.get("full_every") else 1.0 if given.get("window") else 0.0,
+    }  # fmt: skip
+    if expert:
+        found |= {
+            "experts": expert["number"], "experts_per_token": expert["top_k"], "moe_ffn_hidden": expert["hidden"],
+            "shared_experts": expert.get("shared", 0) / expert["hidden"], "dense_layers": expert.get("first_dense", 0),
+        }  # fmt: skip
+    found |= {key: latent[key] for key in LATENT if latent.get(key)}
+    return {key: float(value) for key, value in found.items() if value is not None}
+
+
+def _usual_dimensions(found: dict[str, np.ndarray]) -> None:
+    """Fill what neither the row nor the zoo knows; needs the parameters where the dimensions are missing."""
+
+    def fill(name: str, value: Any) -> None:
+        lacks = np.isnan(found[name])
+        if lacks.any():
+            found[name] = np.where(lacks, value, found[name])
+
+    if not found["dimensions_known"].all():
+        # Expert parallelism without a word on experts: a mixture of the usual sparsity.
+        sparse = np.isnan(found["active"]) & np.isnan(found["experts"]) & np.isnan(found["layers"]) & (found["ep"] > 1)
+        found["active"] = np.where(sparse, SPARSITY * found["params"], found["active"])
+        body = np.where(np.isnan(found["active"]), found["params"], found["active"])
+        fill("layers", np.maximum(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
+        fill("hidden", np.sqrt(body / (12 * found["layers"])))
+    _usual_experts(found)
+    # Four times the width is what feed-forward layers without a gate have; mixtures are gated throughout.
+    if np.isnan(found["gated"]).any():
+        plain = ~(found["experts"] > 1) & ~(np.abs(found["ffn_hidden"] / found["hidden"] - 4) > 0.01)
+        fill("gated", np.where(plain, 0.0, 1.0))
+    fill("heads", np.maximum(np.rint(found["hidden"] / 128), 1))
+    fill("kv_heads", found["heads"])
+    fill("head_dim", np.where(found["latent"] == 1, np.nan, found["hidden"] / found["heads"]))
+    fill("ffn_hidden", np.where(found["gated"] == 1, 8 / 3, 4) * found["hidden"])
+    fill("vocab", figure("usual-vocabulary"))
+    fill("experts_per_token", np.where(found["experts"] > 1, TOP, 0.0))
+    for name in ("experts", "shared_experts", "dense_layers", "windowed", "decoder"):
+        fill(name, 0.0)
+    fill("window", np.inf)
+    fill("moe_ffn_hidden", found["ffn_hidden"])
+    for rank, usual in LATENT.items():
+        fill(rank, usual)
+    found["moe"] = np.where((found["experts"] > 1) & (found["experts_per_token"] > 0), 1.0, 0.0)
+
+
+def _usual_experts(found: dict[str, np.ndarray]) -> None:
+    """Experts that only show in a count of active parameters: what is stored beyond what a token uses."""
+    hidden = (found["active"] < 0.8 * found["params"]) & ~(found["experts"] > 1)
+    if not hidden.any():
+        return
+    routed = ROUTED * found["active"]
+    width = routed / (CHOICES * 3 * found["layers"] * found["hidden"])
+    number = np.rint(CHOICES * (found["params"] - found["active"] + routed) / routed)
+    for name, value in (("experts_per_token", CHOICES), ("experts", number), ("moe_ffn_hidden", width), ("gated", 1.0)):
+        found[name] = np.where(hidden, value, found[name])
+
+
+def _layout(s: Scenario) -> dict[str, np.ndarray]:
+    found = {name: s.number(name) for name in LAYOUT}
+    found["seq_len"] = s.number("seq")
+    found["shard_group"] = np.where(s.number("shard_in_node") == 1, -1.0, found.pop("shard"))
+    again = s.words("recompute")
+    shares = np.array([recomputed(level) for level in again.levels]).T
+    found |= {f"again_{part}": share[again.codes] for part, share in zip(RECOMPUTED, shares, strict=True)}
+    found["lora"] = s.words("fine_tuning").each(lambda word: word == "lora")
+    schedule = s.words("pipeline_schedule")
+    held, filled = (schedule.each(lambda w, at=at: SCHEDULES.get(w, (np.nan, 0.0))[at]) for at in (0, 1))
+    found["held_share"], found["filled"] = held, filled
+    offload = s.words("offload")
+    for name, part in (("optimiser", "optimi"), ("weights", "weights"), ("activations", "activations")):
+        found[f"offload_{name}"] = offload.each(lambda word, part=part: part in word)
+    attention = s.words("attention")
+    found["kernel"], found["score_bytes"] = (attention.each(lambda w, at=at: ATTENTION[w][at]) for at in (0, 1))
+    found["norm_kernel"] = s.number("fused_norm")
+    found["network"], found["node_network"] = s.number("network"), s.number("node_network")
+    found["stated_domain"] = s.number("domain")
+    return found
+
+
+def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
+    pairs = together(s.words("accelerator"), s.words("precision")).map(lambda pair: (pair[0], pair[1] or usual_precision(pair[0])))
+    v["element"] = pairs.each(lambda pair: 4.0 if pair[1] in ("fp32", "tf32") else 2.0)
+    v["narrow"] = pairs.each(lambda pair: pair[1] in ("fp8", "fp4"))
+    devices = [of_transformer(*level) for level in pairs.levels]
+    for name in DEVICE:
+        v[name] = np.array([getattr(each, name) for each in devices], dtype=float)[pairs.codes]
+    v["network_usual"] = np.array([each.network for each in devices])[pairs.codes]
+    v["node"] = np.array([each.per_node for each in devices])[pairs.codes]
+    for name, field in (("accelerator", "key"), ("vendor", "vendor"), ("family", "family")):
+        keys[name] = Coded(pairs.codes, tuple(getattr(each, field) for each in devices))
+    software = s.words("software")
+    kinds = Coded(pairs.codes, tuple(each.kind for each in devices))
+    keys["engine"] = stacks.of_rows(KIND, software, keys["vendor"], kinds)
+    usual = software.where(lambda word: word == "")
+    assumed.append(("software", usual, keys["engine"]))
+    lacks = s.words("precision").where(lambda word: word == "")
+    assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
+    for column in ENGINE:
+        v[column] = keys["engine"].each(lambda level, column=column: engines()[level][column])
+
+
+def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
+    """Defaults of the parallelism configuration, and what follows from several fields together."""
+
+    def fill(name: str, value: Any, told: bool = True) -> None:
+        lacks = np.isnan(v[name])
+        if lacks.any():
+            v[name] = np.where(lacks, value, v[name])
+            if told:
+                assumed.append((SAID.get(name, name), lacks, v[name]))
+
+    fill("vp", 1.0, False)
+    fill("cp", 1.0, False)
+    stated = ~np.isnan(v["dp"])
+    _usual_split(v, assumed)
+    model = v["tp"] * v["pp"] * v["cp"]
+    fill("devices", np.where(stated, model * v["dp"], model))
+    fill("dp", v["devices"] * v["cores"] / model, False)
+    fill("per_node", np.minimum(v["devices"], v["node"]))
+    fill("ep", 1.0, False)
+    fill("seq_len", np.where(np.isnan(v["usual_seq"]), USUAL_SEQ, v["usual_seq"]))
+    fill("micro_batch", 1.0)
+    # A pipeline is fed with many micro-batches; where the batch is not stated, four for each stage.
+    fill("global_batch", v["micro_batch"] * v["dp"] * np.where(v["pp"] > 1, 4 * v["pp"], 1))
+    v["stated_dp"] = stated
+    v["micro_batches"] = np.maximum(v["global_batch"] / (v["dp"] * v["micro_batch"]), 1.0)
+    v["flushes"] = np.maximum(np.nan_to_num(v["micro_batches"] / v.pop("micro_batches_per_flush"), nan=1.0), 1.0)
+    fill("zero", np.where(v["dp"] > 1, 1.0, 0.0))
+    whole = v["dp"] * v["cp"]
+    v["stated_shard"] = v["shard_group"]
+    v["shard_group"] = np.where(v["shard_group"] < 0, np.minimum(v["per_node"], whole), v["shard_group"])
+    fill("shard_group", whole, False)
+    v["shard_group"] = np.where(v["zero"] == 0, 1.0, np.minimum(v["shard_group"], whole))
+    lacks = np.isnan(v["sequence_parallel"])
+    if lacks.any():
+        splits = keys["engine"].each(lambda level: level in SPLIT_NORMS)
+        v["sequence_parallel"] = np.where(lacks, splits, v["sequence_parallel"])
+        told = Coded(np.asarray(v["sequence_parallel"] == 1).astype(int), ("no", "yes"))
+        assumed.append(("sequence_parallel", lacks & (v["tp"] > 1), told))
+    # Layer norm is one kernel everywhere; the root-mean-square norm of gated networks is where somebody wrote one.
+    one_kernel = (v["norm_kernel"] == 1) | (v["gated"] == 0)
+    v["stream_bytes"] = np.where(one_kernel, np.minimum(v["stream_bytes"], 20.0), v["stream_bytes"])
+    per_device = np.where(np.isnan(v["node_network"]), v["network"], v["node_network"] / v["per_node"])
+    v["network"] = np.where(np.isnan(v["network"]), per_device, v["network"])
+    beyond = v["devices"] > v["per_node"]
+    usual = v["network_usual"] * np.where(v["shared"] == 1, v["node"] / v["per_node"], 1.0)
+    assumed.append(("network [B/s]", np.isnan(v["network"]) & beyond, usual))
+    v["network"] = np.where(np.isnan(v["network"]), usual, v["network"])
+    # Links that join more than a node count where the row's nodes are boards; a slice or a large node is one domain.
+    v["domain"] = np.where(np.isnan(v["stated_domain"]), v["domain"], v["stated_domain"])
+    larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= BOARD)
+    v["domain"] = np.where(larger, v["domain"], v["per_node"])
+    # Where no pod is stated, the network is oversubscribed above the fast domain.
+    fill("oversubscription", 1.0, False)
+    fill("pod", v["domain"], False)
+    fill("offload_drives", np.inf, False)
+    _kernels(v, keys, assumed)
+    v["nodes"] = np.maximum(np.ceil(v["devices"] / v["per_node"]), 1.0)
+    scale = np.where(v["devices"] <= 1, 0, np.where(v["nodes"] <= 1, 1, 2))
+    keys["scale"] = Coded(scale, ("1 device", "1 node", "multi-node"))
+    keys["moe"] = Coded((v["moe"] > 0).astype(int), (False, True))
+
+
+SAID = {"seq_len": "seq", "shard_group": "shard"}
+
+
+def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
+    """A kernel that is only called flash, or not stated, is the usual one of its software."""
+    usual = np.isnan(v["kernel"])
+    v["kernel"] = np.where(usual, v["flash_kernel"], v["kernel"])
+    numbers = sorted(KERNEL)
+    codes = np.clip(np.nan_to_num(v["kernel"]), 0, len(numbers) - 1).astype(int)
+    kernel = Coded(codes, tuple(numbers))
+    assumed.append(("attention", usual, kernel.map(lambda number: KERNEL[number])))
+    scores = np.where(np.isnan(v["score_bytes"]), FUSED, v["score_bytes"])
+    v["score_bytes"] = np.where(v["kernel"] > 0, 0.0, scores)
+    share = together(kernel, keys["vendor"], keys["family"])
+    v["attention_share"] = share.each(lambda level: attention_share(*level))
+
+
+def _usual_split(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
+    """Tensor and pipeline shards where a row states neither: the fewest that the batch and the memory allow.
+
+    No more replicas than sequences in the batch, and weights, gradients and sharded states in half the memory; no more
+    shards than devices, where their number is given.
+    """
+    blank = np.isnan(v["tp"]) & np.isnan(v["pp"])
+    if blank.any():
+        weights = np.where(np.isnan(v["params"]), 12 * v["layers"] * v["hidden"] ** 2, v["params"])
+        share = np.where(v["zero"] >= 3, 1.0, 8 * weights / (0.5 * v["memory"]))
+        batch = np.where(np.isnan(v["global_batch"]), np.inf, v["global_batch"])
+        need = np.maximum(np.maximum(share, v["devices"] / v["cp"] / batch), 1.0)
+        shards = 2.0 ** np.ceil(np.log2(np.where(blank & np.isfinite(need), need, 1.0)) - 1e-9)
+        most = np.maximum(v["devices"] * v["cores"] / v["cp"], 1.0)
+        shards = np.where(shards > most, 2.0 ** np.floor(np.log2(np.maximum(most, 1.0)) + 1e-9), shards)
+        tensor = np.minimum(shards, 8.0)
+        stated = [("tp", tensor), ("pp", shards / tensor)]
+        for name, value in stated:
+            v[name] = np.where(blank, value, v[name])
+            assumed.append((name, blank & (shards > 1), v[name]))
+    for name in ("tp", "pp"):
+        v[name] = np.where(np.isnan(v[name]), 1.0, v[name])

@@ -1,0 +1,385 @@
+"""Parts of a transformer's training step, from the formulas: what one stage computes, exchanges and waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cookbook.performance import collectives as exchange
+from cookbook.performance import memory
+from cookbook.performance import transformer_training as formulas
+from cookbook.performance.offload import offloaded_update_seconds
+from cookbook.performance.pipeline import FILLED, unfilled_share
+from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.neighbours import Runs
+from cookbook.prediction.rows import Rows, each_row
+from cookbook.prediction.scenario import RECOMPUTED, together
+from cookbook.prediction.terms import transformer_memory as memory_terms
+from cookbook.prediction.terms.transformer import resolve
+from cookbook.prediction.terms.transformer_memory import OPTIMISER
+
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs", "step_seconds", "tokens"]
+
+# Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
+# `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
+# attention, whose shares were measured on their own: together about one.
+CONSTANTS = (
+    Constant("efficiency", 0.9, 0.2, 1.2, "family", pull=0.1),
+    Constant("engine_share", 1.0, 0.8, 1.15, "engine"),
+    Constant("network_efficiency", 0.85, 0.1, 0.95),
+    Constant("attention_efficiency", 1.25, 1.1, 1.4),
+    Constant("elementwise_share", 1.0, 0.9, 1.1),
+    Constant("layer_launch", 5e-4, 4e-4, 6e-4, "", "s"),
+    Constant("link_efficiency", 0.8, 0.75, 0.85),
+    Constant("straggler_share", 0.005, 0.004, 0.006),
+    Constant("expert_efficiency", 0.6, 0.3, 1.0),
+    Constant("expert_launch", 4e-3, 2e-3, 8e-3, "", "s"),
+    Constant("ragged_rows", 128.0, 32.0, 512.0),
+)
+# What makes two runs alike: the distance of another label, and of a factor of e in an amount. A measurement on another
+# stack or generation of devices, or with experts for a network without, says nothing: beyond `neighbours.REACH`.
+LIKENESS = {
+    "stack": 10.0, "experts": 10.0, "format": 2.0, "accelerator": 1.0, "recompute": 1.0, "size": 2.0, "seq_len": 2.0,
+    "tp": 1.5, "pp": 1.5, "micro_batch": 1.5,
+}  # fmt: skip
+MEMORY_CONSTANTS = memory_terms.CONSTANTS
+# What an ablation may switch off.
+TERMS = (
+    "products", "attention", "elementwise", "head", "experts", "recompute", "launch", "tensor_exchange",
+    "context_exchange", "expert_exchange", "weight_exchange", "gradient_exchange", "pipeline_exchange", "bubble",
+    "optimiser", "stragglers",
+)  # fmt: skip
+MEMORY_EFFICIENCY = figure("copy-bandwidth-share")
+LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
+TILE, HEAD_TILE = figure("tile-width"), figure("head-tile-width")
+ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (figure(f"{name}-bytes") for name in ("attention-element", "cast", "logit"))
+SORT_BYTES, EXPERT_BYTES = figure("expert-sorting-bytes"), figure("expert-activation-bytes")
+FUSED_BACKWARD, HALF_SPEED = figure("fused-attention-backward"), figure("attention-half-speed")
+NARROW_HEAD, NARROW_SHARE = figure("narrow-head"), figure("narrow-head-share")
+
+
+def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
+    """The outcome that rows of this kind state: the step time itself [s]."""
+    return step_seconds
+
+
+def runs(rows: Rows) -> Runs:
+    """The rows as what similar measurements are found by."""
+    stack = together(rows.keys["engine"], rows.keys["family"]).map(" ".join)
+    labels = {
+        "stack": stack,
+        "accelerator": rows.keys["accelerator"],
+        "experts": (rows.moe > 0).astype(int),
+        "format": rows.element - rows.narrow,
+        "recompute": (rows.again_all > 0).astype(int),
+    }
+    amounts = {name: getattr(rows, name) for name in ("seq_len", "tp", "pp", "micro_batch")}
+    amounts["size"] = rows.layers * rows.hidden**2
+    return Runs(labels, amounts, LIKENESS)
+
+
+def tokens(rows: Rows) -> np.ndarray:
+    """Tokens of one step of all devices."""
+    return np.asarray(rows.global_batch * rows.seq_len)
+
+
+def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Seconds of a step: the parts are exposed time, so they add up."""
+    return np.asarray(sum(parts.values()))
+
+
+def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Bytes by part on the fullest device, and the bytes that it has."""
+    return memory_terms.memory_parts(rows, constants), rows.memory / rows.cores
+
+
+def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
+    """Exposed seconds of a step by part; NaN where `rows.why` says why not.
+
+    Parameters
+    ----------
+    rows : Rows
+        From `resolve`.
+    constants : mapping of str to float or numpy.ndarray
+        Value of each of `CONSTANTS`, one or one a row.
+    terms : mapping of str to bool, optional
+        Terms to switch off, ``{"bubble": False}``; all are on if not given.
+
+    Raises
+    ------
+    ValueError
+        If a term is not one of `TERMS`.
+    """
+    unknown = set(terms or {}) - set(TERMS)
+    if unknown:
+        raise ValueError(f"no term {sorted(unknown)[0]!r}; the terms are {', '.join(TERMS)}")
+    on = dict.fromkeys(TERMS, True) | dict(terms or {})
+    good = rows.why == ""
+    if good.all():
+        found = step_parts(rows, constants, on)
+        return {name: each_row(value, len(rows)) for name, value in found.items()}
+    at = np.flatnonzero(good)
+    some = {name: value[at] if np.ndim(value) else value for name, value in constants.items()}
+    found = {}
+    for name, value in step_parts(rows.take(at), some, on).items():
+        found[name] = np.full(len(rows), np.nan)
+        found[name][at] = value
+    return found
+
+
+class _Rates:
+    """Achieved rates of one shard: what a device offers, divided by its cores, times the constants."""
+
+    def __init__(self, s: Any, c: Mapping[str, Any]) -> None:
+        efficiency = c["efficiency"] * c["engine_share"] * s.matmul / s.cores
+        self.products, self.wide = s.peak * efficiency, s.wide_peak * efficiency
+        # A device that does not sustain its best products does not sustain its best attention kernels either.
+        sustained = c["efficiency"] * c["attention_efficiency"]
+        self.attention = s.wide_peak / s.cores * s.attention_share * sustained
+        self.memory = s.mem_bandwidth / s.cores * MEMORY_EFFICIENCY
+        self.link = s.link / s.cores * c["link_efficiency"]
+        self.network = s.network / s.cores * c["network_efficiency"]
+        self.domain = s.domain * s.cores
+        self.pod, self.taper, self.beyond = s.pod * s.cores, s.oversubscription, s.devices > s.pod
+        # A ring enters a pod once, on the ports of one domain: other ports of the pod leave it their part of the spine.
+        self.ring = self.network * self.spread(self.domain)
+
+    def spread(self, ports: Any) -> Any:
+        """Part of their rate that so many ports of a pod get above it, if they alone are in use."""
+        return np.where(self.beyond, np.minimum(self.pod / (ports * self.taper), 1.0), 1.0)
+
+    def scattered(self, ranks: Any) -> Any:
+        """Rate between domains in an all-to-all of so many ranks, of which all data for other pods go up."""
+        above = (ranks - self.pod) / np.maximum(ranks - self.domain, 1.0)
+        return self.network / np.where(ranks > self.pod, np.maximum(self.taper * above, 1.0), 1.0)
+
+    def levels(self, ranks: Any, stride: Any) -> tuple[Any, Any]:
+        """Ranks within a fast domain, and domains, for ranks that lie `stride` shards apart."""
+        inner = np.clip(np.floor(self.domain / stride), 1, ranks)
+        return inner, ranks / inner
+
+
+class _Layer:
+    """Widths, weights and counts of what one stage holds, and what it computes again."""
+
+    def __init__(self, s: Any, on: Mapping[str, bool]) -> None:
+        self.tokens = s.micro_batch * s.seq_len / s.cp
+        self.layers = s.layers / s.pp
+        self.sparse = s.moe * (s.layers - s.dense_layers) / s.pp
+        self.dense = self.layers - self.sparse
+        self.again = {part: getattr(s, f"again_{part}") * on["recompute"] for part in RECOMPUTED}
+        self.passes = 3 - s.lora
+        self.padded = np.nan_to_num(s.capacity_factor, nan=1.0)
+        self.gates = 2 + s.gated
+        # The last of the feed-forward products is computed again only where nobody sees that nothing reads it.
+        self.again["mlp"] = self.again["mlp"] * (1 - (1 - s.recomputes_last) / self.gates)
+        self.inner = formulas.aligned(s.ffn_hidden / s.tp, TILE)
+        self.expert = self.gates * s.hidden * s.moe_ffn_hidden
+        self.shared = self.expert * s.shared_experts / s.tp
+        self.mlp = self.gates * s.hidden * self.inner
+        self._attention(s)
+
+    def _attention(self, s: Any) -> None:
+        latent = s.latent == 1
+        head = np.where(latent, s.nope_dim + s.rope_dim, s.head_dim)
+        value = np.where(latent, s.v_dim, s.head_dim)
+        self.query, self.values = formulas.aligned(s.heads * head / s.tp, HEAD_TILE), s.heads * value / s.tp
+        pairs = np.maximum(s.kv_heads / s.tp, 1) * 2 * np.where(latent, 0, s.head_dim)
+        low = s.hidden * (s.q_rank + s.kv_rank + s.rope_dim) + s.q_rank * self.query
+        low = low + s.kv_rank * s.heads * (s.nope_dim + s.v_dim) / s.tp
+        self.attention = np.where(latent, low, s.hidden * (self.query + pairs)) + self.values * s.hidden
+        self.pairs = np.where(latent, self.query + self.values, pairs)
+
+    def held(self, s: Any) -> tuple[Any, Any]:
+        """Weights of one stage on one shard: those of all ranks alike, and those of its experts."""
+        alike = self.layers * self.attention + self.dense * self.mlp + self.sparse * self.shared
+        return alike, self.sparse * self.expert * s.experts / s.ep
+
+
+def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, np.ndarray]:
+    """Exposed seconds of a step by part, for rows that can be predicted.
+
+    Parameters
+    ----------
+    s : Scenarios
+        The rows.
+    c : mapping of str to float or numpy.ndarray
+        Constants of the kind.
+    on : mapping of str to bool
+        Whether each of `TERMS` counts.
+    """
+    rates, layer = _Rates(s, c), _Layer(s, on)
+    time = _computation(s, rates, layer, c, on)
+    body = sum(value for name, value in time.items() if name != "head")
+    time |= _exchanges(s, rates, layer, body, on)
+    chunk = sum(value for name, value in time.items() if name not in ("head", "pipeline_exchange"))
+    found = {name: value * s.micro_batches for name, value in time.items()}
+    found["bubble"] = _bubble(s, layer, chunk, time["products"] + time["experts"]) * on["bubble"]
+    found |= _once(s, rates, layer, body, on)
+    total = sum(found.values())
+    found["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]
+    return found
+
+
+def _bubble(s: Any, w: _Layer, chunk: Any, products: Any) -> Any:
+    """Seconds that a pipeline fills and drains, less the products for weight gradients that its schedule puts there."""
+    weights = products * (w.passes - 2) / (w.passes + w.again["projection"])
+    share = np.clip(np.divide(weights, chunk, out=np.zeros(len(s)), where=chunk > 0), 0, 1)
+    chunks = np.where(s.filled == FILLED["zb-v"], 1, s.vp)
+    return formulas.bubble_seconds(chunk, s.pp, chunks, s.flushes) * unfilled_share(s.filled, share)
+
+
+def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, Any]:
+    """Seconds of one micro-batch on one stage; what the host takes beyond the device is `launch`."""
+    time = {
+        "products": _products(s, r, w, c),
+        "experts": _experts(s, r, w, c),
+        "attention": w.layers * _attention(s, r, w),
+        "elementwise": _elementwise(s, w) * c["elementwise_share"] * (3 + w.again["elementwise"]) / r.memory,
+        "head": _head(s, r, w),
+    }
+    time = {name: value * on[name] for name, value in time.items()}
+    device = sum(value for name, value in time.items() if name != "head")
+    host = w.dense * c["layer_launch"] + w.sparse * c["expert_launch"]
+    return time | {"launch": (np.hypot(device, host) - device) * on["launch"]}
+
+
+def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
+    """Matrix products of attention and of feed-forward layers without experts."""
+    moved = s.element * (w.attention + w.tokens * (2 * s.hidden + 2 * w.query + w.pairs))
+    attention = formulas.product_seconds(2 * w.tokens * w.attention, moved, r.products, r.memory)
+    moved = s.element * (w.mlp + w.tokens * (2 * s.hidden + w.gates * w.inner))
+    mlp = formulas.product_seconds(2 * w.tokens * w.mlp, moved, r.products, r.memory)
+    return w.layers * attention * (w.passes + w.again["projection"]) + w.dense * mlp * (w.passes + w.again["mlp"])
+
+
+def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
+    """Matrix products of experts, routed and shared."""
+    if not np.any(w.sparse):
+        return np.zeros(len(s))
+    local, rate = s.experts / s.ep, r.products * c["expert_efficiency"]
+    # With a capacity every expert computes as many rows, full or not; without, each has a ragged end.
+    ragged = np.where(np.isnan(s.capacity_factor), c["ragged_rows"], 0.0)
+    rows = formulas.expert_rows(w.tokens / s.tp * w.padded, s.experts_per_token, local, ragged)
+    moved = s.element * (w.expert * local + rows * (2 * s.hidden + w.gates * s.moe_ffn_hidden))
+    routed = formulas.product_seconds(2 * rows * w.expert, moved, rate, r.memory)
+    return w.sparse * (routed + 2 * w.tokens * w.shared / rate) * (w.passes + w.again["mlp"])
+
+
+def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
+    """Attention core of one layer: fused over the causal half, or with all scores written out."""
+    whole = formulas.mean_context(s.seq_len)
+    near = s.windowed * formulas.mean_context(s.seq_len, s.window) + (1 - s.windowed) * whole
+    context = np.where(s.kernel > 0, near, s.seq_len)
+    flop = formulas.attention_flop(w.tokens, context, w.query, w.values)
+    narrow = np.where(s.head_dim < NARROW_HEAD, NARROW_SHARE, 1)
+    fused = flop / (r.attention * narrow * s.seq_len / (s.seq_len + HALF_SPEED))
+    scores = s.score_bytes * w.tokens * s.seq_len * s.heads / s.tp / r.memory
+    plain = (flop / r.wide + scores) * (3 + w.again["core"])
+    return np.where(s.kernel > 0, fused * (1 + FUSED_BACKWARD + w.again["core"]), plain)
+
+
+def _elementwise(s: Any, w: _Layer) -> Any:
+    """Bytes that the small operations of one stage move in the forward pass of one micro-batch."""
+    shards = np.where(s.sequence_parallel == 1, s.tp, 1)
+    plain = s.moe == 0
+    # Products in 8 bits have their inputs rounded: two of the stream, one of values, one of the inner width.
+    cast = CAST_BYTES * s.narrow
+    inner = plain * w.inner * ((w.gates - 1) / 2 * s.mlp_bytes + cast)
+    stream, around = s.stream_bytes + 2 * cast, (w.query + w.pairs) * ATTENTION_BYTES + w.values * cast
+    moved = formulas.elementwise_bytes(w.tokens, s.hidden, around, inner, shards, stream, 1, 1)
+    sent = w.tokens / s.tp * w.padded * s.experts_per_token * (SORT_BYTES * s.hidden + EXPERT_BYTES * s.moe_ffn_hidden)
+    return (w.layers * moved + w.sparse * sent) * s.element / 2
+
+
+def _head(s: Any, r: _Rates, w: _Layer) -> Any:
+    """Products and loss of the head, forward and backward; the stage that has it sets the pace of a pipeline.
+
+    Where the vocabulary is not split up to the loss, each tensor-parallel rank gathers all logits and reads them all.
+    """
+    logits = w.tokens * s.vocab / s.tp
+    others = logits * (s.tp - 1) * (1 - s.logits_sharded)
+    loss = LOGIT_BYTES * (logits + others) / r.memory + s.element * others / r.link
+    return 2 * w.passes * logits * s.hidden / r.wide + loss
+
+
+def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
+    """Exchanges of one micro-batch on one stage, as far as nothing hides them."""
+    stream = w.tokens * s.hidden * s.element
+    inner, outer = r.levels(s.tp, 1)
+    reduce = exchange.hierarchical_all_reduce_seconds(
+        stream, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
+    )
+    # Split along the sequence, an all-reduce is a scatter and a gather; the gathers of the inputs are made once more.
+    times = 4 + s.sequence_parallel + 2 * w.again["all"]
+    found = {"tensor_exchange": w.layers * reduce * times * (1 - s.tensor_hidden)}
+    rate = np.where(s.tp * s.cp <= r.domain, r.link, r.ring)
+    ring = (s.cp - 1) * exchange.point_to_point_seconds(w.tokens * w.pairs * s.element, rate, LINK_LATENCY)
+    # Keys and values go round in the forward pass, they and their gradients in the backward pass.
+    found["context_exchange"] = exchange.exposed_seconds(3 * w.layers * ring, body, 0.5)
+    sent = w.sparse * _switch(s, r, stream / s.tp * w.padded) * (4 + 2 * w.again["all"])
+    found["expert_exchange"] = exchange.partly_hidden_seconds(sent, body, s.gradients_hidden)
+    found["weight_exchange"] = exchange.partly_hidden_seconds(_gather(s, r, w), body, s.weights_hidden)
+    sent = stream / np.where((s.sequence_parallel == 1) | (s.hops_split == 1), s.tp, 1)
+    stage = s.tp * s.cp * s.dp
+    # All devices of a stage send at once, from pod to pod where stages lie in different ones.
+    rate = np.where(2 * stage <= r.domain, r.link, r.network * r.spread(np.minimum(stage, r.pod)))
+    hop = exchange.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
+    found["pipeline_exchange"] = 2 * s.vp * hop * (1 - s.gradients_hidden)
+    return {name: value * on[name] for name, value in found.items()}
+
+
+def _switch(s: Any, r: _Rates, sent: Any) -> Any:
+    """One all-to-all of tokens to experts; a token crosses to each node once, whichever of its experts are there."""
+    if not np.any(s.moe):
+        return np.zeros(len(s))
+    inner, outer = r.levels(s.ep, 1)
+    near = sent * formulas.distinct_ranks(s.experts_per_token, inner)
+    far = sent * formulas.distinct_ranks(s.experts_per_token, outer)
+    return np.maximum(
+        exchange.all_to_all_seconds(near, inner, 1, r.link, r.network, LINK_LATENCY),
+        exchange.all_to_all_seconds(far, 1, outer, r.link, r.scattered(s.ep), NETWORK_LATENCY),
+    )
+
+
+def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
+    """Weights gathered twice and gradients scattered once for each micro-batch, where they are sharded."""
+    alike, experts = w.held(s)
+    inner, outer = r.levels(s.shard_group, s.tp)
+    # One ring through all ranks has one network port of each node.
+    network = r.ring / np.where(s.one_port == 1, inner, 1)
+    gather = exchange.hierarchical_all_gather_seconds(
+        (alike + experts) * s.element, inner, outer, r.link, network, LINK_LATENCY
+    )
+    return gather * np.select([s.zero >= 3, s.zero >= 2], [3.0, 1.0], 0.0)
+
+
+def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
+    """What happens once a step: gradients between replicas, and the optimiser."""
+    alike, experts = w.held(s)
+    trained = (alike + experts + s.hidden * s.vocab / s.tp) * (1 - s.lora)
+    replicas = s.dp * s.cp
+    inner, outer = r.levels(replicas, s.tp)
+    whole = exchange.hierarchical_all_reduce_seconds(
+        trained * s.element, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
+    )
+    shard, groups = trained * s.element / s.shard_group, np.maximum(replicas / s.shard_group, 1)
+    inner, outer = r.levels(groups, s.tp * s.shard_group)
+    sharded = exchange.hierarchical_all_reduce_seconds(
+        shard, inner, outer, r.link, r.ring, LINK_LATENCY, NETWORK_LATENCY
+    )
+    reduce = np.where(s.zero >= 3, sharded, whole)
+    # Adam reads gradient, master weight, momentum and variance and writes the last three in 32 bits.
+    update = memory.update_bytes(trained / s.shard_group, 4, 3, 4, s.element, s.element) / r.memory
+    host = offloaded_update_seconds(
+        trained / s.shard_group, s.element, s.element, OPTIMISER, s.offload_link, s.offload_memory, s.offload_drives
+    )
+    update = np.where(np.isnan(s.offload_link), update, host)
+    return {
+        # Gradients travel during the backward pass, two of three.
+        "gradient_exchange": exchange.partly_hidden_seconds(reduce, body * 2 / 3, s.gradients_hidden)
+        * on["gradient_exchange"],
+        "optimiser": update * on["optimiser"],
+    }

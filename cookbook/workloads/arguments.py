@@ -1,0 +1,144 @@
+"""What the arguments of a network may be: refused by name before anything is built, and read-only afterwards."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..units import shown
+from .layers import ACT_FLOP, NORM_FLOP
+from .ops import POLYNOMIALS, Ops
+from .shapes import Length
+
+# Arguments that count something, and those of them that may be left to the layer.
+COUNTS = ("out", "kernel", "stride", "dilation", "heads", "kv_heads", "head_dim", "hidden", "groups", "vocab",
+          "features", "layers", "experts", "top_k", "state", "projection")  # fmt: skip
+OPTIONAL = ("out", "kv_heads", "head_dim", "projection", "stride")
+# Arguments of which each unit is written down by itself, so that a large number would take for ever.
+LOOPED = ("depth", "depths", "layers", "top_k", "decoder_depth", "decoder_layers", "generator_depth", "cross_layers",
+          "middle_depth", "single", "double", "flows", "repeats", "res_blocks", "multipliers", "predict_ahead",
+          "full_every", "experts_every", "attend_at", "deep_supervision", "heads_out")  # fmt: skip
+LARGEST, MOST_LAYERS, MOST_ELEMENTS = 10**9, 1000, 1000
+WORDS = {"act": ACT_FLOP, "norm": NORM_FLOP}
+
+
+def whole(value: Any, name: str, most: int = LARGEST, least: int = 1) -> int:
+    """A whole number within bounds; raises ValueError naming the argument."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not least <= value <= most or value != round(value):
+        limit = f"of {least} or more" if not number or value < least or value != value else f"from {least} to {most:,}"
+        raise ValueError(f"{name} = {shown(value)} must be a whole number {limit}")
+    return int(value)
+
+
+def check_word(parameter: inspect.Parameter, name: str, value: Any, words: Collection[str]) -> None:
+    """Refuse a word that neither a network of this builder has, nor its layers know."""
+    allowed = {*words, *WORDS.get(name, ()), *([parameter.default] if isinstance(parameter.default, str) else [])}
+    if isinstance(value, str) and value not in allowed:
+        raise ValueError(f"{name} = {shown(value)} is not one of {', '.join(sorted(filter(None, allowed)))[:150]}")
+
+
+def check(parameter: inspect.Parameter | None, name: str, value: Any, usual: Any = None) -> None:
+    """Refuse a value that an argument cannot have, by the type that its builder declares.
+
+    Parameters
+    ----------
+    parameter : inspect.Parameter or None
+        The argument of the builder; nothing is checked where it declares no type.
+    name, value, usual
+        The argument, what was given, and what it is by default.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument, the value and what it must be.
+    """
+    kind = "" if parameter is None else str(parameter.annotation)
+    if value is None:
+        if usual is not None and "None" not in kind and kind not in ("", "Any"):
+            raise ValueError(f"{name} = None must be a value such as {shown(usual)}")
+        return
+    if kind.startswith("bool"):
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} = {shown(value)} must be True or False")
+    elif kind.startswith("str"):
+        if not isinstance(value, str):
+            raise ValueError(f"{name} = {shown(value)} must be a word such as {shown(usual)}")
+    elif kind.startswith("Mapping"):
+        _check_members(name, value, usual)
+    elif "Sequence" in kind and not ("int |" in kind and not isinstance(value, Sequence)):
+        _check_sequence(name, value, usual)
+    elif kind.startswith("int") or (kind == "Size" and not isinstance(value, Length)):
+        default = 1 if parameter is None else parameter.default
+        zero = any(isinstance(each, int) and not isinstance(each, bool) and each == 0 for each in (default, usual))
+        whole(value, name, MOST_LAYERS if name in LOOPED else LARGEST, 0 if zero else 1)
+    elif kind.startswith("float"):
+        _positive(name, value)
+    elif name == "padding":
+        for each in value if isinstance(value, list | tuple) else [value]:
+            if not (isinstance(each, str) and each in ("same", "valid")) and not isinstance(each, list | tuple):
+                _padding(each, value)
+
+
+def _padding(each: Any, value: Any) -> None:
+    try:
+        whole(each, "padding", least=0)
+    except ValueError:
+        raise TypeError(f"padding = {shown(value)}") from None
+
+
+def _positive(name: str, value: Any) -> None:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not 0 < value <= LARGEST:
+        raise ValueError(f"{name} = {shown(value)} must be a number above 0 and up to {LARGEST:,}")
+
+
+def _check_sequence(name: str, value: Any, usual: Any) -> None:
+    if not isinstance(value, list | tuple) or not 0 < len(value) <= MOST_ELEMENTS:
+        raise ValueError(f"{name} = {shown(value)} must be a list of whole numbers, such as {shown(usual)}")
+    for each in value:
+        if isinstance(each, list | tuple):
+            _check_sequence(name, each, usual)
+        else:
+            whole(each, name, MOST_LAYERS if name in LOOPED else LARGEST, 0)
+
+
+def _check_members(name: str, value: Any, usual: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} = {shown(value)} must be a mapping such as {shown(dict(usual or {}), 150)}")
+    for key, each in value.items():
+        if isinstance(each, str | list | tuple | Mapping) or not isinstance(key, str):
+            raise ValueError(f"{name}: {shown(key)} = {shown(each)} must be a number")
+        if each is not None and not isinstance(each, bool):
+            whole(each, f"{name}: {key}", MOST_LAYERS if key in LOOPED else LARGEST, 0)
+    if value.get("top_k") and value.get("number") and value["top_k"] > value["number"]:
+        raise ValueError(f"{name}: top_k = {value['top_k']} is more than the {value['number']} experts there are")
+
+
+def check_heads(arguments: Mapping[str, Any]) -> None:
+    """Heads must divide the width that they share, where they have no size of their own."""
+    heads, width, groups = (arguments.get(name) for name in ("heads", "width", "kv_heads"))
+    alone = arguments.get("head_dim") is None and arguments.get("latent") is None
+    if isinstance(heads, int) and isinstance(width, int) and alone and width % heads:
+        raise ValueError(f"heads = {heads} must divide width = {width}, or give head_dim")
+    if isinstance(heads, int) and isinstance(groups, int) and groups and heads % groups:
+        raise ValueError(f"kv_heads = {groups} must divide heads = {heads}")
+
+
+def possible(ops: Ops) -> bool:
+    """Whether every amount of a network is a finite number, none negative, and anything is computed at all."""
+    columns = [getattr(ops, name) for name in (*POLYNOMIALS, "count", "parameters", "weights")]
+    total = math.fsum(float(np.abs(column).sum()) for column in columns)
+    return math.isfinite(total) and total > 0 and bool((ops.parameters >= 0).all() and (ops.weights >= 0).all())
+
+
+def read_only(value: Any) -> Any:
+    """The same with mappings and lists that nobody can change."""
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: read_only(each) for key, each in value.items()})
+    return tuple(map(read_only, value)) if isinstance(value, list | tuple) else value

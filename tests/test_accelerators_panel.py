@@ -1,0 +1,236 @@
+"""The panel of recipe 04 without a browser: what it says, its pictures, its errors, and that its code works."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import cookbook as cb
+from cookbook.panels.shell import MOST_ROWS
+from cookbook.panels.text import figure
+
+
+@pytest.fixture
+def panel() -> Any:
+    return cb.panels.accelerators()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Any:
+    return cb.panels.accelerators()
+
+
+def test_the_answer_is_that_of_the_call(panel: Any) -> None:
+    values = panel.values
+    how = {name: values[name] for name in ("phase", "batch", "software")}
+    table = cb.planning.compare(values["model"], values["accelerators"], **how)
+    best = table.loc[table["samples_per_s"].idxmax()]
+    assert f"{figure(best['samples_per_s'])} samples/s" in panel.answer and best["name"] in panel.answer
+    pd.testing.assert_series_equal(panel.frame["samples_per_s"], table["samples_per_s"])
+
+
+@pytest.mark.parametrize("picture", ["throughput", "energy", "cost", "roofline"])
+def test_every_picture_can_be_drawn_with_its_table_and_sources(panel: Any, picture: str) -> None:
+    panel.update(picture=picture)
+    assert panel.shown["error"] == "" and panel.shown["picture"] == picture
+    for what in ("table", "sources"):
+        panel.receive({"do": "open", "what": what})
+    panel.receive({"do": "open", "what": "table"})
+    assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
+    assert "nan" not in json.dumps(panel.shown["table"]).lower()
+    json.dumps([panel.shown, panel.columns], allow_nan=False)
+    assert len(pd.read_csv(io.StringIO(panel.csv()), comment="#")) == len(panel.frame)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": "resnet5O"}, ["resnet5O", "nearest"]), ({"batch": 0}, ["Batch = 0", "1 to 1,024"]),
+        ({"accelerators": ["t4"]}, ["at least 2"]), ({"accelerators": ["t4", "h100-sxn"]}, ["h100-sxn", "nearest"]),
+        ({"precision": "fp13"}, ["fp13", "bf16"]),
+        ({"phase": "training", "precision": "int8"}, ["int8", "does not train"]),
+        ({"way": "stolen"}, ["stolen", "on demand"]), ({"phase": "dreaming"}, ["dreaming", "training"]),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_told_in_one_sentence(refuses: Any, panel: Any, change: Any, words: list[str]) -> None:
+    refuses(panel, change, words)
+
+
+def by_device(panel: Any) -> dict[str, tuple[float | None, str]]:
+    """Point and words of each row of the picture."""
+    names = ("value", "point", "text")
+    return {key: (point, text) for key, point, text in zip(*(panel.columns[name] for name in names), strict=True)}
+
+
+def test_devices_without_a_figure_stay_with_their_reason(panel: Any) -> None:
+    panel.update(phase="training", precision="fp8")
+    frame = by_device(panel)
+    assert frame["alveo-u250"] == (None, "trains nothing") and frame["v100-sxm2-16gb"] == (None, "no such peak")
+    assert "Alveo U250 trains nothing" in panel.answer or "has no peak in fp8" in panel.answer
+    panel.update(precision="usual", picture="cost")
+    frame = by_device(panel)
+    assert frame["gaudi2"] == (None, "no price")
+
+
+def test_energy_says_that_nothing_was_measured(panel: Any) -> None:
+    panel.update(picture="energy")
+    assert "no power was measured" in panel.answer
+
+
+def test_a_click_looks_at_the_device(panel: Any) -> None:
+    row = panel.columns["value"].index("tpu-v5e")
+    panel.receive({"do": "set", "values": {panel.columns["control"][row]: panel.columns["value"][row]}, "seq": 3})
+    assert panel.values["on"] == panel.columns["value"][row] and "TPU v5e:" in panel.answer
+
+
+@pytest.mark.parametrize("picture", ["throughput", "energy", "cost", "roofline"])
+def test_a_device_taken_away_moves_the_look_and_says_so(panel: Any, picture: str) -> None:
+    panel.update(picture=picture)
+    panel.update(accelerators=[key for key in panel.values["accelerators"] if key != "h100-sxm"])
+    how = {name: panel.values[name] for name in ("phase", "batch", "software")}
+    rates = cb.planning.compare("resnet50", panel.values["accelerators"], **how).set_index("key")["samples_per_s"]
+    best = rates.idxmax()
+    assert panel.shown["error"] == "" and panel.values["on"] == best
+    looked = f"H100 SXM5 80GB is not among the devices compared; {cb.accelerator(best).name} is looked at."
+    assert looked in panel.answer and panel.shown["state"]["on"]["keys"] == [best] and panel.shown["parts"]
+    panel.update(batch=64)
+    assert panel.shown["error"] == "" and "not among" not in panel.answer
+    panel.update(on="a100")
+    assert panel.shown["error"] == "" and "A100 SXM4 40GB is not among the devices compared" in panel.answer
+    assert panel.values["on"] in panel.values["accelerators"]
+
+
+def test_an_accelerator_of_ones_own_stands_beside_the_others() -> None:
+    wide = cb.accelerator("Wide", like="h100-sxm", mem_bandwidth="7 TB/s")
+    panel = cb.panels.accelerators("resnet50", ["t4", wide, {"like": "h100-sxm", "peak_bf16": "2 PFLOP/s"}])
+    assert panel.shown["error"] == "" and {"Wide", "H100 SXM5 80GB, changed"} <= set(panel.columns["value"])
+    panel.update(on="Wide", picture="roofline")
+    assert panel.shown["error"] == "" and "7 TB/s" in panel.answer
+    lines = panel.code.splitlines()
+    again = eval(lines[0], {"cb": cb})
+    assert again.answer == panel.answer and again.values["on"] == "Wide"
+    assert eval(lines[1], {"cb": cb})["name"].tolist()[0] == "Tesla T4"
+    panel.update(picture="cost")
+    assert "no price" in by_device(panel)["Wide"][1] or by_device(panel)["Wide"][0] is None
+    panel.update(accelerators=["t4", "k40"])
+    assert panel.shown["error"] == "" and panel.values["on"] in ("t4", "k40")
+
+
+def test_titles_leave_out_what_stands_in_brackets() -> None:
+    panel = cb.panels.accelerators("vit_l_16", ["h100-sxm", "v100-sxm2-16gb", "xeon-platinum-8592"], phase="training")
+    for picture in ("throughput", "energy", "cost", "roofline"):
+        panel.update(picture=picture)
+        title = panel.shown["signals"]["live_title"]
+        assert "(" not in title and len(title) <= 100, title
+
+
+def test_a_language_model_is_told_in_tokens_a_second_too() -> None:
+    panel = cb.panels.accelerators("gpt2", ["h100-sxm", "t4"], phase="training", batch=8)
+    row = panel.frame.set_index("key").loc["h100-sxm"]
+    assert row["tokens_per_s"] == pytest.approx(1024 * row["samples_per_s"])
+    assert f"{figure(row['tokens_per_s'])} tokens/s" in panel.answer
+    panel.receive({"do": "open", "what": "table"})
+    assert "Tokens/s" in panel.shown["table"]["columns"]
+
+
+MODELS = ["resnet50", "vgg16", "bert_base", "gpt2", "mobilenet_v2"]
+DEVICES = ["h100-sxm", "v100-sxm2-16gb", "k40", "t4", "tpu-v5e", "xeon-platinum-8592", "alveo-u250", "mi300x"]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    model=st.sampled_from(MODELS), phase=st.sampled_from(["training", "inference"]),
+    batch=st.sampled_from([1, 8, 64, 256]),
+    chosen=st.lists(st.sampled_from(DEVICES), min_size=2, max_size=6, unique=True),
+    on=st.sampled_from(DEVICES), picture=st.sampled_from(["throughput", "energy", "cost"]),
+    way=st.sampled_from(["on demand", "spot", "reserved 1 year", "bought"]),
+)  # fmt: skip
+def test_the_device_that_the_answer_names_is_the_best_of_the_chart(
+    shared: Any, model: str, phase: str, batch: int, chosen: list[str], on: str, picture: str, way: str
+) -> None:
+    shared.update(model=model, phase=phase, batch=batch, accelerators=chosen, on=on, picture=picture, way=way)
+    assert shared.shown["error"] == "" and shared.values["on"] in chosen
+    drawn = pd.DataFrame(shared.columns)
+    known = drawn[drawn["point"].notna()]
+    bold = shared.shown["answer"].split("**")
+    if known.empty:
+        assert "None of these" in shared.answer
+        return
+    best = known.loc[known["point"].idxmax() if picture == "throughput" else known["point"].idxmin(), "value"]
+    assert bold[1] == cb.accelerator(best).name, shared.answer
+    assert drawn["value"].iloc[0] == best and shared.shown["signals"]["live_title"].startswith(bold[1].split(" (")[0])
+
+
+def test_an_operation_tells_its_numbers_and_formula() -> None:
+    panel = cb.panels.accelerators("vgg16", ["v100-sxm2-16gb", "h100-sxm"], on="v100-sxm2-16gb", picture="roofline")
+    ops = cb.roofline_table("vgg16", "v100-sxm2-16gb", 32, precision="fp16")
+    named = [at for at, what in enumerate(panel.columns["what"]) if what == "op"]
+    name = panel.columns["value"][named[3]]
+    panel.receive({"do": "set", "values": {"op": name}, "seq": 4})
+    assert panel.values["op"] == name and f"{name}, " in panel.answer and "max(" in panel.answer
+    row = ops[ops["name"] == name.split(" (")[0]].iloc[0]
+    assert cb.human(row["flop"] / row["count"], "FLOP") in panel.answer
+    assert cb.human(row["bytes"] / row["count"], "B") in panel.answer
+    assert sum(part["value"] for part in panel.shown["parts"]) == pytest.approx(
+        ops.loc[(ops["bytes"] > 0), "seconds"].sum())  # fmt: skip
+    panel.update(op="no such layer")
+    assert "has no operation 'no such layer'; the longest" in panel.answer
+
+
+def test_a_device_without_a_roofline_says_why(panel: Any) -> None:
+    panel.update(phase="training", on="alveo-u250", picture="roofline")
+    assert "Alveo U250 has no roofline here" in panel.answer and panel.shown["error"]
+
+
+def test_pin_compares_and_leaves_a_ghost(panel: Any) -> None:
+    assert all(value is None for value in panel.columns["before"])
+    before = dict(zip(panel.columns["value"], panel.columns["point"], strict=True))
+    panel.pin()
+    panel.update(batch=256)
+    assert "pinned" in panel.answer and "samples/s x" in panel.answer
+    assert dict(zip(panel.columns["value"], panel.columns["before"], strict=True)) == before
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {}, {"model": "bert_base", "phase": "training", "batch": 8, "on": "tpu-v5e"},
+        {"accelerators": ["t4", "k40"], "precision": "fp32", "picture": "cost", "way": "spot"},
+        {"picture": "roofline", "on": "k40"},
+    ],
+)  # fmt: skip
+def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
+    panel = cb.panels.accelerators(**state)
+    assert panel.shown["error"] == ""
+    ast.parse(panel.code)
+    lines = panel.code.splitlines()
+    assert repr(eval(lines[0], {"cb": cb})) == repr(panel)
+    table = eval(lines[1], {"cb": cb})
+    if panel.values["picture"] != "roofline":
+        pd.testing.assert_series_equal(table["samples_per_s"], panel.frame["samples_per_s"])
+    else:
+        assert eval(lines[2], {"cb": cb})["seconds"].sum() >= panel.frame["seconds"].sum() * 0.999
+
+
+def test_the_answer_says_that_the_memory_of_the_fastest_does_not_hold_it() -> None:
+    panel = cb.panels.accelerators("gpt3_175b", ["k40", "h100-sxm"], phase="training", batch=1)
+    assert "which its memory does not hold" in panel.answer
+
+
+def test_names_carry_the_format_where_devices_differ_in_it(panel: Any) -> None:
+    panel.update(accelerators=["h100-sxm", "alveo-u250"], precision="usual", phase="inference")
+    assert set(panel.columns["row"]) == {"H100 SXM5 80GB, bf16", "Alveo U250, int8"}
+    panel.update(precision="int8")
+    assert set(panel.columns["row"]) == {"H100 SXM5 80GB", "Alveo U250"}
+
+
+def test_a_language_model_is_told_as_a_prompt_of_so_many_tokens() -> None:
+    panel = cb.panels.accelerators("llama2_7b", ["h100-sxm", "t4"], batch=1)
+    assert "(4,096 tokens)" in panel.answer and "a prompt, not an answer" in repr(panel)

@@ -1,0 +1,173 @@
+"""The panel of recipe 09: figures are those of `where_to_run`, errors are words, every picture is drawn."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cookbook as cb
+from cookbook.panels.shell import MOST_ROWS
+
+PICTURES = ["costs", "paid", "tornado"]
+
+
+@pytest.fixture
+def panel() -> Any:
+    return cb.panels.where_to_run()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Any:
+    return cb.panels.where_to_run()
+
+
+def test_the_answer_names_the_cheapest_with_band_and_break_even(panel: Any) -> None:
+    found = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4)
+    row, even = found.frame().loc[found.best], cb.planning.break_even(found)
+    assert f"{row['name']} is the cheapest place that will do: {row['usd'] / 1e3:.1f} kUSD over 3 years" in panel.answer
+    assert f"({row['usd_low'] / 1e3:.1f}-{row['usd_high'] / 1e3:.1f} kUSD)" in panel.answer
+    assert f"cheapest in {100 * found.odds[found.best]:.0f} % of draws" in panel.answer
+    assert f"beats {found.places[even.rent].name} from {even.runs[1]:.2g} runs a month" in panel.answer
+    assert "a laptop gets through" in panel.answer
+    pd.testing.assert_frame_equal(panel.frame.set_index("place"), found.frame())
+
+
+def test_rules_filter_before_prices(panel: Any) -> None:
+    panel.update(private="in house", deadline="60 d")
+    rows = panel.frame[panel.frame["will_do"]]
+    assert set(rows["kind"]) == {"laptop", "workstation", "on premises"}
+    assert rows.loc[rows["usd"].idxmin(), "name"] in panel.answer
+    assert "Cloud" not in panel.answer
+    panel.update(deadline="1 h")
+    assert panel.answer.startswith("No place will do") and panel.shown["error"] == "" and not panel.shown["parts"]
+    assert set(panel.shown["off"]["picture"]) == {"paid", "tornado"}
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_every_picture_has_a_title_a_table_and_sources(panel: Any, picture: str) -> None:
+    panel.update(picture=picture)
+    for what in ("table", "sources"):
+        panel.receive({"do": "open", "what": what})
+    assert panel.shown["picture"] == picture and panel.shown["error"] == ""
+    assert any("recalled" in item[2] for item in panel.shown["sources"]["items"])
+    panel.receive({"do": "open", "what": "table"})
+    assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
+    frame = pd.read_csv(io.StringIO(panel.csv()), comment="#")
+    assert len(frame) and json.dumps(panel.specs[picture])
+
+
+def test_parts_add_up_to_the_cost(panel: Any) -> None:
+    found = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4)
+    total = sum(float(part[0]) for part in found.points[found.best]["parts"].values())
+    assert sum(part["value"] for part in panel.shown["parts"]) == pytest.approx(total)
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_the_code_gives_the_same_state(panel: Any, picture: str) -> None:
+    panel.update(picture=picture, runs=8, region="de", years=2)
+    first, *rest = panel.code.splitlines()
+    ast.parse(panel.code)
+    again = eval(first, {"cb": cb})
+    assert again.answer == panel.answer and again.values == panel.values
+    scope: dict[str, Any] = {"cb": cb}
+    exec(rest[0], scope)
+    assert scope["found"].best is not None and scope["found"].frame().loc[scope["found"].best, "name"] in panel.answer
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"region": "Atlantis"}, ["No region called 'Atlantis'", "nearest"]),
+        ({"years": 0}, ["Horizon = 0", "0.25 to 6"]),
+        ({"runs": "many"}, ["Runs a month", "many"]),
+        ({"deadline": "7"}, ["Deadline", "no unit"]),
+        ({"model": "resnet999"}, ["resnet999", "nearest"]),
+        ({"private": "secret"}, ["secret"]),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_sentence(refuses: Any, panel: Any, change: Any, words: list[str]) -> None:
+    refuses(panel, change, words)
+
+
+def test_missing_is_said_and_never_zero(panel: Any) -> None:
+    panel.update(region="Norway")
+    row = panel.frame.set_index("place").loc["on-premises-h100"]
+    assert pd.isna(row["usd"]) and "no electricity price of Norway" in row["why"]
+    panel.receive({"do": "open", "what": "table"})
+    cells = {cells[0]: cells for cells in panel.shown["table"]["rows"]}
+    assert cells["On premises, 8 x H100"][2] == "not known" and "Norway" in cells["On premises, 8 x H100"][1]
+
+
+def test_a_pinned_scenario_is_compared(panel: Any) -> None:
+    panel.pin()
+    panel.update(runs=8)
+    assert "Against the pinned scenario: cost x" in panel.answer
+
+
+def test_sentence_and_chart_compare_the_same_cost_over_a_short_horizon(panel: Any) -> None:
+    panel.update(years=1, batch=32, picture="paid")
+    assert panel.answer.startswith("Workstation, 6 x RTX 4090 is the cheapest") and "over 1 year (" in panel.answer
+    rows = pd.DataFrame(panel.columns)
+    counted = rows.dropna(subset=["counted"]).set_index("what")["counted"]
+    assert counted["owned"] < counted["rented"] and f"{counted['owned']:.3g} kUSD over 1 year" in panel.answer
+    assert rows.loc[rows["what"] == "owned", "usd"].max() > 2 * counted["owned"], "what is paid is more than its share"
+    assert "its share of 25 kUSD to buy" in panel.answer
+    assert panel.shown["signals"]["live_title"].startswith("Workstation, 6 x RTX 4090 costs less over 1 year")
+
+
+def test_an_empty_batch_is_the_fastest_that_each_place_holds(panel: Any) -> None:
+    frame = panel.frame.set_index("place")
+    assert frame.loc["cloud-h100", "batch"] == 512 and frame.loc["workstation-6", "batch"] == 128
+    best = frame[frame["will_do"]]["usd"].idxmin()
+    assert panel.values["batch"] is None and panel.shown["state"]["batch"]["text"] == f"{frame.loc[best, 'batch']:.0f}"
+    hours = frame.loc["cloud-h100", "hours"]
+    panel.update(batch=32)
+    assert panel.frame.set_index("place").loc["cloud-h100", "hours"] > 2 * hours
+
+
+def test_utilisation_shares_what_is_owned_and_leaves_rent_alone(panel: Any) -> None:
+    alone = panel.frame.set_index("place")
+    panel.update(utilisation=100)
+    full = panel.frame.set_index("place")
+    own, rent = "on-premises-h100", "cloud-h100"
+    assert full.loc[own, "usd"] < 0.2 * alone.loc[own, "usd"]
+    assert full.loc[rent, "usd"] == pytest.approx(alone.loc[rent, "usd"])
+    panel.update(utilisation=1)
+    least = panel.frame.set_index("place")
+    assert least.loc[own, "usd"] == pytest.approx(alone.loc[own, "usd"]), "never more than the whole machine"
+    panel.update(utilisation="")
+    assert panel.values["utilisation"] is None and panel.shown["error"] == ""
+    panel.update(utilisation=140)
+    assert "Utilisation = 140 is outside its range" in panel.answer
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    model=st.sampled_from(["resnet50", "resnet152", "vgg16"]), years=st.sampled_from([0.25, 1, 3, 6]),
+    runs=st.sampled_from([0.1, 1, 4, 20, 100]), batch=st.sampled_from([None, 32, 256]),
+    utilisation=st.sampled_from([None, 5, 50, 100]), private=st.sampled_from(["anywhere", "own machines", "in house"]),
+    deadline=st.sampled_from(["1 d", "7 d", "60 d"]), picture=st.sampled_from(["costs", "paid"]),
+)  # fmt: skip
+def test_the_place_that_the_answer_names_is_the_cheapest_of_the_chart(shared: Any, **values: Any) -> None:
+    picture = values.pop("picture")
+    shared.update(**values, picture="costs")
+    if picture not in shared.shown["off"]["picture"]:
+        shared.update(picture=picture)
+    assert shared.shown["error"] == ""
+    drawn, bold = pd.DataFrame(shared.columns), shared.shown["answer"].split("**")[1]
+    if bold == "No place will do":
+        assert (drawn["verdict"] != "cheapest that will do").all()
+    elif shared.shown["picture"] == "paid":
+        counted = drawn.dropna(subset=["counted"]).set_index("text")["counted"]
+        assert counted.idxmin() == bold and shared.shown["signals"]["live_title"].startswith(bold)
+    else:
+        able = drawn[drawn["verdict"].isin(["will do", "cheapest that will do"])]
+        assert able.loc[able["usd"].idxmin(), "row"] == bold
+        assert drawn.loc[drawn["verdict"] == "cheapest that will do", "row"].tolist() == [bold]
