@@ -69,6 +69,15 @@ class Price(Printed):
     note: str = ""
     why: str = ""
 
+    def __post_init__(self) -> None:
+        for name in ("low", "median", "high"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or value == math.inf or abs(value) > 1e300:
+                raise ValueError(f"{name} = {units.shown(value)} must be a number, in the unit of the price")
+        for name in ("unit", "first", "last", "note", "why"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} = {units.shown(getattr(self, name))} must be text")
+
     def summary(self) -> str:
         """The range with its unit, rows and dates; or why there is none."""
         if self.why:

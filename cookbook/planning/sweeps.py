@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cookbook import hardware
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
 from cookbook.prediction.asked import choices, shown
@@ -197,6 +198,8 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
     if unknown:
         raise ValueError(f"unknown axis {unknown[0]!r}; take some of {', '.join(OUTER + INNER)}")
     values = {axis: _listed(axis, value) for axis, value in axes.items()}
+    for each in values.get("accelerator", []):
+        hardware.accelerator(each)
     devices = values.pop("accelerator", [None])
     inner = {"batch": values.pop("batch", [32]), "accelerators": None if devices == [None] else devices}
     scenarios = (dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values()))
@@ -204,9 +207,9 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
 
 
 def _listed(axis: str, value: Any) -> list[Any]:
-    values = list(value) if isinstance(value, (list, tuple, set, range, np.ndarray)) else [value]
-    if not values:
-        raise ValueError(f"{axis} = {value!r} has no values; give at least one, or leave it out")
+    values = list(value) if isinstance(value, (list, tuple, set, range, np.ndarray)) and not (isinstance(value, np.ndarray) and not value.ndim) else [value]
+    if not values or any(isinstance(each, (list, tuple, dict, set, np.ndarray)) for each in values):
+        raise ValueError(f"{axis} = {shown(value)}: give one value, or a flat list of them, or leave it out")
     return values
 
 

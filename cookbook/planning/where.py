@@ -409,6 +409,9 @@ def break_even(found: WhereToRun, own: str | None = None, rent: str | None = Non
     """
     if not isinstance(found, WhereToRun):
         raise ValueError(f"found = {shown(found)} compares no places; give what where_to_run returns")
+    for name, place in (("own", own), ("rent", rent)):
+        if place is not None and not isinstance(place, str):
+            raise ValueError(f"{name} = {shown(place)} is no place; give a key of `found.places`, as text")
     own, rent = own or _cheapest(found, True), rent or _cheapest(found, False)
     (fixed, more), (fee, each) = found.per_run(own), found.per_run(rent)
     with np.errstate(all="ignore"):

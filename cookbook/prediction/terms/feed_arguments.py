@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.catalog import UnknownName
+from cookbook.catalog import UnknownName, prices
 from cookbook.hardware import Accelerator, machine
 from cookbook.hardware.accelerator import shown
 from cookbook.prediction.doors import train_step
@@ -547,13 +547,10 @@ def hour_price(accelerator: str) -> tuple[float, float, float, str]:
     accelerator : str
         Key in accelerators.
     """
-    rows = catalog.table("cloud_prices")
-    rows = rows[(rows["accelerator_key"] == accelerator) & (rows["usd_per_device_hour"] > 0) & (rows["date"] != "")]
-    if rows.empty:
+    found = prices.hourly_usd(accelerator)
+    if found.why:
         return np.nan, np.nan, np.nan, "no price is known"
-    price, dates = rows["usd_per_device_hour"], sorted(rows["date"].astype(str))
-    words = f"{len(rows)} prices of clouds, {dates[0]} to {dates[-1]}"
-    return float(price.median()), float(price.min()), float(price.max()), words
+    return found.median, found.low, found.high, f"{found.rows} prices of clouds, {found.first} to {found.last}"
 
 
 @lru_cache(maxsize=1)
