@@ -478,7 +478,7 @@ def test_columns_under_other_names_are_understood_or_named(kind):
 
 @each_kind
 def test_hostile_rows_some(kind):
-    found = in_own_process(kind, 400)
+    found = failures(kind, 400)
     assert not found, f"{len(found)} of 400, first: {found[:5]}"
 
 
