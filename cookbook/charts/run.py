@@ -88,12 +88,12 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
     params = [alt.param(name=name, value=value) for name, value in ends(frame).items()]
     chart = alt.layer(*layers, data=frame).add_params(*params)
     drawn = frame[frame["what"] == "curve"]["text"]
-    words = (
+    told = (
         f"A line through {len(drawn)} numbers of devices, from {drawn.iloc[0]} to {drawn.iloc[-1]}: what the run costs "
         "over the days that it takes, both logarithmic. A cross marks the number chosen, with its intervals; dashed "
         "rules are the deadline and the budget."
     )
-    return titled(chart, title, key, words)
+    return titled(chart, title, key, told)
 
 
 def _part(name: str) -> Any:

@@ -88,8 +88,8 @@ def scaled(
     plan = {"devices": np.array(counts, dtype=float), "micro_batch": each, "network": _port(link) if link else None,
             "per_node": None if per_node is None else whole("per_node", per_node)}  # fmt: skip
     length = None if seq is None else whole("seq", seq, MOST_TOKENS)
-    asked_of = training_scenario(network, machine, plan_fields(None, plan), KIND, software or None, precision or None, length)
-    scenarios = resolve(asked_of)
+    given = plan_fields(None, plan)
+    scenarios = resolve(training_scenario(network, machine, given, KIND, software or None, precision or None, length))
     found = estimate_rows(prepare(KIND, scenarios), neighbours=False)
     if found.why[0]:
         raise ValueError(str(found.why[0]))
