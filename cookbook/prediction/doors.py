@@ -285,7 +285,8 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
     if offload is not None and any(word in OFFLOADED for word in offload.levels):
         host = {machine.host_link for machine in np.ravel(np.array(machines, dtype=object)).tolist()}
         if not all(np.isfinite(each) for each in host):
-            raise ValueError(f"offload = {shown(plan['offload'])}: the catalogue does not know the host link of the device")
+            name = ", ".join(each.accelerator.key for each in np.ravel(np.array(machines, dtype=object)).tolist()[:3])
+            raise ValueError(f"offload = {shown(plan['offload'])}: the catalogue does not know the host link of {name}")
         link = coded(machines).each(lambda machine: machine.host_link)
         used = offload.where(lambda word: word in OFFLOADED)
         drives = offload.where(lambda word: OFFLOADED.get(word, False))
@@ -299,7 +300,8 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
 
 def _nan_where(blank: np.ndarray, value: Any) -> Any:
     found = np.where(blank, np.nan, value)
-    return found.tolist() if found.ndim else (None if np.isnan(found) else float(found))
+    known = [None if np.isnan(each) else each for each in np.ravel(found).tolist()]
+    return known if found.ndim else known[0]
 
 
 def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -321,7 +323,7 @@ def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
             columns[name] = each if np.ndim(plan["fabric"]) else each[0]
     if "per_node" in columns and "devices" in plan:
         size = np.minimum(np.asarray(plan["devices"], dtype=float), np.asarray(columns["per_node"], dtype=float))
-        columns["per_node"] = size.tolist()
+        columns["per_node"] = _nan_where(np.isnan(size), size)
     return columns
 
 

@@ -130,7 +130,7 @@ def estimate(
         if refuse is not None:
             why = refuse(rows, part)
             if np.any(why != ""):
-                rows = replace(rows, why=np.where(rows.why == "", why, rows.why))
+                rows = replace(rows, why=np.where(why != "", why, rows.why))
         return estimate_rows(prepare(scenario.kind, rows), neighbours)
 
     if len(scenario) <= BLOCK:

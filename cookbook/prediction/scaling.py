@@ -160,8 +160,10 @@ def _exposed(
     except (TypeError, ArithmeticError):
         seconds = np.array(np.nan)
     if np.shape(seconds) != np.shape(passes) or not np.all(np.isfinite(seconds) & (seconds >= 0)):
-        raise ValueError(f"exchange = {shown(formula)} must be a function of payload [B], ranks, bandwidth [B/s] and latency [s] "
-                         "that gives seconds, 0 or more, one for each number of devices")  # fmt: skip
+        raise ValueError(
+            f"exchange = {shown(formula)} must be a function of payload [B], ranks, bandwidth [B/s] and latency [s] "
+            "that gives seconds, 0 or more, one for each number of devices"
+        )
     if buckets is None:
         return exchange_exposed_seconds(seconds, passes, figure("exchange-hidden"), figure("exchange-visible"))
     return data_parallel.bucketed_exposed_seconds(seconds, passes * BACKWARD, buckets)
