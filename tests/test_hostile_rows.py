@@ -356,7 +356,8 @@ def ask(kind: str, rows: list[Row], columns: list[str] | None = None) -> tuple[l
             writer = csv.writer(file)
             writer.writerow(columns or names)
             writer.writerows([[row.get(name, "") for name in names] for row in rows])
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        quiet = contextlib.redirect_stdout(io.StringIO())
+        with contextlib.redirect_stderr(said), quiet, contextlib.suppress(SystemExit):  # it fails where no row is told
             command(["predict", str(source), str(target), "--kind", kind])
         with target.open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file)), said.getvalue()

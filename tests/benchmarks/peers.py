@@ -56,8 +56,8 @@ def mlsysim():
 def ours():
     """Calls a second, and scenarios a second in arrays of a hundred thousand."""
     import test_bench_training as bench
-
     from cookbook.prediction.step import predict_prepared, prepare
+
     from cookbook.prediction.doors import train_step
 
     layout = {"devices": 64, "tp": 4, "pp": 2, "global_batch": 1024, "seq": 4096, "software": "NeMo"}

@@ -6,10 +6,10 @@ Limits are ratios to plain array work of the same size in the same run, never ab
 import numpy as np
 import pandas as pd
 import pytest
+from cookbook.prediction.step import predict_prepared, prepare
 from stopwatch import seconds
 
 from cookbook.prediction import classic, transformer
-from cookbook.prediction.step import predict_prepared, prepare
 from cookbook.prediction.doors import train_step
 
 N = 100_000
