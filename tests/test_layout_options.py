@@ -5,23 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook import catalog
+from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName
 from cookbook.performance.offload import offloaded_update_seconds
 from cookbook.performance.pipeline import FILLED, SCHEDULES, bubble_share
-from cookbook.prediction import transformer
-from cookbook.prediction.fabrics import fabric
-from cookbook.prediction.terms.layouts import nearest_divisors, nearest_multiples
-from cookbook.prediction.intake.tables import measured_table, without_outcomes
-from cookbook.prediction.plan_options import host_link
 from cookbook.prediction.estimate import Estimate
-from cookbook.prediction.transformer_parts import MEMORY_EFFICIENCY
+from cookbook.prediction.fabrics import fabric
+from cookbook.prediction.intake import tables
+from cookbook.prediction.rows import Rows
+from cookbook.prediction.terms import transformer_memory as memory_terms
+from cookbook.prediction.terms import transformer_step as transformer
+from cookbook.prediction.terms.layouts import nearest_divisors, nearest_multiples
+from cookbook.prediction.terms.transformer_step import MEMORY_EFFICIENCY
 
 PIPED = {"devices": 64, "tp": 4, "pp": 4, "batch": 1, "global_batch": 128, "seq": 4096}
 SHARDED = {"devices": 64, "zero": 3, "batch": 1, "seq": 4096}
+# One shard of each layer, though memory alone would ask for two.
+REPLICATED = SHARDED | {"zero": 1, "tp": 1}
 EXPERTS = {"devices": 64, "tp": 1, "ep": 64, "batch": 1, "seq": 4096, "recompute": "full"}
 
 
@@ -29,25 +33,29 @@ def step(model: str = "llama2_7b", system: str = "h100-sxm", **plan: Any) -> Est
     return cb.train_step(model, system, neighbours=False, **plan)
 
 
+def scenarios(frame: pd.DataFrame) -> Rows:
+    return transformer.resolve(tables.read("training_transformer", frame))
+
+
 # What is left out changes nothing.
 
 
 def test_options_that_say_the_usual_leave_every_row_as_it_is() -> None:
     """A sample of measured rows, with the new columns blank or spelt out."""
-    frame = without_outcomes(measured_table("training_transformer")).iloc[::7].reset_index(drop=True)
-    plain = transformer.scenarios(frame)
-    said = transformer.scenarios(
+    frame = tables.without_outcomes(tables.measured_table("training_transformer")).iloc[::7].reset_index(drop=True)
+    plain = scenarios(frame)
+    said = scenarios(
         frame.assign(capacity_factor="", network_bandwidth="", oversubscription="1", pod="", offload_link="")
     )
     constants = {constant.name: constant.start for constant in transformer.CONSTANTS}
     before, after = (transformer.parts(rows, constants) for rows in (plain, said))
     for name in before:
         np.testing.assert_array_equal(before[name], after[name])
-    np.testing.assert_array_equal(transformer.memory_bytes(plain), transformer.memory_bytes(said))
+    np.testing.assert_array_equal(*(memory_terms.memory_bytes(rows, memory_terms.usual()) for rows in (plain, said)))
     assert np.isfinite(transformer.step_seconds(before)).sum() > 100
 
 
-@pytest.mark.parametrize("plan", [PIPED, PIPED | {"vp": 2}, SHARDED, SHARDED | {"zero": 1}])
+@pytest.mark.parametrize("plan", [PIPED, PIPED | {"vp": 2}, SHARDED, REPLICATED])
 def test_the_usual_of_each_option_is_the_plan_without_it(plan: dict[str, Any]) -> None:
     plain = step(**plan)
     usual = {"pipeline_schedule": "interleaved" if plan.get("vp") else "1f1b", "oversubscription": 1, "offload": ""}
@@ -89,10 +97,10 @@ def test_published_gains_of_schedules_over_one_forward_one_backward() -> None:
     rows = table[(table["source"] == "amd-primus") & table["note"].str.contains("PP schedule")]
     name = rows["note"].str.extract(r"PP schedule ([\w-]+)")[0]
     rows = rows[~name.str.startswith("v-")].assign(pipeline_schedule=name)
-    frame = without_outcomes(measured_table("training_transformer").loc[rows.index])
+    frame = tables.without_outcomes(tables.measured_table("training_transformer").loc[rows.index])
     frame = frame.assign(pipeline_schedule=rows["pipeline_schedule"]).reset_index(drop=True)
     constants = {constant.name: constant.start for constant in transformer.CONSTANTS}
-    seconds = transformer.step_seconds(transformer.parts(transformer.scenarios(frame), constants))
+    seconds = transformer.step_seconds(transformer.parts(scenarios(frame), constants))
     rate, depth = rows["tokens_per_s"].to_numpy(), rows["pp"].to_numpy()
     first = [int(np.flatnonzero((depth == p) & (rows["pipeline_schedule"] == "1f1b"))[0]) for p in depth]
     errors = np.abs(np.log(seconds[first] / seconds) - np.log(rate / rate[first]))
@@ -109,7 +117,7 @@ def test_a_bubble_is_never_below_nothing() -> None:
 
 
 def test_offload_frees_memory_and_takes_time() -> None:
-    plans = [step(**SHARDED | {"zero": 1}, offload=to) for to in ("", "optimiser", "optimiser to drives")]
+    plans = [step(**REPLICATED, offload=to) for to in ("", "optimiser", "optimiser to drives")]
     memory, seconds = ([getattr(each, name) for each in plans] for name in ("memory_bytes", "point"))
     assert memory[0] > memory[1] == memory[2] and seconds[0] < seconds[1] < seconds[2]
     assert plans[1].memory["optimiser"] == 0 and plans[1].memory["weights"] == plans[0].memory["weights"]
@@ -119,12 +127,12 @@ def test_offload_frees_memory_and_takes_time() -> None:
 
 def test_the_update_on_the_host_by_hand() -> None:
     """The 32nd part of a stage's weights: states over host memory are slower than gradients over PCIe."""
-    found = step(**SHARDED | {"zero": 1}, offload="optimiser")
+    found = step(**REPLICATED, offload="optimiser")
     # A step counts the layers and one table; device memory also the second table.
     trained = found.memory["weights"] / 2 - 32000 * 4096
-    by_hand = float(offloaded_update_seconds(trained / 64, 2, 2, 12, host_link("h100-sxm"), 40e9))
+    by_hand = float(offloaded_update_seconds(trained / 64, 2, 2, 12, hardware.machine("h100-sxm").host_link, 40e9))
     assert found.parts["optimiser"] == pytest.approx(by_hand, rel=1e-3)
-    on_device = step(**SHARDED | {"zero": 1}).parts["optimiser"]
+    on_device = step(**REPLICATED).parts["optimiser"]
     assert on_device == pytest.approx(trained / 64 * 30 / (3.35e12 * MEMORY_EFFICIENCY), rel=0.1)
 
 
@@ -236,15 +244,15 @@ def test_memory_falls_with_recomputation_and_with_the_stage(zero: int) -> None:
         ({"devices": 4, "pp": 4, "vp": 3}, ["vp = 3", "32 layers", "2 or 4"]),
         ({"devices": 8, "cp": 8, "seq": 4100}, ["cp = 8", "4100 tokens", "5 or 10"]),
         ({"devices": 8, "ep": 4}, ["ep = 4", "no experts"]),
-        ({"model": "mixtral_8x7b", "devices": 9, "ep": 3}, ["ep = 3", "8 experts", "2 or 4"]),
+        ({"model": "mixtral_8x7b", "devices": 9, "tp": 1, "ep": 3}, ["ep = 3", "8 experts", "2 or 4"]),
         ({"model": "mixtral_8x7b", "devices": 12, "ep": 8}, ["ep = 8", "dp x cp x tp = 12", "4"]),
-        ({"devices": 8, "global_batch": 4}, ["global_batch = 4", "8 x 1", "take 8"]),
-        ({"devices": 8, "global_batch": 20, "batch": 2}, ["global_batch = 20", "8 x 2", "16 or 32"]),
+        ({"devices": 8, "tp": 1, "global_batch": 4}, ["global_batch = 4", "8 x 1", "take 8"]),
+        ({"devices": 8, "tp": 1, "global_batch": 20, "batch": 2}, ["global_batch = 20", "8 x 2", "16 or 32"]),
         ({"devices": 64, "zero": 3, "shard": 48}, ["shard = 48", "64", "32 or 64"]),
         ({"devices": 64, "zero": 3, "shard": 128}, ["shard = 128", "take 64"]),
-        ({"devices": 8, "zero": 0, "shard": 8}, ["shard = 8", "zero = 0"]),
+        ({"devices": 8, "tp": 1, "zero": 0, "shard": 8}, ["shard = 8", "zero = 0"]),
         ({"capacity_factor": 1.25}, ["capacity_factor = 1.25", "no experts"]),
-        ({"model": "mixtral_8x7b", "capacity_factor": -1}, ["capacity_factor = -1", "above 0"]),
+        ({"model": "mixtral_8x7b", "capacity_factor": -1}, ["capacity_factor = -1", "0.001"]),
         ({"oversubscription": 0.5}, ["oversubscription = 0.5", "1"]),
         ({"pipeline_schedule": "2f2b"}, ["2f2b", "zero-bubble", "zb-v"]),
         ({"offload": "disk"}, ["disk", "optimiser to drives"]),

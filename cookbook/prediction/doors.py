@@ -225,7 +225,9 @@ def training_scenario(
         raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")
     names = {"micro_batch": "batch", "global_batch": "global_batch", "devices": "devices", "per_node": "per_node",
              "network": "network"}  # fmt: skip
-    checked(fields()["zero"], plan["zero"]) if "zero" in plan else None
+    if np.nanmax(checked(fields()["zero"], plan.get("zero", 0))) > 1:
+        raise ValueError(f"zero = {shown(plan['zero'])}: of {network.title} data parallelism alone is estimated, whose "
+                         "gradients and weights every replica holds; take zero = 0 or 1, or leave it out")  # fmt: skip
     mine = {field: plan[name] for name, field in names.items() if name in plan}
     if "batch" not in mine and "global_batch" not in mine:
         mine["batch"] = 1
@@ -283,9 +285,10 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
     given = {name: value for name, value in plan.items() if name not in ("fabric", "offload")}
     offload = checked(fields()["offload"], plan["offload"]) if plan.get("offload") not in (None, "") else None
     if offload is not None and any(word in OFFLOADED for word in offload.levels):
-        host = {machine.host_link for machine in np.ravel(np.array(machines, dtype=object)).tolist()}
-        if not all(np.isfinite(each) for each in host):
-            raise ValueError(f"offload = {shown(plan['offload'])}: the catalogue does not know the host link of the device")
+        for machine in np.ravel(np.array(machines, dtype=object)).tolist():
+            if not np.isfinite(machine.host_link):
+                raise ValueError(f"offload = {shown(plan['offload'])}: the catalogue does not know the host link of "
+                                 f"{machine.accelerator.key}")  # fmt: skip
         link = coded(machines).each(lambda machine: machine.host_link)
         used = offload.where(lambda word: word in OFFLOADED)
         drives = offload.where(lambda word: OFFLOADED.get(word, False))
@@ -299,7 +302,8 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
 
 def _nan_where(blank: np.ndarray, value: Any) -> Any:
     found = np.where(blank, np.nan, value)
-    return found.tolist() if found.ndim else (None if np.isnan(found) else float(found))
+    values = [None if np.isnan(each) else each for each in np.atleast_1d(found).tolist()]
+    return values if found.ndim else values[0]
 
 
 def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -321,7 +325,7 @@ def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
             columns[name] = each if np.ndim(plan["fabric"]) else each[0]
     if "per_node" in columns and "devices" in plan:
         size = np.minimum(np.asarray(plan["devices"], dtype=float), np.asarray(columns["per_node"], dtype=float))
-        columns["per_node"] = size.tolist()
+        columns["per_node"] = _nan_where(np.isnan(size), size)
     return columns
 
 

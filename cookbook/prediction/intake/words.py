@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
+from cookbook.prediction.scenario import FALSE, MODULES, TRUE, WHOLE, Field, shown
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
@@ -28,11 +28,6 @@ MULTIPLES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "thousand": 1e3,
 DOUBTFUL = re.compile(r"\d|\b(?:nodes?|hosts?|servers?|per|or|to)\b|^\s*[-/x*~+]|%", re.I)
 # Lengths in tokens, of which k is 1,024.
 LENGTHS = ("seq", "input_len", "output_len")
-WHOLE = frozenset({
-    "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "global_batch", "accumulation", "seq", "layers", "hidden",
-    "heads", "kv_heads", "ffn_hidden", "vocab", "moe_ffn_hidden", "experts", "experts_per_token", "dense_layers",
-    "shard", "input_len", "output_len", "zero",
-})  # fmt: skip
 SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0\.\d+)(?![\d.])")
 COUNT = re.compile(r"(\d+)\s*(?:of|/)\s*(\d+)")
 RECOMPUTE = re.compile(
