@@ -48,10 +48,10 @@ FORMATS = (
     ("fp64", re.compile(r"fp64|float64|double|\bf64", re.I)),
     ("fp4", re.compile(r"fp4|float4|e2m1", re.I)),
     ("fp8", re.compile(r"fp8|float8|e4m3|e5m2|\bf8\b", re.I)),
-    ("bf16", re.compile(r"bf16|bfloat", re.I)),
-    ("fp16", re.compile(r"fp16|float16|\bf16|half|\bamp\b|\bmixed\b", re.I)),
-    ("tf32", re.compile(r"tf32|tensorfloat", re.I)),
-    ("fp32", re.compile(r"fp32|float32|\bf32|\bsingle\b|\bfloat\b", re.I)),
+    ("bf16", re.compile(r"(?<![a-z0-9])bf16(?![a-z0-9])|bfloat", re.I)),
+    ("fp16", re.compile(r"(?<![a-z0-9])fp16(?![a-z0-9])|float16|\bf16|half|\bamp\b|\bmixed\b", re.I)),
+    ("tf32", re.compile(r"(?<![a-z0-9])tf32(?![a-z0-9])|tensorfloat", re.I)),
+    ("fp32", re.compile(r"(?<![a-z0-9])fp32(?![a-z0-9])|float32|\bf32|\bsingle\b|\bfloat\b", re.I)),
 )
 # Networks that people name without a rate, and those whose port is a node's.
 NETWORKS = {

@@ -67,8 +67,9 @@ def runs(rows: Rows) -> Runs:
     names = [str(getattr(name, "name", name)) for name, _, _ in rows.networks] + [""]
     kinds = _families()
     labels: dict[str, Any] = {name: rows.keys[name] for name in ("engine", "vendor", "family", "accelerator")}
-    labels["network"] = Coded(rows.place, tuple(names))
-    labels["workload"] = Coded(rows.place, tuple(kinds.get(name, "") for name in names))
+    place = np.where(rows.place < 0, len(rows.networks), rows.place)
+    labels["network"] = Coded(place, tuple(names))
+    labels["workload"] = Coded(place, tuple(kinds.get(name, "") for name in names))
     labels["format"] = np.nan_to_num(rows.unit_kind, nan=-1.0).astype(int)
     return Runs(labels, {"batch": rows.batch})
 
