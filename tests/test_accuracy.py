@@ -10,8 +10,8 @@ import cookbook as cb
 from cookbook import catalog
 from cookbook.calibration import folds, judged, per_row, validate
 from cookbook.calibration.references import REFERENCES
+from cookbook.calibration.validate import KINDS
 from cookbook.calibration.write import write_row_schemas
-from cookbook.prediction.intake.tables import KINDS
 
 # Terms of layouts that no measured row has.
 NOBODY_MEASURED = ("without context exchange",)

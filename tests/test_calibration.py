@@ -1,7 +1,6 @@
 """The fitter: it recovers constants that are known, weighs publishers equally, and never looks at what is left out."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,11 +14,12 @@ from cookbook.prediction.constants import (
     SIBLING,
     Constant,
     Fitted,
-    coded,
     of_rows,
     tiers_of_rows,
     value_at,
 )
+from cookbook.prediction.rows import Rows as Scenarios
+from cookbook.prediction.scenario import coded, together
 
 FAMILIES = {"old": ("maker", 0.3), "new": ("maker", 0.6), "other": ("rival", 0.45)}
 OVERHEAD = 2e-4

@@ -1,15 +1,20 @@
 """Rows of classic training: what their words mean, what a step takes, and what hostile rows do."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from cookbook import catalog
-from cookbook.prediction import classic
-from cookbook.prediction import classic_networks as networks
-from cookbook.prediction import classic_rows as reader
+from cookbook import catalog, hardware
+from cookbook.prediction.intake import tables, words
+from cookbook.prediction.intake import networks as spoken
+from cookbook.prediction.rows import Rows
+from cookbook.prediction.stacks import level_of
+from cookbook.prediction.terms import network_arrays as networks
+from cookbook.prediction.terms import networks as classic
+from cookbook.prediction.terms.devices import of_network
 from cookbook.workloads import zoo
 
 STARTS = {constant.name: constant.start for constant in classic.CONSTANTS}
@@ -24,8 +29,12 @@ def rows(*changes):
     return pd.DataFrame([{**ROW, **change} for change in changes])
 
 
+def scenarios(frame) -> Rows:
+    return classic.resolve(tables.read("training_classic", frame))
+
+
 def rates(*changes, constants=None, **terms):
-    found = classic.scenarios(rows(*changes))
+    found = scenarios(rows(*changes))
     parts = classic.parts(found, {**STARTS, **(constants or {})}, terms)
     return classic.outcome(found, classic.step_seconds(parts))
 
@@ -70,17 +79,17 @@ def test_mixed_networks_and_one_network_give_the_same():
 
 def test_units_count_what_they_say():
     """A GNMT pair has 27 source and 27 target tokens; a BERT sequence of 128 tokens has 128."""
-    assert reader.read_input("gnmt_v2", "WMT16 en-de", "tokens/s").items == 54
-    assert reader.read_input("bert_large", "seq_len 128", "tokens/s").items == 128
-    assert reader.read_input("bert_large", "seq_len 128", "sequences/s").items == 1
-    assert reader.read_input("efficientnet_b4", "380x380x3", "images/s").arguments == '{"image": 380}'
+    assert spoken.trained("gnmt_v2", "WMT16 en-de", "tokens/s").items == 54
+    assert spoken.trained("bert_large", "seq_len 128", "tokens/s").items == 128
+    assert spoken.trained("bert_large", "seq_len 128", "sequences/s").items == 1
+    assert spoken.trained("efficientnet_b4", "380x380x3", "images/s").arguments == '{"image": 380}'
 
 
 def test_one_device_has_no_exchange_and_no_waiting():
-    found = classic.scenarios(rows({"devices": "1", "per_node": "1"}))
+    found = scenarios(rows({"devices": "1", "per_node": "1"}))
     parts = classic.parts(found, STARTS)
     assert parts["exchange"][0] == 0 and parts["waiting"][0] == 0
-    assert found.tier_keys["scale"][0] == "1 device"
+    assert found.key("scale")[0] == "1 device"
 
 
 def test_more_devices_never_exceed_linear_scaling():
@@ -91,23 +100,23 @@ def test_more_devices_never_exceed_linear_scaling():
 
 
 def test_monotone_in_peak_and_bandwidth():
-    found = classic.scenarios(rows({}))
+    found = scenarios(rows({}))
     base = classic.step_seconds(classic.parts(found, STARTS))
     for name in ("peak", "mem_bandwidth", "link"):
         values = {**found.values, name: found.values[name] * 2}
-        better = reader.Scenarios(values, found.network, found.networks, found.why, found.tier_keys)
+        better = replace(found, values=values)
         assert (classic.step_seconds(classic.parts(better, STARTS)) <= base).all(), name
 
 
 def test_half_precision_without_fast_half_units_is_computed_in_single():
     """A GTX 1080 Ti prints 1/64 of its single-precision rate for half precision; frameworks do not use it."""
-    half, single = (reader.device("gtx-1080-ti", each) for each in ("fp16", "fp32"))
-    assert half["peak"] == single["peak"] and half["unit_kind"] == 0 and half["element_bytes"] == 2
-    assert reader.device("v100", "fp16")["unit_kind"] == 1
+    half, single = (of_network(hardware.machine("gtx-1080-ti"), each) for each in ("fp16", "fp32"))
+    assert half.peak == single.peak and half.unit_kind == 0 and half.element_bytes == 2
+    assert of_network(hardware.machine("v100"), "fp16").unit_kind == 1
 
 
 def launch(**change):
-    found = classic.scenarios(rows({"accelerator": "v100", "precision": "fp32", "devices": "1", **change}))
+    found = scenarios(rows({"accelerator": "v100", "precision": "fp32", "devices": "1", **change}))
     return classic.parts(found, STARTS)["launch"][0]
 
 
@@ -129,7 +138,7 @@ def test_tables_of_recommenders_are_updated_where_samples_looked():
     net = networks.network("dlrm_small", "", None)
     assert net.looked_up == 26 * 128 and net.tables > 1e9
     change = {"model": "dlrm_small", "unit": "samples/s", "devices": "1", "batch_per_device": "1024"}
-    found = classic.scenarios(rows(change))
+    found = scenarios(rows(change))
     updated = net.parameters + 1024 * net.looked_up
     bandwidth = found.mem_bandwidth * STARTS["memory_efficiency"]
     expected = updated * found.update_bytes * STARTS["update_share"] / bandwidth
@@ -166,9 +175,9 @@ HOSTILE = (
     ({"accelerator": ""}, "accelerator is blank"), ({"devices": "0"}, "devices"), ({"devices": "-3"}, "devices"),
     ({"devices": "many"}, "devices"), ({"devices": "2.5"}, "devices"), ({"devices": "inf"}, "devices"),
     ({"batch_per_device": "0"}, "batch"), ({"batch_per_device": "-1"}, "batch"), ({"precision": "int3"}, "precision"),
-    ({"precision": ""}, "precision"),
+    ({"precision": ""}, None),
     ({"model": "gnmt_v2", "task_input": "seq_len 0", "unit": "tokens/s"}, ""),
-    ({"unit": "parsecs"}, "unit"), ({"task_input": "0x0x3"}, None), ({"per_node": "0"}, None),
+    ({"unit": "parsecs"}, "unit"), ({"task_input": "0x0x3"}, None), ({"per_node": "0"}, "per_node"),
     ({"task_input": "1x1x3"}, None), ({"software": "(((", "intra_node_link": "0x 0 Gb"}, None),
     ({"inter_node_link": "0x HDR 0Gb/s", "devices": "64"}, None), ({"grad_accum_steps": "nan"}, None),
 )  # fmt: skip
@@ -176,7 +185,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("change, reason", HOSTILE)
 def test_hostile_rows_give_a_reason_and_never_raise(change, reason):
-    found = classic.scenarios(rows(change, {}))
+    found = scenarios(rows(change, {}))
     rate = classic.outcome(found, classic.step_seconds(classic.parts(found, STARTS)))
     if reason is None:
         assert found.why[0] == "" and rate[0] > 0
@@ -186,22 +195,22 @@ def test_hostile_rows_give_a_reason_and_never_raise(change, reason):
 
 
 def test_missing_columns_and_no_rows_are_fine():
-    found = classic.scenarios(pd.DataFrame({"model": ["resnet50"]}))
+    found = scenarios(pd.DataFrame({"model": ["resnet50"]}))
     assert "accelerator" in found.why[0]
-    empty = classic.scenarios(pd.DataFrame({"model": []}))
+    empty = scenarios(pd.DataFrame({"model": []}))
     assert len(classic.step_seconds(classic.parts(empty, STARTS))) == 0
 
 
 def test_outcomes_are_never_inputs():
-    first, second = (classic.scenarios(rows({"value": value})) for value in ("1", "9e9"))
+    first, second = (scenarios(rows({"value": value})) for value in ("1", "9e9"))
     for name, values in first.values.items():
         np.testing.assert_array_equal(values, second.values[name])
 
 
 def test_the_rate_of_a_hundred_thousand_scenarios_rises_with_the_batch():
-    one = classic.scenarios(rows({}))
+    one = scenarios(rows({}))
     many = one.take(np.zeros(100_000, dtype=int))
-    many.values["batch"] = np.linspace(1, 512, 100_000)
+    many = replace(many, values={**many.values, "batch": np.linspace(1, 512, 100_000)})
     classic.parts(many.take(np.arange(10)), STARTS)
     rate = classic.outcome(many, classic.step_seconds(classic.parts(many, STARTS)))
     assert (np.diff(rate) > 0).all()
@@ -213,7 +222,7 @@ def test_every_software_pattern_is_sound_and_leads_to_a_level():
     assert set(classic_rows["level"]) == set(catalog.table("classic_engines")["level"])
     assert all(re.compile(pattern) for pattern in classic_rows["pattern"])
     assert classic_rows["pattern"].iloc[-1] == ".*"
-    assert reader.software("", "", "")[0] == "eager"
+    assert words.stack("classic", "", "") == "" and level_of("training_classic", "") == "eager"
 
 
 def test_every_accelerator_has_a_generation_of_one_vendor():

@@ -8,7 +8,7 @@ from cookbook.prediction.doors import Plan, train_step
 from cookbook.workloads import zoo
 
 CLASSIC = {"batch": 128, "precision": "fp16", "software": "PyTorch NGC 21.03"}
-LAYOUT = Plan(devices=64, tp=4, pp=2, batch=1, global_batch=256, sequence_parallel=True)
+LAYOUT = Plan(devices=64, tp=4, pp=2, micro_batch=1, global_batch=256, sequence_parallel=True)
 
 
 @pytest.mark.parametrize("name, system, extra", [
@@ -141,7 +141,7 @@ def test_what_a_network_cannot_do_is_never_left_out_silently(network, change, na
     (lambda: train_step("llama2_7b", "h100-sxm", devices=64, pp=64), "layers"),
     (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, recompute="bananas"), "bananas"),
     (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, attention="bananas"), "bananas"),
-    (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, zero=7), "'7'"),
+    (lambda: train_step("llama2_7b", "h100-sxm", devices=8, tp=8, zero=7), "zero = 7"),
     (lambda: train_step("llama2_7b", "a100-sxm-80gb", devices=8, tp=8, precision="fp8"), "fp8"),
     (lambda: train_step("resnet50", "v100", precision="bf16"), "bf16"),
     (lambda: train_step("resnet50", "h100-sxm", precision="fp8"), "8 or 4 bits"),

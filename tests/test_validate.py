@@ -14,8 +14,8 @@ from cookbook.calibration import folds, memory, validate
 from cookbook.calibration.fit import minimise
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.strata import figures, row_widths
+from cookbook.calibration.validate import KINDS
 from cookbook.calibration.write import calibrate, noise, worse_than
-from cookbook.prediction.intake.tables import KINDS
 from cookbook.publish.readme import ACCURACY, accuracy_section, marks, write_accuracy
 
 # Publishers that are left out again by the tests: few rows, several devices and software levels.

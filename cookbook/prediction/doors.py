@@ -225,7 +225,9 @@ def training_scenario(
         raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")
     names = {"micro_batch": "batch", "global_batch": "global_batch", "devices": "devices", "per_node": "per_node",
              "network": "network"}  # fmt: skip
-    checked(fields()["zero"], plan["zero"]) if "zero" in plan else None
+    if np.nanmax(checked(fields()["zero"], plan.get("zero", 0))) > 1:
+        raise ValueError(f"zero = {shown(plan['zero'])}: of {network.title} data parallelism alone is estimated, whose "
+                         "gradients and weights every replica holds; take zero = 0 or 1, or leave it out")  # fmt: skip
     mine = {field: plan[name] for name, field in names.items() if name in plan}
     if "batch" not in mine and "global_batch" not in mine:
         mine["batch"] = 1
@@ -283,10 +285,10 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
     given = {name: value for name, value in plan.items() if name not in ("fabric", "offload")}
     offload = checked(fields()["offload"], plan["offload"]) if plan.get("offload") not in (None, "") else None
     if offload is not None and any(word in OFFLOADED for word in offload.levels):
-        host = {machine.host_link for machine in np.ravel(np.array(machines, dtype=object)).tolist()}
-        if not all(np.isfinite(each) for each in host):
-            name = ", ".join(each.accelerator.key for each in np.ravel(np.array(machines, dtype=object)).tolist()[:3])
-            raise ValueError(f"offload = {shown(plan['offload'])}: the catalogue does not know the host link of {name}")
+        for machine in np.ravel(np.array(machines, dtype=object)).tolist():
+            if not np.isfinite(machine.host_link):
+                raise ValueError(f"offload = {shown(plan['offload'])}: the catalogue does not know the host link of "
+                                 f"{machine.accelerator.key}")  # fmt: skip
         link = coded(machines).each(lambda machine: machine.host_link)
         used = offload.where(lambda word: word in OFFLOADED)
         drives = offload.where(lambda word: OFFLOADED.get(word, False))
@@ -300,8 +302,8 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
 
 def _nan_where(blank: np.ndarray, value: Any) -> Any:
     found = np.where(blank, np.nan, value)
-    known = [None if np.isnan(each) else each for each in np.ravel(found).tolist()]
-    return known if found.ndim else known[0]
+    values = [None if np.isnan(each) else each for each in np.atleast_1d(found).tolist()]
+    return values if found.ndim else values[0]
 
 
 def _network(plan: Mapping[str, Any]) -> dict[str, Any]:

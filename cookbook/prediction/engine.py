@@ -130,7 +130,8 @@ def estimate(
         if refuse is not None:
             why = refuse(rows, part)
             if np.any(why != ""):
-                rows = replace(rows, why=np.where(why != "", why, rows.why))
+                # What a caller's own configuration lacks is told with its remedy, before what any row is refused for.
+                rows = replace(rows, why=np.where((part.why == "") & (why != ""), why, rows.why.astype(object)))
         return estimate_rows(prepare(scenario.kind, rows), neighbours)
 
     if len(scenario) <= BLOCK:

@@ -27,6 +27,12 @@ MODULES = {
     "layernorm": ("elementwise",), "moe": ("mlp", "elementwise"), "offload": ("core", "mlp", "elementwise"),
 }  # fmt: skip
 LONGEST = 60
+# Counts of things that are not divided.
+WHOLE = frozenset({
+    "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "global_batch", "accumulation", "seq", "layers", "hidden",
+    "heads", "kv_heads", "ffn_hidden", "vocab", "moe_ffn_hidden", "experts", "experts_per_token", "dense_layers",
+    "shard", "input_len", "output_len", "zero",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -222,6 +228,7 @@ def scenario(kind: str, given: Mapping[str, Any]) -> Scenario:
     if kind not in KINDS:
         raise ValueError(f"kind = {shown(kind)} is not modelled; take one of {', '.join(KINDS)}")
     known, columns, size, phase = fields(), dict[str, Any](), None, ASKED_AS.get(kind, kind)
+    why: np.ndarray | None = None
     for name, value in given.items():
         if value is None:
             continue
@@ -229,13 +236,37 @@ def scenario(kind: str, given: Mapping[str, Any]) -> Scenario:
             offered = [each for each, declared in known.items() if phase in declared.phases]
             close = ", ".join(nearest(str(name)[:LONGEST], offered, 3))
             raise ValueError(f"no field {shown(name)} for {kind}; nearest: {close}")
-        column = checked(known[name], value)
+        column, said = _entries(known[name], value)
         shape = np.shape(column.codes if isinstance(column, Coded) else column)
         if shape and size not in (None, shape[0]):
             raise ValueError(f"{name} has {shape[0]} entries, others have {size}: give lists of one length")
         size, columns[name] = shape[0] if shape else size, column
+        if said is not None:
+            why = said if why is None else np.where(why == "", said, why)
     rows = 1 if size is None else size
-    return Scenario(kind, rows, MappingProxyType(columns), np.zeros(rows, dtype="<U1"))
+    return Scenario(kind, rows, MappingProxyType(columns), np.zeros(rows, dtype="<U1") if why is None else why)
+
+
+def _entries(declared: Field, value: Any) -> tuple[Any, np.ndarray | None]:
+    """One argument as a column, and why single entries of a list of numbers cannot be: a bad one spoils no other."""
+    try:
+        return checked(declared, value), None
+    except ValueError:
+        if declared.type != "number" or not isinstance(value, (list, tuple, np.ndarray)) or not np.size(value):
+            raise
+        if np.shape(value) != (len(value),) or not all(each is None or _is_number(each) for each in value):
+            raise
+    numbers, why = np.full(len(value), np.nan), np.full(len(value), "", dtype=object)
+    for at, each in enumerate(value):
+        try:
+            numbers[at] = np.nan if each is None else _number(declared, each)
+        except ValueError as problem:
+            why[at] = str(problem)
+    return numbers, why
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def checked(declared: Field, value: Any) -> Any:
@@ -291,6 +322,8 @@ def _numbers(declared: Field, value: Any) -> np.ndarray:
         if array.dtype.kind in "iuf":
             numbers = array.astype(float)
             bad = ~((numbers >= declared.low) & (numbers <= declared.high))
+            if declared.name in WHOLE:
+                bad |= numbers != np.floor(numbers)
             if bad.any():
                 _number(declared, array[bad][0].item())
             return numbers
@@ -315,6 +348,8 @@ def _number(declared: Field, value: Any) -> float:
         raise ValueError(f"{declared.name} = {shown(value)} is not a number; give {declared.allowed}")
     if not declared.low <= value <= declared.high:
         raise ValueError(f"{declared.name} = {shown(value)} is outside its range; give {declared.allowed}")
+    if declared.name in WHOLE and value != math.floor(value):
+        raise ValueError(f"{declared.name} = {shown(value)} is not whole; give {declared.allowed}")
     return float(value)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cookbook.catalog.reading import nearest
 from cookbook.prediction.intake import words
-from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
+from cookbook.prediction.scenario import BLANK, NOTHING, WHOLE, Coded, Field, fields, together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +124,7 @@ class Columns:
 
     def _plain(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
         bad = ~np.isnan(numbers) & ~((numbers >= declared.low) & (numbers <= declared.high))
-        if declared.name in words.WHOLE:
+        if declared.name in WHOLE:
             bad |= ~np.isnan(numbers) & (numbers != np.floor(numbers))
         if bad.any():
             codes, levels = np.zeros(len(numbers), dtype=int), [""]

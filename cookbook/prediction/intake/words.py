@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
+from cookbook.prediction.scenario import FALSE, MODULES, TRUE, WHOLE, Field, shown
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
@@ -28,11 +28,6 @@ MULTIPLES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "thousand": 1e3,
 DOUBTFUL = re.compile(r"\d|\b(?:nodes?|hosts?|servers?|per|or|to)\b|^\s*[-/x*~+]|%", re.I)
 # Lengths in tokens, of which k is 1,024.
 LENGTHS = ("seq", "input_len", "output_len")
-WHOLE = frozenset({
-    "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "global_batch", "accumulation", "seq", "layers", "hidden",
-    "heads", "kv_heads", "ffn_hidden", "vocab", "moe_ffn_hidden", "experts", "experts_per_token", "dense_layers",
-    "shard", "input_len", "output_len", "zero",
-})  # fmt: skip
 SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0\.\d+)(?![\d.])")
 COUNT = re.compile(r"(\d+)\s*(?:of|/)\s*(\d+)")
 RECOMPUTE = re.compile(
@@ -53,10 +48,10 @@ FORMATS = (
     ("fp64", re.compile(r"fp64|float64|double|\bf64", re.I)),
     ("fp4", re.compile(r"fp4|float4|e2m1", re.I)),
     ("fp8", re.compile(r"fp8|float8|e4m3|e5m2|\bf8\b", re.I)),
-    ("bf16", re.compile(r"bf16|bfloat", re.I)),
-    ("fp16", re.compile(r"fp16|float16|\bf16|half|\bamp\b|\bmixed\b", re.I)),
-    ("tf32", re.compile(r"tf32|tensorfloat", re.I)),
-    ("fp32", re.compile(r"fp32|float32|\bf32|\bsingle\b|\bfloat\b", re.I)),
+    ("bf16", re.compile(r"(?<![a-z0-9])bf16(?![a-z0-9])|bfloat", re.I)),
+    ("fp16", re.compile(r"(?<![a-z0-9])fp16(?![a-z0-9])|float16|\bf16|half|\bamp\b|\bmixed\b", re.I)),
+    ("tf32", re.compile(r"(?<![a-z0-9])tf32(?![a-z0-9])|tensorfloat", re.I)),
+    ("fp32", re.compile(r"(?<![a-z0-9])fp32(?![a-z0-9])|float32|\bf32|\bsingle\b|\bfloat\b", re.I)),
 )
 # Networks that people name without a rate, and those whose port is a node's.
 NETWORKS = {
