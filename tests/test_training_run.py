@@ -87,7 +87,7 @@ def test_failures_by_hand(run: TrainingRun) -> None:
 
 def test_published_failures_are_those_of_the_table() -> None:
     rows = cb.table("long_runs")
-    years = rows["devices"] * rows["days"] / rows["interruptions"]
+    years = rows["devices"] * rows["duration"] / rows["interruptions"]
     assert known_failures().mtbf_seconds == pytest.approx((years.min(), years.median(), years.max()))
     llama = rows[rows["name"].str.startswith("Llama 3")].iloc[0]
     alone = known_failures(float(llama["devices"] * 54 * 24 / 419), restart=0.0)

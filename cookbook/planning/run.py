@@ -514,7 +514,7 @@ def known_failures(
     True
     """
     rows = catalog.table("long_runs")
-    between = rows["devices"] * rows["days"] / rows["interruptions"]
+    between = rows["devices"] * rows["duration"] / rows["interruptions"]
     mtbf = (float(between.min()), float(between.median()), float(between.max()))
     if mtbf_hours is not None:
         each = quantity("mtbf_hours", mtbf_hours, "h", "50000") * (1 if isinstance(mtbf_hours, str) else HOUR)
