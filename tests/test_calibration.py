@@ -18,8 +18,7 @@ from cookbook.prediction.constants import (
     tiers_of_rows,
     value_at,
 )
-from cookbook.prediction.rows import Rows as Scenarios
-from cookbook.prediction.scenario import coded, together
+from cookbook.prediction.scenario import coded
 
 FAMILIES = {"old": ("maker", 0.3), "new": ("maker", 0.6), "other": ("rival", 0.45)}
 OVERHEAD = 2e-4

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cookbook.prediction.transformer_rows import scenarios
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,6 @@ from cookbook.calibration.fit import fit
 from cookbook.performance import transformer_training as f
 from cookbook.prediction import transformer
 from cookbook.prediction.neighbours import DAMPING, Measured, correction
-from cookbook.prediction.transformer_rows import scenarios
 
 KNOWN = {constant.name: constant.start for constant in transformer.CONSTANTS}
 ROW = {

@@ -103,4 +103,8 @@ def _flop(given: networks.Input) -> float:
     if not given.name or given.why:
         return float("nan")
     work = zoo.model(str(given.name), **json.loads(given.arguments or "{}"))
-    return TRAINING_FLOP_PER_MAC * float(work.ops.total("macs", 1, (given.seq if given.seq == given.seq else work.seq) or 1)) / given.items
+    return (
+        TRAINING_FLOP_PER_MAC
+        * float(work.ops.total("macs", 1, (given.seq if given.seq == given.seq else work.seq) or 1))
+        / given.items
+    )

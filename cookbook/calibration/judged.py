@@ -12,8 +12,8 @@ import numpy as np
 from cookbook import catalog
 from cookbook.calibration.per_row import FULL, NO_NEIGHBOURS, ROW, table_name
 from cookbook.calibration.strata import figures
-from cookbook.prediction.intake.tables import OUTCOMES
 from cookbook.prediction.asked import choices, listed, shown, text
+from cookbook.prediction.intake.tables import OUTCOMES
 from cookbook.prediction.widths import LEVELS
 
 if TYPE_CHECKING:
@@ -113,7 +113,11 @@ def chosen(kind: str = "both", publishers: Sequence[str] = (), accelerators: Seq
     (kind,) = choices("kind", [kind], tuple(KINDS), ())
     rows = _joined(kind)
     for column, names in (("publisher", publishers), ("accelerator", accelerators)):
-        wanted = [] if isinstance(names, (list, tuple)) and not names else [text(column, name) for name in listed(column, names)]
+        wanted = (
+            []
+            if isinstance(names, (list, tuple)) and not names
+            else [text(column, name) for name in listed(column, names)]
+        )
         known = set(_joined("both")[column])
         for name in wanted:
             if name not in known:

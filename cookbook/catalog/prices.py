@@ -72,7 +72,12 @@ class Price(Printed):
     def __post_init__(self) -> None:
         for name in ("low", "median", "high"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or value == math.inf or abs(value) > 1e300:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or value == math.inf
+                or abs(value) > 1e300
+            ):
                 raise ValueError(f"{name} = {units.shown(value)} must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):

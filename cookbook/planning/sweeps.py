@@ -68,7 +68,8 @@ def sweep(of: str = "needs", *, progress: bool = True, **axes: Any) -> pd.DataFr
     >>> frame = sweep(model=["resnet50", "vgg16"], batch=[16, 64], accelerator="v100-sxm2-16gb", precision="fp32")
     >>> frame[["model", "batch", "fits"]].values.tolist()
     [['resnet50', 16, True], ['resnet50', 64, True], ['vgg16', 16, True], ['vgg16', 64, True]]
-    >>> steps = sweep("train_step", model="llama2_7b", accelerator="h100-sxm", devices=64, tp=[1, 2, 4], global_batch=512)
+    >>> layout = {"devices": 64, "tp": [1, 2, 4], "global_batch": 512}
+    >>> steps = sweep("train_step", model="llama2_7b", accelerator="h100-sxm", **layout)
     >>> len(steps), bool(steps["seconds"].notna().all())
     (3, True)
     """
@@ -80,7 +81,9 @@ def sweep(of: str = "needs", *, progress: bool = True, **axes: Any) -> pd.DataFr
     values = {_field(of, name): _listed(name, value) for name, value in axes.items()}
     rows = math.prod(map(len, values.values()))
     if rows > MOST:
-        raise ValueError(f"the axes make {rows:,} combinations, more than {MOST:,}: give fewer values, or several sweeps")
+        raise ValueError(
+            f"the axes make {rows:,} combinations, more than {MOST:,}: give fewer values, or several sweeps"
+        )
     return _estimated(of, values, rows, progress)
 
 
@@ -105,7 +108,9 @@ def _estimated(of: str, values: dict[str, list[Any]], rows: int, progress: bool)
     kinds = np.array([_kind(of, each) for each in values["model"]], dtype=object)
     places = [np.flatnonzero((kinds == kind)[at["model"]]) for kind in dict.fromkeys(kinds.tolist())]
     frame = {name: _axis(name, given, at[name]) for name, given in values.items()}
-    found = {name: np.full(rows, np.nan) for name in NUMBERS} | {name: np.full(rows, "", dtype=object) for name in WORDS}
+    found = {name: np.full(rows, np.nan) for name in NUMBERS} | {
+        name: np.full(rows, "", dtype=object) for name in WORDS
+    }
     begun, done = time.monotonic(), 0
     for kind, place in zip(dict.fromkeys(kinds.tolist()), places, strict=True):
         for start in range(0, rows, STRIDE) if len(places) == 1 else range(0, len(place), STRIDE):
@@ -142,7 +147,10 @@ def _typed(kind: str, columns: dict[str, Any], rows: int) -> Scenario:
     ready = {}
     for name, column in columns.items():
         if isinstance(column, Coded):
-            column = Coded(column.codes, tuple(checked(fields()[name], "" if each is None else each).levels[0] for each in column.levels))
+            column = Coded(
+                column.codes,
+                tuple(checked(fields()[name], "" if each is None else each).levels[0] for each in column.levels),
+            )
             ready[name] = Coded(np.array(0), column.levels) if len(column.levels) == 1 else column
         else:
             same = len(column) and bool(np.all(column == column[0]))
@@ -184,7 +192,11 @@ def _show(done: int, rows: int) -> None:
     """A bar on standard error, where somebody looks at it."""
     if sys.stderr.isatty():
         filled = 30 * done // rows
-        print(f"\r[{'#' * filled}{' ' * (30 - filled)}] {done:,} of {rows:,}", end="\n" if done == rows else "", file=sys.stderr)
+        print(
+            f"\r[{'#' * filled}{' ' * (30 - filled)}] {done:,} of {rows:,}",
+            end="\n" if done == rows else "",
+            file=sys.stderr,
+        )
 
 
 def _needs(axes: dict[str, Any]) -> pd.DataFrame:
@@ -207,7 +219,12 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
 
 
 def _listed(axis: str, value: Any) -> list[Any]:
-    values = list(value) if isinstance(value, (list, tuple, set, range, np.ndarray)) and not (isinstance(value, np.ndarray) and not value.ndim) else [value]
+    values = (
+        list(value)
+        if isinstance(value, (list, tuple, set, range, np.ndarray))
+        and not (isinstance(value, np.ndarray) and not value.ndim)
+        else [value]
+    )
     if not values or any(isinstance(each, (list, tuple, dict, set, np.ndarray)) for each in values):
         raise ValueError(f"{axis} = {shown(value)}: give one value, or a flat list of them, or leave it out")
     return values

@@ -26,8 +26,20 @@ MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
 WORDS = ("id", "unit", "tier", "why", "assumed", "fits")
 # Columns of storage rows in the spelling of reports.
-STORAGE_SPELLINGS = ("device_or_system", "accelerator_count", "cpu_cores", "emulated_or_real", "notes", "system", "storage",
-                     "unit", "metric", "cpu", "cpu_count", "workers")  # fmt: skip
+STORAGE_SPELLINGS = (
+    "device_or_system",
+    "accelerator_count",
+    "cpu_cores",
+    "emulated_or_real",
+    "notes",
+    "system",
+    "storage",
+    "unit",
+    "metric",
+    "cpu",
+    "cpu_count",
+    "workers",
+)
 MODELLED = ("training_classic", "training_transformer", "inference")
 ASKED = (*MODELLED, "storage")
 LONGEST_WHY = 300
@@ -42,9 +54,7 @@ def more_columns(kind: str) -> tuple[str, ...]:
     return MEMORY_COLUMNS if kind != "training_classic" else ()
 
 
-def answer_blocks(
-    path: str | Path, kind: str, neighbours: bool = True
-) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+def answer_blocks(path: str | Path, kind: str, neighbours: bool = True) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Predict every row of a CSV file, block by block: rows as read, and their answers; see `answer`.
 
     Parameters
@@ -130,7 +140,7 @@ def _storage(frame: pd.DataFrame, known: np.ndarray) -> pd.DataFrame:
         numbers = [name for name in found if name not in WORDS]
         found.loc[bad, numbers] = np.nan
         found.loc[bad, "tier"], found.loc[bad, "why"] = "", known[bad]
-    return found.assign(assumed=found["assumed"] if "assumed" in found else "")
+    return found.assign(assumed=found.get("assumed", ""))
 
 
 def _joined(kind: str, frame: pd.DataFrame, parts: list[tuple[np.ndarray, Scenario, Estimate]]) -> pd.DataFrame:

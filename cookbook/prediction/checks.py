@@ -36,7 +36,9 @@ def checked_batch(batch: Any) -> np.ndarray:
 def checked_seq(workload: Workload, seq: float | None) -> float | None:
     """Sequence length to use; it raises where the model has a fixed input, or has none of its own."""
     if not isinstance(workload, Workload):
-        raise ValueError(f"model = {units.shown(workload)} is no network; give a name such as 'resnet50', or cb.layers([...])")
+        raise ValueError(
+            f"model = {units.shown(workload)} is no network; give a name such as 'resnet50', or cb.layers([...])"
+        )
     if seq is None:
         if workload.seq is None and workload.ops.needs_seq:
             raise ValueError(f"seq = None, but {workload.title} has no length of its own; give seq >= 1")

@@ -54,7 +54,7 @@ class Plan:
     sequence_parallel : bool
         Whether tensor-parallel ranks split norms along the sequence.
     recompute : str or float
-        Activation checkpointing: "none", "selective", "full", a share of the layers, or modules such as "mlp+core_attn".
+        Activation checkpointing: "none", "selective", "full", a share of layers, or modules such as "mlp+core_attn".
     attention : str
         Attention kernel: "eager", "fused-softmax", "flash", "flash1", "flash2" or "flash3".
     pipeline_schedule : str
@@ -157,7 +157,9 @@ def network_of(workload: str | Workload) -> Workload:
     if isinstance(workload, Workload):
         return workload
     if not isinstance(workload, str):
-        raise ValueError(f"workload = {shown(workload)} is no network; give a name such as 'resnet50', or cb.layers([...])")
+        raise ValueError(
+            f"workload = {shown(workload)} is no network; give a name such as 'resnet50', or cb.layers([...])"
+        )
     return zoo.model(workload)
 
 
@@ -234,8 +236,16 @@ def training_scenario(
     return scenario(kind, given | mine | {"seq": seq if seq is not None else network.seq})
 
 
-PLAIN: dict[str, tuple[Any, ...]] = {"sequence_parallel": (False, 0), "recompute": ("none", 0), "oversubscription": (1,),
-                                     "tp": (1,), "pp": (1,), "vp": (1,), "cp": (1,), "ep": (1,)}  # fmt: skip
+PLAIN: dict[str, tuple[Any, ...]] = {
+    "sequence_parallel": (False, 0),
+    "recompute": ("none", 0),
+    "oversubscription": (1,),
+    "tp": (1,),
+    "pp": (1,),
+    "vp": (1,),
+    "cp": (1,),
+    "ep": (1,),
+}
 
 
 def _is_plain(name: str, value: Any) -> bool:
@@ -257,12 +267,14 @@ def _of_zoo(network: Workload) -> bool:
 
 
 def _machines(system: Any) -> Any:
-    return [hardware.machine(each) for each in system] if isinstance(system, (list, tuple)) else hardware.machine(system)
+    return (
+        [hardware.machine(each) for each in system] if isinstance(system, (list, tuple)) else hardware.machine(system)
+    )
 
 
 def _offered(system: Any, precision: Any) -> Any:
     """Number format of a training step, refused where no device of the question has it."""
-    if precision is None or isinstance(precision, str) and not precision:
+    if precision is None or (isinstance(precision, str) and not precision):
         for machine in np.ravel(np.array(_machines(system), dtype=object)).tolist():
             if not usual_precision(machine):
                 raise ValueError(f"precision: no peak of {machine.accelerator.name} is known in bf16, fp16, tf32, fp32")
@@ -277,7 +289,9 @@ def _offered(system: Any, precision: Any) -> Any:
 def _refuse_format(machine: Any, name: str, asked: Any) -> None:
     offered = hardware.formats(machine.accelerator)
     if name not in offered:
-        raise ValueError(f"precision = {shown(asked)}: {machine.accelerator.name} has {', '.join(offered)}; take one of these")
+        raise ValueError(
+            f"precision = {shown(asked)}: {machine.accelerator.name} has {', '.join(offered)}; take one of these"
+        )
 
 
 def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
@@ -316,8 +330,12 @@ def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
                 f"fabric = {known.key!r} is a torus: its links join the whole slice, which the estimate for its "
                 "accelerator counts already; leave fabric out"
             )
-    read = {"network": lambda known: known.network_bandwidth, "pod": lambda known: known.group,
-            "oversubscription": lambda known: known.oversubscription, "per_node": lambda known: known.domain}  # fmt: skip
+    read = {
+        "network": lambda known: known.network_bandwidth,
+        "pod": lambda known: known.group,
+        "oversubscription": lambda known: known.oversubscription,
+        "per_node": lambda known: known.domain,
+    }
     columns: dict[str, Any] = {}
     for name, cell in read.items():
         if name not in plan:
@@ -402,7 +420,9 @@ def forward_pass(
     })  # fmt: skip
     asked, lacks = _settled(asked)
     prompt = is_language_model(network)
-    found = estimate(asked, neighbours and not prompt, lambda rows, part: lacks if len(part) == len(lacks) else rows.why)
+    found = estimate(
+        asked, neighbours and not prompt, lambda rows, part: lacks if len(part) == len(lacks) else rows.why
+    )
     return _told(_unmeasured(found) if prompt else found, asked, network)
 
 
@@ -516,5 +536,15 @@ def generate(
     return _told(found, asked, network)
 
 
-__all__ = ["USUAL", "Plan", "forward_pass", "generate", "kind_of", "network_of", "of_inference", "plan_fields", "train_step",
-           "training_scenario"]  # fmt: skip
+__all__ = [
+    "USUAL",
+    "Plan",
+    "forward_pass",
+    "generate",
+    "kind_of",
+    "network_of",
+    "of_inference",
+    "plan_fields",
+    "train_step",
+    "training_scenario",
+]

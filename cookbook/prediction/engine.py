@@ -17,7 +17,12 @@ from cookbook.prediction.rows import KEYS, Rows, each_row
 from cookbook.prediction.scenario import Scenario, together
 
 # What the rate is where the row does not say what it counts.
-UNITS = {"training_classic": "samples/s", "training_transformer": "s", "inference": "samples/s", "generation": "tokens/s"}
+UNITS = {
+    "training_classic": "samples/s",
+    "training_transformer": "s",
+    "inference": "samples/s",
+    "generation": "tokens/s",
+}
 TERMS = {"training_classic": "networks", "training_transformer": "transformer_step", "inference": "forward",
          "generation": "generation"}  # fmt: skip
 # Answers of language models are made of forward passes, with their constants.
@@ -173,7 +178,9 @@ def estimate_rows(
     why = rows.why
     if not good.all():
         seconds, rate = np.where(good, seconds, np.nan), np.where(good, rate, np.nan)
-        why = np.where(good | ~known, why.astype(object), "the formulas give no finite time for this row: check its sizes")
+        why = np.where(
+            good | ~known, why.astype(object), "the formulas give no finite time for this row: check its sizes"
+        )
         parts = {name: np.where(good, part, np.nan) for name, part in parts.items()}
         told = {name: _without(value, good) for name, value in told.items()}
     half80, half90 = prepared.factors[80], prepared.factors[90]

@@ -241,7 +241,9 @@ class Estimate:
 
         names = [item.name for item in fields(cls) if item.name not in ("told", "rows")]
         changed = {name: join([getattr(part, name) for part in parts]) for name in names}
-        return replace(parts[0], **changed, told=join([np.asarray(part.assumed, dtype=object) for part in parts]), rows=None)
+        return replace(
+            parts[0], **changed, told=join([np.asarray(part.assumed, dtype=object) for part in parts]), rows=None
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -65,14 +65,20 @@ class Runs:
 
     def single(self) -> Runs:
         """The only run, with one entry a column."""
-        labels = {name: Coded(np.reshape(each.codes, 1), each.levels) if isinstance(each, Coded)
-                  else Coded(np.zeros(1, dtype=int), (np.asarray(each).item(),)) for name, each in self.labels.items()}
+        labels = {
+            name: Coded(np.reshape(each.codes, 1), each.levels)
+            if isinstance(each, Coded)
+            else Coded(np.zeros(1, dtype=int), (np.asarray(each).item(),))
+            for name, each in self.labels.items()
+        }
         amounts = {name: np.reshape(np.asarray(each, dtype=float), 1) for name, each in self.amounts.items()}
         return Runs(labels, amounts, self.costs)
 
     def take(self, index: np.ndarray) -> Runs:
         """Some of the runs."""
-        labels = {name: each.take(index) if isinstance(each, Coded) else each[index] for name, each in self.labels.items()}
+        labels = {
+            name: each.take(index) if isinstance(each, Coded) else each[index] for name, each in self.labels.items()
+        }
         return Runs(labels, {name: each[index] for name, each in self.amounts.items()}, self.costs)
 
 
@@ -186,7 +192,9 @@ def correction(
         count[block] = (weight > 0).sum(axis=1)
         if named:
             near = [np.flatnonzero(each > 0) for each in weight]
-            rows += [names[at[np.argsort(-each[at], kind="stable")[:named]]] for each, at in zip(weight, near, strict=True)]
+            rows += [
+                names[at[np.argsort(-each[at], kind="stable")[:named]]] for each, at in zip(weight, near, strict=True)
+            ]
     return Correction(np.exp(-shift)[back], count[back], tuple(rows[i] for i in back) if rows else ())
 
 
@@ -211,7 +219,7 @@ def distances(
             if mine.codes.size == 1:
                 ours = np.array([places.get(str(mine.levels[int(mine.codes.reshape(-1)[0])]), -1)])
             else:
-                ours = mine.each(lambda level, places=places: places.get(str(level), -1), int)
+                ours = np.array([places.get(str(level), -1) for level in mine.levels])[mine.codes]
             distance = distance + cost * (np.atleast_1d(ours)[:, None] != np.atleast_1d(theirs.codes)[None, :])
     for name, cost in amount_costs.items():
         if name in asked.amounts and name in known.amounts:
@@ -264,5 +272,6 @@ def correct(kind: str, asked: Runs, size: int, **without: Any) -> Correction | N
         ``exclude_groups`` or ``exclude_rows`` of `correction`.
     """
     known = known_errors(kind)
-    named = {} if size == 1 else {"named": 0}
-    return None if known is None or not size else correction(asked, known, size, **named, **without)
+    if known is None or not size:
+        return None
+    return correction(asked, known, size, **{"named": 8 if size == 1 else 0, **without})

@@ -15,9 +15,9 @@ from cookbook import catalog, units
 from cookbook.performance import arithmetic, memory, roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
 from cookbook.prediction.checks import above_zero, at_least, checked_batch, checked_recompute, checked_seq
+from cookbook.prediction.demand import Sizes, memory_parts, traffic_per_epoch
 from cookbook.prediction.devices import device_table, format_row, formats_that_train, optimiser_row, peaks
 from cookbook.prediction.evidence import observed_efficiency
-from cookbook.prediction.demand import Sizes, memory_parts, traffic_per_epoch
 from cookbook.prediction.verdicts import verdicts, why_not
 from cookbook.workloads import zoo
 

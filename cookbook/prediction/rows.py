@@ -64,8 +64,9 @@ class Rows:
         keys = {name: key.take(at) for name, key in self.keys.items()}
         place = self.place[at] if self.place.ndim else self.place
         assumed = tuple((name, _cut(lacks, at), _cut(value, at)) for name, lacks, value in self.assumed)
-        return Rows(values, self.why[at], keys, self.networks, place, assumed,
-                    tuple(each.take(at) for each in self.inner))
+        return Rows(
+            values, self.why[at], keys, self.networks, place, assumed, tuple(each.take(at) for each in self.inner)
+        )
 
     def key(self, name: str) -> np.ndarray:
         """One key of every row, as text."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -28,11 +29,35 @@ MODULES = {
 }  # fmt: skip
 LONGEST = 60
 # Counts of things that are not divided.
-WHOLE = frozenset({
-    "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "global_batch", "accumulation", "seq", "layers", "hidden",
-    "heads", "kv_heads", "ffn_hidden", "vocab", "moe_ffn_hidden", "experts", "experts_per_token", "dense_layers",
-    "shard", "input_len", "output_len", "zero",
-})  # fmt: skip
+WHOLE = frozenset(
+    {
+        "devices",
+        "per_node",
+        "tp",
+        "pp",
+        "vp",
+        "dp",
+        "cp",
+        "ep",
+        "global_batch",
+        "accumulation",
+        "seq",
+        "layers",
+        "hidden",
+        "heads",
+        "kv_heads",
+        "ffn_hidden",
+        "vocab",
+        "moe_ffn_hidden",
+        "experts",
+        "experts_per_token",
+        "dense_layers",
+        "shard",
+        "input_len",
+        "output_len",
+        "zero",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -108,6 +133,14 @@ class Coded:
             found[at] = reader(level)
         return found[self.codes]
 
+    def part(self, key: Any) -> np.ndarray:
+        """One entry (by place or name) of the level of every row."""
+        return self.each(itemgetter(key))
+
+    def figure(self, name: str) -> np.ndarray:
+        """One attribute of the level of every row."""
+        return self.each(attrgetter(name))
+
     def take(self, rows: Any) -> Coded:
         """Some of the rows."""
         return self if not self.codes.ndim else Coded(self.codes[rows], self.levels)
@@ -131,7 +164,9 @@ def coded(values: Any) -> Coded:
     if not isinstance(values, (list, tuple, np.ndarray)) or np.ndim(values) == 0:
         return Coded(np.array(0), (values if not isinstance(values, np.ndarray) else values.item(),))
     known: dict[Any, int] = {}
-    codes = [known.setdefault(value, len(known)) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
+    codes = [
+        known.setdefault(value, len(known)) for value in (values.tolist() if isinstance(values, np.ndarray) else values)
+    ]
     return Coded(np.array(codes, dtype=np.int64), tuple(known))
 
 
@@ -303,7 +338,9 @@ def shown(value: Any) -> str:
     if isinstance(value, int) and abs(value) > 10**40:
         return "a number beyond 1e40"
     try:
-        text = repr(value[:LONGEST] + value[-LONGEST:] if isinstance(value, str) and len(value) > 2 * LONGEST else value)
+        text = repr(
+            value[:LONGEST] + value[-LONGEST:] if isinstance(value, str) and len(value) > 2 * LONGEST else value
+        )
     except Exception as problem:  # a repr of the caller's own may do anything
         return f"a {type(value).__name__} whose repr fails ({type(problem).__name__})"
     text = " ".join(text.split())
@@ -315,7 +352,9 @@ def _numbers(declared: Field, value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value.item()
     if isinstance(value, (list, tuple, np.ndarray)):
-        nested = not isinstance(value, np.ndarray) and any(isinstance(each, (list, tuple, np.ndarray)) for each in value)
+        nested = not isinstance(value, np.ndarray) and any(
+            isinstance(each, (list, tuple, np.ndarray)) for each in value
+        )
         array = value if isinstance(value, np.ndarray) else np.array([None] if nested else value, dtype=object)
         if nested or array.ndim > 1 or not array.size:
             raise ValueError(f"{declared.name} = {shown(value)}: give one number, or a flat list of them")
@@ -372,10 +411,11 @@ def _word(declared: Field, value: Any) -> Any:
         return device_of(value)
     if not isinstance(value, str) and not (declared.type == "recompute" and isinstance(value, (int, float))):
         raise ValueError(f"{declared.name} = {shown(value)} is not allowed; {_wanted(declared)}")
-    if declared.type == "precision":
-        return catalog.lookup("number_formats", value)
     if declared.type == "recompute":
         return _recompute(declared.name, value)
+    value = str(value)
+    if declared.type == "precision":
+        return catalog.lookup("number_formats", value)
     if declared.type == "choice":
         word = declared.choices.get(value.strip().casefold())
         if word is None:
@@ -399,9 +439,9 @@ def _recompute(name: str, value: str | float) -> str:
     if not isinstance(value, str):
         if isinstance(value, bool) or not 0 <= value <= 1:
             raise ValueError(f"{name} = {shown(value)} is not allowed; {allowed}")
-        return {0: "none", 1: "full"}.get(value, f"{float(value):.12g}")
+        return "none" if value == 0 else "full" if value == 1 else repr(float(value))
     word = value.strip().casefold()
-    if word in ("none", "selective", "full") or word and set(word.split("+")) <= set(MODULES):
+    if word in ("none", "selective", "full") or (word and set(word.split("+")) <= set(MODULES)):
         return word
     try:
         return _recompute(name, float(word))
@@ -420,7 +460,8 @@ def recomputed(word: str) -> tuple[float, ...]:
         return (math.nan,) * len(RECOMPUTED)
     share, _, modules = word.partition("*") if "*" in word else ("1", "", word)
     if modules in ("none", "full") or modules[0].isdigit():
-        return ({"none": 0.0, "full": 1.0}.get(modules) if modules.isalpha() else float(modules),) * len(RECOMPUTED)
+        each = 0.0 if modules == "none" else 1.0 if modules == "full" else float(modules)
+        return (each,) * len(RECOMPUTED)
     parts = {"core"} if modules == "selective" else {p for name in modules.split("+") for p in MODULES[name]}
     return tuple(float(share) * (part in parts) for part in RECOMPUTED)
 

@@ -192,7 +192,9 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
     else:
         wanted = [names] if isinstance(names, str) else names
         if not isinstance(wanted, (list, tuple, set)) or not wanted:
-            raise ValueError(f"names = {units.shown(names)} must be a list of networks of the zoo, such as ['resnet50']")
+            raise ValueError(
+                f"names = {units.shown(names)} must be a list of networks of the zoo, such as ['resnet50']"
+            )
         rows = rows.loc[[catalog.lookup("models", name) for name in wanted]]
     zoo = [_named(name) for name in rows["name"]]
     frame = rows[["name"]].assign(
@@ -390,4 +392,3 @@ def _words(builder: str) -> dict[str, frozenset[str]]:
 def _function(builder: str) -> Any:
     module, _, function = builder.rpartition(".")
     return getattr(import_module(f"cookbook.workloads.{module}"), function)
-

@@ -1,4 +1,4 @@
-"""Columns of a reader's table: under which name each stands, and its cells as typed values with what is wrong with them."""
+"""Columns of a reader's table: under which name each stands, its cells as typed values, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -16,30 +16,103 @@ from cookbook.prediction.scenario import BLANK, NOTHING, WHOLE, Coded, Field, fi
 if TYPE_CHECKING:
     import pandas as pd
 
-T, N, I = "training_transformer", "training_classic", "inference"
-LENGTHS = ("input_len", "input_length", "prompt_len", "prompt_length", "isl", "input_tokens", "prompt_tokens", "seq",
-           "seq_len", "sequence_length", "seqlen", "input_size", "image_size", "resolution", "max_input_len")  # fmt: skip
+T, N, SERVED = "training_transformer", "training_classic", "inference"
+LENGTHS = (
+    "input_len",
+    "input_length",
+    "prompt_len",
+    "prompt_length",
+    "isl",
+    "input_tokens",
+    "prompt_tokens",
+    "seq",
+    "seq_len",
+    "sequence_length",
+    "seqlen",
+    "input_size",
+    "image_size",
+    "resolution",
+    "max_input_len",
+)
 # Columns of words that several fields are read from, with their other names.
 PROSE: dict[str, dict[str, tuple[str, ...]]] = {
-    T: {"decoder_layers": (), "recompute_modules": (), "note": ("notes",), "locator": (), "intra_node_link": (),
+    T: {
+        "decoder_layers": (),
+        "recompute_modules": (),
+        "note": ("notes",),
+        "locator": (),
+        "intra_node_link": (),
         "params_b": ("parameters_b", "total_params_b", "model_size_b", "size_b"),
-        "params_active_b": ("active_params_b", "activated_params_b")},
-    N: {"task_input": ("input", "input_size", "input_shape", "image_size", "resolution"), "unit": ("units",),
-        "software_notes": ("software_note",), "intra_node_link": ("link",), "inter_node_link": ("node_network", "network"),
-        "note": ("notes",)},
-    I: {"input_len": LENGTHS, "metric": ("measure", "quantity"), "note": ("notes",), "accelerator_as_printed": (),
+        "params_active_b": ("active_params_b", "activated_params_b"),
+    },
+    N: {
+        "task_input": ("input", "input_size", "input_shape", "image_size", "resolution"),
+        "unit": ("units",),
+        "software_notes": ("software_note",),
+        "intra_node_link": ("link",),
+        "inter_node_link": ("node_network", "network"),
+        "note": ("notes",),
+    },
+    SERVED: {
+        "input_len": LENGTHS,
+        "metric": ("measure", "quantity"),
+        "note": ("notes",),
+        "accelerator_as_printed": (),
         "precision_text": ("precision", "dtype", "data_type", "datatype", "quantization", "quantisation"),
-        "number_format": (), "params_b": ("parameters_b", "model_size_b", "size_b"),
-        "params_active_b": ("active_params_b",), "experts_active": (), "unit": ()},
-}  # fmt: skip
+        "number_format": (),
+        "params_b": ("parameters_b", "model_size_b", "size_b"),
+        "params_active_b": ("active_params_b",),
+        "experts_active": (),
+        "unit": (),
+    },
+}
 # Columns that say nothing about what is asked: names of rows, provenance, and what came out of a run.
-IGNORED = frozenset({
-    "id", "source", "source_group", "locator", "date", "quality", "completeness", "use", "data", "how", "derived_fields",
-    "inferred_fields", "recalled_fields", "note", "notes", "accelerator_as_printed", "url", "comment", "comments", "trial",
-    "flops_convention", "value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_s_per_device", "mfu", "hfu",
-    "tflops_per_device_reported", "reported_flops", "memory_per_device_gb", "memory_bytes", "outcome", "samples_per_s",
-    "deviation", "accelerator_utilisation", "utilisation", "experts_active", "unit", "task", "publisher", "",
-})  # fmt: skip
+IGNORED = frozenset(
+    {
+        "id",
+        "source",
+        "source_group",
+        "locator",
+        "date",
+        "quality",
+        "completeness",
+        "use",
+        "data",
+        "how",
+        "derived_fields",
+        "inferred_fields",
+        "recalled_fields",
+        "note",
+        "notes",
+        "accelerator_as_printed",
+        "url",
+        "comment",
+        "comments",
+        "trial",
+        "flops_convention",
+        "value",
+        "step_time_s",
+        "step_seconds",
+        "tokens_per_s",
+        "tokens_per_s_per_device",
+        "mfu",
+        "hfu",
+        "tflops_per_device_reported",
+        "reported_flops",
+        "memory_per_device_gb",
+        "memory_bytes",
+        "outcome",
+        "samples_per_s",
+        "deviation",
+        "accelerator_utilisation",
+        "utilisation",
+        "experts_active",
+        "unit",
+        "task",
+        "publisher",
+        "",
+    }
+)
 
 
 def normal(header: str) -> str:
@@ -54,12 +127,12 @@ def names(kind: str) -> dict[str, str]:
     for name, others in PROSE[kind].items():
         for each in (name, *others):
             found.setdefault(each, name)
-    declared = [each for each in fields().values() if kind in each.phases]
-    for each in declared:
-        found.setdefault(each.name, each.name)
-    for each in declared:
-        for other in each.spellings:
-            found.setdefault(other, each.name)
+    declared = [field for field in fields().values() if kind in field.phases]
+    for field in declared:
+        found.setdefault(field.name, field.name)
+    for field in declared:
+        for other in field.spellings:
+            found.setdefault(other, field.name)
     return found
 
 
@@ -119,8 +192,11 @@ class Columns:
     def say(self, name: str, problem: Coded, field: str = "") -> None:
         """What is wrong with rows, under the name that the reader gave the column."""
         header, own = self.headers.get(name, name), f"{field or name} = "
-        self.problems.append(problem.map(
-            lambda said: f"{header} = {said[len(own):]}" if said.startswith(own) and header != field else said))  # fmt: skip
+        self.problems.append(
+            problem.map(
+                lambda said: f"{header} = {said[len(own) :]}" if said.startswith(own) and header != field else said
+            )
+        )
 
     def _plain(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
         bad = ~np.isnan(numbers) & ~((numbers >= declared.low) & (numbers <= declared.high))

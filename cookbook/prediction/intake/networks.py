@@ -21,10 +21,33 @@ SQUARE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*x\s*3\b", re.I)
 SIZE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*$")
 LANGUAGE_MODELS = ("transformers.decoder", "encoders.encoder_decoder")
 # What one sample is called, and parts of samples that networks count.
-SAMPLES = frozenset({
-    "image", "img", "sequence", "seq", "sentence", "volume", "sample", "molecule", "item", "user", "example", "utterance",
-    "clip", "inference", "query", "request", "prompt", "frame", "record", "graph", "video", "pass", "iteration",
-})  # fmt: skip
+SAMPLES = frozenset(
+    {
+        "image",
+        "img",
+        "sequence",
+        "seq",
+        "sentence",
+        "volume",
+        "sample",
+        "molecule",
+        "item",
+        "user",
+        "example",
+        "utterance",
+        "clip",
+        "inference",
+        "query",
+        "request",
+        "prompt",
+        "frame",
+        "record",
+        "graph",
+        "video",
+        "pass",
+        "iteration",
+    }
+)
 PARTS = frozenset({"token", "tok", "tk", "word", "frame", "mel_frame", "audio_sample", "mel", "node", "atom"})
 ABBREVIATIONS = {"qps": "queries/s", "rps": "requests/s", "fps": "frames/s", "ips": "images/s", "tps": "tokens/s",
                  "img/s": "images/s", "throughput": "samples/s"}  # fmt: skip
@@ -32,13 +55,17 @@ SECONDS = {"s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms
            "millisecond": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "µs": 1e-6, "usec": 1e-6, "min": 60.0}  # fmt: skip
 FIRST = re.compile(r"ttft|first[ _-]token", re.I)
 EACH = re.compile(r"tpot|\bitl\b|inter[ _-]?token|per[ _-](?:output[ _-])?token|time[ _-]per[ _-]output", re.I)
-DELAY = re.compile(r"latency|delay|\bms\b|ttft|tpot|\bitl\b|\btime\b|first[ _-]token|per[ _-](?:output[ _-])?token", re.I)
+DELAY = re.compile(
+    r"latency|delay|\bms\b|ttft|tpot|\bitl\b|\btime\b|first[ _-]token|per[ _-](?:output[ _-])?token", re.I
+)
 EACH_DEVICE = re.compile(r"[/ ](?:per[ _])?(?:gpu|device|chip|accelerator|card)s?\b", re.I)
 # Suffixes of published checkpoints that say nothing of the network, and those that name a number format.
 SUFFIXES = re.compile(
     r"[\s_\-.:/]*(?:\(.*?\)|instruct|chat|hf|it|base|sft|dpo|rlhf|preview|dynamic|gguf|ggml|awq|gptq|exl2|marlin|kv|w\d+a\d+"
     r"(?:kv\d+)?|int[48]|[48]bit|fp8|fp16|bf16|fp32|nvfp4|mxfp4|fp4|fp8[\s_-]?kv|i?q\d(?:_[0-9a-z]+)*|f16|fine-?tun(?:e|ed|ing)"
-    r"|finetune|pretrain(?:ed|ing)?|pre-?training|train(?:ing)?|inference|lora|qlora|phase ?\d|model|v\d\.\d|\d{4})$", re.I)  # fmt: skip
+    r"|finetune|pretrain(?:ed|ing)?|pre-?training|train(?:ing)?|inference|lora|qlora|phase ?\d|model|v\d\.\d|\d{4})$",
+    re.I,
+)
 BILLIONS = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*b(?![a-z0-9])", re.I)
 MIXTURE = re.compile(r"(\d+)\s*x\s*(\d+(?:\.\d+)?)\s*b(?![a-z0-9])", re.I)
 ACTIVE = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)b(?![a-z0-9])", re.I)
@@ -157,7 +184,9 @@ def trained(model: str, task_input: str, unit: str) -> Input:
     """
     said = spoken(model)
     if not said.key:
-        why = said.why or f"model = {shown(model)} is no network of the zoo; training_transformer takes parameters alone"
+        why = (
+            said.why or f"model = {shown(model)} is no network of the zoo; training_transformer takes parameters alone"
+        )
         return Input(why=why)
     found = zoo.model(said.key)
     row = _input_row(found.name, task_input)
@@ -246,14 +275,18 @@ def metric_of(metric: str) -> Metric:
             return Metric("output tokens", each_device=each)
         plain = re.sub(r"^(throughput|rate|offline|server|total)\W*", "", plain)
         counted, why = unit_of(plain)
-        return Metric("tokens" if counted == "parts" else counted, each_device=each, why=why.replace("unit", "metric", 1))
+        return Metric(
+            "tokens" if counted == "parts" else counted, each_device=each, why=why.replace("unit", "metric", 1)
+        )
     if DELAY.search(text) or text in SECONDS:
         named = [SECONDS[word] for word in re.findall(r"[a-zµ]+", text) if word in SECONDS]
         what = "first token" if FIRST.search(text) else "token" if EACH.search(text) else "pass"
         return Metric("", what, named[-1] if named else 1.0, each)
     if not text:
         return Metric("samples")
-    return Metric(why=f"metric = {shown(metric)} is not known; write images/s, samples/s, tokens/s, latency ms, TTFT ms ...")
+    return Metric(
+        why=f"metric = {shown(metric)} is not known; write images/s, samples/s, tokens/s, latency ms, TTFT ms ..."
+    )
 
 
 @lru_cache(maxsize=65536)
@@ -270,10 +303,21 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     stated, problem, _ = words.number(length, fields()["input_len"]) if not SIZE.match(length) else (math.nan, "", "")
     if not said.key:
         named = math.isfinite(said.parameters)
-        if not (named or asked.counts in ("output tokens", "prompt tokens", "tokens") or asked.delay in ("first token", "token")):
+        if not (
+            named
+            or asked.counts in ("output tokens", "prompt tokens", "tokens")
+            or asked.delay in ("first token", "token")
+        ):
             return Input(why=said.why)
-        return Input(served=True, why=asked.why or problem, assumed=said.assumed if named else "", length=stated,
-                     parameters=said.parameters, active_parameters=said.active, lost="" if named else said.why)  # fmt: skip
+        return Input(
+            served=True,
+            why=asked.why or problem,
+            assumed=said.assumed if named else "",
+            length=stated,
+            parameters=said.parameters,
+            active_parameters=said.active,
+            lost="" if named else said.why,
+        )
     found = zoo.model(said.key)
     language = builders().get(found.name, "") in LANGUAGE_MODELS
     tokens = asked.counts in ("output tokens", "prompt tokens") or asked.delay in ("first token", "token")
@@ -288,8 +332,12 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
         items = 1.0 if asked.counts in ("samples", "") else seq
     problem = problem if found.ops.needs_seq else ""
     if language and SIZE.match(length):
-        problem = f"input_len = {shown(length)} is no number of tokens, which model = {found.name} takes; give 0 to 1e+08"
-    known = Input(found.name, arguments, seq, items, 0.0, language or tokens, asked.why or problem, said.assumed, stated)
+        problem = (
+            f"input_len = {shown(length)} is no number of tokens, which model = {found.name} takes; give 0 to 1e+08"
+        )
+    known = Input(
+        found.name, arguments, seq, items, 0.0, language or tokens, asked.why or problem, said.assumed, stated
+    )
     if not asked.why and not known.served and not (math.isfinite(items) and items > 0):
         return replace(known, why=f"metric {shown(metric)} cannot be counted for {found.title}")
     if tokens and not language:

@@ -13,7 +13,7 @@ from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
 from cookbook.hardware.machine import ring_link
 from cookbook.prediction.intake import networks, words
-from cookbook.prediction.intake.columns import I, N, T, Columns
+from cookbook.prediction.intake.columns import SERVED, Columns, N, T
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, together
 
 if TYPE_CHECKING:
@@ -26,10 +26,38 @@ OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_
             "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
 # Words of the tables for rows of which it is clear what was run.
 CLEAR = {"use": ("core",), "task": ("pretrain",)}
-COUNTS = ("devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch",
-          "micro_batches_per_flush", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "experts",
-          "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers", "capacity_factor", "oversubscription",
-          "pod", "seq", "network", "offload_link", "offload_memory", "offload_drives")  # fmt: skip
+COUNTS = (
+    "devices",
+    "per_node",
+    "tp",
+    "pp",
+    "vp",
+    "dp",
+    "cp",
+    "ep",
+    "micro_batch",
+    "global_batch",
+    "micro_batches_per_flush",
+    "layers",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "ffn_hidden",
+    "vocab",
+    "experts",
+    "experts_per_token",
+    "shared_experts",
+    "moe_ffn_hidden",
+    "dense_layers",
+    "capacity_factor",
+    "oversubscription",
+    "pod",
+    "seq",
+    "network",
+    "offload_link",
+    "offload_memory",
+    "offload_drives",
+)
 FUSED = "fused-softmax"
 ONE_PROCESS = re.compile(r"nn\.DataParallel|single.process", re.I)
 WITHOUT_UPDATE = re.compile(r"no optimi[sz]er|forward\s*\+\s*backward|optimi[sz]er step not", re.I)
@@ -54,7 +82,7 @@ def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None) -> Scena
         What is known to be wrong with single rows.
     """
     cells = Columns(kind, frame)
-    columns = {T: _transformer, N: _network, I: _inference}[kind](cells)
+    columns = {T: _transformer, N: _network, SERVED: _inference}[kind](cells)
     return Scenario(kind, cells.size, columns, cells.why(why), cells.noted())
 
 
@@ -108,7 +136,10 @@ def _precision(cells: Columns) -> Coded:
         name = words.precision(cell)
         if name in FORMATS():
             return name, ""
-        return "", f"precision = {words.shown(cell)} is no number format that is known; write bf16, fp16, tf32, fp32 or fp8"
+        return (
+            "",
+            f"precision = {words.shown(cell)} is no number format that is known; write bf16, fp16, tf32, fp32 or fp8",
+        )
 
     return cells.read("precision", one)
 
@@ -124,15 +155,17 @@ def _transformer(c: Columns) -> dict[str, Any]:
     said = c.text("model").map(networks.spoken)
     known = said.map(lambda each: each.key if each.key in _language_models() else "")
     found["model"] = known
-    for name, billions, spoken in (("parameters", "params_b", "parameters"), ("active_parameters", "params_active_b", "active")):
+    # The size that stands in a name counts where no cell states another.
+    nameless = said.map(lambda each: each if not each.key else networks.Spoken())
+    bare = np.isnan(found.get("layers", NOTHING))
+    for name, billions, spoken in (
+        ("parameters", "params_b", nameless.each(lambda each: each.parameters)),
+        ("active_parameters", "params_active_b", nameless.each(lambda each: each.active)),
+    ):
         stated = c.number(name)
         stated = np.where(np.isnan(stated), c.number(billions, 1e9, name), stated)
-        found[name] = stated
-        # The size that stands in a name counts where no cell states another.
-        of_name = said.each(lambda each, spoken=spoken: getattr(each, spoken) if not each.key else np.nan)
-        bare = np.isnan(found["parameters"]) if name == "parameters" else np.isnan(stated) & bare
-        bare = bare & np.isnan(found.get("layers", NOTHING))
-        found[name] = np.where(bare & np.isnan(stated), of_name, stated)
+        found[name] = np.where(bare & np.isnan(stated), spoken, stated)
+        bare = bare & np.isnan(stated)
     c.note(said.map(lambda each: each.assumed))
     if "decoder_layers" in c:
         found["layers"] = found.get("layers", NOTHING) + np.nan_to_num(c.number("decoder_layers", field="layers"))
@@ -142,7 +175,7 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["gated_mlp"] = c.flag("gated_mlp", reader=words.gated)
     found["accelerator"], found["precision"] = _accelerator(c), _precision(c)
     stage = c.read("zero", lambda cell: (words.zero_stage(cell)[:2], words.zero_stage(cell)[2]))
-    found["zero"], group = (stage.each(lambda each, at=at: each[at]) for at in (0, 1))
+    found["zero"], group = stage.part(0), stage.part(1)
     stated = c.number("shard")
     found["shard"] = np.where(np.isnan(stated), np.where(group > 0, group, np.nan), stated)
     found["shard_in_node"] = np.where(group < 0, 1.0, c.flag("shard_in_node"))
@@ -158,8 +191,12 @@ def _transformer(c: Columns) -> dict[str, Any]:
     notes = together(c.text("pipeline_schedule"), c.text("note"))
     found["pipeline_schedule"] = c.values(notes, lambda pair: words.schedule(*pair))
     found["offload"] = c.read("offload", words.offload)
-    rates = c.values(c.text("node_network"), lambda cell: (words.network(cell)[:2], words.network(cell)[2].replace("network =", "node_network =")), "node_network")
-    rate, of_node = (rates.each(lambda each, at=at: each[at]) for at in (0, 1))
+    rates = c.values(
+        c.text("node_network"),
+        lambda cell: (words.network(cell)[:2], words.network(cell)[2].replace("network =", "node_network =")),
+        "node_network",
+    )
+    rate, of_node = rates.part(0), rates.part(1)
     found["node_network"] = np.where(of_node == 1, rate, np.nan)
     stated = found.get("network", NOTHING)
     found["network"] = np.where(np.isnan(stated) & (of_node == 0), rate, stated)
@@ -198,7 +235,7 @@ def _inputs(c: Columns, found: dict[str, Any], inputs: Coded) -> None:
     found["model"] = inputs.map(lambda each: each.name)
     found["network_arguments"] = inputs.map(lambda each: each.arguments)
     for name, field in (("seq", "seq"), ("items", "items"), ("batch_in_items", "in_items")):
-        found[name] = inputs.each(lambda each, field=field: getattr(each, field))
+        found[name] = inputs.figure(field)
 
 
 def _network(c: Columns) -> dict[str, Any]:
@@ -262,8 +299,7 @@ def _inference(c: Columns) -> dict[str, Any]:
     for name, billions in (("parameters", "params_b"), ("active_parameters", "params_active_b")):
         stated = c.number(name)
         stated = np.where(np.isnan(stated), c.number(billions, 1e9, name), stated)
-        spoken = inputs.each(lambda each, name=name: getattr(each, name))
-        found[name] = np.where(np.isnan(stated), spoken, stated)
+        found[name] = np.where(np.isnan(stated), inputs.figure(name), stated)
     nobody = np.isnan(found["parameters"]) & inputs.where(lambda each: bool(each.lost))
     c.problems.append(Coded(np.where(nobody, inputs.codes, len(inputs.levels)), (*(i.lost for i in inputs.levels), "")))
     asked = metric.map(networks.metric_of)
@@ -294,15 +330,30 @@ def _inference(c: Columns) -> dict[str, Any]:
     return found
 
 
-WAYS = ("static", "offline", "server", "single_stream", "decode", "prefill", "batch", "real_time", "forward", "multi_stream")
+WAYS = (
+    "static",
+    "offline",
+    "server",
+    "single_stream",
+    "decode",
+    "prefill",
+    "batch",
+    "real_time",
+    "forward",
+    "multi_stream",
+)
 
 
 def _way(cell: str) -> tuple[str, str]:
     if words.is_blank(cell):
         return "", ""
     word = re.sub(r"[\s-]+", "_", cell.strip().casefold())
-    word = {"singlestream": "single_stream", "realtime": "real_time", "multistream": "multi_stream", "online": "server"}.get(
-        word, word)  # fmt: skip
+    word = {
+        "singlestream": "single_stream",
+        "realtime": "real_time",
+        "multistream": "multi_stream",
+        "online": "server",
+    }.get(word, word)
     if word in WAYS:
         return word, ""
     return "", f"scenario = {words.shown(cell)} is not known; write one of {', '.join(WAYS)}"
@@ -325,7 +376,7 @@ def _stored(number_format: str, precision: str) -> tuple[str, str]:
             return name, ""
         if re.search(r"q\d|int4|awq|gptq|w4|f16|4.?bit|8.?bit|gguf|no change|default|auto", cell, re.I):
             return "", ""
-        said = f"precision = {words.shown(cell)} is no number format that is known; write fp32, fp16, bf16, fp8, fp4 or int8"
+        said = f"precision = {words.shown(cell)} is no known number format; write fp32, fp16, bf16, fp8, fp4 or int8"
         return "", said
     return "", ""
 
@@ -351,11 +402,11 @@ def split(scenario: Scenario) -> list[tuple[np.ndarray, Scenario]]:
     """
     served = np.broadcast_to(scenario.columns["served"], (len(scenario),))
     parts = []
-    for kind, at in ((I, np.flatnonzero(~served)), ("generation", np.flatnonzero(served))):
+    for kind, at in ((SERVED, np.flatnonzero(~served)), ("generation", np.flatnonzero(served))):
         if len(at):
             rows = scenario.take(at)
             columns = dict(rows.columns)
-            if kind != I:
+            if kind != SERVED:
                 columns["precision"] = columns["activations"]
             parts.append((at, replace(rows, kind=kind, columns=columns)))
     return parts
@@ -419,7 +470,7 @@ def measured(kind: str, frame: pd.DataFrame) -> np.ndarray:
         return np.full(len(frame), np.nan)
     values = frame[name].tolist()
     found = np.array([float(v) if str(v).strip() not in ("", "nan") else np.nan for v in values], dtype=float)
-    if kind != I:
+    if kind != SERVED:
         return found
     seconds = np.array([networks.metric_of(str(metric)).seconds for metric in frame["metric"]], dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -434,6 +485,7 @@ def needs_care(frame: pd.DataFrame) -> np.ndarray:
     frame : pandas.DataFrame
         Columns of the table ``inference``.
     """
+
     def texts(name: str) -> list[str]:
         return frame[name].astype(str).tolist() if name in frame else [""] * len(frame)
 

@@ -43,7 +43,9 @@ KEPT = {
 }
 ATTENTION = re.compile(
     r"flash|fa ?-?\d|fused|softmax|torch|eager|naive|math|plain|standard|vanilla|cudnn|\bte\b|transformer.?engine|sdpa"
-    r"|splash|pallas|xformers|efficient|triton|aiter|\bck\b|neuron|nki|ring|flex|\bauto\b|\bdefault\b|core", re.I)  # fmt: skip
+    r"|splash|pallas|xformers|efficient|triton|aiter|\bck\b|neuron|nki|ring|flex|\bauto\b|\bdefault\b|core",
+    re.I,
+)
 FORMATS = (
     ("fp64", re.compile(r"fp64|float64|double|\bf64", re.I)),
     ("fp4", re.compile(r"fp4|float4|e2m1", re.I)),
@@ -60,11 +62,15 @@ NETWORKS = {
 }  # fmt: skip
 PORTS = re.compile(r"(\d+)\s*x\s*(?:[a-z]+\s+)*(\d+)\s*g")
 RATE = re.compile(r"(\d+)(?:/\d+)?\s*g(?:b|bps|bit|be)?(?:/s)?\b")
-BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT])i?B(?:ytes)?\s*/\s*s|(\d+(?:\.\d+)?)\s*([kMT])(?:b|bit|bps)(?:it)?(?:s|/s)?\b")
+BYTES = re.compile(
+    r"(\d+(?:\.\d+)?)\s*([kMGT])i?B(?:ytes)?\s*/\s*s|(\d+(?:\.\d+)?)\s*([kMT])(?:b|bit|bps)(?:it)?(?:s|/s)?\b"
+)
 NETWORK_WORDS = re.compile(
     r"infiniband|\bib\b|roce|ethernet|\befa|\bdcn\b|slingshot|\bici\b|neuronlink|tcp|nic\b|rdma|nvlink|nvl\d|nvswitch|omni|[xnhef]dr\b"
     r"|fabric|switch|aries|gemini|bluefield|connectx|mellanox|g(?:i?g)?a?b?e\b|gbps|gigabit|\blan\b|cloud|pcie|single|torus|storage|dgx|pod|"
-    r"network|tree|topology|rail", re.I)
+    r"network|tree|topology|rail",
+    re.I,
+)
 
 
 def is_blank(cell: str) -> bool:
@@ -93,7 +99,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
         found = NUMBER.match(cell)
         if not found or ("," in found[0] and not GROUPED.fullmatch(found[0])):
             return math.nan, f"{declared.name} = {shown(cell)} is not a number; give {declared.allowed}", ""
-        value, rest, assumed = float(found[0].replace(",", "")), cell[found.end():], ""
+        value, rest, assumed = float(found[0].replace(",", "")), cell[found.end() :], ""
         if declared.unit and rest.strip():
             return _with_unit(cell, declared)
         multiple = MULTIPLE.match(rest)
@@ -102,7 +108,11 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
             times = 1.0 if multiple[1] in "bB" and scale == 1e9 else MULTIPLES[multiple[1].casefold()]
             if times == 1e3 and declared.name in LENGTHS:
                 times = 1024.0
-            value, rest, assumed = value * times, rest[multiple.end():], f"{declared.name} {cell} = {value * times:,.0f}"
+            value, rest, assumed = (
+                value * times,
+                rest[multiple.end() :],
+                f"{declared.name} {cell} = {value * times:,.0f}",
+            )
         if rest[:1].isalnum() or DOUBTFUL.search(re.sub(r"\(.*?\)", "", rest)):
             return math.nan, f"{declared.name} = {shown(cell)} is not one number; give {declared.allowed}", ""
     return (*in_range(value * scale, cell, declared, wanted), assumed)
@@ -113,7 +123,9 @@ def in_range(value: float, cell: Any, declared: Field, wanted: str = "") -> tupl
     whole = declared.name not in WHOLE or value == math.floor(value) if math.isfinite(value) else False
     if not (declared.low <= value <= declared.high):
         return math.nan, f"{declared.name} = {shown(cell)} is outside its range; give {declared.allowed}"
-    return (value, "") if whole else (math.nan, f"{declared.name} = {shown(cell)} is not whole; give {declared.allowed}")
+    return (
+        (value, "") if whole else (math.nan, f"{declared.name} = {shown(cell)} is not whole; give {declared.allowed}")
+    )
 
 
 def _with_unit(cell: str, declared: Field) -> tuple[float, str, str]:
@@ -134,7 +146,9 @@ def truth(cell: str) -> float | None:
 
 def gated(cell: str) -> float | None:
     """The same for a gated feed-forward layer, whose activation may be named."""
-    if re.search(r"swiglu|geglu|reglu|\bglu\b|gated", cell, re.I) and not re.search(r"\b(no|not|without)\b", cell, re.I):
+    if re.search(r"swiglu|geglu|reglu|\bglu\b|gated", cell, re.I) and not re.search(
+        r"\b(no|not|without)\b", cell, re.I
+    ):
         return 1.0
     return 0.0 if re.fullmatch(r"(gelu|relu|silu|mlp)", cell, re.I) else truth(cell)
 
@@ -143,8 +157,8 @@ def gated(cell: str) -> float | None:
 def precision(cell: str) -> str:
     """Name of the number format of the matrix products, as in ``number_formats``; "" where the words name none.
 
-    >>> precision("mxfp8"), precision("bf16 (not stated)"), precision("nvfp4"), precision("single"), precision("bananas")
-    ('fp8', 'bf16', 'fp4', 'fp32', '')
+    >>> [precision(cell) for cell in ("mxfp8", "bf16 (not stated)", "nvfp4", "single", "bananas")]
+    ['fp8', 'bf16', 'fp4', 'fp32', '']
     """
     text = cell.casefold().replace("fp32_or_tf32", "tf32").replace("fp32optimizer", "")
     return next((name for name, pattern in FORMATS if pattern.search(text)), "")
@@ -241,8 +255,14 @@ def attention(cell: str) -> tuple[str, float, str]:
     if bare in ("torch", "eager", "naive", "math", "unfused", "plain", "vanilla", "standard"):
         return "eager", norm, ""
     text = re.sub(r"\battn\b", "attention", text)
-    if re.search(r"\b(no|not|without|non)\b.{0,6}flash", text) and re.search(r"flash ?(attention ?)?v?[1-4]|\bbut\b", text):
-        return "", np.nan, f"attention = {shown(cell)} says two things; write flash1, flash2, flash3, fused-softmax or eager"
+    if re.search(r"\b(no|not|without|non)\b.{0,6}flash", text) and re.search(
+        r"flash ?(attention ?)?v?[1-4]|\bbut\b", text
+    ):
+        return (
+            "",
+            np.nan,
+            f"attention = {shown(cell)} says two things; write flash1, flash2, flash3, fused-softmax or eager",
+        )
     if re.search(r"\b(no|not|without|non)\b.{0,6}flash|fused softmax|^fused$", text):
         return "fused-softmax", norm, ""
     if re.search(r"\bte\b|cudnn|attention 3|flash ?3|attention3|fa ?3|transformer engine", text):

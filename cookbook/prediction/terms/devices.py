@@ -246,7 +246,10 @@ def engines() -> dict[str, dict[str, float]]:
 def _kernels() -> list[tuple[float, str, tuple[str, ...], float]]:
     rows = catalog.table("attention_kernels")
     columns = (rows["kernel"], rows["vendor"], rows["generations"], rows["efficiency"])
-    return [(float(k), vendor, tuple(filter(None, g.split(";"))), float(e)) for k, vendor, g, e in zip(*columns, strict=True)]
+    return [
+        (float(k), vendor, tuple(filter(None, g.split(";"))), float(e))
+        for k, vendor, g, e in zip(*columns, strict=True)
+    ]
 
 
 @lru_cache(maxsize=256)

@@ -20,8 +20,18 @@ from cookbook.prediction.terms.networks import product_seconds, product_shares, 
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs", "step_seconds",
-           "tokens"]  # fmt: skip
+__all__ = [
+    "CONSTANTS",
+    "MEMORY_CONSTANTS",
+    "TERMS",
+    "memory_parts",
+    "outcome",
+    "parts",
+    "resolve",
+    "runs",
+    "step_seconds",
+    "tokens",
+]
 
 CONSTANTS = (
     Constant("convolution_efficiency", 0.8, 0.2, 1.0),
@@ -148,8 +158,7 @@ def _pass(
     again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
     kernels = formulas.kernels_left(table.started[net] + again, table.others[net], kept)
     device = {
-        "products": product_seconds(table.of(net), shares, rows, bandwidth, values, on, passes=1)
-        / share,
+        "products": product_seconds(table.of(net), shares, rows, bandwidth, values, on, passes=1) / share,
         "elementwise": _streams(table, net, rows, bandwidth, kept, values, on),
         "floor": layers.dispatch_seconds(kernels * on["floor"], values["kernel_floor"] * rows["drains"]),
         "recurrence": layers.recurrence_seconds(table.positions[net], values["recurrent_step"], 1),

@@ -40,8 +40,9 @@ def resolve(scenario: Scenario) -> Rows:
     values = of_devices(devices, pairs, DEVICE)
     assumed: list[Any] = []
     keys = keys_of(KIND, s, devices, pairs, assumed)
+    traits = keys["engine"].map(lambda level: does()[level])
     for name in DOES:
-        values[name] = keys["engine"].each(lambda level, name=name: does()[level][name])
+        values[name] = traits.part(name)
     values["cores"] = keys["accelerator"].each(cores_of)
     values |= _counts(s, networks, index, values["cores"], assumed)
     for name in SHARED:

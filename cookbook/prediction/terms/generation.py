@@ -21,12 +21,23 @@ from cookbook.prediction.rows import Rows
 from cookbook.prediction.scenario import Coded, Scenario, together
 from cookbook.prediction.terms import forward, forward_rows
 from cookbook.prediction.terms.devices import SIZES
+from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import of_model, own_decoder
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs", "step_seconds",
-           "tokens"]  # fmt: skip
+__all__ = [
+    "CONSTANTS",
+    "MEMORY_CONSTANTS",
+    "TERMS",
+    "memory_parts",
+    "outcome",
+    "parts",
+    "resolve",
+    "runs",
+    "step_seconds",
+    "tokens",
+]
 CONSTANTS, MEMORY_CONSTANTS, TERMS = forward.CONSTANTS, forward.MEMORY_CONSTANTS, forward.TERMS
 FASTER = ("peak", "vector_peak", "mem_bandwidth", "watts", "memory_bytes")
 LAYERS, WIDTH, KEPT = range(3)
@@ -55,7 +66,8 @@ def resolve(scenario: Scenario) -> Rows:
     shards = np.where(np.isnan(s.number("tp")), 1.0, s.number("tp"))
     stages = np.where(np.isnan(s.number("pp")), 1.0, s.number("pp"))
     each = together(s.words("model"), s.words("kv_format"))
-    layers, width, kept = (each.each(lambda pair, at=at: sizes(pair[0])[at]) for at in (LAYERS, WIDTH, KEPT))
+    known = each.map(lambda pair: sizes(pair[0]))
+    layers, width, kept = (known.part(at) for at in (LAYERS, WIDTH, KEPT))
     kept = kept * each.each(lambda pair: stored_bytes(pair[1]) if pair[1] else 2.0)
     v = {
         "batch": prompt.batch, "devices": prompt.devices, "length": length, "answer": answer, "shards": shards,
@@ -70,20 +82,23 @@ def resolve(scenario: Scenario) -> Rows:
     v["counted"] = np.select([per_request, prompt_only, one_token],
                              [prompt.batch, prompt.batch * length, prompt.batch], prompt.batch * answer)  # fmt: skip
     why = prompt.why
-    for bad, reason in (
-        (shards * stages > prompt.devices * prompt.cores, MORE),
+    for bad, reason, *figures in (
+        (shards * stages > prompt.devices * prompt.cores, MORE, shards * stages, prompt.devices),
         ((first | prompt_only) & (length < 1), NO_LENGTH),
         ((s.number("input_len") < 1) & ~one_token, "input_len = 0: a prompt has 1 token or more"),
-        ((s.number("output_len") < 1) & ~(first | prompt_only | one_token), "output_len = 0: an answer has 1 token or more"),
+        (
+            (s.number("output_len") < 1) & ~(first | prompt_only | one_token),
+            "output_len = 0: an answer has 1 token or more",
+        ),
         (np.isnan(kept * layers), "the model is no language model whose layers are known: give its parameters"),
     ):
         if np.any(bad):
-            if reason is MORE:
-                pairs = zip(*(np.broadcast_to(each, size).tolist() for each in (shards * stages, prompt.devices)), strict=True)
-                reason = np.array([MORE.format(*pair) for pair in pairs], dtype=object)
-            why = np.where((why == "") & bad, reason, why.astype(object))
+            why = told(why, bad, reason, figures)
     full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in v.items()}
-    assumed = (*prompt.assumed, ("output_len", np.isnan(s.number("output_len")) & ~(first | prompt_only), np.array(1.0)))
+    assumed = (
+        *prompt.assumed,
+        ("output_len", np.isnan(s.number("output_len")) & ~(first | prompt_only), np.array(1.0)),
+    )
     return replace(prompt, values=full, why=why, assumed=assumed, inner=(prompt, step))
 
 
@@ -104,8 +119,13 @@ def _known(s: Scenario) -> Scenario:
 
 def _pass(s: Scenario, tokens: np.ndarray) -> Rows:
     """One pass over that many tokens of each sequence, on all shards of a replica together."""
-    asked = {**s.columns, "seq": tokens, "items": np.array(1.0), "scenario": s.words("scenario").map(lambda _: "static"),
-             "delay": np.array(0.0)}  # fmt: skip
+    asked = {
+        **s.columns,
+        "seq": tokens,
+        "items": np.array(1.0),
+        "scenario": s.words("scenario").map(lambda _: "static"),
+        "delay": np.array(0.0),
+    }
     rows = forward_rows.resolve(replace(s, kind=forward_rows.KIND, columns=asked))
     # Weights may be stored in another format than factors are multiplied in.
     weights = s.words("weights_format").each(lambda word: stored_bytes(word) if word else np.nan)

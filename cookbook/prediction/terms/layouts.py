@@ -6,7 +6,7 @@ to more (`impossible`): shards divide heads, layers, tokens and devices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,11 +40,17 @@ def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -
     found = None
     for bad, reason, *figures in _refused(v, accelerator):
         if np.any(bad):
-            found = why.astype(object) if found is None else found
-            at = np.flatnonzero((found == "") & bad)
-            shown = [np.broadcast_to(each, len(found))[at].tolist() for each in figures]
-            found[at] = [reason.format(*row) for row in zip(*shown, strict=True)] if shown else reason
+            found = told(why if found is None else found, bad, reason, figures)
     return why if found is None else found
+
+
+def told(why: np.ndarray, bad: Any, reason: str, figures: Sequence[Any]) -> np.ndarray:
+    """Reasons with one more, its figures filled in, for bad rows that have none yet."""
+    found = why.astype(object)
+    at = np.flatnonzero((found == "") & bad)
+    rows = zip(*(np.broadcast_to(each, len(found))[at].tolist() for each in figures), strict=True)
+    found[at] = [reason.format(*row) for row in rows] if figures else reason
+    return found
 
 
 def _bad(v: Mapping[str, np.ndarray], names: tuple[str, ...], least: float) -> Any:
@@ -61,7 +67,10 @@ def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[
         accelerator.where(lambda key: key == ""),
         'the accelerator is not in the catalogue: take a key of cb.table("accelerators")',
     )
-    weights = v["layers"] * (4 * v["hidden"] ** 2 + (2 + v["gated"]) * v["hidden"] * v["ffn_hidden"]) + v["vocab"] * v["hidden"]
+    weights = (
+        v["layers"] * (4 * v["hidden"] ** 2 + (2 + v["gated"]) * v["hidden"] * v["ffn_hidden"])
+        + v["vocab"] * v["hidden"]
+    )
     yield (
         (v["moe"] == 0) & (np.abs(np.log(v["params"] / weights)) > np.log(CONTRADICTS)),
         "parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}",
@@ -88,8 +97,18 @@ def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[
         devices,
     )
     yield _bad(v, FOLLOWING, 1), below
-    yield v["pp"] > v["layers"], "pp = {:g} is more than layers = {:g}: a stage holds at least one", v["pp"], v["layers"]
-    yield v["tp"] > v["heads"], "tp = {:g} is more than heads = {:g}: a shard computes at least one", v["tp"], v["heads"]
+    yield (
+        v["pp"] > v["layers"],
+        "pp = {:g} is more than layers = {:g}: a stage holds at least one",
+        v["pp"],
+        v["layers"],
+    )
+    yield (
+        v["tp"] > v["heads"],
+        "tp = {:g} is more than heads = {:g}: a shard computes at least one",
+        v["tp"],
+        v["heads"],
+    )
     yield v["kv_heads"] > v["heads"], "kv_heads = {:g} is more than heads = {:g}", v["kv_heads"], v["heads"]
     yield (v["moe"] == 1) & (v["ep"] > v["experts"]), "ep = {:g} is more than experts = {:g}", v["ep"], v["experts"]
     yield (

@@ -12,6 +12,7 @@ from cookbook.prediction import stacks
 from cookbook.prediction.rows import Rows
 from cookbook.prediction.scenario import Coded, Scenario, together
 from cookbook.prediction.terms.devices import Device, of_network, usual_precision
+from cookbook.prediction.terms.layouts import told
 from cookbook.workloads import zoo
 
 KIND = "training_classic"
@@ -41,8 +42,9 @@ def resolve(scenario: Scenario) -> Rows:
     values = of_devices(devices, pairs, DEVICE)
     assumed: list[Any] = []
     keys = keys_of(KIND, s, devices, pairs, assumed)
+    traits = keys["engine"].map(lambda level: does()[level])
     for name in DOES:
-        values[name] = keys["engine"].each(lambda level, name=name: does()[level][name])
+        values[name] = traits.part(name)
     with np.errstate(all="ignore"):
         values |= _counts(s, values | of_devices(devices, pairs, ("per_node",)), assumed)
         values |= _links(s, devices, pairs, values)
@@ -76,7 +78,9 @@ def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...],
     for model, arguments, length in named.levels:
         network = zoo.model(model) if isinstance(model, str) and model else model
         if network == "":
-            places.append(-1), families.append(""), whys.append("model is blank: name a network of the zoo")
+            places.append(-1)
+            families.append("")
+            whys.append("model is blank: name a network of the zoo")
             continue
         own = not isinstance(model, str)
         tokens = length if length == length else network.seq
@@ -166,17 +170,12 @@ def network_share() -> float:
 
 def refuse(why: np.ndarray, said: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
     """Why a row cannot be predicted, the first reason that applies."""
-    batch = values["batch"]
-    checks = (
-        (said.where(bool), said),
+    batch, words = values["batch"], said.each(str, object)
+    why = np.where(why == "", words, why.astype(object)) if np.any(words != "") else why
+    for bad, reason, *figures in (
         (~((batch > 0) & np.isfinite(batch)), "batch is blank or not above 0, and global_batch gives none"),
-        (values.get("short", False), SHORT),
-    )
-    for bad, reason in checks:
+        (values.get("short", False), SHORT, values.get("total", 0.0), batch * values["devices"]),
+    ):
         if np.any(bad):
-            words = reason.each(str, object) if isinstance(reason, Coded) else reason
-            if reason is SHORT:
-                cells = np.broadcast_arrays(values["total"], values["batch"] * values["devices"], why)[:2]
-                words = np.array([SHORT.format(*pair) for pair in zip(*(c.tolist() for c in cells), strict=True)], object)
-            why = np.where((why == "") & bad, words, why.astype(object))
+            why = told(why, bad, reason, figures)
     return why

@@ -244,13 +244,14 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
     found |= {f"again_{part}": share[again.codes] for part, share in zip(RECOMPUTED, shares, strict=True)}
     found["lora"] = s.words("fine_tuning").each(lambda word: word == "lora")
     schedule = s.words("pipeline_schedule")
-    held, filled = (schedule.each(lambda w, at=at: SCHEDULES.get(w, (np.nan, 0.0))[at]) for at in (0, 1))
-    found["held_share"], found["filled"] = held, filled
+    kinds = schedule.map(lambda word: SCHEDULES.get(word, (np.nan, 0.0)))
+    found["held_share"], found["filled"] = kinds.part(0), kinds.part(1)
     offload = s.words("offload")
-    for name, part in (("optimiser", "optimi"), ("weights", "weights"), ("activations", "activations")):
-        found[f"offload_{name}"] = offload.each(lambda word, part=part: part in word)
-    attention = s.words("attention")
-    found["kernel"], found["score_bytes"] = (attention.each(lambda w, at=at: ATTENTION[w][at]) for at in (0, 1))
+    found["offload_optimiser"] = offload.each(lambda word: "optimi" in word)
+    found["offload_weights"] = offload.each(lambda word: "weights" in word)
+    found["offload_activations"] = offload.each(lambda word: "activations" in word)
+    kernels = s.words("attention").map(lambda word: ATTENTION[word])
+    found["kernel"], found["score_bytes"] = kernels.part(0), kernels.part(1)
     found["norm_kernel"] = s.number("fused_norm")
     found["network"], found["node_network"] = s.number("network"), s.number("node_network")
     found["stated_domain"] = s.number("domain")
@@ -258,7 +259,9 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
 
 
 def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
-    pairs = together(s.words("accelerator"), s.words("precision")).map(lambda pair: (pair[0], pair[1] or usual_precision(pair[0])))
+    pairs = together(s.words("accelerator"), s.words("precision")).map(
+        lambda pair: (pair[0], pair[1] or usual_precision(pair[0]))
+    )
     v["element"] = pairs.each(lambda pair: 4.0 if pair[1] in ("fp32", "tf32") else 2.0)
     v["narrow"] = pairs.each(lambda pair: pair[1] in ("fp8", "fp4"))
     devices = [of_transformer(*level) for level in pairs.levels]
@@ -275,8 +278,9 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     assumed.append(("software", usual, keys["engine"]))
     lacks = s.words("precision").where(lambda word: word == "")
     assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
+    does = keys["engine"].map(lambda level: engines()[level])
     for column in ENGINE:
-        v[column] = keys["engine"].each(lambda level, column=column: engines()[level][column])
+        v[column] = does.part(column)
 
 
 def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:

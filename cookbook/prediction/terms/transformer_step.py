@@ -20,7 +20,18 @@ from cookbook.prediction.terms import transformer_memory as memory_terms
 from cookbook.prediction.terms.transformer import resolve
 from cookbook.prediction.terms.transformer_memory import OPTIMISER
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs", "step_seconds", "tokens"]
+__all__ = [
+    "CONSTANTS",
+    "MEMORY_CONSTANTS",
+    "TERMS",
+    "memory_parts",
+    "outcome",
+    "parts",
+    "resolve",
+    "runs",
+    "step_seconds",
+    "tokens",
+]
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
