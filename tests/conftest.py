@@ -35,6 +35,34 @@ def pytest_collection_modifyitems(items):
             item.add_marker(no_browser)
         if EXAMPLES and getattr(item, "function", None) and is_hypothesis_test(item.function):
             shorten(item.function)
+    items.sort(key=lambda item: item.path.name not in TOGETHER)  # the longest first
+
+
+# Files whose tests share nothing go out test by test, the others as a whole, so that what they share is made once.
+ONE_BY_ONE = ("test_crawl.py", "test_recipes.py", "test_hostile.py", "test_hostile_rows.py")
+TOGETHER = {"test_validate.py": "calibration", "test_accuracy.py": "calibration"}
+
+
+def unit_of_work(test: str) -> str:
+    """What goes to one worker: tests of one notebook, of one file, of two files that share a fit, or one test."""
+    path, _, case = test.partition("::")
+    file = path.rpartition("/")[2]
+    if file == "test_crawl.py" and "[" in case and not case.startswith("test_parameter_sets"):
+        return case.partition("[")[2]
+    return test if file in ONE_BY_ONE else TOGETHER.get(file, path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With ``--dist loadgroup`` tests go to workers by `unit_of_work`, in the order in which they stand."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByUnit(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return unit_of_work(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByUnit(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def shorten(function):

@@ -102,7 +102,7 @@ def test_a_device_taken_away_moves_the_look_and_says_so(panel: Any, picture: str
     assert looked in panel.answer and panel.shown["state"]["on"]["keys"] == [best] and panel.shown["parts"]
     panel.update(batch=64)
     assert panel.shown["error"] == "" and "not among" not in panel.answer
-    panel.update(on="a100")
+    panel.update(on="a100-sxm-40gb")
     assert panel.shown["error"] == "" and "A100 SXM4 40GB is not among the devices compared" in panel.answer
     assert panel.values["on"] in panel.values["accelerators"]
 

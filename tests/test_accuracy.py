@@ -16,7 +16,6 @@ from cookbook.calibration.write import write_row_schemas
 # Terms of layouts that no measured row has.
 NOBODY_MEASURED = ("without context exchange",)
 each_kind = pytest.mark.parametrize("kind", list(KINDS))
-pytestmark = pytest.mark.xdist_group("calibration")
 
 
 def table_of(kind):

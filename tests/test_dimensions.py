@@ -69,7 +69,7 @@ def in_range(text, draw):
     """A value of 0 to 1 mapped to the range that the description states."""
     if "0 to 1" in text:
         return draw
-    return 1 + 9 * draw
+    return round(1 + 9 * draw) if "a whole number" in text else 1 + 9 * draw
 
 
 def results(value):

@@ -300,6 +300,33 @@ def test_errors_teach():
         apart.bandwidth("m", "a")
 
 
+def test_a_machine_is_read_only_and_prints_itself():
+    box = topology("hgx-h100")
+    assert repr(box) == "<HGX H100 (8 GPUs): 8 accelerators, dual root, 38 nodes, 51 links>"
+    assert "--jp-" in box._repr_html_() and "&lt;" in Topology("own", "<b>", "one", "", (), ())._repr_html_()
+    assert box.to_dict()["processor"] == "xeon-sapphire-rapids" and box.spoken("gpu3") == "accelerator 3"
+    with pytest.raises(AttributeError):
+        box.nodes = ()
+
+
+@pytest.mark.parametrize("call", [
+    lambda box: box.concurrent([("memory0", "gpu0")], demands=float("nan")),
+    lambda box: box.concurrent([("memory0", "gpu0")], demands=10**400), lambda box: box.concurrent("gpu0"),
+    lambda box: box.concurrent([("memory0", "gpu0")], demands="much"), lambda box: box.concurrent(5),
+    lambda box: box.concurrent([("memory0", "gpu0")], demands=[1.0, 2.0]), lambda box: box.rings("gpu0"),
+    lambda box: box.path([], {}), lambda box: box.input_flows([]), lambda box: box.named(["memory"]),
+    lambda box: topology(None), lambda box: topology(["hgx-h100"]),
+    lambda box: Topology("own", "Mine", "single root", "", (Node("a", "memory"), Node("a", "socket")), ()),
+    lambda box: Topology("own", "Mine", "single root", "", (Node("a", "toaster"),), ()),
+    lambda box: Topology("own", "Mine", "single root", "", (Node("a", "memory"),), (Link("a", "b", 1.0),)),
+    lambda box: Topology("own", "Mine", "", "", (Node("a", "memory"), Node("b", "socket")), (Link("a", "b", -1.0),)),
+])  # fmt: skip
+def test_graphs_and_flows_that_cannot_be_are_refused(call):
+    with pytest.raises((ValueError, TypeError)) as told:
+        call(topology("workstation-single-root"))
+    assert len(str(told.value)) < 400 and "unhashable" not in str(told.value)
+
+
 def test_lanes_by_hand_and_never_more_than_processors_have():
     """DGX-1: eight x16 accelerators and four x16 adapters behind four x16 of the 80 lanes of two processors."""
     frame = cb.planning.lane_budget(list(catalog.table("system_topologies")["key"]))

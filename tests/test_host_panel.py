@@ -188,6 +188,10 @@ def test_a_sized_host_is_read_only_and_prints_itself() -> None:
 def test_own_networks_and_other_accelerators_are_sized() -> None:
     own = cb.planning.size_host("hgx-h100", cb.model("resnet50"), "imagenet-1k")
     assert own.rate == cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k").rate
+    needed = cb.planning.cores_needed("resnet50", "h100-sxm", "imagenet-1k")
+    assert needed == cb.planning.cores_needed(cb.model("resnet50"), "h100-sxm", "imagenet-1k")
+    record = cb.accelerator(like="h100-sxm", mem_bandwidth="8 TB/s", peak_fp16="2 PFLOP/s", peak_bf16="2 PFLOP/s")
+    assert cb.planning.cores_needed("resnet50", record, "imagenet-1k") > needed
     faster = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", accelerator="h100-sxm")
     plain = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k")
     assert faster.stages["computing"] > plain.stages["computing"] and faster.stages["links"] > plain.stages["links"] / 2

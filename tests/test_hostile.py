@@ -58,7 +58,7 @@ HOSTILE: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 # Arguments that count or measure something: for these, what is no positive number may not be answered.
 SIZES = {
-    "batch", "micro_batch", "global_batch", "devices", "seq", "hosts", "samples", "epochs",
+    "batch", "micro_batch", "global_batch", "devices", "seq", "hosts", "samples", "epochs", "input_len", "output_len",
     "stages", "micro_batches", "payload_bytes", "machines", "tokens", "years", "runs", "tp", "pp", "cp", "ep", "vp",
 }  # fmt: skip
 NO_SIZE = ("nan", "inf", "-inf", "-1", "abc", "NUL", "long", "{}", "object", "date", "lambda")
@@ -101,8 +101,12 @@ DATA, DRIVE = "imagenet-1k", "micron-9400-7-68tb-gen4"
 BASE: dict[str, dict[str, Any]] = {
     "accelerator": {"like": "h100-sxm", "memory_bytes": 90e9, "mem_bandwidth": 3e12, "peak_bf16": 1e15},
     "accuracy": {},
+    "chain_figures": {"found": matched},
     "check": {"answer": 2.0, "expected": 2.0},
     "compare_published": {"names": ["resnet50"]},
+    "device_usd": {"system": "a100-sxm-80gb"},
+    "epoch_parts": {"found": matched},
+    "generate": {"workload": "llama2_7b", "accelerator": "h100-sxm", "input_len": 512, "output_len": 64, "batch": 8},
     "forward_pass": {"workload": "resnet50", "accelerator": "t4", "batch": 8},
     "hint": {"*": ("Think of bytes.",)},
     "human": {"value": 3e9, "unit": "B/s"},
@@ -113,6 +117,7 @@ BASE: dict[str, dict[str, Any]] = {
     "measurements": {"kind": "training", "framework": ["PyTorch"], "devices": (2, 64)},
     "model": {"name": "llama2_7b", "width": 4096, "depth": 32},
     "models": {},
+    "operations": {"workload": "resnet50", "accelerator": "t4"},
     "predict_first": {"question": "Which?", "options": {"a": "memory", "b": "compute"}, "answer": "a"},
     "progress": {"line": "x0a1b2c=264"},
     "provenance": {"key": "h100-sxm", "field": "memory_bytes"},

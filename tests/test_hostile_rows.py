@@ -356,7 +356,8 @@ def ask(kind: str, rows: list[Row], columns: list[str] | None = None) -> tuple[l
             writer = csv.writer(file)
             writer.writerow(columns or names)
             writer.writerows([[row.get(name, "") for name in names] for row in rows])
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        quiet = contextlib.redirect_stdout(io.StringIO())
+        with contextlib.redirect_stderr(said), quiet, contextlib.suppress(SystemExit):  # it fails where no row is told
             command(["predict", str(source), str(target), "--kind", kind])
         with target.open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file)), said.getvalue()
@@ -478,7 +479,7 @@ def test_columns_under_other_names_are_understood_or_named(kind):
 
 @each_kind
 def test_hostile_rows_some(kind):
-    found = in_own_process(kind, 400)
+    found = failures(kind, 400)
     assert not found, f"{len(found)} of 400, first: {found[:5]}"
 
 

@@ -9,7 +9,7 @@ import pytest
 from cookbook import catalog
 from cookbook.prediction.answer import answer
 from cookbook.prediction.intake.drives import named_system, nearest_stores
-from cookbook.prediction.intake.storage import storage_rows
+from cookbook.prediction.intake.storage import storage_rows, unknown_columns
 from cookbook.prediction.storage import storage_table
 
 RUN = {"kind": "mlperf", "workload": "unet3d", "accelerator": "h100-sxm", "accelerators": "64", "hosts": "1"}
@@ -88,7 +88,8 @@ def test_intervals_widen_as_less_is_known():
     ({"unit": "bananas"}, "'bananas'"), ({"unit": "tokens/s"}, "tokens/s"), ({"unit": "hours"}, "hours"),
     ({"metric": "requests"}, "'requests'"), ({"metric": "utilisation", "unit": "GB/s"}, "GB/s"),
     ({"metric": "latency"}, "latency"), ({"system": "0x Micron 9400"}, "0 of them"),
-    ({"system": "9999999x Micron 9400"}, "cannot be"), ({"workers": "-1"}, "workers"),
+    ({"system": "9999999x Micron 9400"}, "cannot be"), ({"system": "-1"}, "names nothing"),
+    ({"workers": "-1"}, "workers"),
     ({"accelerator": "z" * 50000}, "no step"), ({"workload": "z" * 50000}, "no step"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused_by_name(change, says):
@@ -209,3 +210,26 @@ def test_unknown_names_are_answered_in_bounded_time():
     assert storage_table(frame)["why"].ne("").all()
     assert time.process_time() - start < 10
     assert nearest_stores("samsung 980 pro")[0].startswith("Samsung 980 PRO")
+
+
+def test_columns_under_other_names_are_read_and_unknown_ones_are_named():
+    theirs = {"Kind": "mlperf", "Model": "unet3d", "GPU": "h100-sxm", "GPUs": "64", "num hosts": "1", "Storage": DRIVE,
+              "batch_size": "7"}  # fmt: skip
+    found, ours = storage_table(pd.DataFrame([theirs])).iloc[0], one(batch="7")
+    assert found["predicted"] == ours["predicted"] and found["read_GBps"] == ours["read_GBps"]
+    assert unknown_columns([*theirs, "id", "read_bandwidth", "wrokers", "samples_per_s"]) == [("wrokers", "workers")]
+
+
+def test_what_was_not_given_is_told_with_its_value():
+    given = {name: RUN[name] for name in ("kind", "workload", "accelerator", "accelerators")}
+    found = storage_table(pd.DataFrame([given]))
+    told = found["assumed"].iloc[0]
+    for words in ("hosts 1", "batch 7", "sample_bytes 146,600,628 B", "keeps the required utilisation"):
+        assert words in told
+    assert one(batch="7", sample_bytes="146600628")["assumed"] == ""
+
+
+def test_categories_are_read_as_their_words():
+    rows = pd.DataFrame([{**RUN, "system": system, "accelerators": str(number)}
+                         for system in SYSTEMS for number in (1, 64)])  # fmt: skip
+    pd.testing.assert_frame_equal(storage_table(rows), storage_table(rows.astype("category")))

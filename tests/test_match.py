@@ -139,3 +139,18 @@ def test_pages_frames_and_dictionaries_hold_the_same_figures():
 
 def test_a_step_in_words_is_a_step():
     assert match(workload="100 ms").samples_per_s == pytest.approx(match(workload=0.1).samples_per_s)
+
+
+def test_a_record_of_ones_own_and_a_cloud_instance_are_systems():
+    like = cb.accelerator(like="h100-sxm", mem_bandwidth="4 TB/s")
+    same, changed = match(), match(system=like)
+    assert changed.samples_per_s == pytest.approx(same.samples_per_s) and changed.price_basis == "no price is known"
+    own = cb.accelerator("Mine", memory_bytes="64 GB", mem_bandwidth="2 TB/s", peak_bf16="300 TFLOP/s",
+                         host_link="32 GB/s")  # fmt: skip
+    found = match(system=own)
+    known = cb.table("pipeline_constants").set_index("name").value["copy_share"]
+    assert found.stages["copying"] == pytest.approx(8 * 32e9 * known / 150528)
+    predicted = match(system=own, workload="resnet50", batch=64)
+    assert predicted.samples_per_s > 0
+    rented = match(system="p4d.24xlarge")
+    assert rented.usd_per_hour == match(system="a100-sxm-40gb").usd_per_hour > 0

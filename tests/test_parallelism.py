@@ -11,10 +11,26 @@ POSITIVE = st.floats(1e-3, 1e3)
 
 
 def test_founding_bandwidths_of_distributed_products():
-    """1, 10 and 100 devices of 15 TFLOP/s at n = 2000 need 30, 95 and 300 GB/s; 10 is a grid of 10 x 10 only at 100."""
-    needed = matmul.summa_required_bandwidth(2000, np.sqrt([1, 10, 100]), 15e12) / 1e9
-    assert needed.round().tolist() == [30, 95, 300]
-    assert round(float(matmul.summa_required_bandwidth(2000, 10, 15e12)) / 1e9) == 300
+    """The deck prints 30 GB/s for p = 1 and 300 for p = 10; one device needs nothing, and ten form no square grid."""
+    assert (matmul.hpe_2017_summa_bandwidth(2000, [1, 10], 15e12) / 1e9).round().tolist() == [30, 300]
+    needed = matmul.summa_required_bandwidth(2000, [1, 2, 10], 15e12) / 1e9
+    assert needed.tolist() == pytest.approx([0, 30, 270])
+    assert matmul.summa_seconds(2000, 1, 15e12, 1e9)["data"] == 0
+    assert matmul.replicated_seconds(2000, 1, 1, 15e12, 1e9)["data"] == 0
+    for call in (matmul.summa_required_bandwidth, lambda *size: matmul.summa_seconds(*size, 1e9)):
+        with pytest.raises(ValueError, match=r"grid = 3\.16228"):
+            call(2000, np.sqrt(10), 15e12)
+
+
+def test_each_device_of_a_grid_receives_what_it_does_not_have():
+    """Counted block by block: the row of one input and the column of the other, but its own."""
+    n, p, element = 120, 4, 4
+    blocks = {(kind, *at) for kind in "ab" for at in np.ndindex(p, p)}
+    needs = {("a", 1, k) for k in range(p)} | {("b", k, 2) for k in range(p)}
+    held = {("a", 1, 2), ("b", 1, 2)}
+    assert needs <= blocks
+    received = len(needs - held) * (n / p) ** 2 * element
+    assert matmul.summa_seconds(n, p, 1e12, 1.0, element)["data"] == pytest.approx(received)
 
 
 def test_at_the_required_bandwidth_data_takes_as_long_as_computation():
@@ -40,7 +56,8 @@ def test_stacked_products_scale_with_rate_and_size_of_an_element():
 
 def test_more_layers_pay_on_many_devices_and_are_refused_on_few():
     data = [matmul.replicated_seconds(1e5, 4096, c, 1e13, 1e10)["data"] for c in (1, 4, 16)]
-    # 2 / 64, 2 / 128 + 9 / 4096 and 2 / 256 + 45 / 4096 of the matrix: copying costs what the last layers save.
+    # 2 / 64, 2 / 128 + 9 / 4096 and 2 / 256 + 45 / 4096 of the matrix, less 2 / 4096
+    # of each: copying costs what the last layers save.
     assert data[0] > data[2] > data[1]
     with pytest.raises(ValueError, match="copies = 4"):
         matmul.replicated_seconds(1e5, 16, 4, 1e13, 1e10)

@@ -180,6 +180,18 @@ def test_1f1b_keeps_no_more_than_there_are_stages() -> None:
     assert assembly_line("1f1b", 4, 16).kept == assembly_line("zero-bubble", 4, 16).kept == 4
 
 
+def test_an_assembly_line_tells_of_each_device_and_refuses_what_cannot_be() -> None:
+    line = assembly_line("gpipe", 4, 8, "5 ms")
+    assert (line.devices["waiting"].mean()) == pytest.approx(line.waiting)
+    assert sum(line.shares.values()) == pytest.approx(1) and line.devices["passes"].tolist() == [16] * 4
+    assert "wait 27% of the time" in repr(line) and "wait 27% of the time" in line._repr_html_()
+    assert len(line.to_dict()["passes"]) == len(line.frame()) == 64
+    wrong: dict[str, Any] = {"seconds": 0, "stages": 0, "micro_batches": 10**6, "schedule": "gpip", "interleave": 0}
+    for name, value in wrong.items():
+        with pytest.raises(ValueError, match=name):
+            assembly_line(**{"schedule": "gpipe", "stages": 4, "micro_batches": 8, name: value})
+
+
 def test_curves_of_formulas_are_the_founding_ones():
     """Peak of the deck's formula where its derivative says; the ring never falls; bits are not bytes."""
     ops = cb.model("vgg16").ops
@@ -196,3 +208,7 @@ def test_curves_of_formulas_are_the_founding_ones():
     text = cb.planning.split_batch("vgg16", 4096, "4 TFLOP/s", ("a", "16 GB/s"), ("b", "56 Gb/s"), devices=4096)
     text = text.pivot(index="devices", columns="network", values="speed_up")
     assert np.allclose(text[curves.columns], curves)
+    for change in ({"batch": -1}, {"flops": 0}, {"inner": 5}, {"devices": 0}):
+        with pytest.raises(ValueError, match=next(iter(change))):
+            cb.planning.split_batch(**{"workload": "vgg16", "batch": 64, "flops": 4e12, "inner": ("a", 1e9),
+                                       "outer": ("b", 1e9), **change})  # fmt: skip

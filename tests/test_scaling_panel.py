@@ -182,7 +182,8 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
 
 def test_one_batch_has_no_more_parts_than_samples(panel: Any) -> None:
     panel.update(mode="strong")
-    assert panel.answer.startswith("64 devices train") and "A global batch of 64 samples cannot be split" in panel.answer
+    assert panel.answer.startswith("64 devices train")
+    assert "A global batch of 64 samples cannot be split" in panel.answer
     assert panel.shown["signals"]["most"] == 64
     panel.update(batch=4096)
     assert panel.answer.startswith("1,024 devices train") and "cannot be split" not in panel.answer

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import product
+import json
+import math
+from dataclasses import FrozenInstanceError, replace
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -30,10 +33,10 @@ def test_every_layout_divides_what_it_must(found: Layouts) -> None:
 
 
 def test_experts_and_long_sequences_bring_their_own_axes() -> None:
-    experts = search("mixtral_8x7b", "h100-sxm", 64, 64, recompute=["full"]).table
+    experts = search("mixtral_8x7b", "h100-sxm", 64, 64, recompute="full").table
     assert set(experts["ep"]) > {1} and (8 % experts["ep"] == 0).all()
     assert ((experts["dp"] * experts["cp"] * experts["tp"]) % experts["ep"] == 0).all()
-    long = search("llama2_7b", "h100-sxm", 64, 16, seq=65_536, recompute=["full"]).table
+    long = search("llama2_7b", "h100-sxm", 64, 16, seq=65_536, recompute="full").table
     assert long["cp"].max() > 1
 
 
@@ -81,7 +84,7 @@ def test_no_layout_is_forgotten() -> None:
         dp = 8 // (tp * pp)
         chunked = vp == 1 or (pp > 1 and 32 % (pp * vp) == 0)
         count += chunked and 8 % (dp * micro) == 0 and (zero < 3 or pp == 1) and (zero == 1 or dp > 1)
-    found = search("llama2_7b", "h100-sxm", 8, 8, recompute=["none"], micro_batch=[1, 2])
+    found = search("llama2_7b", "h100-sxm", 8, 8, recompute="none", micro_batch=[1, 2])
     assert found.tried == count
 
 
@@ -128,6 +131,21 @@ def test_where_nothing_fits_the_nearest_is_told() -> None:
         ({"global_batch": 7, "devices": 11}, ["global_batch = 7", "devices = 11"]),
         ({"model": "resnet50"}, ["resnet50", "language model"]),
         ({"micro_batch": [64, 128], "global_batch": 32}, ["global_batch = 32"]),
+        ({"devices": []}, ["devices = [] is empty"]),
+        ({"recompute": []}, ["recompute = [] is empty"]),
+        ({"micro_batch": range(10**9)}, ["micro_batch", "1,024"]),
+        ({"global_batch": 0}, ["global_batch = 0", "1 or more"]),
+        ({"global_batch": 10**15}, ["global_batch = 1000000000000000", "at most 1,073,741,824"]),
+        ({"devices": 10**7}, ["devices = 10000000", "at most 1,048,576"]),
+        ({"seq": -1}, ["seq = -1"]),
+        ({"recompute": "ful"}, ["recompute = 'ful' is not a choice", "did you mean 'full'"]),
+        ({"recompute": ["none", "some"]}, ["recompute = 'some'"]),
+        ({"zero": 4}, ["zero = 4", "0, 1, 2, 3"]),
+        ({"zero": True}, ["zero = True"]),
+        ({"attention": "automatic toaster"}, ["attention = 'automatic toaster'", "flash2"]),
+        ({"per_node": 0}, ["per_node = 0"]),
+        ({"shard": 0}, ["shard = 0"]),
+        ({"model": 5}, ["model = 5", "llama2_7b"]),
     ],
 )
 def test_what_leaves_no_layout_is_told(change: dict[str, Any], words: list[str]) -> None:
@@ -189,12 +207,12 @@ def test_schedules_are_tried_where_they_can_be_and_once_without_a_pipeline() -> 
         fed = 64 // (dp * micro)
         takes = {"interleaved": vp > 1 and fed % pp == 0, "zb-v": vp == 2}.get(name, vp == 1)
         count += bool(tried and (takes if pp > 1 else name == names[0]))
-    found = search("llama2_7b", "h100-sxm", 8, 64, recompute=["none"], micro_batch=[1, 2], pipeline_schedule=names)
+    found = search("llama2_7b", "h100-sxm", 8, 64, recompute="none", micro_batch=[1, 2], pipeline_schedule=names)
     assert found.tried == count
 
 
 def test_why_names_the_term_that_an_option_changes() -> None:
-    found = search("llama2_70b", "h100-sxm", 64, 64, recompute=["full"], micro_batch=[1],
+    found = search("llama2_70b", "h100-sxm", 64, 64, recompute="full", micro_batch=[1],
                    pipeline_schedule=["1f1b", "zero-bubble"], offload=["", "optimiser"])  # fmt: skip
     row = int(np.flatnonzero((found.table["pp"] > 1) & (found.table["offload"] == ""))[0])
     reasons = found.why(row, 60).set_index("change")
@@ -205,7 +223,7 @@ def test_why_names_the_term_that_an_option_changes() -> None:
 
 
 def test_a_rack_as_one_node_allows_wider_tensor_parallelism() -> None:
-    nodes, rack = (search("llama2_70b", "gb200", 64, 64, recompute=["none"], **more).table
+    nodes, rack = (search("llama2_70b", "gb200", 64, 64, recompute="none", **more).table
                    for more in ({}, {"fabric": "NVL72"}))  # fmt: skip
     assert nodes["tp"].max() == 8 and rack["tp"].max() == 64
 
@@ -225,3 +243,106 @@ def test_options_that_cannot_be_are_told(change: dict[str, Any], words: list[str
     with pytest.raises(ValueError) as problem:
         search("llama2_7b", "h100-sxm", 16, 64, **change)
     assert all(word in str(problem.value) for word in words), problem.value
+
+
+def test_one_word_is_one_choice() -> None:
+    one, listed = (search("llama2_7b", "h100-sxm", 16, 64, recompute=each, zero=3, micro_batch=2)
+                   for each in ("full", ["full"]))  # fmt: skip
+    assert len(one.table) == len(listed.table) > 0
+    for column, value in (("recompute", "full"), ("zero", 3), ("micro_batch", 2)):
+        assert set(one.table[column]) == {value}
+
+
+def test_what_was_not_given_is_told(found: Layouts) -> None:
+    names = [each.split(" = ")[0] for each in found.assumed]
+    assert {"precision", "seq", "software", "attention", "zero", "sequence_parallel", "neighbours"} <= set(names)
+    assert "software = megatron-core" in found.assumed and "attention = flash3" in found.assumed
+    given = search("llama2_7b", "h100-sxm", 16, 64, precision="bf16", seq=4096, software="Megatron Core",
+                   attention="flash2", zero=1, recompute="none", micro_batch=1)  # fmt: skip
+    left = [each.split(" = ")[0] for each in given.assumed]
+    assert not {"precision", "seq", "software", "attention", "zero", "recompute", "micro_batch"} & set(left)
+    assert "sequence_parallel" in left
+
+
+def test_the_result_reads_well_and_stays_as_it_is(found: Layouts) -> None:
+    best = found.table.iloc[0]
+    assert f"{best['tokens_per_second']:,.0f} tokens/s" in repr(found) and len(repr(found)) < 300
+    page = found._repr_html_()
+    assert "--jp-ui-font-color1,CanvasText" in page and "Taken where nothing was given" in page and "&gt; 1" in page
+    assert "<script" not in replace(found, title="<script>alert(1)</script>")._repr_html_()
+    kept = found.to_dict()
+    json.dumps(kept, allow_nan=False)
+    assert len(kept["layouts"]) == found.fitting and kept["assumed"] == list(found.assumed)
+    for frame in (found.table, found.frame()):
+        frame.loc[0, "step_seconds"] = 0.0
+        del frame["tp"]
+    assert found.table["step_seconds"].iloc[0] == best["step_seconds"] and "tp" in found.table
+    with pytest.raises(ValueError, match="read-only"):
+        found.rows[0] = 5
+    with pytest.raises(FrozenInstanceError):
+        found.tried = 0  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        found.nearest["tp"] = 1  # type: ignore[index]
+
+
+def test_a_network_with_changed_arguments_is_searched_and_planned() -> None:
+    """With as many layers as the network of the zoo it is that network; with more, slower and larger."""
+    plain, same, deep = (search(model, "h100-sxm", 16, 64, recompute="none", micro_batch=1) for model in
+                         ("llama2_7b", cb.model("llama2_7b", depth=32), cb.model("llama2_7b", depth=40)))  # fmt: skip
+    assert same.table["step_seconds"].tolist() == pytest.approx(plain.table["step_seconds"].tolist())
+    assert deep.table["step_seconds"].iloc[0] > plain.table["step_seconds"].iloc[0]
+    assert set(deep.table["pp"]) <= {1, 2, 4, 8, 16} and (40 % deep.table["pp"] == 0).all()
+    days = [cb.planning.plan_run(model, "h100-sxm", 16, 1e11, global_batch=64).table["days"].item()
+            for model in ("llama2_7b", cb.model("llama2_7b", depth=40))]  # fmt: skip
+    assert days[1] > days[0]
+    with pytest.raises(ValueError, match="pp = 16 does not divide 40 layers; nearest: 10 or 20"):
+        cb.planning.plan_run(cb.model("llama2_7b", depth=40), "h100-sxm", 16, 1e11, layout={"pp": 16})
+
+
+@pytest.mark.parametrize(
+    ("model", "system", "counts", "batch"),
+    [("llama2_7b", "h100-sxm", [8, 16, 32, 64], 256), ("mixtral_8x7b", "a100-sxm-80gb", [32, 64, 128], 256)],
+)
+def test_more_devices_never_slow_a_layout(model: str, system: str, counts: list[int], batch: int) -> None:
+    table = search(model, system, counts, batch).table
+    axes = [name for name in AXES if name != "devices"]
+    for few, many in pairwise(counts):
+        both = table[table["devices"] == few].merge(table[table["devices"] == many], on=axes)
+        assert len(both) > 50 and (both["step_seconds_y"] <= both["step_seconds_x"]).all()
+    assert table.groupby("devices")["step_seconds"].min().is_monotonic_decreasing
+
+
+STRANGE = [None, math.nan, math.inf, -1, 0, 1e308, 10**400, 10**5000, "", "abc", "x" * 10**5, b"abc", 1j, True, [], {},
+           object(), [[1], [1, 2]], np.zeros((2, 2)), range(10**12), 2.5, int, [None], "1e99999999 B"]  # fmt: skip
+DOORS: list[tuple[Any, dict[str, Any], tuple[str, ...]]] = [
+    (search, {"model": "llama2_7b", "system": "h100-sxm", "devices": 8, "global_batch": 8}, (
+        "devices", "global_batch", "seq", "precision", "micro_batch", "zero", "recompute", "attention", "software",
+        "pipeline_schedule", "offload", "shard", "per_node", "capacity_factor", "fabric", "oversubscription",
+        "network")),
+    (cb.planning.plan_run, {"model": "gpt2", "system": "h100-sxm", "devices": 8, "tokens": 1e9, "global_batch": 8}, (
+        "devices", "tokens", "global_batch", "seq", "layout", "precision", "micro_batch", "zero", "recompute",
+        "attention", "software", "hourly", "way", "since", "mtbf_hours", "checkpoint_bandwidth", "restart", "interval",
+        "per_node", "network")),
+    (cb.planning.assembly_line, {"schedule": "1f1b", "stages": 4, "micro_batches": 8}, (
+        "schedule", "stages", "micro_batches", "seconds", "interleave")),
+    (cb.planning.split_batch, {"workload": "alexnet", "batch": 64, "flops": 1e12, "inner": ("a", 1e10),
+                               "outer": ("b", 1e9)}, (
+        "workload", "batch", "flops", "inner", "outer", "devices", "node")),
+    (cb.planning.exchange_times, {"devices": 8, "payload_bytes": 1e6}, ("devices", "payload_bytes", "fabrics")),
+    (cb.scaling, {"workload": "alexnet", "system": "dgx-1-v100", "devices": 8}, (
+        "devices", "batch", "mode", "exchange", "buckets", "per_node", "software", "precision", "seq")),
+]  # fmt: skip
+RAW = ("unsupported operand", "not supported between", "has no attribute", "is not iterable", "unhashable", "ambiguous",
+       "inhomogeneous", "could not convert", "cannot convert", "NoneType", "ufunc")  # fmt: skip
+
+
+@pytest.mark.parametrize(("door", "base", "names"), DOORS, ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.filterwarnings("error")
+def test_strange_arguments_are_answered_or_refused_in_words(door: Any, base: dict[str, Any], names: Any) -> None:
+    for name in names:
+        for value in STRANGE:
+            try:
+                door(**{**base, name: value})
+            except (ValueError, KeyError) as problem:
+                told = str(problem)
+                assert len(told) <= 330 and not any(words in told for words in RAW), (name, told)

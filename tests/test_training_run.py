@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,7 @@ import pytest
 import cookbook as cb
 from cookbook.catalog import UnknownName
 from cookbook.planning.divisible import even_stages
-from cookbook.planning.run import known_failures
-from cookbook.planning.run import TrainingRun, plan_run
+from cookbook.planning.run import TrainingRun, known_failures, plan_run
 
 COUNTS = [32, 64, 128]
 SAME: dict[str, Any] = {"model": "llama2_7b", "system": "h100-sxm", "tokens": 1e12, "global_batch": 512, "seq": 4096}
@@ -86,7 +87,7 @@ def test_failures_by_hand(run: TrainingRun) -> None:
 
 def test_published_failures_are_those_of_the_table() -> None:
     rows = cb.table("long_runs")
-    years = rows["devices"] * rows["days"] / rows["interruptions"]
+    years = rows["devices"] * rows["duration"] / rows["interruptions"]
     assert known_failures().mtbf_seconds == pytest.approx((years.min(), years.median(), years.max()))
     llama = rows[rows["name"].str.startswith("Llama 3")].iloc[0]
     alone = known_failures(float(llama["devices"] * 54 * 24 / 419), restart=0.0)
@@ -185,7 +186,7 @@ def test_edge_stages_may_have_a_layer_less() -> None:
         ({"layout": {"size": 4}}, "layout has no axis 'size'; it has tp, pp"),
         ({"layout": {"recompute": "some"}}, "recompute = 'some' is not a choice"),
         ({"model": "llama2_70b", "devices": 4}, "no layout fits the memory; the smallest of those tried needs"),
-        ({"tokens": 0}, "tokens = 0 must be above 0"),
+        ({"tokens": 0}, "tokens = 0 must be 1 or more"),
         ({"tokens": math.inf}, "tokens = inf"),
         ({"devices": 0}, "devices = 0 must be a whole number"),
         ({"devices": []}, "is empty"),
@@ -199,6 +200,12 @@ def test_edge_stages_may_have_a_layer_less() -> None:
         ({"checkpoint_bandwidth": "0 GB/s"}, "checkpoint_bandwidth"),
         ({"network": "-1 Gbit/s"}, "network"),
         ({"model": "resnet50"}, "resnet50"),
+        ({"seq": 1e308}, "seq = 1e+308 must be a whole number"),
+        ({"devices": 1e308}, "devices = 1e+308 must be a whole number, 1 or more and at most 1,048,576"),
+        ({"devices": "64"}, "devices = '64' must be a whole number"),
+        ({"mtbf_hours": 1e-3}, "devices = 64: a failure every 56.2 ms"),
+        ({"interval": lambda write, between: -write}, "interval = <function"),
+        ({"layout": "tp=8"}, "layout = 'tp=8' is no layout"),
     ],
 )
 def test_errors_name_what_and_the_nearest(changes: dict[str, Any], words: str) -> None:
@@ -220,3 +227,40 @@ def test_among_several_those_without_a_layout_say_why() -> None:
     assert table["days"].isna().tolist() == [True, True, False]
     assert run.parts.loc[37].isna().all() and run.summary["layout"].tolist()[:2] == ["none", "none"]
     assert run.devices_needed(1e6)["devices"] == 64
+
+
+def test_among_several_those_that_fail_too_often_say_why() -> None:
+    run = plan_run(devices=[64, 8192], **{**SAME, "global_batch": 8192}, mtbf_hours=90)
+    table = run.table.set_index("devices")
+    assert table.loc[64, "why"] == "" and "a failure every 39.6 s" in table.loc[8192, "why"]
+    assert np.isnan(table.loc[8192, "days"]) and np.isnan(table.loc[8192, "usd"]) and "64 devices" in repr(run)
+
+
+def test_a_million_devices_that_nothing_divides_are_told_soon() -> None:
+    start = time.monotonic()
+    with pytest.raises(ValueError, match=r"devices = 999,983 cannot share"):
+        plan_run(devices=999_983, **SAME)
+    assert time.monotonic() - start < 5
+
+
+def test_the_run_tells_what_was_assumed_and_reads_well(run: TrainingRun) -> None:
+    names = {each.split(" = ")[0] for each in run.assumed}
+    assert {"precision", "software", "attention", "way", "mtbf_hours", "restart", "sequence_parallel"} <= names
+    assert not {"seq", "global_batch"} & names  # they were given
+    best = run.table.iloc[-1]
+    assert f"{best['tokens_per_second']:,.0f} tokens/s" in repr(run) and len(repr(run)) < 300
+    page = run._repr_html_()
+    assert "--jp-ui-font-color1" in page and "6 N D" in page and "megatron-core" in page
+    assert run.training_flop == pytest.approx(6 * cb.model("llama2_7b").ops.parameter_count * 1e12)
+    json.dumps(run.to_dict(), allow_nan=False)
+    assert len(run.to_dict()["runs"]) == len(run.frame()) == len(COUNTS)
+    changed = run.table
+    changed["days"] = 0.0
+    assert (run.table["days"] > 0).all()
+
+
+def test_devices_needed_for_certain_are_more(run: TrainingRun) -> None:
+    """The upper end of the interval is in time, too."""
+    days = float(run.table["days"].iloc[0]) * 1.001
+    usual, certain = run.devices_needed(days), run.devices_needed(days, certain=True)
+    assert certain["devices"] > usual["devices"] and certain["days_high"] <= days < usual["days_high"]

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels.steps import figure, money
 from cookbook.panels.shell import MOST_ROWS
+from cookbook.panels.steps import money
+from cookbook.panels.text import figure
 
 SMALL = {"model": "llama2_7b", "tokens": 100, "batch": 512, "devices": 64}
 

@@ -26,7 +26,6 @@ SUBSET = {
 # Terms of layouts that no measured row has: context parallelism.
 NOBODY_MEASURED = ("context_exchange",)
 each_kind = pytest.mark.parametrize("kind", list(KINDS))
-pytestmark = pytest.mark.xdist_group("calibration")
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,8 @@ import numpy as np
 from cookbook import catalog
 from cookbook.calibration import explore_pairs, explore_rates, explore_rows
 from cookbook.catalog.reading import nearest
+from cookbook.prediction.asked import listed, text
+from cookbook.prediction.doors import flag
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +74,8 @@ def measurements(
     >>> rows["unit"].unique().tolist(), bool((rows["throughput"] > 0).any())
     (['images/s'], True)
     """
-    rows = _with_classic() if classic_flop else everything()
+    rows = _with_classic() if flag("classic_flop", classic_flop) else everything()
+    versus = text("versus", versus)
     for column, wanted in where.items():
         rows = _kept(rows, column, wanted)
     if not len(rows):
@@ -158,7 +161,9 @@ def _kept(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
         raise ValueError(f"measurements have no column {column!r}; nearest: {close}")
     if whole[column].dtype == float:
         return rows[_between(rows[column], column, wanted)]
-    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    if isinstance(wanted, (list, tuple)) and not wanted:
+        return rows
+    names = [text(column, name) for name in listed(column, wanted)]
     known = set(whole[column])
     names = [name if name in known else _spelled(column, name, known) for name in names]
     return rows[rows[column].isin(names)] if names else rows

@@ -13,6 +13,7 @@ from cookbook import catalog
 from cookbook.calibration.per_row import FULL, NO_NEIGHBOURS, ROW, table_name
 from cookbook.calibration.strata import figures
 from cookbook.prediction.intake.tables import OUTCOMES
+from cookbook.prediction.asked import choices, listed, shown, text
 from cookbook.prediction.widths import LEVELS
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ def accuracy(
     >>> bool(table.loc["full", "median_error"] < table.loc["constant utilisation", "median_error"])
     True
     """
+    known = (*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up")
+    (by,) = choices("by", [by], known, ())
+    if not isinstance(model, str) or model not in models_of("both"):
+        near = ", ".join(difflib.get_close_matches(str(model)[:60], models_of("both"), 3, 0))
+        raise ValueError(f"model = {shown(model)} is not a choice; nearest: {near}")
     rows = chosen(kind, publishers, accelerators)
     if by == "row":
         return as_rows(rows, model)
@@ -99,19 +105,15 @@ def accuracy(
         from cookbook.calibration import speedups
 
         return speedups.judged_pairs(rows["id"])
-    if by not in (*GROUPS, "all"):
-        known = (*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up")
-        raise ValueError(f"by = {by!r} is not a choice; take one of {', '.join(known)}")
     return grouped(rows, by, model)
 
 
 def chosen(kind: str = "both", publishers: Sequence[str] = (), accelerators: Sequence[str] = ()) -> pd.DataFrame:
     """Judged runs of a kind, of some publishers on some accelerators; ratios are logarithms."""
-    if kind not in KINDS:
-        raise ValueError(f"kind = {kind!r} is not a choice; take one of {', '.join(KINDS)}")
+    (kind,) = choices("kind", [kind], tuple(KINDS), ())
     rows = _joined(kind)
     for column, names in (("publisher", publishers), ("accelerator", accelerators)):
-        wanted = [names] if isinstance(names, str) else list(names)
+        wanted = [] if isinstance(names, (list, tuple)) and not names else [text(column, name) for name in listed(column, names)]
         known = set(_joined("both")[column])
         for name in wanted:
             if name not in known:

@@ -11,7 +11,7 @@ from heapq import nlargest
 from pathlib import Path
 
 from ..units import shown
-from .reading import NAME_LETTERS, CatalogError, UnknownName, folder_of
+from .reading import NAME_LETTERS, CatalogError, UnknownName, folder_of, nearest
 from .schema import schema
 from .tables import raw, table_names
 
@@ -166,7 +166,8 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     """
     folder = folder_of(directory)
     if not isinstance(kind, str) or kind not in _named_tables(folder):
-        raise ValueError(f"kind is {shown(kind)}; it must be one of {', '.join(_named_tables(folder))}")
+        close = ", ".join(nearest(str(kind)[:NAME_LETTERS], list(_named_tables(folder)), 5))
+        raise ValueError(f"kind = {shown(kind)} is no table whose rows have names; nearest: {close}")
     if not isinstance(name, str):
         raise ValueError(f"name = {shown(name)} must be text, such as {next(iter(index(kind, folder).values()))!r}")
     known, several = index(kind, folder), shared(kind, folder)

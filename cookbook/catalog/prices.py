@@ -33,8 +33,8 @@ HOUR, YEAR = units.si("1 h"), units.si("1 year")
 MONTH = YEAR / 12
 # Years of which a list may hold prices.
 EARLIEST, LATEST = 1900, 2200
-# The largest number of anything that is counted or measured: products of several still are numbers.
-MOST = 1e18
+# The smallest and the largest number of anything that is counted or measured: products of several still are numbers.
+LEAST, MOST = 1e-18, 1e18
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +68,15 @@ class Price(Printed):
     source: tuple[str, ...] = field(default=())
     note: str = ""
     why: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("low", "median", "high"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or value == math.inf or abs(value) > 1e300:
+                raise ValueError(f"{name} = {units.shown(value)} must be a number, in the unit of the price")
+        for name in ("unit", "first", "last", "note", "why"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} = {units.shown(getattr(self, name))} must be text")
 
     def summary(self) -> str:
         """The range with its unit, rows and dates; or why there is none."""
@@ -246,7 +255,7 @@ def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any) -> Price:
     if not way.startswith("reserved") or both.empty:
         return _price(rows[column] / devices, rows, why)
     now, share = _offered(rows, "on demand", why, devices), _price(both[column] / both[usual], both, why, "ratio")
-    note = f"{share.median:.0%} of the price on demand, by lists with both: {share.rows}"
+    note = f"{100 * share.median:.0f} % of the price on demand, by lists with both: {share.rows}"
     return replace(times(now, share, "USD/h"), note=note)
 
 
@@ -325,19 +334,9 @@ def text(name: str, value: Any) -> str:
 
 
 def number(name: str, value: Any, most: float = MOST) -> float:
-    """A number above 0 and at most so much; ValueError names the argument.
-
-    Parameters
-    ----------
-    name : str
-        Argument.
-    value : float
-        What was given.
-    most : float
-        The largest that is allowed.
-    """
+    """A number above 0 and at most so much; ValueError names the argument."""
     plain = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_, complex))
-    if not plain or not 0 < value <= most:
+    if not plain or not LEAST <= value <= most:
         within = f"and at most {most:g}" if most < MOST else "and finite"
         raise ValueError(f"{name} = {shown(value)} must be above 0 {within}; give a number such as {min(3, most):g}")
     return float(value)
@@ -351,19 +350,7 @@ def whole(name: str, value: Any, most: float = 1e6) -> int:
 
 
 def amount(name: str, value: Any, unit: str, example: str, above: bool = False) -> float:
-    """A quantity in SI, 0 or more and finite; ValueError names the argument.
-
-    Parameters
-    ----------
-    name : str
-        Argument.
-    value : float or str
-        What was given.
-    unit, example : str
-        Unit that text must have, and how it may be written.
-    above : bool
-        Whether it must be above 0.
-    """
+    """A quantity in SI, 0 or more and finite; ValueError names the argument."""
     allowed = f"must be {'above 0' if above else 'zero or more'} and finite, such as {example!r}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, int, float, np.number)):
         raise ValueError(f"{name} = {shown(value)} is no quantity; it {allowed}")
@@ -371,7 +358,7 @@ def amount(name: str, value: Any, unit: str, example: str, above: bool = False) 
         found = float(units.si(value, unit))
     except (ValueError, TypeError, ArithmeticError) as problem:
         raise ValueError(f"{name} = {shown(value)}: {str(problem)[:120]}; it {allowed}") from None
-    if not 0 <= found <= MOST or (above and not found):
+    if not 0 <= found <= MOST or (above and found < LEAST):
         raise ValueError(f"{name} = {shown(value)} {allowed}")
     return found
 
@@ -489,13 +476,7 @@ def times(one: Price, other: Any, unit: str) -> Price:
 
 
 def region_row(region: str) -> dict[str, Any]:
-    """Row of the table `regions`.
-
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A region that the table does not have; names the nearest three.
-    """
+    """Row of the table `regions`."""
     return _row("regions", lookup("regions", text("region", region)))
 
 

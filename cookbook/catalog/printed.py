@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST = 12
+# Colours of the page around it, light or dark.
+STYLE = (
+    "color:var(--jp-ui-font-color1,inherit);background:var(--jp-layout-color1,transparent);max-width:100%;"
+    "border:1px solid var(--jp-border-color2,#8888);padding:8px;overflow-x:auto;font-variant-numeric:tabular-nums"
+)
 
 
 class Printed:
@@ -37,7 +42,7 @@ class Printed:
         return f"<{type(self).__name__}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.summary())}</p>{html_table(self.frame())}"
+        return f'<div style="{STYLE}"><b>{escape(self.summary())}</b>{html_table(self.frame())}</div>'
 
 
 # Fields that hold several names for one row.
@@ -45,14 +50,7 @@ _NAMES = ("source",)
 
 
 def html_table(frame: pd.DataFrame, most: int = MOST) -> str:
-    """At most so many rows of a table as HTML, in the colours of the page around it.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    most : int
-        Rows shown; how many more there are is told below.
-    """
+    """At most so many rows of a table as HTML, in the colours of the page around it."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in frame)
     rows = ("".join(f"<td>{escape(_short(cell))}</td>" for cell in row)
             for row in frame.head(most).itertuples(index=False))  # fmt: skip

@@ -109,7 +109,7 @@ def folder_of(directory: Any = None) -> Path:
     """
     if directory is None:
         return data_directory()
-    if not isinstance(directory, str | Path) or "\0" in str(directory):
+    if not isinstance(directory, str | Path) or "\0" in str(directory) or len(str(directory).encode()) > 1000:
         raise ValueError(f"directory = {shown(directory)} must be the path of a folder with tables")
     if not (Path(directory) / "schema").is_dir():
         raise ValueError(f"directory = {shown(str(directory))} has no folder `schema`; give the folder with the tables")

@@ -118,31 +118,3 @@ def theme() -> dict[str, Any]:
     12
     """
     return {key: dict(value) if isinstance(value, dict) else value for key, value in CONFIG.items()}
-
-
-def contrast(colour: str, background: str = PAPER) -> float:
-    """Contrast ratio of two colours as the Web Content Accessibility Guidelines define it.
-
-    Parameters
-    ----------
-    colour, background : str
-        Colours written `#rrggbb`.
-
-    Returns
-    -------
-    float
-        Between 1 (equal) and 21 (black on white).
-
-    Examples
-    --------
-    >>> contrast("#000000")
-    21.0
-    """
-    high, low = sorted((_luminance(colour), _luminance(background)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -160,8 +160,8 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `what` ("owned" or "rented"), `month`, `usd`, `low`, `high` [kUSD], `text` (the place, in its last
-        month), `counted` (cost that is compared, in the last month; missing elsewhere, or left out), `meets` (month in which both have
-        cost the same, else missing).
+        month), `counted` (cost that is compared, in the last month; missing elsewhere, or left out), `meets` (month in
+        which both have cost the same, else missing).
     title : str, optional
         The takeaway; the month in which they meet by default.
 

@@ -87,7 +87,13 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
     ]  # fmt: skip
     params = [alt.param(name=name, value=value) for name, value in ends(frame).items()]
     chart = alt.layer(*layers, data=frame).add_params(*params)
-    return titled(chart, title, key, curve_description(frame))
+    drawn = frame[frame["what"] == "curve"]["text"]
+    told = (
+        f"A line through {len(drawn)} numbers of devices, from {drawn.iloc[0]} to {drawn.iloc[-1]}: what the run costs "
+        "over the days that it takes, both logarithmic. A cross marks the number chosen, with its intervals; dashed "
+        "rules are the deadline and the budget."
+    )
+    return titled(chart, title, key, told)
 
 
 def _part(name: str) -> Any:
@@ -136,16 +142,6 @@ def curve_title(frame: pd.DataFrame, what: str = "cost") -> str:
     faster, dearer = cheap["days"] / fast["days"], fast["cost"] / cheap["cost"]
     gain = f"{fast['text']} devices are {faster:.3g} times as fast as {cheap['text']}"
     return f"{gain}, for {dearer:.3g} times the {what}"
-
-
-def curve_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    curve = frame[frame["what"] == "curve"]
-    return (
-        f"A line through {len(curve)} numbers of devices, from {curve['text'].iloc[0]} to {curve['text'].iloc[-1]}: "
-        "what the run costs over the days that it takes, both logarithmic. A cross marks the number chosen, with its "
-        "intervals; dashed rules are the deadline and the budget."
-    )
 
 
 def layout_parts(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -204,7 +200,13 @@ def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
     ]  # fmt: skip
     params = [alt.param(name=name, value=value) for name, value in checkpoint_ends(frame).items()]
     chart = alt.layer(*layers, data=frame).add_params(*params)
-    return titled(chart, title or checkpoints_title(frame), _CHECKPOINTS_KEY, checkpoints_description(frame))
+    words = (
+        f"A curve over {int((frame['what'] == 'curve').sum())} intervals between checkpoints, logarithmic: the share "
+        "of the time that goes into work that is kept, which rises, peaks and falls; a band for other published "
+        "failure rates, and marks at the intervals by Young and by Daly."
+    )
+    told = f"At best {frame['useful'].max():.1f} % of the time is useful"
+    return titled(chart, title or told, _CHECKPOINTS_KEY, words)
 
 
 def checkpoint_ends(frame: pd.DataFrame) -> dict[str, float]:
@@ -213,17 +215,3 @@ def checkpoint_ends(frame: pd.DataFrame) -> dict[str, float]:
     best = float(frame["useful"].max())
     worst = next((low for low in (98.0, 95.0, 90.0, 80.0, 60.0) if 100 - low > 3 * (100 - best)), 0.0)
     return {"x_low": x_low, "x_high": x_high, "y_low": worst}
-
-
-def checkpoints_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `checkpoints`."""
-    return f"At best {frame['useful'].max():.1f} % of the time is useful"
-
-
-def checkpoints_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    return (
-        f"A curve over {int((frame['what'] == 'curve').sum())} intervals between checkpoints, logarithmic: the share "
-        "of the time that goes into work that is kept, which rises, peaks and falls; a band for other published "
-        "failure rates, and marks at the intervals by Young and by Daly."
-    )

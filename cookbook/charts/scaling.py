@@ -106,7 +106,12 @@ def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: s
         alt.param(name="least", value=least(frame) if "speed_up" in frame else 1),
         alt.param(name="networks", value=list(dict.fromkeys(_predicted(frame)["network"]))),
     )
-    return titled(chart, title, key, speedups_description(frame))
+    words = (
+        f"Lines of the speed-up over one device against devices, up to {frame['devices'].max():,}, both logarithmic, "
+        f"of {_predicted(frame)['network'].nunique()} series; a dotted line is the ideal, a grey band the 80 % "
+        "interval of the first. Crosses are measured speed-ups."
+    )
+    return titled(chart, title, key, words)
 
 
 def _predicted(frame: pd.DataFrame) -> pd.DataFrame:
@@ -141,15 +146,6 @@ def speedups_title(frame: pd.DataFrame) -> str:
 
 def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:#.2g}".rstrip(".")
-
-
-def speedups_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    return (
-        f"Lines of the speed-up over one device against devices, up to {frame['devices'].max():,}, both logarithmic, "
-        f"of {_predicted(frame)['network'].nunique()} series; a dotted line is the ideal, a grey band the 80 % "
-        "interval of the first. Crosses are measured speed-ups."
-    )
 
 
 def step_parts(
@@ -197,24 +193,15 @@ def step_parts(
     chart = alt.layer(*row_text(alt.Chart(), _ROOM), bars, data=frame).add_params(
         rows_param(frame), alt.param(name="most", value=longest(frame))
     )
-    return titled(chart, title or parts_title(frame), key, parts_description(frame))
+    rows, totals = row_order(frame), frame.groupby("row", sort=False)["value"].sum()
+    told = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
+    words = f"{len(rows)} stacked bars, {rows[0]} to {rows[-1]}: the parts of a step in one fixed order and colour."
+    return titled(chart, title or told, key, words)
 
 
 def longest(frame: pd.DataFrame) -> float:
     """End of the axis of `step_parts`."""
     return nice_ceiling(float(frame.groupby("row")["value"].sum().max()))
-
-
-def parts_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `step_parts`."""
-    totals = frame.groupby("row", sort=False)["value"].sum()
-    return f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
-
-
-def parts_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    rows = row_order(frame)
-    return f"{len(rows)} stacked bars, from {rows[0]} to {rows[-1]}: the parts of a step in one fixed order and colour."
 
 
 def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:

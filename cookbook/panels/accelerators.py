@@ -158,8 +158,8 @@ def _software() -> tuple[tuple[str, str, str, str], ...]:
     """Products of the table, the usual one of each device among them."""
     rows = catalog.table("software")
     known = rows[rows["product"] != "usual"].drop_duplicates("product")
-    return (("", "the usual of each device", "pytorch eager", ""),
-            *((name, name, also, "") for name, also in zip(known["product"], known["other_names"], strict=True)))  # fmt: skip
+    listed = zip(known["product"], known["other_names"], strict=True)
+    return (("", "the usual of each device", "pytorch eager", ""), *((name, name, also, "") for name, also in listed))
 
 
 def _operations(values: dict[str, Any]) -> dict[str, str]:
@@ -410,11 +410,11 @@ def _under_the_roof(view: Compared) -> str:
     row, ops = view.looked, view.ops
     bound = 100 * float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
     best, rate = view.batch / float(ops["seconds"].sum()), row["samples_per_s"]
-    fused = ", as software that fuses operations moves less" if rate > best else ""
-    beside = f" Predicted for {WHAT[view.phase]}: {figure(rate)} samples/s{fused}." if math.isfinite(rate) else ""
+    start = "Software that fuses operations moves less data: predicted" if rate > best else "Predicted"
+    beside = f" {start} for {WHAT[view.phase]} are {figure(rate)} samples/s." if math.isfinite(rate) else ""
     return (
-        f"One operation at a time, a forward pass of {view.title} on **{row['name']}** in {row['precision']} makes "
-        f"at best **{figure(best)}** samples/s, memory being the limit of **{bound:.0f} %** of its time.{beside}"
+        f"Without fusion, a forward pass of {view.title} on **{row['name']}** in {row['precision']} reaches at most "
+        f"**{figure(best)}** samples/s, memory being the limit for **{bound:.0f} %** of its time.{beside}"
     )
 
 

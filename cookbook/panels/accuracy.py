@@ -239,7 +239,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _code(values: dict[str, Any]) -> str:
     changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    plain = {name: changed[name] for name in ("kind", "model", "publishers", "accelerators") if name in changed}
+    plain: dict[str, Any] = {n: changed[n] for n in ("kind", "model", "publishers", "accelerators") if n in changed}
     by = "row" if values["picture"] == "points" else values["by"]
     return f"cb.panels.accuracy({code.arguments(changed)})\ncb.accuracy({code.arguments({'by': by, **plain})})"
 

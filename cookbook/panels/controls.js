@@ -211,6 +211,12 @@ function comboControl(control, send) {
   };
   const shut = () => { hide(); present(); };
   const sendMany = (keys, own) => send(control.name, own ? [...keys, { custom: own }] : keys);
+  const drop = (key) => {
+    const at = state.keys.indexOf(key), others = (_, i) => i !== at;
+    if (at < 0) return;
+    state = { ...state, keys: state.keys.filter(others), labels: state.labels.filter(others) };
+    sendMany(state.keys, state.own);
+  };
   const pick = (option) => {
     if (option.key === null) { shut(); editor.hidden = false; area.value = state.own || area.value || control.custom.example; area.focus(); return; }
     if (!control.many) { state = { ...state, keys: [option.key], text: option.label, own: "" }; send(control.name, option.key); shut(); return; }
@@ -250,7 +256,7 @@ function comboControl(control, send) {
   input.onkeydown = (e) => {
     const n = shown.length, closed = list.hidden;
     if (e.key === "Escape") { if (!closed || typing) { e.preventDefault(); shut(); } return; }
-    if (e.key === "Backspace" && control.many && !input.value && state.keys.length) { sendMany(state.keys.slice(0, -1), state.own); return; }
+    if (e.key === "Backspace" && control.many && !input.value && state.keys.length) { drop(state.keys.at(-1)); return; }
     if (e.key === "Enter") {
       e.preventDefault();
       if (!closed && active >= 0) pick(shown[active]);
@@ -274,7 +280,7 @@ function comboControl(control, send) {
       if (!typing && input.value !== standing()) present();
       if (state.own && document.activeElement !== area) area.value = state.own;
       chosen.replaceChildren(...state.keys.map((key, i) => h("button", { type: "button", tabindex: -1, class: "ck-tag", title: `Remove ${state.labels[i]}`, "aria-label": `Remove ${state.labels[i]}`,
-        onclick: () => sendMany(state.keys.filter((k) => k !== key), state.own) }, h("span", { text: state.labels[i] }), h("span", { "aria-hidden": "true", text: "×" }))),
+        onclick: () => drop(key) }, h("span", { text: state.labels[i] }), h("span", { "aria-hidden": "true", text: "×" }))),
       ...state.labels.slice(state.keys.length).map((label) => h("span", { class: "ck-tag", text: label })));
       setOff(field, [input], off);
     },

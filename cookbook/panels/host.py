@@ -227,10 +227,11 @@ def _gets_picture(size: HostSize) -> Picture:
     frame = pd.DataFrame({"row": flows["flow"], "got": flows["got"] / 1e9, "need": flows["need"] / 1e9,
                           "text": [_of_need(ratio) for ratio in ratios]})  # fmt: skip
     enough = int((ratios >= charts.FULL).sum())
-    held = "; decoding holds the accelerators back" if size.limit == "decoding" else ""
+    held = {"decoding": "; decoding holds the accelerators back", "links": "; links hold the accelerators back"}
     title = f"Links give {'all' if enough == len(flows) else enough} of {counted(len(flows), 'flow')} what they need"
     low, high = charts.rate_domain(frame)
-    return Picture("gets", frame, f"{title}{held}", {"rows": row_order(frame), "low": low, "high": high})
+    title += held.get(size.limit, "")
+    return Picture("gets", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
 def _of_need(ratio: float) -> str:

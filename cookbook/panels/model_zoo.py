@@ -470,7 +470,8 @@ def _share_words(row: Any, precision: str) -> str:
     if math.isnan(row.peak_flops):
         return f"no {precision} peak known"
     if row.needed_fraction > 1:
-        return f"x{ratio(row.needed_fraction)} its peak|{row.devices_needed:,.0f} devices at least"
+        times = ratio(row.needed_fraction) if row.needed_fraction < 10 else f"{row.needed_fraction:,.0f}"
+        return f"x{times} its peak|{row.devices_needed:,.0f} devices at least"
     share = f"{percent(row.needed_fraction)} of peak"
     if not row.fits and not math.isnan(row.capacity_bytes):
         return f"{share}|{_fitting(row.largest_batch)}"

@@ -17,9 +17,10 @@ from cookbook.charts.look import TIME_PARTS
 from cookbook.charts.rows import row_order
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.options import networks
+from cookbook.panels.options import cited, networks
 from cookbook.panels.shell import Panel, Picture, View, defaults
-from cookbook.panels.steps import figure, machines, plain, source_rows, step_parts
+from cookbook.panels.steps import machines, plain, step_parts
+from cookbook.panels.text import figure
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
 from cookbook.prediction.terms.devices import TRAINING
 from cookbook.units import human
@@ -358,4 +359,4 @@ def _sources(view: Scaled) -> tuple[tuple[str, str, str], ...]:
         keys |= dict.fromkeys(links[view.arguments["link"]].split(";"), "figures of the link")
     runs = view.measured[["source", "url"]].value_counts().reset_index(name="runs")
     drawn = [(row.source, row.url, f"{row.runs:,} measured speed-ups") for row in runs.itertuples(index=False)]
-    return (*source_rows(keys), *drawn)
+    return (*cited(keys), *drawn)

@@ -1,4 +1,4 @@
-"""What the panels of training steps share: machines to choose from, words for the parts of a step, sources."""
+"""What the panels of training steps share: machines to choose from, words for the parts of a step, money."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.charts.look import TIME_PARTS
 from cookbook.panels.controls import Option
+from cookbook.panels.options import accelerators
 from cookbook.panels.shell import Part
+from cookbook.panels.text import figure
 from cookbook.units import human
 
 FORMULAS = {
@@ -28,12 +30,10 @@ FORMULAS = {
 
 def machines() -> tuple[Option, ...]:
     """Accelerators by vendor, then servers whose accelerator is known."""
-    devices, servers = catalog.table("accelerators"), catalog.table("systems")
+    servers = catalog.table("systems")
     servers = servers[servers["accelerator_key"].fillna("") != ""]
-    return (
-        *zip(devices["key"], devices["name"], devices["aliases"].astype(str), devices["vendor"], strict=True),
-        *((key, name, "", "servers") for key, name in zip(servers["key"], servers["name"], strict=True)),
-    )  # fmt: skip
+    named = ((key, name, "", "servers") for key, name in zip(servers["key"], servers["name"], strict=True))
+    return (*accelerators(), *named)
 
 
 def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
@@ -42,27 +42,10 @@ def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
     return tuple(Part(name, each, human(each, "s"), TIME_PARTS[name], FORMULAS[name]) for name, each in known.items())
 
 
-def source_rows(notes: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """(title, link, note) of keys of the table ``sources``."""
-    rows = catalog.table("sources").set_index("key").loc[list(notes), ["title", "url"]].fillna("")
-    return [(row.title, row.url, note) for row, note in zip(rows.itertuples(), notes.values(), strict=True)]
-
-
 def plain(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
     """Missing numbers as None, numbers to six digits."""
     numbers = frame[list(columns)].astype(float).map(lambda value: float(f"{value:.6g}"))
     return frame.assign(**numbers.astype(object).where(numbers.notna(), None))
-
-
-def figure(value: float) -> str:
-    """A number to three digits, thousands apart.
-
-    >>> figure(21.274), figure(1597.8), figure(float("nan"))
-    ('21.3', '1,598', 'not known')
-    """
-    if value != value:
-        return "not known"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def money(usd: float) -> str:

@@ -19,9 +19,10 @@ from cookbook.charts.rows import row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import ONE_LIKE_ANOTHER, networks, plain_device, read_devices, show_device
+from cookbook.panels.options import ONE_LIKE_ANOTHER, cited, networks, plain_device, read_devices, show_device
 from cookbook.panels.shell import Panel, Picture, View, defaults
-from cookbook.panels.steps import figure, machines, money, plain, source_rows, step_parts
+from cookbook.panels.steps import machines, money, plain, step_parts
+from cookbook.panels.text import figure
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
 from cookbook.units import human
@@ -465,4 +466,4 @@ def _sources(view: Planned) -> tuple[tuple[str, str, str], ...]:
     keys |= dict.fromkeys(view.device.sources, "figures of the device")
     keys |= dict.fromkeys(price.source, f"{price.rows} prices, {price.first[:4]} to {price.last[:4]}")
     keys |= dict.fromkeys(view.run.failures.source, "failures, checkpoint write bandwidth, restarts")
-    return tuple(source_rows(keys))
+    return cited(keys)

@@ -25,7 +25,12 @@ from cookbook.performance.fabric import (
     saturating_bandwidth,
     switch_all_reduce_seconds,
 )
-from cookbook.performance.matmul import replicated_seconds, summa_required_bandwidth, summa_seconds
+from cookbook.performance.matmul import (
+    hpe_2017_summa_bandwidth,
+    replicated_seconds,
+    summa_required_bandwidth,
+    summa_seconds,
+)
 from cookbook.performance.pipeline import SCHEDULES, bubble_share, flush_seconds, schedule
 from cookbook.performance.reliability import (
     cluster_mtbf_seconds,
@@ -45,8 +50,8 @@ __all__ = [
     "SCHEDULES", "amdahl_speedup", "bubble_share", "bucketed_exposed_seconds", "cluster_mtbf_seconds",
     "compressed_bytes", "daly_2006_interval_seconds", "dragonfly_bandwidth", "flush_seconds", "gustafson_speedup",
     "halving_doubling_seconds", "hierarchical_all_reduce_seconds", "hpe_2017_best_workers",
-    "hpe_2017_data_parallel_seconds", "in_network_seconds", "local_sgd_seconds", "nested_all_gather_seconds",
-    "nested_all_reduce_seconds", "nested_all_to_all_seconds", "nested_bisection_bandwidth",
+    "hpe_2017_data_parallel_seconds", "hpe_2017_summa_bandwidth", "in_network_seconds", "local_sgd_seconds",
+    "nested_all_gather_seconds", "nested_all_reduce_seconds", "nested_all_to_all_seconds", "nested_bisection_bandwidth",
     "parameter_server_seconds", "rail_all_to_all_seconds", "replicated_seconds", "ring_all_reduce_seconds",
     "samples_to_target", "saturating_bandwidth", "schedule", "slowest_seconds", "summa_required_bandwidth",
     "summa_seconds", "switch_all_reduce_seconds", "torus_all_gather_seconds", "torus_all_reduce_seconds",

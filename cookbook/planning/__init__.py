@@ -34,6 +34,7 @@ _HOMES = {
     "measured_links": "platforms",
     "milestones": "growth",
     "nodes_needed": "platforms",
+    "operations": "comparison",
     "ownership_usd": "ownership",
     "plan_run": "run",
     "power_watts": "cost",

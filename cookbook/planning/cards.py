@@ -19,7 +19,7 @@ _CARD = (
     "font-family:var(--jp-ui-font-family,sans-serif);font-variant-numeric:tabular-nums"
 )
 _QUIET = "color:var(--jp-ui-font-color2,GrayText)"
-_CELL = "padding:0 12px 0 0;text-align:left;color:inherit;background:transparent"
+_CELL = "padding:0 12px 0 0;text-align:left;white-space:nowrap;color:inherit;background:transparent"
 MOST_ROWS = 12
 
 

@@ -107,9 +107,7 @@ def compare(
     import pandas as pd
 
     _check(phase, software, neighbours)
-    if not isinstance(workload, (str, Workload)):
-        raise ValueError(f"workload = {shown(workload)} is no network; give a name, or cb.layers([...])")
-    network = network_of(workload)
+    network = _network(workload)
     size = whole("batch", batch, MOST_SAMPLES)
     length = checked_seq(network, None if seq is None else number("seq", seq))
     wanted = catalog.lookup("number_formats", precision) if text("precision", precision) else ""
@@ -124,6 +122,12 @@ def compare(
     found |= _cost(table, records, found, text("way", way), checked_year(since))
     sources = [*table["sources"]]
     return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **found, "sources": sources})
+
+
+def _network(workload: Any) -> Workload:
+    if not isinstance(workload, (str, Workload)):
+        raise ValueError(f"workload = {shown(workload)} is no network; give a name, or cb.layers([...])")
+    return network_of(workload)
 
 
 def _check(phase: Any, software: Any, neighbours: Any) -> None:
@@ -271,18 +275,7 @@ def _memory(
 
 
 def held_bytes(network: Workload, phase: str, precision: str, batch: int, seq: float | None) -> float:
-    """Memory of one device that does it all: training with SGD and momentum, or a forward pass that keeps nothing [B].
-
-    Parameters
-    ----------
-    network : Workload
-    phase, precision : str
-        As for `compare`; a format that trains, to train.
-    batch : int
-        Samples of one pass.
-    seq : float, optional
-        Sequence length [tokens].
-    """
+    """Memory of one device alone: training with SGD and momentum, or a forward pass that keeps nothing [B]."""
     sizes = _sizes(precision if phase == "training" else "fp32")
     if phase == "training":
         return float(sum(memory_parts(network.ops, batch, seq, sizes, 0).values()))
@@ -334,20 +327,7 @@ def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
-    """Corners of the roofline of each device, in the number format that it was compared in.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        From `compare`; devices without a peak or a bandwidth have no line.
-    least, most : float
-        Arithmetic intensity at which lines begin and end [FLOP/B].
-
-    Returns
-    -------
-    pandas.DataFrame
-        key, name, intensity [FLOP/B], attainable_flops [FLOP/s]: three rows a device.
-    """
+    """Corners of the roofline of each device, in the number format that it was compared in."""
     import pandas as pd
 
     known = table[np.isfinite(table["ridge"])]
@@ -386,7 +366,8 @@ def operations(
     >>> bool(ops["seconds"].is_monotonic_decreasing), round(float(ops["share"].sum()), 6)
     (True, 1.0)
     """
-    every = roofline_table(workload, accelerator, batch, precision=precision)
+    network, size = _network(workload), whole("batch", batch, MOST_SAMPLES)
+    every = roofline_table(network, records_of([accelerator])[0], size, precision=text("precision", precision))
     every = every[(every["bytes"] > 0) & (every["kind"] != "optimiser")]
     sizes = [every["kind"], (every["flop"] / every["count"]).round(3), (every["bytes"] / every["count"]).round(3)]
     found = every.groupby(sizes, sort=False).agg(

@@ -17,6 +17,7 @@ from cookbook.catalog.prices import (
     BOUGHT,
     ENDS,
     HOUR,
+    LEAST,
     MONTH,
     MOST,
     RENT,
@@ -153,15 +154,7 @@ def run_cost(
 
 
 def counted(name: str, value: Any) -> np.ndarray:
-    """A number above 0 and finite, or an array of such; ValueError names the argument.
-
-    Parameters
-    ----------
-    name : str
-        Argument.
-    value : array_like
-        What was given.
-    """
+    """A number above 0 and finite, or an array of such; ValueError names the argument."""
     array = np.asarray(value, dtype=object)
     plain = array.size and array.ndim <= 1 and all(
         isinstance(each, (int, float, np.number)) and not isinstance(each, (bool, np.bool_)) for each in array.flat)
@@ -169,7 +162,7 @@ def counted(name: str, value: Any) -> np.ndarray:
         numbers = array.astype(float) if plain else np.array(np.nan)
     except (OverflowError, TypeError):
         numbers = np.array(np.nan)
-    if not plain or not np.all((numbers > 0) & (numbers <= MOST)):
+    if not plain or not np.all((numbers >= LEAST) & (numbers <= MOST)):
         raise ValueError(f"{name} = {shown(value)} must be above 0 and finite; give a number such as 64")
     return numbers
 
@@ -286,9 +279,10 @@ def machine_power(device: str | Accelerator, devices: Any = 1) -> Power:
     >>> round(box.rated.low / 1e3, 1), round(box.rated.high / 1e3, 1)
     (9.3, 11.4)
     """
+    count = counted("devices", devices)
     one = accelerator(device) if not isinstance(device, Accelerator) else device
     found = _rated(one.kind, float(one.tdp_watts), one.key, tuple(one.sources))
-    return replace(found, rated=times(found.rated, counted("devices", devices)[()], "W"))
+    return replace(found, rated=times(found.rated, count if count.ndim else count.item(), "W"))
 
 
 @lru_cache(maxsize=1)
@@ -298,17 +292,7 @@ def shares() -> tuple[Price, Price]:
 
 
 def active_seconds(prediction: Estimate) -> Any:
-    """Time of a step in which accelerators compute or move memory, at most the step [s].
-
-    Parameters
-    ----------
-    prediction : Estimate
-
-    Returns
-    -------
-    numpy.ndarray
-        One entry a scenario.
-    """
+    """Time of a step in which accelerators compute or move memory, at most the step [s]."""
     parts = prediction.by_part
     busy = np.sum([np.asarray(parts[name], dtype=float) for name in ACTIVE if name in parts], axis=0)
     return np.minimum(busy, prediction.point)

@@ -40,18 +40,7 @@ def context_sizes(seq: float) -> list[int]:
 
 
 def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: int, batch: int, seq: float) -> None:
-    """Whether a layout divides the network, the devices, the batch and the sequence.
-
-    Parameters
-    ----------
-    layout : mapping of str to int
-        Some of tp, pp, vp, cp, ep, dp and micro_batch.
-    shape : mapping of str to int
-        layers, heads and experts of the network; per_node, the devices of an NVLink domain.
-    devices, batch : int
-        Devices; sequences of one step.
-    seq : float
-        Tokens of a sequence.
+    """Refuse a layout (some of `SIZES`) that does not divide the network (`shape`), devices, batch and sequence.
 
     Raises
     ------
@@ -87,7 +76,8 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
 
 def _divides(name: str, size: int, total: int, what: str) -> None:
     if total % size:
-        raise ValueError(f"{name} = {size:,} does not divide {total:,} {what}; nearest: {around(size, divisors(total))}")
+        near = around(size, divisors(total))
+        raise ValueError(f"{name} = {size:,} does not divide {total:,} {what}; nearest: {near}")
 
 
 def _multiple(name: str, number: int, words: str, of: int) -> None:
@@ -116,14 +106,7 @@ def around(number: int, good: Iterable[int]) -> str:
 def undivided(devices: int, batch: int, shards: list[int], shape: Mapping[str, int]) -> str:
     """Why devices and batch cannot be divided, with the nearest that can; "" where some layout divides them.
 
-    Parameters
-    ----------
-    devices, batch : int
-        Devices; sequences of one step.
-    shards : list of int
-        Ways to split the network: every tp x pp x cp that the search tries.
-    shape : mapping of str to int
-        layers and heads, for the words.
+    `shards` are the ways to split the network: every tp x pp x cp that the search tries.
     """
     replicas = [devices // each for each in shards if devices % each == 0]
     if any(batch % each == 0 for each in replicas):

@@ -130,13 +130,6 @@ def _check_level(level: Any) -> None:
 def student_quantile(share: float, free: float) -> float:
     """Quantile of Student's t, to 0.1 % from three degrees of freedom on for shares up to 0.95.
 
-    Parameters
-    ----------
-    share : float
-        Share of the distribution below it.
-    free : float
-        Degrees of freedom, 1 or more.
-
     References
     ----------
     Abramowitz & Stegun, Handbook of mathematical functions, 1964, 26.7.5; for one and two degrees the exact forms.

@@ -280,7 +280,7 @@ def size_host(
     device = box.accelerator if accelerator is None else named("accelerator", accelerator, Accelerator)
     check_pair(network, data)
     card, known, count = one_data_set(data), committed(), len(box.named("accelerator"))
-    step = _step(network, device, batch * card["images"], precision)
+    step = predicted(network, device, batch * card["images"], precision)
     demand = batch / step.point
     carried = card["decoded_bytes"] if traffic != "storage" else card["stored_bytes"] / card["samples"]
     exchanged = _exchanged(network, device, precision, count)
@@ -342,7 +342,8 @@ def one_data_set(data: Any) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _step(workload: Any, device: Any, batch: float, precision: str) -> Estimate:
+def predicted(workload: Any, device: Any, batch: float, precision: str) -> Estimate:
+    """The step that `cookbook.train_step` predicts; records of the reader's own are taken too."""
     return train_step(workload, device, batch=batch, precision=precision)
 
 

@@ -16,7 +16,15 @@ from cookbook.planning.cards import card, plain
 from cookbook.planning.cost import HOUR, device_usd
 from cookbook.planning.divisible import context_sizes, divisors, even_stages, stage_counts
 from cookbook.prediction.asked import (
-    MOST_SEQUENCES, MOST_TOKENS, choices, listed, quantity, shown, text, whole, wholes,
+    MOST_SEQUENCES,
+    MOST_TOKENS,
+    choices,
+    listed,
+    quantity,
+    shown,
+    text,
+    whole,
+    wholes,
 )  # fmt: skip
 from cookbook.prediction.doors import network_of, plan_fields, training_scenario
 from cookbook.prediction.engine import estimate
@@ -126,7 +134,8 @@ class Layouts:
             "ZeRO": row["zero"], "Recomputation": row["recompute"], **step_words(row),
             "Memory": units.human(row["memory_bytes"], "iB"),
         } for row in self._table.head(8).to_dict("records")]  # fmt: skip
-        return card(self._headline(), pd.DataFrame(rows), ["Taken where nothing was given: " + "; ".join(self.assumed)])
+        taken = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
+        return card(self._headline(), pd.DataFrame(rows), [taken])
 
     def _headline(self) -> str:
         said = f"{self.title}: {self.fitting:,} of {self.tried:,} layouts fit"
@@ -270,23 +279,27 @@ def search(
     >>> found.fitting <= found.tried, len(found.front) > 0, "software = megatron-core" in found.assumed
     (True, True, True)
     """
-    counts, batch, own = wholes("devices", devices), whole("global_batch", global_batch, MOST_SEQUENCES), model
-    workload = network_of(own)
+    counts, batch = wholes("devices", devices), whole("global_batch", global_batch, MOST_SEQUENCES)
+    workload = model_of(model)
     shape, length = shape_of(workload), sequence(workload, seq)
     axes = {
         "micro_batch": MICRO_BATCHES if micro_batch is None else wholes("micro_batch", micro_batch, MOST_SEQUENCES),
-        "zero": choices("zero", zero, ZERO, ZERO[1:]), "recompute": choices("recompute", recompute, RECOMPUTE, RECOMPUTE),
+        "zero": choices("zero", zero, ZERO, ZERO[1:]),
+        "recompute": choices("recompute", recompute, RECOMPUTE, RECOMPUTE),
     }  # fmt: skip
     more = {name: choices(name, given, OPTIONS[name], ("",)) for name, given in
             (("pipeline_schedule", pipeline_schedule), ("offload", offload))}  # fmt: skip
     more["shard"] = _shards(shard)
-    same = {"capacity_factor": _number("capacity_factor", capacity_factor), "fabric": text("fabric", fabric) or None,
-            "oversubscription": None if oversubscription == 1 else _number("oversubscription", oversubscription),
-            "attention": text("attention", attention) or None,
-            "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s' or '50 GB/s'")}
+    taper = _number("oversubscription", oversubscription)
+    same = {
+        "capacity_factor": _number("capacity_factor", capacity_factor), "fabric": text("fabric", fabric) or None,
+        "oversubscription": None if taper == 1 else taper, "attention": text("attention", attention) or None,
+        "network": None if network is None else quantity("network", network, "B/s", "'400 Gbit/s' or '50 GB/s'"),
+    }  # fmt: skip
     machine = machine_of(system)
     joined = None if per_node is None else whole("per_node", per_node)
-    node = joined or (int(fabric_of(fabric).domain) if fabric else machine.per_node)
+    domain = fabric_of(fabric).domain if fabric else math.nan
+    node = joined or int(domain if math.isfinite(domain) else machine.per_node)
     grid = _grid(shape, {count: min(node, count) for count in counts}, batch, length, axes)
     grid = _with_more(grid, batch, more)
     if not 0 < len(grid["devices"]) <= MOST_LAYOUTS:
@@ -302,10 +315,12 @@ def search(
         ("zero", zero, _tried(ZERO[1:])), ("recompute", recompute, _tried(RECOMPUTE)),
         ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks a stage: {_tried(CHUNKS)}"),
         ("per_node", per_node or fabric, f"{node:,}"),
+        ("sequence_parallel", None, "yes where tp > 1 and the stack splits norms along the sequence"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
     )  # fmt: skip
     layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(system).median)
     taken = dict.fromkeys(each for row in found.assumed[:1].tolist() for each in row.split("; ") if each)
+    taken = {each: None for each in taken if not each.startswith("sequence_parallel")}
     told = [f"{name} = {value}" for name, given, value in assumed if given in (None, "", False)]
     return replace(layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*taken, *told))
 
@@ -336,6 +351,13 @@ def _estimated(
     if found.why[0]:
         raise ValueError(str(found.why[0]))
     return estimate(asked, False)
+
+
+def model_of(model: str | Workload) -> Workload:
+    """The language model that an argument `model` means: of the zoo by name, or a changed one as it is."""
+    if not isinstance(model, (str, Workload)):
+        raise ValueError(f"model = {shown(model)} is no network; give a name such as 'llama2_7b', or cb.model(...)")
+    return network_of(text("model", model) if isinstance(model, str) else model)
 
 
 def sequence(network: Workload, seq: int | None) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook.catalog.prices import HOUR, YEAR, shown
+from cookbook.catalog.prices import HOUR, LEAST, MOST, YEAR, shown
 from cookbook.catalog.printed import Printed
 
 if TYPE_CHECKING:
@@ -61,20 +61,8 @@ class Ownership(Printed):
         return self.total / self.horizon_years
 
 
-def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high: float = np.inf) -> np.ndarray:
-    """An argument as an array of numbers within a range; NaN (not known) passes.
-
-    Parameters
-    ----------
-    name : str
-        Argument.
-    value : array_like
-        What was given.
-    low, high : float
-        Range; `open_low`: whether `low` itself is outside.
-    open_low : bool
-        As said.
-    """
+def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high: float = MOST) -> np.ndarray:
+    """An argument as an array of numbers within a range; NaN (not known) passes."""
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size and _plain(array)):
@@ -82,10 +70,10 @@ def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high
         array = array.astype(float)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} = {shown(value)} is not a number; give one, or an array of numbers") from None
-    bad = (array <= low if open_low else array < low) | np.isposinf(array) | (array > high)
+    bad = (array < max(low, LEAST) if open_low else array < low) | (array > high)
     if np.any(bad):
         allowed = f"above {low:g}" if open_low else f"{low:g} or more"
-        most = "" if np.isinf(high) else f" and at most {high:g}"
+        most = f" and at most {high:g}"
         raise ValueError(f"{name} = {np.extract(bad, array)[0]:g} is not allowed; give {allowed}{most}")
     return array
 

@@ -16,26 +16,12 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.catalog.prices import shown
+from cookbook.catalog import prices
+from cookbook.catalog.prices import BOUGHT, RENT, Price, shown, stated, times
 from cookbook.catalog.printed import Printed
 from cookbook.hardware import Accelerator
 from cookbook.performance.reliability import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
-from cookbook.planning.cost import (
-    BOUGHT,
-    RENT,
-    SINCE,
-    Price,
-    active_seconds,
-    bought_usd,
-    carbon,
-    hourly_usd,
-    machine_power,
-    power_watts,
-    seconds_of,
-    stated,
-    tariff,
-    times,
-)
+from cookbook.planning.cost import active_seconds, machine_power, power_watts, seconds_of
 from cookbook.planning.ownership import HOUR, HOURS_A_YEAR, KILO, MONTHS, ownership_usd
 from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.doors import kind_of, network_of, train_step
@@ -211,19 +197,7 @@ def _rows() -> Mapping[str, dict[str, Any]]:
 
 
 def place_row(entry: Any) -> Row:
-    """A row of the table, or one like it with some columns changed.
-
-    Parameters
-    ----------
-    entry : str or mapping
-        A name; or ``{"like": name, ...}`` with columns that differ. `device` may be a record of the reader's own, and
-        `price` states the price: USD of the purchase, USD an hour of one accelerator, or USD a million tokens.
-
-    Raises
-    ------
-    ValueError
-        No such column, or a value that cannot be.
-    """
+    """A row of the table, or one like it with some columns changed."""
     if isinstance(entry, str):
         return tuple(_rows()[catalog.lookup("places", entry)].items())
     if not isinstance(entry, Mapping) or "like" not in entry:
@@ -260,21 +234,7 @@ def read_place(
     row: Row, model: str | Workload, batch: int | None, seq: float | None, region: str, since: int | None,
     price: float | None = None, current: float | None = None,
 ) -> Place:
-    """A place with all figures that its cost rests on.
-
-    Parameters
-    ----------
-    row : tuple
-        From `place_row`.
-    model, batch, seq
-        What is trained, and samples on each accelerator.
-    region : str
-        Where machines stand: electricity and carbon.
-    since : int, optional
-        First year of prices to count.
-    price, current : float, optional
-        The reader's own price, in the unit of its place, and of electricity [USD/kWh].
-    """
+    """A place with all figures that its cost rests on."""
     cells = dict(row)
     service = cells["way"] == PER_TOKEN
     machines = 0 if service else int(cells["machines"])
@@ -300,12 +260,12 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
     if row["way"] == PER_TOKEN:
         return _service(model) if own is None else own_price(own, "USD/million tokens")
     if row["way"] in RENT:
-        offer = _widened(hourly_usd(row["device"], row["way"], since), bought=False)
+        offer = _widened(prices.hourly_usd(row["device"], row["way"], since), bought=False)
         return times(offer if own is None else own_price(own, "USD/h"), count, "USD/h")
     if own is not None:
         return own_price(own, "USD")
-    machine = bought_usd(row["system"], since) if row["system"] else times(
-        bought_usd(row["device"], since), float(row["devices"]), "USD")  # fmt: skip
+    machine = prices.bought_usd(row["system"], since) if row["system"] else times(
+        prices.bought_usd(row["device"], since), float(row["devices"]), "USD")  # fmt: skip
     return times(_widened(machine, bought=True), float(row["machines"]), "USD")
 
 
@@ -333,11 +293,6 @@ def _widened(price: Price, bought: bool) -> Price:
 def usual_spread(bought: bool) -> tuple[float, float]:
     """How far prices of one accelerator lie apart: 10th and 90th percentile over the median, of a usual accelerator.
 
-    Parameters
-    ----------
-    bought : bool
-        Of purchases, or of rent on demand.
-
     Examples
     --------
     >>> low, high = usual_spread(False)
@@ -345,9 +300,9 @@ def usual_spread(bought: bool) -> tuple[float, float]:
     True
     """
     rows = catalog.table("hardware_prices" if bought else "cloud_prices")
-    rows = rows[(rows["accelerator_key"] != "") & (rows["date"] >= SINCE)]
-    prices = rows["usd_per_device"] if bought else rows["usd_per_hour"] / rows["devices"]
-    groups = prices.groupby(rows["accelerator_key"])
+    rows = rows[(rows["accelerator_key"] != "") & (rows["date"] >= prices.SINCE)]
+    asked = rows["usd_per_device"] if bought else rows["usd_per_hour"] / rows["devices"]
+    groups = asked.groupby(rows["accelerator_key"])
     several = groups.count() >= (QUOTES_BOUGHT if bought else QUOTES_RENTED)
     ends = [(groups.quantile(share) / groups.median())[several].median() for share in (0.1, 0.9)]
     return float(ends[0]), float(ends[1])
@@ -376,8 +331,8 @@ def _most(item: str) -> float:
 def _power(row: Mapping[str, Any], count: int, region: str) -> dict[str, Price]:
     power = machine_power(row["device"], count)
     pue = stated("pue", items=row["pue"]) if row["pue"] else ONE
-    return {"rated": power.rated, "idle": power.idle, "full": power.full, "pue": pue, "tariff": tariff(region),
-            "carbon": carbon(region)}  # fmt: skip
+    return {"rated": power.rated, "idle": power.idle, "full": power.full, "pue": pue, "tariff": prices.tariff(region),
+            "carbon": prices.carbon(region)}  # fmt: skip
 
 
 def _owner(place: Place) -> dict[str, Price]:
@@ -422,22 +377,7 @@ def _interruption() -> Price:
 
 
 def costs(place: Place, draws: Draws, task: Task) -> dict[str, Any]:
-    """What the task costs at one place, for each draw of its figures.
-
-    Parameters
-    ----------
-    place : Place
-    draws : mapping
-        Values of the place's figures by name; arrays of one length, or numbers.
-    task : Task
-
-    Returns
-    -------
-    dict
-        hours of one run, use (hours of all runs over those of the horizon), units (how often the place is bought or
-        reserved, so that it keeps up), paid (how many of these the task pays for), kwh and kgco2e of the horizon;
-        parts: USD by part.
-    """
+    """What the task costs at one place, for each draw of its figures."""
     if place.way == PER_TOKEN:
         tokens = task.samples * task.epochs * (task.seq or 1) * task.count
         rent = draws["price"] * tokens / MILLION
@@ -504,14 +444,7 @@ def spread(figure: Price, normal: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=128)
 def drawn(place: Place, count: int = DRAWS) -> Draws:
-    """Monte-Carlo values of the figures of a place; figures that places share vary together.
-
-    Parameters
-    ----------
-    place : Place
-    count : int
-        How many.
-    """
+    """Monte-Carlo values of the figures of a place; figures that places share vary together."""
     values = {}
     for name, figure in place.figures.items():
         seed = zlib.crc32(place.shared(name).encode())

@@ -16,11 +16,20 @@ from cookbook.planning.cards import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
 from cookbook.planning.divisible import SIZES, check_layout, context_sizes, divisors, stage_counts, undivided
 from cookbook.planning.layouts import (
-    AXES, RECOMPUTE, ZERO, Layouts, System, layout_words, machine_of, search, sequence,
-    shape_of, step_words,
+    AXES,
+    RECOMPUTE,
+    ZERO,
+    Layouts,
+    System,
+    layout_words,
+    machine_of,
+    model_of,
+    search,
+    sequence,
+    shape_of,
+    step_words,
 )  # fmt: skip
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
-from cookbook.prediction.doors import network_of
 from cookbook.prediction.terms.transformer_memory import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload
 
@@ -180,7 +189,7 @@ class TrainingRun:
         for row in self._table.to_dict("records"):
             head = {"Devices": f"{row['devices']:,}"}
             if row["why"]:
-                rows.append({**head, "Layout": f"none: {row['why']}"})
+                rows.append({**head, "Layout": "none"})
                 continue
             ends = f"{row['days_low']:,.3g} to {row['days_high']:,.3g}"
             usd = f"{float(format(row['usd'], '.3g')):,.0f} USD" if row["usd"] == row["usd"] else "not known"
@@ -189,8 +198,9 @@ class TrainingRun:
                 "Memory": units.human(row["memory_bytes"], "iB"), "Goodput": f"{row['goodput']:.1%}",
                 "Days (80 %)": f"{row['days']:,.3g} ({ends})", "Cost": usd,
             })  # fmt: skip
-        notes = [f"6 N D: {units.human(self.training_flop, 'FLOP')}.",
-                 "Taken where nothing was given: " + "; ".join(self.assumed)]  # fmt: skip
+        notes = [f"{why[0].upper()}{why[1:]}." for why in self._table["why"] if why]
+        notes += [f"6 N D: {units.human(self.training_flop, 'FLOP')}.",
+                  "Taken where nothing was given: " + "; ".join(self.assumed) + "."]  # fmt: skip
         return card(self._headline(), pd.DataFrame(rows).fillna(""), notes)
 
     def _headline(self) -> str:
@@ -359,7 +369,7 @@ def plan_run(
     (True, True)
     """
     counts, wanted = wholes("devices", devices), quantity("tokens", tokens, "", "2e12 or '2 T'", 1)
-    workload, device = network_of(model), machine_of(system).accelerator
+    workload, device = model_of(model), machine_of(system).accelerator
     shape_of(workload)
     length = sequence(workload, seq)
     batch = BATCH if global_batch is None else whole("global_batch", global_batch, MOST_SEQUENCES)
@@ -495,21 +505,7 @@ def _utilised(table: pd.DataFrame, sizes: tuple[float, float, float, float], pea
 def known_failures(
     mtbf_hours: float | None = None, bandwidth: float | str | None = None, restart: float | str | None = None
 ) -> Failures:
-    """Failures as published, or as given.
-
-    Parameters
-    ----------
-    mtbf_hours : float, optional
-        Mean time between failures that one device accounts for [h].
-    bandwidth : float or str, optional
-        Rate at which storage takes a checkpoint [B/s].
-    restart : float or str, optional
-        Time from a failure until work goes on [s].
-
-    Raises
-    ------
-    ValueError
-        One that is not above 0 and finite (a restart may take no time).
+    """Failures as published, or as given: hours or a time, B/s, seconds.
 
     Examples
     --------
@@ -518,7 +514,7 @@ def known_failures(
     True
     """
     rows = catalog.table("long_runs")
-    between = rows["devices"] * rows["days"] / rows["interruptions"]
+    between = rows["devices"] * rows["duration"] / rows["interruptions"]
     mtbf = (float(between.min()), float(between.median()), float(between.max()))
     if mtbf_hours is not None:
         each = quantity("mtbf_hours", mtbf_hours, "h", "50000") * (1 if isinstance(mtbf_hours, str) else HOUR)
@@ -536,21 +532,8 @@ def fastest(
 ) -> tuple[Layouts, pd.DataFrame, list[str]]:
     """All layouts, the fastest for each number of devices with its row of the prediction, and why some have none.
 
-    Parameters
-    ----------
-    network : Workload
-        From `network_of`.
-    system, counts, batch
-        As for `search`.
-    layout : mapping
-        Axes to hold fixed.
-    same : dict
-        Further arguments of `search`; seq, per_node, zero, recompute and micro_batch among them.
-
-    Raises
-    ------
-    ValueError
-        None of the numbers of devices has a layout that divides and fits: the reason of the last.
+    `layout` holds axes fixed; `same` are further arguments of `search`. Where no number has a layout that divides and
+    fits, the reason of the last is raised.
     """
     held = _held(layout)
     same = {**same, **{name: (held[name],) for name in ("zero", "recompute") if name in held}}

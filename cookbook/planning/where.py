@@ -16,24 +16,10 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text, whole
 from cookbook.catalog.printed import Printed
+from cookbook.planning import places as sites
 from cookbook.planning.cost import BOUGHT
 from cookbook.planning.ownership import HOUR, HOURS_A_YEAR, MONTHS
-from cookbook.planning.places import (
-    ELECTRICITY,
-    PRIVACY,
-    QUANTITIES,
-    Place,
-    Task,
-    costs,
-    drawn,
-    language_model,
-    middle,
-    own_price,
-    place_keys,
-    place_row,
-    read_place,
-    total,
-)
+from cookbook.planning.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Task, costs, drawn, total
 from cookbook.prediction.doors import network_of
 from cookbook.workloads.zoo import Workload
 
@@ -85,7 +71,7 @@ class WhereToRun(Printed):
     @cached_property
     def points(self) -> Mapping[str, dict[str, Any]]:
         """Outcomes with every figure at its median."""
-        return self._costs(middle)
+        return self._costs(sites.middle)
 
     def _costs(self, values: Any) -> Mapping[str, dict[str, Any]]:
         with np.errstate(all="ignore"):
@@ -177,7 +163,7 @@ class WhereToRun(Printed):
         import pandas as pd
 
         place = self.place(key)
-        centre, rows = middle(place), []
+        centre, rows = sites.middle(place), []
         for name, figure in place.figures.items():
             if not figure.high > figure.low:
                 continue
@@ -308,7 +294,7 @@ def where_to_run(
     network = network_of(model)
     card = catalog.table("data_sets").set_index("key").loc[catalog.lookup("data_sets", text("data", data))]
     size = None if batch is None else whole("batch", batch)
-    speaks = language_model(model)
+    speaks = sites.language_model(model)
     if speaks and samples is None and card["data_type"] != "text":
         kind = card["data_type"]
         raise ValueError(f"data = {data!r} holds {kind} samples, but {network.name} reads text; take c4-en-tokens")
@@ -330,7 +316,7 @@ def where_to_run(
     found = {}
     for row in rows:
         key = dict(row)["key"]
-        place = read_place(row, model, size, task.seq, task.region, year, own.get(key), current)
+        place = sites.read_place(row, model, size, task.seq, task.region, year, own.get(key), current)
         if key in found:
             raise ValueError(f"places holds {shown(key)} twice; give each a name of its own")
         found[key] = place
@@ -338,14 +324,14 @@ def where_to_run(
 
 
 def _places(places: Any) -> list[Any]:
-    wanted = [places] if isinstance(places, (str, Mapping)) else place_keys() if places is None else places
+    wanted = [places] if isinstance(places, (str, Mapping)) else sites.place_keys() if places is None else places
     if not isinstance(wanted, (list, tuple)):
         raise ValueError(f"places = {shown(places)} is no list; give names such as ['workstation', 'cloud-h100']")
     if not wanted:
         raise ValueError("places = []: give at least one, or leave it out for all")
     if len(wanted) > 1000:
         raise ValueError(f"places has {len(wanted):,} entries; give at most 1,000")
-    return [place_row(each) for each in wanted]
+    return [sites.place_row(each) for each in wanted]
 
 
 def _own_prices(prices: Any) -> dict[str, Any]:
@@ -355,7 +341,7 @@ def _own_prices(prices: Any) -> dict[str, Any]:
         raise ValueError(f"prices = {shown(prices)} is no mapping; give one such as {{'workstation': 3500}}")
     found = {each if each == ELECTRICITY else catalog.lookup("places", each): usd for each, usd in prices.items()}
     for usd in found.values():
-        own_price(usd, "USD")
+        sites.own_price(usd, "USD")
     return found
 
 
@@ -423,6 +409,9 @@ def break_even(found: WhereToRun, own: str | None = None, rent: str | None = Non
     """
     if not isinstance(found, WhereToRun):
         raise ValueError(f"found = {shown(found)} compares no places; give what where_to_run returns")
+    for name, place in (("own", own), ("rent", rent)):
+        if place is not None and not isinstance(place, str):
+            raise ValueError(f"{name} = {shown(place)} is no place; give a key of `found.places`, as text")
     own, rent = own or _cheapest(found, True), rent or _cheapest(found, False)
     (fixed, more), (fee, each) = found.per_run(own), found.per_run(rent)
     with np.errstate(all="ignore"):
@@ -493,7 +482,11 @@ def cumulative(found: WhereToRun, keys: Sequence[str], points: int = 13) -> pd.D
     """
     import pandas as pd
 
-    months = np.linspace(0, MONTHS * found.task.years, points)
+    if not isinstance(found, WhereToRun):
+        raise ValueError(f"found = {shown(found)} compares no places; give what where_to_run returns")
+    if not isinstance(keys, (list, tuple)) or not keys:
+        raise ValueError(f"keys = {shown(keys)} is no list of places; give one such as ['workstation', 'cloud-h100']")
+    months = np.linspace(0, MONTHS * found.task.years, whole("points", points, 1000) + (points == 1))
     rows = []
     for key in keys:
         place = found.place(key)

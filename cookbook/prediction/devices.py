@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import catalog, hardware
+from cookbook import catalog, hardware, units
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ def format_row(precision: str) -> pd.Series:
     precision : str
         Name such as "bf16".
     """
-    return _row("number_formats", precision)
+    return _row("number_formats", _text("precision", precision))
 
 
 def optimiser_row(optimiser: str) -> pd.Series:
@@ -33,7 +33,13 @@ def optimiser_row(optimiser: str) -> pd.Series:
     optimiser : str
         Name such as "adam".
     """
-    return _row("optimisers", optimiser)
+    return _row("optimisers", _text("optimiser", optimiser))
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} = {units.shown(value)} must be a name, as text")
+    return value
 
 
 def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:

@@ -145,8 +145,8 @@ def train_step(
     >>> bool(step.low80 < step.point < step.high80), step.tier
     (True, 'device and engine measured')
     """
-    network = network_of(workload)
-    chosen = kind or kind_of(network)
+    network, neighbours = network_of(workload), flag("neighbours", neighbours)
+    chosen = kind_of(network) if isinstance(kind, str) and not kind else kind
     asked = training_scenario(network, system, plan_fields(plan, changes), chosen, software, precision, seq)
     found = estimate(asked, neighbours, layouts.impossible if chosen == TRANSFORMER else None)
     return _told(found, asked, network)
@@ -207,9 +207,9 @@ def training_scenario(
     software, precision, seq
         As for `train_step`.
     """
-    if kind not in (TRANSFORMER, NETWORK):
+    if not isinstance(kind, str) or kind not in (TRANSFORMER, NETWORK):
         raise ValueError(f"kind = {shown(kind)} is not one of {TRANSFORMER}, {NETWORK}")
-    given: dict[str, Any] = {"model": _named(network), "accelerator": _machines(system), "software": software or None,
+    given: dict[str, Any] = {"model": _named(network), "accelerator": _machines(system), "software": _given(software),
                              "precision": _offered(system, precision)}  # fmt: skip
     if kind == TRANSFORMER:
         if not is_language_model(network):
@@ -392,12 +392,12 @@ def forward_pass(
     Traceback (most recent call last):
     ValueError: precision = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
     """
-    network = network_of(workload)
+    network, neighbours = network_of(workload), flag("neighbours", neighbours)
     if seq is not None and not network.ops.needs_seq:
         raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")
     asked = scenario(FORWARD, {
         "model": _named(network), "accelerator": _machines(accelerator), "batch": batch, "devices": devices,
-        "precision": precision or None if not np.ndim(precision) else precision, "software": _given(software),
+        "precision": _given(precision), "software": _given(software),
         "seq": seq if seq is not None else network.seq, "scenario": "static",
     })  # fmt: skip
     asked, lacks = _settled(asked)
@@ -407,7 +407,15 @@ def forward_pass(
 
 
 def _given(value: Any) -> Any:
-    return value if np.ndim(value) else value or None
+    """What is given; None where it is blank."""
+    return None if isinstance(value, str) and not value else value
+
+
+def flag(name: str, value: Any) -> bool:
+    """Yes or no as given in a call; anything else is refused."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} = {shown(value)} says neither yes nor no; give True or False")
+    return bool(value)
 
 
 def _settled(asked: Scenario) -> tuple[Scenario, np.ndarray]:

@@ -166,7 +166,7 @@ class StorageMatch:
 
 def match_storage(
     workload: str | float | Estimate,
-    system: str,
+    system: Any,
     storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
     data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
     *,
@@ -203,8 +203,8 @@ def match_storage(
     workload : str, float or Estimate
         A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, the seconds of one step, or
         what `cookbook.train_step` gave.
-    system : str
-        An accelerator or server of the catalogue.
+    system : str, Accelerator or Machine
+        An accelerator, server or cloud instance of the catalogue, or the reader's own record.
     storage : str or mapping
         A tier of the table ``storage``, or a mapping of its columns ("storage" to start from a row, "drives",
         "capacity" of one drive, "local" 1 for drives in every host); or a list of these.
@@ -334,7 +334,7 @@ def _impossible(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], know
 
 
 def _matched(
-    given: Mapping[str, Any], tier: Mapping[str, Any], device: str, bar: float, known: Mapping[str, float],
+    given: Mapping[str, Any], tier: Mapping[str, Any], device: Any, bar: float, known: Mapping[str, float],
     remarks: tuple[str, ...],
 ) -> StorageMatch:
     alone = not any(np.ndim(value) for value in given.values())
@@ -349,7 +349,7 @@ def _matched(
     with np.errstate(all="ignore"):
         found = chain(figures, known)
         most = most_accelerators(figures, known, bar)
-        money = arguments.hour_price(device)
+        money = arguments.hour_price(device.key)
         record = _record(figures, found, tier, most, bar, money, known)
         ends = ranges(figures, found, known)
         record = replace(record, samples_range=ends["samples"], utilisation_range=ends["utilisation"])

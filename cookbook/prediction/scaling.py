@@ -88,8 +88,8 @@ def scaled(
     plan = {"devices": np.array(counts, dtype=float), "micro_batch": each, "network": _port(link) if link else None,
             "per_node": None if per_node is None else whole("per_node", per_node)}  # fmt: skip
     length = None if seq is None else whole("seq", seq, MOST_TOKENS)
-    asked_of = training_scenario(network, machine, plan_fields(None, plan), KIND, software or None, precision or None, length)
-    scenarios = resolve(asked_of)
+    given = plan_fields(None, plan)
+    scenarios = resolve(training_scenario(network, machine, given, KIND, software or None, precision or None, length))
     found = estimate_rows(prepare(KIND, scenarios), neighbours=False)
     if found.why[0]:
         raise ValueError(str(found.why[0]))
@@ -160,8 +160,10 @@ def _exposed(
     except (TypeError, ArithmeticError):
         seconds = np.array(np.nan)
     if np.shape(seconds) != np.shape(passes) or not np.all(np.isfinite(seconds) & (seconds >= 0)):
-        raise ValueError(f"exchange = {shown(formula)} must be a function of payload [B], ranks, bandwidth [B/s] and latency [s] "
-                         "that gives seconds, 0 or more, one for each number of devices")  # fmt: skip
+        raise ValueError(
+            f"exchange = {shown(formula)} must be a function of payload [B], ranks, bandwidth [B/s] and latency [s] "
+            "that gives seconds, 0 or more, one for each number of devices"
+        )
     if buckets is None:
         return exchange_exposed_seconds(seconds, passes, figure("exchange-hidden"), figure("exchange-visible"))
     return data_parallel.bucketed_exposed_seconds(seconds, passes * BACKWARD, buckets)

@@ -128,10 +128,10 @@ def coded(values: Any) -> Coded:
     """A column as levels and codes; one value stands for all rows."""
     if isinstance(values, Coded):
         return values
-    if np.ndim(values) == 0:
+    if not isinstance(values, (list, tuple, np.ndarray)) or np.ndim(values) == 0:
         return Coded(np.array(0), (values if not isinstance(values, np.ndarray) else values.item(),))
     known: dict[Any, int] = {}
-    codes = [known.setdefault(value, len(known)) for value in np.asarray(values, dtype=object).tolist()]
+    codes = [known.setdefault(value, len(known)) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
     return Coded(np.array(codes, dtype=np.int64), tuple(known))
 
 
@@ -276,14 +276,16 @@ def checked(declared: Field, value: Any) -> Any:
             return _numbers(declared, value)
         if isinstance(value, Coded):
             return value.map(lambda one: _word(declared, one))
-        if np.ndim(value) == 0:
-            return Coded(np.array(0), (_word(declared, value),))
-        column = coded(value)
+        if not isinstance(value, (list, tuple, np.ndarray)) or (isinstance(value, np.ndarray) and not value.ndim):
+            return Coded(np.array(0), (_word(declared, value.item() if isinstance(value, np.ndarray) else value),))
+        if any(isinstance(each, (list, tuple, dict, set, np.ndarray)) for each in value):
+            raise TypeError
+        column = coded(list(value))
     except UnknownName:
         raise
     except TypeError:
         raise ValueError(f"{declared.name} = {shown(value)} is not allowed; {_wanted(declared)}") from None
-    if np.ndim(value) > 1 or not len(column.codes):
+    if not len(column.codes):
         raise ValueError(f"{declared.name} = {shown(value)}: give one value, or a flat list of them")
     return column.map(lambda one: "" if one is None else _word(declared, one))
 
@@ -310,9 +312,12 @@ def shown(value: Any) -> str:
 
 def _numbers(declared: Field, value: Any) -> np.ndarray:
     """Numbers of a field as floats, each in its range; None is NaN."""
-    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0:
-        array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=object)
-        if array.ndim > 1 or not array.size:
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value.item()
+    if isinstance(value, (list, tuple, np.ndarray)):
+        nested = not isinstance(value, np.ndarray) and any(isinstance(each, (list, tuple, np.ndarray)) for each in value)
+        array = value if isinstance(value, np.ndarray) else np.array([None] if nested else value, dtype=object)
+        if nested or array.ndim > 1 or not array.size:
             raise ValueError(f"{declared.name} = {shown(value)}: give one number, or a flat list of them")
         if array.dtype.kind in "iuf":
             numbers = array.astype(float)

@@ -35,6 +35,14 @@ def _products(kind: str) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+@lru_cache(maxsize=8)
+def _own_compilers(kind: str) -> list[tuple[str, str]]:
+    """Makers and kinds of devices with a compiler of their own, and its level: it holds whatever product is named."""
+    rows = catalog.table("software")
+    rows = rows[(rows["kind"] == kind) & (rows["always"] == "yes")]
+    return list(zip(rows["device"], rows["level"], strict=True))
+
+
 def products(kind: str) -> list[str]:
     """Products that a kind of prediction knows, for lists of choices."""
     rows = catalog.table("software")
@@ -64,6 +72,7 @@ def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
         return name
     known = _products(kind)
     rows = known.get(normalise(name or USUAL))
+    own = next((level for wanted, level in _own_compilers(kind) if wanted in (vendor, device)), "")
     if rows is None:
         # A version that nobody listed is the product's: "PyTorch 2.7".
         rows = known.get(normalise(name.strip().rstrip("0123456789.v").strip()))
@@ -71,7 +80,7 @@ def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
         names = {**{normalise(each): each for each in (*products(kind), *levels(kind))}}
         close = nearest(normalise(name[:60]), list(names), 3)
         raise UnknownName("software", shown(name).strip("'"), [names[each] for each in close])
-    return next(level for wanted, level in rows if wanted in ("", vendor, device))
+    return own or next(level for wanted, level in rows if wanted in ("", vendor, device))
 
 
 def of_rows(kind: str, software: Coded, vendor: Coded, device: Coded) -> Coded:

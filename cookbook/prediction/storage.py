@@ -19,6 +19,7 @@ from cookbook.prediction.intake.storage import (
     OBJECT_STORE,
     StorageRows,
     storage_rows,
+    unknown_columns,
 )
 
 if TYPE_CHECKING:
@@ -230,6 +231,7 @@ def storage_table(frame: pd.DataFrame) -> pd.DataFrame:
     tier = tiers(rows, found)
     table |= _intervals(rows, found, table["predicted"], tier, known)
     table |= {"tier": np.where(good, tier, ""), "why": np.where(good | (rows.why != ""), rows.why, NOTHING)}
+    table["assumed"] = np.where(good, rows.assumed, "")
     scale = np.array([1, 1, 1e-9, 1, 1e6])[:, None]
     table |= dict(zip(COLUMNS, np.where(good, values * scale, np.nan), strict=True))
     return pd.DataFrame(table)
@@ -273,3 +275,9 @@ def tiers(rows: StorageRows, found: Found) -> np.ndarray:
     stands_in = rows.estimated | found.limited | (rows.kind == FIO) | (rows.kind == METADATA)
     names = np.array([WORKLOAD, DATASHEET, DESCRIBED], dtype=object)
     return names[np.where(found.described & ~rows.estimated, 2, np.where(stands_in, 1, 0))]
+
+
+__all__ = [
+    "BLOCK", "COLUMNS", "LEVELS", "STORAGE_BOUND", "Found", "committed", "decoding", "downloads", "loader_rate",
+    "predict_rows", "storage_table", "tiers", "unknown_columns",
+]  # fmt: skip

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cookbook import catalog
+from cookbook import catalog, units
 
 from ..units import shown
 from . import blocks
@@ -190,7 +190,10 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
     if names is None:
         rows = rows[rows["published_parameters"].notna()]
     else:
-        rows = rows.loc[[catalog.lookup("models", name) for name in names]]
+        wanted = [names] if isinstance(names, str) else names
+        if not isinstance(wanted, (list, tuple, set)) or not wanted:
+            raise ValueError(f"names = {units.shown(names)} must be a list of networks of the zoo, such as ['resnet50']")
+        rows = rows.loc[[catalog.lookup("models", name) for name in wanted]]
     zoo = [_named(name) for name in rows["name"]]
     frame = rows[["name"]].assign(
         parameters=[w.ops.parameter_count for w in zoo],

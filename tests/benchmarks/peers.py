@@ -14,6 +14,7 @@ import time
 SECONDS = 3.0
 BATCHES = (1, 2, 4, 8)
 PEERS = ("llm_analysis", "mlsysim")
+LEFT_OUT = "calculon: left out, since no package registry has it (what PyPI has under that name is another program)"
 
 
 def rate(call):
@@ -75,6 +76,7 @@ def main(python):
         run = subprocess.run([python, __file__, name], capture_output=True, text=True)
         answer = run.stdout.strip().splitlines()[-1:]
         print(f"{name}: {json.loads(answer[0]):,.0f}" if run.returncode == 0 else f"{name}: {run.stderr[-300:]}")
+    print(LEFT_OUT)
     ours()
 
 

@@ -6,9 +6,8 @@ import pytest
 from stopwatch import seconds
 
 from cookbook.prediction.answer import answer
-from cookbook.prediction.match import match_storage
 from cookbook.prediction.intake.tables import measured_table
-from cookbook.prediction.terms.feed import chain
+from cookbook.prediction.match import match_storage
 from cookbook.prediction.storage import committed
 from cookbook.prediction.terms.feed import chain
 

@@ -27,13 +27,8 @@ RUN = [
     for path, file in SETS
 ]
 
-def one_worker(path: Path) -> pytest.param:
-    """All tests of a notebook go to one worker, which executes it once."""
-    return pytest.param(path, id=path.stem, marks=pytest.mark.xdist_group(path.stem))
-
-
-each_notebook = pytest.mark.parametrize("path", [one_worker(path) for path in NOTEBOOKS])
-each_recipe = pytest.mark.parametrize("path", [one_worker(path) for path in RECIPES])
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+each_recipe = pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 
 
 @pytest.fixture(scope="session")

@@ -77,12 +77,12 @@ class Columns:
         self.kind, self.size = kind, len(frame)
         self.problems: list[Coded] = []
         self.assumed: list[Coded] = []
-        known, self._columns = names(kind), dict[str, Any]()
+        known, self._columns, self.headers = names(kind), dict[str, Any](), dict[str, str]()
         for header in frame.columns:
             name = known.get(normal(header))
             # A column under its own name comes before one under another spelling.
             if name is not None and (name not in self._columns or normal(header) == name):
-                self._columns[name] = frame[header]
+                self._columns[name], self.headers[name] = frame[header], str(header)
 
     def __contains__(self, name: str) -> bool:
         return name in self._columns
@@ -102,7 +102,7 @@ class Columns:
             return NOTHING
         declared, column = fields()[field or name], self._columns[name]
         if not isinstance(column, Coded) and getattr(column.dtype, "kind", "O") in "iuf":
-            return self._plain(column.to_numpy(dtype=float) * scale, declared)
+            return self._plain(name, column.to_numpy(dtype=float) * scale, declared)
         column = self.text(name)
         numbers = np.empty(len(column.levels))
         said = assumed = False
@@ -111,12 +111,18 @@ class Columns:
             numbers[at], problems[at], notes[at] = words.number(cell, declared, scale)
             said, assumed = said or bool(problems[at]), assumed or bool(notes[at])
         if said:
-            self.problems.append(Coded(column.codes, tuple(problems)))
+            self.say(name, Coded(column.codes, tuple(problems)), declared.name)
         if assumed:
             self.assumed.append(Coded(column.codes, tuple(notes)))
         return numbers[column.codes]
 
-    def _plain(self, numbers: np.ndarray, declared: Field) -> np.ndarray:
+    def say(self, name: str, problem: Coded, field: str = "") -> None:
+        """What is wrong with rows, under the name that the reader gave the column."""
+        header, own = self.headers.get(name, name), f"{field or name} = "
+        self.problems.append(problem.map(
+            lambda said: f"{header} = {said[len(own):]}" if said.startswith(own) and header != field else said))  # fmt: skip
+
+    def _plain(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
         bad = ~np.isnan(numbers) & ~((numbers >= declared.low) & (numbers <= declared.high))
         if declared.name in WHOLE:
             bad |= ~np.isnan(numbers) & (numbers != np.floor(numbers))
@@ -125,18 +131,18 @@ class Columns:
             for value in np.unique(numbers[bad]).tolist():
                 codes[numbers == value] = len(levels)
                 levels.append(words.in_range(value, f"{value:g}", declared)[1])
-            self.problems.append(Coded(codes, tuple(levels)))
+            self.say(name, Coded(codes, tuple(levels)), declared.name)
         return np.where(bad, np.nan, numbers)
 
     def read(self, name: str, reader: Callable[[str], tuple[Any, str]]) -> Coded:
         """A column of words; `reader` gives the typed value of a cell and what is wrong with it."""
-        return self.values(self.text(name), reader)
+        return self.values(self.text(name), reader, name)
 
-    def values(self, column: Coded, reader: Callable[[Any], tuple[Any, str]]) -> Coded:
+    def values(self, column: Coded, reader: Callable[[Any], tuple[Any, str]], name: str = "") -> Coded:
         """Typed values of a column's levels; what is wrong with them is noted."""
         pairs = [reader(level) for level in column.levels]
         if any(problem for _, problem in pairs):
-            self.problems.append(Coded(column.codes, tuple(problem for _, problem in pairs)))
+            self.say(name, Coded(column.codes, tuple(problem for _, problem in pairs)))
         return Coded(column.codes, tuple(value for value, _ in pairs))
 
     def flag(self, name: str, field: str = "", reader: Callable[[str], float | None] = words.truth) -> np.ndarray:

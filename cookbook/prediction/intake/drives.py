@@ -183,6 +183,8 @@ def _counted(found: NamedSystem, text: str, behind: str) -> NamedSystem:
 def _unknown(text: str, found: NamedSystem) -> str:
     """Why nothing can be said of what the words name: no such drive, or none of it."""
     shown = f"system = {cut(text)!r}"
+    if text and not any(letter.isalpha() for letter in text):
+        return f"{shown} names nothing; name a drive, a store or its maker"
     if not 1 <= found.number <= MOST_DRIVES:
         return f"{shown}: {found.number:g} of them cannot be; give 1 to {MOST_DRIVES:,.0f}"
     if found.rate == 0 or found.line == 0:

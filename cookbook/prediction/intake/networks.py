@@ -61,6 +61,7 @@ class Input:
     length: float = math.nan
     parameters: float = math.nan
     active_parameters: float = math.nan
+    lost: str = ""
 
 
 @dataclass(frozen=True)
@@ -272,7 +273,7 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
         if not (named or asked.counts in ("output tokens", "prompt tokens", "tokens") or asked.delay in ("first token", "token")):
             return Input(why=said.why)
         return Input(served=True, why=asked.why or problem, assumed=said.assumed if named else "", length=stated,
-                     parameters=said.parameters, active_parameters=said.active)  # fmt: skip
+                     parameters=said.parameters, active_parameters=said.active, lost="" if named else said.why)  # fmt: skip
     found = zoo.model(said.key)
     language = builders().get(found.name, "") in LANGUAGE_MODELS
     tokens = asked.counts in ("output tokens", "prompt tokens") or asked.delay in ("first token", "token")
@@ -286,6 +287,8 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     if not math.isfinite(items):
         items = 1.0 if asked.counts in ("samples", "") else seq
     problem = problem if found.ops.needs_seq else ""
+    if language and SIZE.match(length):
+        problem = f"input_len = {shown(length)} is no number of tokens, which model = {found.name} takes; give 0 to 1e+08"
     known = Input(found.name, arguments, seq, items, 0.0, language or tokens, asked.why or problem, said.assumed, stated)
     if not asked.why and not known.served and not (math.isfinite(items) and items > 0):
         return replace(known, why=f"metric {shown(metric)} cannot be counted for {found.title}")

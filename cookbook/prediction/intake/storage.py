@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cookbook import catalog, units
+from cookbook.catalog.reading import nearest
+from cookbook.prediction.intake.columns import IGNORED, normal
 from cookbook.prediction.intake.drives import (
     GIGABIT,
     MOST_READ,
@@ -44,12 +46,19 @@ METRICS = {
 }  # fmt: skip
 SHARES = {"%": 0.01, "share": 1.0, "fraction": 1.0}
 COUNTED = ("samples", "sample", "images", "image", "1")
-# The same column under other names.
+# Columns, and the same under other names.
 NAMES = {
-    "system": ("system", "device_or_system"), "accelerators": ("accelerators", "accelerator_count"),
-    "cpu": ("cpu", "cpu_cores"), "note": ("note", "notes"),
-    "accelerator": ("accelerator", "accelerator_as_printed"),
+    "kind": (), "workload": ("model", "benchmark"), "system": ("device_or_system", "storage", "storage_system"),
+    "accelerator": ("accelerator_as_printed", "accelerator_type", "gpu", "device"),
+    "accelerators": ("accelerator_count", "num_accelerators", "accelerators_count", "gpus", "devices"),
+    "hosts": ("host_count", "num_hosts", "clients", "client_hosts"), "batch": ("batch_size", "batch_per_device"),
+    "sample_bytes": ("bytes_per_sample", "sample_size", "record_bytes"),
+    "workers": ("num_workers", "loader_workers", "read_threads"), "cpu": ("cpu_cores", "processor"),
+    "framework": ("decoder",), "note": ("notes",), "metric": (), "unit": (),
 }  # fmt: skip
+# Columns that say nothing of what was run.
+NO_INPUT = ("cpu_count", "emulated_or_real", "read_bandwidth", "write_bandwidth", "read_gbps", "write_gbps",
+            "latency_us", "latency", "iops")  # fmt: skip
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
 # Smallest and largest count that a row may ask for, whether it is whole, and what is taken where nothing is said.
@@ -107,6 +116,8 @@ class StorageRows:
         Whether something in the row stands in for what is not known.
     figure, factor, unit : numpy.ndarray
         Which figure the row asks for, what turns SI into its unit, and that unit as written.
+    assumed : numpy.ndarray of str
+        Fields that were not given, with the value taken.
     why : numpy.ndarray of str
         Why nothing can be said; "" where something can.
     """
@@ -140,6 +151,7 @@ class StorageRows:
     figure: np.ndarray
     factor: np.ndarray
     unit: np.ndarray
+    assumed: np.ndarray
     why: np.ndarray
 
     def __len__(self) -> int:
@@ -173,8 +185,7 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
     frame : pandas.DataFrame
         Text or numbers; outcomes are not looked at.
     """
-    cells = {name: _cells(frame, name) for name in ("kind", "workload", "framework", "workers", "hosts", "batch",
-                                                    "sample_bytes", "metric", "unit", *NAMES)}  # fmt: skip
+    cells = {name: _cells(frame, name) for name in NAMES}
     kinds = _joined(_kind, cells["kind"], cells["workload"])
     kind = kinds.each(kinds.words, "U16")
     counts = {name: _counts(cells[name], name, *limits) for name, limits in COUNTS.items()}
@@ -196,6 +207,10 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
         emulates & (number["accelerators"] < number["hosts"]), 2, 0)  # fmt: skip
     reasons = [basis.each(basis.words), odd_units, unknown, *(reason for _, reason in counts.values()), odd_sizes,
                np.array(CROWDS, dtype=object)[crowd]]  # fmt: skip
+    blank = [_flags(cells[name], [word == "" for word in cells[name].words]) for name in
+             ("hosts", "batch", "sample_bytes")]  # fmt: skip
+    taken = _flags(systems, [not one.rate > 0 for one in systems.words])
+    assumed = _joined(_assumed, cells["workload"], cells["accelerator"], *blank, taken)
     return StorageRows(
         kind=kind, accelerators=number["accelerators"], hosts=number["hosts"],
         step=step * np.where(batch > 0, own / batch, 1), batch=own,
@@ -209,18 +224,40 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
         latency=_joined(_latency, kinds, cells["workload"], cells["system"]).columns()[0],
         estimated=(guessed > 0) | ((kind == DECODE) & np.isnan(speed)) | (stands_in > 0) | (
             (kind == OBJECT_STORE) & (network_class == "") & np.isnan(network)),
-        figure=figure.astype(int), factor=factor, unit=unit, why=_first(reasons),
+        figure=figure.astype(int), factor=factor, unit=unit,
+        assumed=np.where(emulates, assumed.each(assumed.words), ""), why=_first(reasons),
     )  # fmt: skip
+
+
+def unknown_columns(headers: list[str]) -> list[tuple[str, str]]:
+    """Columns that nothing is read from, each with the nearest that something is.
+
+    Parameters
+    ----------
+    headers : list of str
+        The header of a table.
+    """
+    known = [name for both in NAMES.items() for name in (both[0], *both[1])]
+    lost = [header for header in headers if normal(header) not in {*known, *IGNORED, *NO_INPUT}]
+    return [(header, nearest(normal(header)[:60], known)[0]) for header in lost]
 
 
 def _cells(frame: pd.DataFrame, name: str) -> Cells:
     """A column as distinct words, blank where a cell says nothing; the first of its names that has a word."""
     found = Cells(np.zeros(len(frame), dtype=np.int64), [""])
-    for column in NAMES.get(name, (name,)):
-        if column in frame:
-            own = _distinct(frame[column], name in COUNTS or name == "sample_bytes")
-            found = own if found.words == [""] else _joined(lambda first, second: first or second, found, own)
+    for spelling in (name, *NAMES[name]):
+        for header in frame.columns:
+            if normal(header) == spelling:
+                own = _distinct(frame[header], name in COUNTS or name == "sample_bytes")
+                found = own if found.words == [""] else _joined(lambda first, second: first or second, found, own)
     return found
+
+
+def _assumed(workload: str, accelerator: str, *blank: bool) -> str:
+    """Fields of a row of MLPerf Storage that were not given, with the value taken."""
+    _, batch, size, *_ = _demand(MLPERF, workload, accelerator)
+    told = ("hosts 1", f"batch {batch:g}", f"sample_bytes {size:,.0f} B", "a run that keeps the required utilisation")
+    return "; ".join(text for text, taken in zip(told, blank, strict=True) if taken)
 
 
 def _distinct(column: pd.Series, counts: bool) -> Cells:
@@ -290,6 +327,11 @@ def _sizes(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(invalid="ignore"):
         good = (found >= 1) & (found <= MOST_BYTES)
     return _judged(cells, found, said & ~good, "sample_bytes = {!r} is not a size from 1 B to 1 TB, such as 140 MB")
+
+
+def _flags(cells: Cells, true: list[bool]) -> Cells:
+    """The rows of words of which something is true, and the others."""
+    return Cells(np.array(true, dtype=np.int64)[cells.codes], [False, True])
 
 
 def _judged(cells: Cells, values: np.ndarray, bad: np.ndarray, reason: str) -> tuple[np.ndarray, np.ndarray]:

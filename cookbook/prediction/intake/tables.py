@@ -60,7 +60,23 @@ def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None) -> Scena
 
 def _accelerator(cells: Columns) -> Coded:
     """Machines by name: accelerator, server or instance; "" where the cell is blank."""
-    return cells.read("accelerator", machine_of)
+    found = cells.read("accelerator", machine_of)
+    named = together(cells.text("accelerator"), found)
+    cells.note(named.map(lambda pair: f"accelerator {words.shown(pair[0])} = {pair[1].accelerator.key}"
+                         if pair[0] and pair[1] and catalog_shares(pair[0]) else ""))  # fmt: skip
+    return found
+
+
+@lru_cache(maxsize=4096)
+def catalog_shares(cell: str) -> bool:
+    """Whether several accelerators go by a name."""
+    try:
+        hardware.accelerator(cell)
+    except UnknownName as problem:
+        return bool(getattr(problem, "shared", False))
+    except ValueError:
+        return False
+    return False
 
 
 @lru_cache(maxsize=65536)
@@ -70,8 +86,19 @@ def machine_of(cell: str) -> tuple[Any, str]:
         return "", ""
     try:
         return hardware.machine(cell), ""
-    except (UnknownName, ValueError) as problem:
+    except UnknownName as problem:
+        if getattr(problem, "shared", False):
+            return hardware.machine(usual_of(problem.nearest)), ""
         return "", str(problem)
+    except ValueError as problem:
+        return "", str(problem)
+
+
+def usual_of(keys: list[str]) -> str:
+    """Of several accelerators of one name the first that came with a fast link, else the first that came."""
+    rows = catalog.table("accelerators").set_index("key").loc[list(keys)]
+    linked = rows[rows["device_link_kind"] == "fast"]
+    return str((linked if len(linked) else rows)["launch_date"].idxmin())
 
 
 def _precision(cells: Columns) -> Coded:
@@ -114,24 +141,24 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["latent_attention"] = np.where(latent, 1.0, c.flag("latent_attention"))
     found["gated_mlp"] = c.flag("gated_mlp", reader=words.gated)
     found["accelerator"], found["precision"] = _accelerator(c), _precision(c)
-    stage = c.values(c.text("zero"), lambda cell: (words.zero_stage(cell)[:2], words.zero_stage(cell)[2]))
+    stage = c.read("zero", lambda cell: (words.zero_stage(cell)[:2], words.zero_stage(cell)[2]))
     found["zero"], group = (stage.each(lambda each, at=at: each[at]) for at in (0, 1))
     stated = c.number("shard")
     found["shard"] = np.where(np.isnan(stated), np.where(group > 0, group, np.nan), stated)
     found["shard_in_node"] = np.where(group < 0, 1.0, c.flag("shard_in_node"))
     found["sequence_parallel"] = c.flag("sequence_parallel")
     found["recompute"] = c.values(
-        together(c.text("recompute"), c.text("recompute_modules")), lambda pair: words.recompute(*pair)
+        together(c.text("recompute"), c.text("recompute_modules")), lambda pair: words.recompute(*pair), "recompute"
     )
-    kernel = c.values(c.text("attention"), lambda cell: (words.attention(cell)[:2], words.attention(cell)[2]))
+    kernel = c.read("attention", lambda cell: (words.attention(cell)[:2], words.attention(cell)[2]))
     found["attention"] = kernel.map(lambda each: each[0])
     norm = c.flag("fused_norm")
     found["fused_norm"] = np.where(np.isnan(norm), kernel.each(lambda each: each[1]), norm)
-    found["fine_tuning"] = c.text("fine_tuning").map(_tuned)
+    found["fine_tuning"] = c.read("fine_tuning", _tuned)
     notes = together(c.text("pipeline_schedule"), c.text("note"))
     found["pipeline_schedule"] = c.values(notes, lambda pair: words.schedule(*pair))
     found["offload"] = c.read("offload", words.offload)
-    rates = c.values(c.text("node_network"), lambda cell: (words.network(cell)[:2], words.network(cell)[2]))
+    rates = c.values(c.text("node_network"), lambda cell: (words.network(cell)[:2], words.network(cell)[2].replace("network =", "node_network =")), "node_network")
     rate, of_node = (rates.each(lambda each, at=at: each[at]) for at in (0, 1))
     found["node_network"] = np.where(of_node == 1, rate, np.nan)
     stated = found.get("network", NOTHING)
@@ -153,9 +180,15 @@ def _language_models() -> frozenset[str]:
     return frozenset(name for name, builder in networks.builders().items() if builder in networks.LANGUAGE_MODELS)
 
 
-def _tuned(cell: str) -> str:
+def _tuned(cell: str) -> tuple[str, str]:
     text = cell.casefold()
-    return "lora" if "lora" in text or "peft" in text else "full" if text else ""
+    if words.is_blank(cell):
+        return "", ""
+    if "lora" in text or "peft" in text or "adapter" in text:
+        return "lora", ""
+    if re.search(r"train|tun|sft|full|memory|rlhf|dpo|language|causal|lm\b|mlperf|benchmark", text):
+        return "full", ""
+    return "", f"fine_tuning = {words.shown(cell)} is not known; write pretrain, full or lora"
 
 
 def _inputs(c: Columns, found: dict[str, Any], inputs: Coded) -> None:
@@ -220,7 +253,8 @@ def _node_network(cell: str) -> tuple[float, str]:
 def _inference(c: Columns) -> dict[str, Any]:
     found: dict[str, Any] = {}
     metric = c.text("metric") if "metric" in c else c.text("unit")
-    way = c.text("scenario")
+    found["scenario"] = c.read("scenario", _way)
+    way = found["scenario"]
     named = together(c.text("model"), c.text("input_len"), metric, way)
     inputs = named.map(lambda each: networks.served(*each))
     _inputs(c, found, inputs)
@@ -230,6 +264,8 @@ def _inference(c: Columns) -> dict[str, Any]:
         stated = np.where(np.isnan(stated), c.number(billions, 1e9, name), stated)
         spoken = inputs.each(lambda each, name=name: getattr(each, name))
         found[name] = np.where(np.isnan(stated), spoken, stated)
+    nobody = np.isnan(found["parameters"]) & inputs.where(lambda each: bool(each.lost))
+    c.problems.append(Coded(np.where(nobody, inputs.codes, len(inputs.levels)), (*(i.lost for i in inputs.levels), "")))
     asked = metric.map(networks.metric_of)
     found["counts"], found["delay_of"] = asked.map(lambda each: each.counts), asked.map(lambda each: each.delay)
     c.problems.append(asked.map(lambda each: each.why))
@@ -237,7 +273,6 @@ def _inference(c: Columns) -> dict[str, Any]:
     found["each_device"] = asked.each(lambda each: each.each_device)
     for name in ("batch", "tp", "pp", "output_len"):
         found[name] = c.number(name)
-    found["scenario"] = c.read("scenario", _way)
     devices, printed = c.number("devices"), c.text("accelerator_as_printed")
     chips = printed.each(lambda cell: 0.5 if TWO_A_CHIP.search(cell) else 1.0)
     found["devices"] = np.where(devices > 1, devices * chips, devices)

@@ -18,8 +18,8 @@ from cookbook.prediction.scenario import FALSE, MODULES, TRUE, WHOLE, Field, sho
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
 NOT_STATED = re.compile(r"|-|nan|n/?a|unknown|mla|not stated.*", re.I)
-NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
-SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+")
+NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
+SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+", re.A)
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 # Behind a number: a multiple, then words that say what is counted. A second figure or a node may not stand there.
 MULTIPLE = re.compile(r"\s*(k|m|b|g|t|thousand|million|billion|trillion)(?![a-z0-9])", re.I)
@@ -43,7 +43,7 @@ KEPT = {
 }
 ATTENTION = re.compile(
     r"flash|fa ?-?\d|fused|softmax|torch|eager|naive|math|plain|standard|vanilla|cudnn|\bte\b|transformer.?engine|sdpa"
-    r"|splash|pallas|xformers|efficient|triton|aiter|\bck\b|neuron|nki|ring|flex|auto|default|core", re.I)  # fmt: skip
+    r"|splash|pallas|xformers|efficient|triton|aiter|\bck\b|neuron|nki|ring|flex|\bauto\b|\bdefault\b|core", re.I)  # fmt: skip
 FORMATS = (
     ("fp64", re.compile(r"fp64|float64|double|\bf64", re.I)),
     ("fp4", re.compile(r"fp4|float4|e2m1", re.I)),
@@ -61,8 +61,10 @@ NETWORKS = {
 PORTS = re.compile(r"(\d+)\s*x\s*(?:[a-z]+\s+)*(\d+)\s*g")
 RATE = re.compile(r"(\d+)(?:/\d+)?\s*g(?:b|bps|bit|be)?(?:/s)?\b")
 BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT])i?B(?:ytes)?\s*/\s*s|(\d+(?:\.\d+)?)\s*([kMT])(?:b|bit|bps)(?:it)?(?:s|/s)?\b")
-NETWORK_WORDS = re.compile(r"infiniband|\bib\b|roce|ethernet|efa|\bdcn\b|slingshot|\bici\b|neuronlink|tcpx|nic|rdma|nvlink|omni|[xnhef]dr",
-                           re.I)  # fmt: skip
+NETWORK_WORDS = re.compile(
+    r"infiniband|\bib\b|roce|ethernet|\befa|\bdcn\b|slingshot|\bici\b|neuronlink|tcp|nic\b|rdma|nvlink|nvl\d|nvswitch|omni|[xnhef]dr\b"
+    r"|fabric|switch|aries|gemini|bluefield|connectx|mellanox|g(?:i?g)?a?b?e\b|gbps|gigabit|\blan\b|cloud|pcie|single|torus|storage|dgx|pod|"
+    r"network|tree|topology|rail", re.I)
 
 
 def is_blank(cell: str) -> bool:
@@ -96,7 +98,8 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
             return _with_unit(cell, declared)
         multiple = MULTIPLE.match(rest)
         if multiple:
-            times = MULTIPLES[multiple[1].casefold()]
+            # A column in billions may say so again: 7B.
+            times = 1.0 if multiple[1] in "bB" and scale == 1e9 else MULTIPLES[multiple[1].casefold()]
             if times == 1e3 and declared.name in LENGTHS:
                 times = 1024.0
             value, rest, assumed = value * times, rest[multiple.end():], f"{declared.name} {cell} = {value * times:,.0f}"
@@ -125,8 +128,10 @@ def truth(cell: str) -> float | None:
     if is_blank(cell):
         return math.nan
     # Yes and no as a column of numbers with blanks holds them: 1.0 and 0.0.
-    word = re.split(r"[\s,;(]+", cell.strip().casefold())[0].removesuffix(".0")
-    return float(word in TRUE) if word in TRUE or word in FALSE else None
+    cell = cell.strip().removesuffix(".0")
+    found = {word in TRUE for word in re.split(r"[\s,;()/]+", cell.strip().casefold()) if word in TRUE or word in FALSE}
+    first = re.split(r"[\s,;(]+", cell.strip().casefold())[0]
+    return float(first in TRUE) if len(found) == 1 and (first in TRUE or first in FALSE) else None
 
 
 def gated(cell: str) -> float | None:
@@ -237,6 +242,9 @@ def attention(cell: str) -> tuple[str, float, str]:
     bare = re.sub(r"\s*\b(rms|norm) kernel\b", "", text).strip()
     if bare in ("torch", "eager", "naive", "math", "unfused", "plain", "vanilla", "standard"):
         return "eager", norm, ""
+    text = re.sub(r"\battn\b", "attention", text)
+    if re.search(r"\b(no|not|without|non)\b.{0,6}flash", text) and re.search(r"flash ?(attention ?)?v?[1-4]|\bbut\b", text):
+        return "", np.nan, f"attention = {shown(cell)} says two things; write flash1, flash2, flash3, fused-softmax or eager"
     if re.search(r"\b(no|not|without|non)\b.{0,6}flash|fused softmax|^fused$", text):
         return "fused-softmax", norm, ""
     if re.search(r"\bte\b|cudnn|attention 3|flash ?3|attention3|fa ?3|transformer engine", text):
@@ -286,9 +294,7 @@ def offload(cell: str) -> tuple[str, str]:
         return ("optimiser and weights" if weights else "optimiser"), ""
     if weights or kept:
         return ("weights" if weights else "activations"), ""
-    if re.match(r"(yes|true|on|1)\b", text):
-        return "optimiser", ""
-    return "", f"offload = {shown(cell)} is not known; write no, optimiser, optimiser and weights, or activations"
+    return "", f"offload = {shown(cell)} does not say what; write no, optimiser, optimiser and weights, or activations"
 
 
 def network(cell: str) -> tuple[float, bool, str]:
@@ -300,6 +306,8 @@ def network(cell: str) -> tuple[float, bool, str]:
     if is_blank(cell):
         return math.nan, False, ""
     text = cell.casefold().replace(",", "")
+    if re.match(r"\s*-\s*\d", text):
+        return math.nan, False, f"network = {shown(cell)} must be above 0; write it as 200 Gb/s or 25 GB/s"
     ports = PORTS.search(text)
     if ports and float(ports[1]) > 0 and float(ports[2]) > 0:
         total = float(ports[1]) * float(ports[2]) / 8 * 1e9
@@ -315,7 +323,7 @@ def network(cell: str) -> tuple[float, bool, str]:
     for word, key in NETWORKS.items():
         if word in text:
             return _network(key), word in ("edr", "fdr", "omni-path"), ""
-    if re.search(r"\d", text) and not NETWORK_WORDS.search(text):
+    if re.match(r"\s*-", text) or not NETWORK_WORDS.search(text):
         return math.nan, False, f"network = {shown(cell)} states no rate; write it as 200 Gb/s or 25 GB/s"
     return math.nan, False, ""
 

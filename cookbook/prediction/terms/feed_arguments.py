@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -10,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.catalog import UnknownName
-from cookbook.prediction.intake.drives import LOCAL, bus_in, capacity_in, processor_of
-from cookbook.prediction.estimate import Estimate
-from cookbook.prediction.requirements import sizes_of
+from cookbook.catalog import UnknownName, prices
+from cookbook.hardware import Accelerator, machine
+from cookbook.hardware.accelerator import shown
 from cookbook.prediction.doors import train_step
+from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.intake.drives import LOCAL, bus_in, capacity_in, processor_of
+from cookbook.prediction.requirements import sizes_of
 from cookbook.workloads import zoo
 
 BENCHMARK = "mlperf/"
@@ -35,15 +36,6 @@ TAKEN = {"images": ("image", "video"), "volume": ("medical volume",), "video": (
 # Beyond these a figure is a slip: of anything, of what is counted, and the smallest above zero.
 MOST, MOST_COUNTED, LEAST = 1e18, 1e7, 1e-12
 LONGEST = 80
-
-
-def shown(value: Any) -> str:
-    """A value as a reason shows it, its beginning where it is long."""
-    try:
-        text = reprlib.repr(value)
-    except ValueError:  # an integer of thousands of digits has no decimal form
-        text = f"a number of type {type(value).__name__}"
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def many(value: Any) -> list[Any] | None:
@@ -253,11 +245,11 @@ def _or(value: Any, other: float) -> np.ndarray:
 
 
 def _link(
-    device: str, g: Mapping[str, Any], known: Mapping[str, float], remarks: list[str]
+    device: Accelerator, g: Mapping[str, Any], known: Mapping[str, float], remarks: list[str]
 ) -> dict[str, Any]:
     rate, reached = host_link(device, g["link"])
     if np.isinf(rate):
-        remarks.append(f"the host link of {device} is not known: copies do not limit")
+        remarks.append(f"the host link of {device.key} is not known: copies do not limit")
     reached = known["copy_share"] if np.isnan(reached) else reached
     lock = share("pinned", g["pinned"], "give True or False")
     if np.any((np.asarray(lock) > 0) & (np.asarray(lock) < 1)):
@@ -285,7 +277,7 @@ def _checkpoints(
     return {"checkpoint_bytes": size, "checkpoint_interval": interval, "asynchronous": behind}
 
 
-def demand(workload: Any, system: str, batch: Any, precision: str, software: str) -> dict[str, Any]:
+def demand(workload: Any, system: Accelerator, batch: Any, precision: str, software: str) -> dict[str, Any]:
     """Step time and batch, the checkpoint that goes with them, and the data set of a storage benchmark.
 
     Parameters
@@ -306,7 +298,8 @@ def demand(workload: Any, system: str, batch: Any, precision: str, software: str
         return {"step": step, "batch": batch, "parameters": np.nan}
     if workload.startswith(BENCHMARK):
         return _benchmark(workload.removeprefix(BENCHMARK)[:LONGEST], system)
-    step = train_step(workload[:LONGEST], system, batch=batch, precision=precision, software=software)
+    step = train_step(
+        workload[:LONGEST], system, batch=batch, precision=precision or None, software=software or None)  # fmt: skip
     return _predicted(step, batch, zoo.model(workload).ops.parameter_count)
 
 
@@ -325,16 +318,16 @@ def _predicted(step: Estimate, batch: Any, parameters: float) -> dict[str, Any]:
             "step_high": step.high80, "predicted": step}  # fmt: skip
 
 
-def _benchmark(name: str, system: str) -> dict[str, Any]:
+def _benchmark(name: str, system: Accelerator) -> dict[str, Any]:
     rows = catalog.table("storage_workloads")
     rows = rows[rows["step_seconds"].notna()]
     if name not in set(rows["workload"]):
         raise UnknownName("storage_workloads", name, sorted(set(rows["workload"])))
-    printed = system.split("-")[0].upper()
+    printed = system.like.split("-")[0].upper()
     same = rows[(rows["workload"] == name) & (rows["accelerator_as_printed"] == printed)]
     if same.empty:
         have = ", ".join(sorted(set(rows.loc[rows["workload"] == name, "accelerator_as_printed"])))
-        raise ValueError(f"system = {system!r}: the benchmark {name!r} has no step for it, only for {have}; "
+        raise ValueError(f"system = {system.key!r}: the benchmark {name!r} has no step for it, only for {have}; "
                          "give the seconds of a step as workload")  # fmt: skip
     row = same.iloc[0]
     resized = row["record_bytes_resized"]
@@ -506,49 +499,43 @@ def _checked(argument: str, given: Mapping[str, Any], fields: Mapping[str, str |
     return found
 
 
-def host_link(accelerator: str, link: str) -> tuple[float, float]:
+def host_link(device: Accelerator, link: str) -> tuple[float, float]:
     """Nominal rate of the link from the host to an accelerator [B/s], and the part that a pinned copy reaches.
 
     Parameters
     ----------
-    accelerator : str
-        Key in accelerators.
+    device : Accelerator
+        Of the catalogue or the reader's own.
     link : str
         A key of the table ``interconnects``; blank for that of the device.
     """
+    own = isinstance(link, str) and not link
+    if own and ("host_link" in device.changed or not device.like):
+        return (device.host_link, np.nan) if device.host_link > 0 else (np.inf, 1.0)
     rows = catalog.table("interconnects").set_index("key")
     devices = catalog.table("accelerators").set_index("key")["host_link"]
-    own = isinstance(link, str) and not link
-    name = bus_in(str(devices[accelerator])) if own else key("link", "interconnects", link)
+    name = bus_in(str(devices[device.like])) if own else key("link", "interconnects", link)
     if name not in rows.index:
         return np.inf, 1.0
     return float(rows.loc[name, "bandwidth"]), float(rows.loc[name, "efficiency"])
 
 
 def server(system: Any) -> Mapping[str, Any]:
-    """Accelerator of a system of the catalogue, and the cores and memory of its host where it is a server.
+    """Accelerator of a machine, and the cores and memory of its host where the catalogue knows them.
 
     Parameters
     ----------
-    system : str
-        A key of accelerators or of systems.
+    system : str, Accelerator or Machine
+        As for `cookbook.train_step`.
     """
-    if not isinstance(system, str):
+    if not isinstance(system, str) and not hasattr(system, "mem_bandwidth") and not hasattr(system, "accelerator"):
         raise ValueError(f"system = {shown(system)} is no name: give an accelerator such as 'h100-sxm', or a server")
-    return _server(system[:LONGEST])
-
-
-@lru_cache(maxsize=256)
-def _server(system: str) -> Mapping[str, Any]:
-    try:
-        return {"accelerator": catalog.lookup("accelerators", system)}
-    except UnknownName:
-        rows = catalog.table("systems").set_index("key")
-        row = rows.loc[catalog.lookup("systems", system)]
-        if not row["accelerator_key"]:
-            raise ValueError(f"system = {system!r}: the catalogue does not say which accelerator it has") from None
-        return {"accelerator": row["accelerator_key"], "devices": row["devices"], "cores": row["cores"],
-                "memory": row["memory_bytes"], "cpu": row["cpu"]}  # fmt: skip
+    found = machine(system)
+    if not found.server:
+        return {"accelerator": found.accelerator}
+    row = catalog.table("systems").set_index("key").loc[found.server]
+    return {"accelerator": found.accelerator, "devices": row["devices"], "cores": row["cores"],
+            "memory": row["memory_bytes"], "cpu": row["cpu"]}  # fmt: skip
 
 
 @lru_cache(maxsize=256)
@@ -560,13 +547,10 @@ def hour_price(accelerator: str) -> tuple[float, float, float, str]:
     accelerator : str
         Key in accelerators.
     """
-    rows = catalog.table("cloud_prices")
-    rows = rows[(rows["accelerator_key"] == accelerator) & (rows["usd_per_device_hour"] > 0) & (rows["date"] != "")]
-    if rows.empty:
+    found = prices.hourly_usd(accelerator)
+    if found.why:
         return np.nan, np.nan, np.nan, "no price is known"
-    price, dates = rows["usd_per_device_hour"], sorted(rows["date"].astype(str))
-    words = f"{len(rows)} prices of clouds, {dates[0]} to {dates[-1]}"
-    return float(price.median()), float(price.min()), float(price.max()), words
+    return found.median, found.low, found.high, f"{found.rows} prices of clouds, {found.first} to {found.last}"
 
 
 @lru_cache(maxsize=1)

@@ -30,6 +30,7 @@ __all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", 
 CONSTANTS, MEMORY_CONSTANTS, TERMS = forward.CONSTANTS, forward.MEMORY_CONSTANTS, forward.TERMS
 FASTER = ("peak", "vector_peak", "mem_bandwidth", "watts", "memory_bytes")
 LAYERS, WIDTH, KEPT = range(3)
+MORE = "tp x pp = {:g} is more than devices = {:g}"
 NO_LENGTH = "input_len is blank: give the tokens of a prompt"
 
 
@@ -70,11 +71,16 @@ def resolve(scenario: Scenario) -> Rows:
                              [prompt.batch, prompt.batch * length, prompt.batch], prompt.batch * answer)  # fmt: skip
     why = prompt.why
     for bad, reason in (
-        (shards * stages > prompt.devices * prompt.cores, "tp x pp is more than the number of devices"),
+        (shards * stages > prompt.devices * prompt.cores, MORE),
         ((first | prompt_only) & (length < 1), NO_LENGTH),
+        ((s.number("input_len") < 1) & ~one_token, "input_len = 0: a prompt has 1 token or more"),
+        ((s.number("output_len") < 1) & ~(first | prompt_only | one_token), "output_len = 0: an answer has 1 token or more"),
         (np.isnan(kept * layers), "the model is no language model whose layers are known: give its parameters"),
     ):
         if np.any(bad):
+            if reason is MORE:
+                pairs = zip(*(np.broadcast_to(each, size).tolist() for each in (shards * stages, prompt.devices)), strict=True)
+                reason = np.array([MORE.format(*pair) for pair in pairs], dtype=object)
             why = np.where((why == "") & bad, reason, why.astype(object))
     full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in v.items()}
     assumed = (*prompt.assumed, ("output_len", np.isnan(s.number("output_len")) & ~(first | prompt_only), np.array(1.0)))

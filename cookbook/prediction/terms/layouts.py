@@ -20,6 +20,8 @@ COUNTS = (
 )  # fmt: skip
 # Counts that follow from the others where they are blank.
 FOLLOWING = ("dp", "global_batch", "shard_group")
+# Stated parameters beyond so many times those of the stated dimensions, or below their share, mean another model.
+CONTRADICTS = 2.5
 PARTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
 
 
@@ -36,10 +38,12 @@ def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -
         What reading said about each row.
     """
     found = None
-    for bad, reason in _refused(v, accelerator):
+    for bad, reason, *figures in _refused(v, accelerator):
         if np.any(bad):
             found = why.astype(object) if found is None else found
-            found = np.where((found == "") & bad, reason, found)
+            at = np.flatnonzero((found == "") & bad)
+            shown = [np.broadcast_to(each, len(found))[at].tolist() for each in figures]
+            found[at] = [reason.format(*row) for row in zip(*shown, strict=True)] if shown else reason
     return why if found is None else found
 
 
@@ -50,38 +54,49 @@ def _bad(v: Mapping[str, np.ndarray], names: tuple[str, ...], least: float) -> A
     return bad
 
 
-def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[Any, str]]:
+def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[Any, ...]]:
     below = "a count of devices, layers, shards, batch or tokens is missing or below 1"
     devices, layout = v["devices"] * v["cores"], v["tp"] * v["pp"] * v["cp"]
     yield (
         accelerator.where(lambda key: key == ""),
         'the accelerator is not in the catalogue: take a key of cb.table("accelerators")',
     )
+    weights = v["layers"] * (4 * v["hidden"] ** 2 + (2 + v["gated"]) * v["hidden"] * v["ffn_hidden"]) + v["vocab"] * v["hidden"]
+    yield (
+        (v["moe"] == 0) & (np.abs(np.log(v["params"] / weights)) > np.log(CONTRADICTS)),
+        "parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}",
+        v["params"],
+        weights,
+    )
     yield (
         np.isnan(v["layers"] * v["hidden"]),
         "the model is not in the zoo, and neither its dimensions nor its parameters are given: fill layers and hidden, "
         "or parameters",
     )
-    yield v["offered"] == 0, "the catalogue knows no arithmetic of this device in that number format: take another"
+    yield v["offered"] == 0, "precision: the catalogue knows no such arithmetic of this accelerator; take another"
     yield (
         np.isnan(v["peak"] * v["mem_bandwidth"]),
-        "the catalogue has no peak or no memory bandwidth for this device and number format",
+        "precision: the catalogue has no peak or no memory bandwidth of this accelerator in this number format",
     )
     yield _bad(v, COUNTS, 1), below
-    yield layout > devices, "tp x pp x cp is more than the number of devices"
+    yield layout > devices, "tp x pp x cp = {:g} is more than devices = {:g}", layout, devices
     whole = layout * v["dp"]
     yield (
         (np.abs(whole - devices) > 0.01 * whole) | (v["dp"] != np.round(v["dp"])),
-        "tp x pp x cp x dp is not the number of devices",
+        "tp x pp x cp x dp = {:g} is not devices = {:g}",
+        whole,
+        devices,
     )
     yield _bad(v, FOLLOWING, 1), below
-    yield v["pp"] > v["layers"], "pp is more than the layers: a stage holds at least one"
-    yield v["tp"] > v["heads"], "tp is more than the heads: a shard computes at least one"
-    yield v["kv_heads"] > v["heads"], "kv_heads is more than heads"
-    yield (v["moe"] == 1) & (v["ep"] > v["experts"]), "ep is more than the experts: a device holds at least one"
+    yield v["pp"] > v["layers"], "pp = {:g} is more than layers = {:g}: a stage holds at least one", v["pp"], v["layers"]
+    yield v["tp"] > v["heads"], "tp = {:g} is more than heads = {:g}: a shard computes at least one", v["tp"], v["heads"]
+    yield v["kv_heads"] > v["heads"], "kv_heads = {:g} is more than heads = {:g}", v["kv_heads"], v["heads"]
+    yield (v["moe"] == 1) & (v["ep"] > v["experts"]), "ep = {:g} is more than experts = {:g}", v["ep"], v["experts"]
     yield (
         v["stated_dp"] & (v["global_batch"] < v["dp"] * 0.99),
-        "global_batch is less than dp: every replica needs a sequence",
+        "global_batch = {:g} is less than dp = {:g}: every replica needs a sequence",
+        v["global_batch"],
+        v["dp"],
     )
     odd = _bad(v, PARTS, 0) | ((v["latent"] == 0) & (~(v["head_dim"] >= 1) | (v["head_dim"] == np.inf)))
     yield (

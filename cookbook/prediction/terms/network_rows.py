@@ -21,6 +21,7 @@ ADAM = ("transformer", "moe", "encoder", "vision_transformer", "rnn", "speech", 
 SEQUENTIAL = frozenset({"attention", "recurrent", "embedding"})
 # Networks whose embedding tables get gradients only where a sample looked.
 SPARSE = "recommender"
+SHORT = "global_batch = {:g} is less than batch_per_device x devices = {:g}"
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes")
 DOES = ("launches", "fused", "transposes", "fast_algorithms")
 
@@ -141,7 +142,7 @@ def _counts(s: Scenario, known: dict[str, np.ndarray], assumed: list[Any]) -> di
     samples = np.where(s.number("batch_in_items") == 1, batch / lengths, batch)
     items = np.where(np.isnan(s.number("items")), 1.0, s.number("items"))
     return {"batch": samples, "accumulation": accumulation, "devices": devices, "per_node": per_node,
-            "nodes": np.ceil(devices / per_node), "items": items, "short": short}  # fmt: skip
+            "nodes": np.ceil(devices / per_node), "items": items, "short": short, "total": total}  # fmt: skip
 
 
 def _links(s: Scenario, devices: list[Device], pairs: Coded, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -169,10 +170,13 @@ def refuse(why: np.ndarray, said: Coded, values: dict[str, np.ndarray]) -> np.nd
     checks = (
         (said.where(bool), said),
         (~((batch > 0) & np.isfinite(batch)), "batch is blank or not above 0, and global_batch gives none"),
-        (values.get("short", False), "global_batch is less than the batch of a device x devices"),
+        (values.get("short", False), SHORT),
     )
     for bad, reason in checks:
         if np.any(bad):
             words = reason.each(str, object) if isinstance(reason, Coded) else reason
+            if reason is SHORT:
+                cells = np.broadcast_arrays(values["total"], values["batch"] * values["devices"], why)[:2]
+                words = np.array([SHORT.format(*pair) for pair in zip(*(c.tolist() for c in cells), strict=True)], object)
             why = np.where((why == "") & bad, words, why.astype(object))
     return why

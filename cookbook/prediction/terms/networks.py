@@ -67,7 +67,7 @@ def runs(rows: Rows) -> Runs:
     names = [str(getattr(name, "name", name)) for name, _, _ in rows.networks] + [""]
     kinds = _families()
     labels: dict[str, Any] = {name: rows.keys[name] for name in ("engine", "vendor", "family", "accelerator")}
-    place = np.where(rows.place < 0, len(rows.networks), rows.place)
+    place = np.where(rows.place < 0, len(names) - 1, rows.place)
     labels["network"] = Coded(place, tuple(names))
     labels["workload"] = Coded(place, tuple(kinds.get(name, "") for name in names))
     labels["format"] = np.nan_to_num(rows.unit_kind, nan=-1.0).astype(int)

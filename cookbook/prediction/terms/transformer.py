@@ -36,6 +36,8 @@ SPARSITY = 37 / 671
 # Experts of a token where only a mixture's parameters are known, and what attention leaves of the active ones: eight of
 # twelve weights of a layer, counted in squares of its width (Kaplan et al. 2020, table 1).
 CHOICES, ROUTED = 8.0, 2 / 3
+# Experts of a token where only their number is given: Mixtral, arXiv:2401.04088, 2024, section 2.1.
+TOP = 2.0
 # Devices of the largest board whose fast link may join boards; usual tokens of a sequence.
 BOARD, USUAL_SEQ = 8, 2048.0
 NETWORK = (
@@ -211,7 +213,8 @@ def _usual_dimensions(found: dict[str, np.ndarray]) -> None:
     fill("head_dim", np.where(found["latent"] == 1, np.nan, found["hidden"] / found["heads"]))
     fill("ffn_hidden", np.where(found["gated"] == 1, 8 / 3, 4) * found["hidden"])
     fill("vocab", figure("usual-vocabulary"))
-    for name in ("experts", "experts_per_token", "shared_experts", "dense_layers", "windowed", "decoder"):
+    fill("experts_per_token", np.where(found["experts"] > 1, TOP, 0.0))
+    for name in ("experts", "shared_experts", "dense_layers", "windowed", "decoder"):
         fill(name, 0.0)
     fill("window", np.inf)
     fill("moe_ffn_hidden", found["ffn_hidden"])

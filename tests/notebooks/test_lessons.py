@@ -1,0 +1,258 @@
+"""What a lesson needs: checks that a student keeps, questions before answers, short tables, and prose that is right.
+
+COOKBOOK_NOTEBOOKS names another folder of notebooks, such as one with freshly executed copies.
+"""
+
+import ast
+import os
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import cookbook as cb
+from cookbook.publish.notebook import student
+
+FOLDER = Path(os.environ.get("COOKBOOK_NOTEBOOKS", Path(__file__).resolve().parents[2] / "notebooks"))
+RECIPES = sorted(path for path in FOLDER.glob("[0-9][0-9]-*.ipynb") if not path.name.startswith("00-"))
+LONGEST_TABLE = 12
+each_recipe = pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in RECIPES])
+
+
+def cells(path: Path, kind: str = "code") -> list[nbformat.NotebookNode]:
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == kind]
+
+
+def tags(cell: nbformat.NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", [])
+
+
+def calls(source: str, name: str) -> list[ast.Call]:
+    nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    return [node for node in nodes if isinstance(node.func, ast.Attribute) and node.func.attr == name]
+
+
+def prose(number: str) -> str:
+    path = next(path for path in RECIPES if path.name.startswith(number))
+    every = nbformat.read(path, as_version=4).cells
+    return "\n".join(cell.source for cell in every if cell.cell_type == "markdown" or "cb.predict_first" in cell.source)
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
+@each_recipe
+def test_each_solution_is_followed_by_its_check_in_a_cell_of_its_own(path):
+    every = nbformat.read(path, as_version=4).cells
+    solutions = [place for place, cell in enumerate(every) if "solution" in tags(cell)]
+    assert solutions
+    for place in solutions:
+        answer, below = every[place], every[place + 1]
+        assert not calls(answer.source, "check"), f"{answer.id}: a check goes with the solution"
+        assert "answer = " in answer.source
+        found = calls(below.source, "check")
+        assert "check" in tags(below) and len(found) == 1, f"{below.id} does not check {answer.id}"
+        assert isinstance(found[0].args[0], ast.Name) and found[0].args[0].id == "answer"
+
+
+@each_recipe
+def test_each_check_names_likely_mistakes_and_recomputes_what_is_right(path):
+    for cell in cells(path):
+        for call in calls(cell.source, "check"):
+            slips = next((word.value for word in call.keywords if word.arg == "slips"), None)
+            assert isinstance(slips, ast.Dict) and len(slips.keys) >= 2, f"{cell.id} names fewer than two mistakes"
+            assert isinstance(call.args[1], ast.Lambda), f"{cell.id} does not recompute what is right"
+
+
+@each_recipe
+def test_a_check_does_not_rest_on_names_of_a_solution(path):
+    """A student's copy has no solutions, and its checks must run all the same."""
+    solved, kept = set(), set()
+    for cell in cells(path):
+        stored = {node.id for node in ast.walk(ast.parse(cell.source))
+                  if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}  # fmt: skip
+        if "solution" in tags(cell):
+            solved |= stored - {"answer"}
+        else:
+            kept |= stored
+        if "check" in tags(cell):
+            used = {node.id for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Name)}
+            assert not used & (solved - kept), f"{cell.id} needs {used & (solved - kept)} of a solution"
+
+
+@each_recipe
+def test_a_students_copy_keeps_every_check(path, tmp_path):
+    checks = [cell.source for cell in cells(path) if "check" in tags(cell)]
+    copy = cells(student(path, tmp_path))
+    assert [cell.source for cell in copy if "check" in tags(cell)] == checks
+    blanks = [cell.source for cell in copy if "your-turn" in tags(cell)]
+    assert len(blanks) == len(checks) and all(blank.startswith("answer = ...") for blank in blanks)
+
+
+@each_recipe
+def test_stored_checks_say_that_the_solution_is_right(path):
+    for cell in cells(path):
+        if "check" in tags(cell):
+            said = "".join(str(output.get("data", {}).get("text/plain", "")) for output in cell.outputs)
+            assert said.startswith("Correct: "), f"{cell.id}: {said}"
+
+
+# -- questions and prerequisites ---------------------------------------------------------------------------------------
+
+
+@each_recipe
+def test_what_is_to_be_predicted_is_asked_by_a_widget(path):
+    asked = [cell for cell in cells(path) if calls(cell.source, "predict_first")]
+    assert len(asked) >= 2 and all("question" in tags(cell) for cell in asked)
+    for cell in cells(path, "markdown"):
+        assert not re.search(r"\bpredict(?: it)? first\b", cell.source, re.I), f"{cell.id} asks without a widget"
+
+
+@each_recipe
+def test_prerequisites_are_earlier_recipes(path):
+    """So there is no circle, and the recipes can be taught in the order of their numbers."""
+    opening = cells(path, "markdown")[0].source
+    table = [line for line in opening.splitlines() if line.startswith("|")]
+    needed = re.findall(r"\]\((\d\d)-[\w-]+\.ipynb\)", "\n".join(table))
+    assert all(number < path.name[:2] for number in needed), f"{path.name} needs {needed}"
+
+
+def test_no_opening_panel_answers_a_question_below():
+    """The case that a panel opens on is not the one that a question is about, or the question comes first."""
+    first = {}
+    for path in RECIPES:
+        sources = [cell.source for cell in cells(path)]
+        panel = next(place for place, source in enumerate(sources) if "cb.panels." in source)
+        asked = [place for place, source in enumerate(sources) if "cb.predict_first" in source]
+        first[path.name[:2]] = sources[panel], sources[: panel + 1], panel > asked[0]
+    assert 'model = "resnet152"' not in "".join(first["01"][1])
+    assert first["03"][2], "the panel of 03 names the ratio that its first question asks for"
+    assert "llama2_70b" not in first["08"][0] and 'picture="memory"' in first["08"][0]
+
+
+# -- tables and code ---------------------------------------------------------------------------------------------------
+
+
+def rows_shown(cell: nbformat.NotebookNode) -> int:
+    """Rows of all tables of a cell: those of frames, and lines of printed text below its first."""
+    found = 0
+    for output in cell.get("outputs", []):
+        page = "".join(output.get("data", {}).get("text/html", ""))
+        found += page.split("<tbody>")[-1].count("<tr>") if "<tbody>" in page else 0
+        found += max(0, "".join(output.get("text", "")).count("\n") - 1)
+    return found
+
+
+@each_recipe
+def test_tables_are_short(path):
+    long = {cell.id: rows_shown(cell) for cell in cells(path) if "long-table" not in tags(cell)}
+    long = {name: rows for name, rows in long.items() if rows > LONGEST_TABLE}
+    assert not long, f"{path.name} shows tables of more than {LONGEST_TABLE} rows: {long}"
+
+
+# -- numbers that stand in prose ---------------------------------------------------------------------------------------
+
+
+def test_03_the_grid_of_the_deck():
+    words = prose("03")
+    assert "30 GB/s for $p = 1$ and 300 GB/s for $p = 10$" in words and "$n = 2{,}000$" in words
+    deck = cb.parallelism.summa_required_bandwidth(2000, [1, 10], 15e12) / 1e9
+    assert deck.tolist() == pytest.approx([30, 300])
+    # Received beside computed, for a grid with p - 1 blocks from a row and p - 1 from a column.
+    for p in (1, 2, 10):
+        received, computed = 2 * (p - 1) * (2000 / p) ** 2 * 4, 2 * 2000**3 / p**2 / 15e12
+        needed = cb.parallelism.summa_required_bandwidth(2000, p, 15e12)
+        assert received / computed == pytest.approx((p - 1) / p * needed)
+
+
+def test_03_networks_with_one_ratio_differ_by_launches_and_the_ratio_orders_the_rest():
+    pair, ratio, gain, launch = dict(devices=[1, 8], batch=64, precision="fp32"), {}, {}, {}
+    for name in ("eng_acoustic_model", "deep_mnist", "alexnet", "vgg16"):
+        run, ops = cb.scaling(name, system="hpe-apollo-6500-gen9-xl270d", **pair), cb.model(name).ops
+        ratio[name], gain[name] = 64 * ops.total("macs") / ops.parameter_count, run.speed_up.iloc[1]
+        launch[name] = run["launch [s]"].iloc[0]
+    assert ratio["eng_acoustic_model"] == pytest.approx(ratio["deep_mnist"], rel=0.01)
+    assert launch["eng_acoustic_model"] == pytest.approx(launch["deep_mnist"], rel=0.2)
+    assert gain["eng_acoustic_model"] < gain["deep_mnist"] < gain["alexnet"] < gain["vgg16"]
+    assert ratio["deep_mnist"] < ratio["alexnet"] < ratio["vgg16"]
+
+
+def test_03_figures_of_the_exercises():
+    words, ops = prose("03"), cb.model("alexnet").ops
+    assert "61.0 million parameters and 0.724 GMAC" in words and "(s - 1) / (m + s - 1)" in words
+    assert ops.parameter_count == pytest.approx(61.0e6, rel=1e-3)
+    assert ops.total("macs") == pytest.approx(0.724e9, rel=1e-3)
+    for kind in ("gpipe", "1f1b"):
+        waiting = float(cb.parallelism.bubble_share(kind, 4, 8))  # over computing
+        assert waiting / (1 + waiting) == pytest.approx(3 / 11)
+    peak = cb.parallelism.hpe_2017_best_workers
+    assert float(peak(1e13, 1e8, 4e12, 16e9)) == pytest.approx(1e13 * 16e9 * 0.693147 / (2 * 1e8 * 4e12), rel=1e-5)
+
+
+def test_05_arithmetic_of_a_token():
+    assert "two FLOP a parameter forward and four backward; 8 N counts the forward pass twice" in prose("05")
+    assert cb.utilisation.kaplan_2020(1e9) == pytest.approx(6e9)
+    assert cb.utilisation.kaplan_2020(1e9, recomputed=1) == pytest.approx(8e9)
+
+
+def test_05_the_purchase_has_a_number_of_gpus_on_which_point_and_interval_disagree():
+    source = {cell.id: cell.source for cell in cells(next(path for path in RECIPES if path.name.startswith("05")))}
+    values = {}
+    exec(source["parameters"] + "\ncounts = " + source["decision"].split("counts = ")[1].splitlines()[0], values)
+    assert "global_batch=3360" in source["decision"]
+    plan = cb.planning.plan_run(
+        "llama3_8b", values["accelerator"], values["counts"], values["tokens"], global_batch=3360
+    ).table
+    by_point, by_interval = plan.days <= values["deadline_days"], plan.days_high <= values["deadline_days"]
+    assert plan.days.notna().all() and (by_point & ~by_interval).any() and by_interval.any() and not by_point.all()
+
+
+def test_08_a_plan_by_hand_and_the_interval_of_its_neighbours():
+    words = prose("08")
+    assert "$6 N D$ FLOP" in words and "costs 2 FLOP for each parameter and token, the backward pass 4" in words
+    run = cb.planning.plan_run("llama2_70b", "h100-sxm", 1024, 2e12, global_batch=1024)
+    best, flop = run.table.iloc[0], 6 * cb.model("llama2_70b").ops.parameter_count * 2e12
+    by_hand = flop / (1024 * run.peak_flops * best.mfu) / 86400
+    assert 0.8 * best.days < by_hand <= best.days
+    first, second = run.layouts.table.drop_duplicates(["tp", "pp", "cp", "ep"]).step_seconds.iloc[:2]
+    assert 1 < second / first < best.days_high / best.days
+
+
+def test_08_failures_of_many():
+    assert "five years are 44,000 hours; shared out among 16,384 GPUs, 2.7 are left" in prose("08")
+    hours = 5 * 365.25 * 24
+    assert hours == pytest.approx(44e3, rel=0.01)
+    each = [float(cb.parallelism.cluster_mtbf_seconds(hours * 3600, count)) / 3600 for count in (16_384, 2_000, 60)]
+    assert each[0] == pytest.approx(2.7, rel=0.02)
+    assert each[1] == pytest.approx(24, rel=0.1) and each[2] == pytest.approx(30 * 24, rel=0.05)
+
+
+def test_08_larger_batches_start_from_the_plan():
+    assert "$1 + B / B_c$ times as many as a very small batch" in prose("08")
+    assert float(cb.parallelism.samples_to_target(1, 3e6, 4e6)) == pytest.approx(1 + 3 / 4)
+
+
+def test_08_spans_of_the_long_runs_are_called_so():
+    rows = cb.table("long_runs").set_index("name")
+    assert "days" not in rows and rows.duration["Llama 3 405B pre-training"] == 54 * 86400
+
+
+def test_09_power_and_cooling_are_a_few_per_cent_up_to_a_fifth():
+    assert "a few per cent, up to a fifth" in prose("09")
+    idle = ("resnet152", "imagenet-21k"), dict(epochs=30, runs=4, region="us")
+    busy = ("llama2-7b", "c4-en-tokens"), dict(samples=20e6, data_bytes="1 GB", batch=1, runs=2, region="ie")
+    shares = []
+    for work, case in (idle, busy):
+        found = cb.planning.where_to_run(*work, places=["on-premises-h100"], **case)
+        parts = {part: usd[0] for part, usd in found.points["on-premises-h100"]["parts"].items()}
+        shares.append((parts["electricity"] + parts["cooling"]) / sum(parts.values()))
+    assert 0.01 < shares[0] < 0.05 and 0.1 < shares[1] < 0.2
+
+
+def test_09_figures_of_the_sellers_example():
+    words, box = prose("09"), cb.table("worked_examples").set_index(["example", "quantity"]).value["lenovo-2025"]
+    for number in (f"{box['hardware']:,.0f} USD", f"{box['running']:g} USD an hour", f"{box['rent']:g} USD an hour"):
+        assert number in words
+    listed = cb.table("cloud_prices").query("instance == 'p5.48xlarge' and date == '2025-11'").usd_per_hour.min()
+    assert f"listed at {listed:.2f}" in words
