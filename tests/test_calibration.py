@@ -52,16 +52,16 @@ def made_up(publishers=8, each=40, noise=0.0, bias=0.0, seed=0, overhead=OVERHEA
     group = np.repeat([f"publisher-{at}" for at in range(publishers)], each)
     family = rng.choice(list(FAMILIES), count)
     habit = np.repeat(rng.normal(0, bias, publishers), each)
-    scenarios = SimpleNamespace(
-        work=10 ** rng.uniform(8, 11, count), peak=np.full(count, 1e13), batch=rng.integers(1, 256, count) * 1.0,
-        why=np.full(count, ""),
-        tier_keys={
-            "accelerator": np.char.add(family, "-card"), "family": family,
-            "vendor": np.array([FAMILIES[name][0] for name in family]),
-            "engine": rng.choice(["eager", "compiled"], count), "scale": np.full(count, "1 device"),
-            "moe": np.zeros(count, bool),
-        },
-    )  # fmt: skip
+    values = {
+        "work": 10 ** rng.uniform(8, 11, count), "peak": np.full(count, 1e13), "batch": rng.integers(1, 256, count) * 1.0,
+    }  # fmt: skip
+    keys = {
+        "accelerator": np.char.add(family, "-card"), "family": family,
+        "vendor": np.array([FAMILIES[name][0] for name in family]),
+        "engine": rng.choice(["eager", "compiled"], count), "scale": np.full(count, "1 device"),
+        "moe": np.zeros(count, bool),
+    }  # fmt: skip
+    scenarios = Scenarios(values, np.full(count, "", dtype=object), {name: coded(key) for name, key in keys.items()})
     true = {"efficiency": np.array([FAMILIES[name][1] for name in family]), "overhead": overhead}
     kind = LineKind()
     seconds = kind.step_seconds(kind.parts(scenarios, true)) * np.exp(habit + rng.normal(0, noise, count))
@@ -140,10 +140,7 @@ def test_copies_of_a_publishers_rows_change_nothing():
     """Twice the same rows of one publisher are no new evidence."""
     rows = made_up(publishers=4, noise=0.1, bias=0.2)
     again = np.concatenate([np.arange(160), np.flatnonzero(rows.group == "publisher-0")])
-    scenarios = SimpleNamespace(**{
-        name: value[again] for name, value in vars(rows.scenarios).items() if name != "tier_keys"
-    }, tier_keys={name: key[again] for name, key in rows.scenarios.tier_keys.items()})  # fmt: skip
-    twice = Rows(rows.module, scenarios, rows.measured[again], rows.group[again])
+    twice = Rows(rows.module, rows.scenarios.take(again), rows.measured[again], rows.group[again])
     for level, value in fit(rows).values["efficiency"].items():
         assert fit(twice).values["efficiency"][level] == pytest.approx(value, rel=1e-4)
 
@@ -195,8 +192,8 @@ def test_tiers_say_what_was_measured():
 def test_coded_is_the_same_as_pairs():
     rng = np.random.default_rng(1)
     columns = [rng.choice(["a", "b", "c"], 100), rng.choice(["x", "y"], 100)]
-    codes, pairs = coded(*columns)
-    assert [pairs[code] for code in codes] == list(zip(*columns, strict=True))
+    joined = together(*(coded(column) for column in columns))
+    assert [joined.levels[code] for code in joined.codes] == list(zip(*columns, strict=True))
 
 
 def test_the_spread_says_how_sure_a_constant_is():

@@ -7,15 +7,21 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.performance import inference as formulas
-from cookbook.prediction import generation
-from cookbook.prediction import inference_rows as rows
 from cookbook.prediction.answer import answer
+from cookbook.prediction.intake import tables, words
 from cookbook.prediction.intake.tables import measured_table
+from cookbook.prediction.rows import Rows
+from cookbook.prediction.stacks import level_of
+from cookbook.prediction.terms import forward
 
 ROW = {
     "id": "a", "model": "resnet50", "accelerator": "t4", "devices": "1", "precision": "int8", "batch": "32",
     "software": "TensorRT 7.2", "scenario": "static", "metric": "images/s",
 }  # fmt: skip
+
+
+def scenarios(frame: pd.DataFrame) -> Rows:
+    return forward.resolve(tables.read("inference", frame))
 
 
 def test_a_pass_is_at_least_its_longer_side_and_at_most_the_sum():
@@ -81,7 +87,7 @@ def test_a_prompt_of_a_language_model_is_one_pass_as_in_its_answers():
     one = cb.forward_pass("llama2_7b", "h100-sxm", batch=4, precision="fp16", software="TensorRT-LLM", seq=512)
     row = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "batch": "4", "precision": "fp16",
            "software": "TensorRT-LLM", "input_len": "512", "metric": "prefill tokens/s"}  # fmt: skip
-    prefill = generation.answers(pd.DataFrame([row]))
+    prefill = answer(pd.DataFrame([row]), "inference", neighbours=False)
     assert 4 * 512 / one.point == pytest.approx(prefill["predicted"][0], rel=1e-6)
     assert one.high80 / one.point >= prefill["high80"][0] / prefill["predicted"][0] * 0.999
     assert "device and engine" not in one.tier
@@ -117,10 +123,10 @@ def test_outcomes_are_never_read():
 
 def test_cores_of_a_chip_share_it():
     row = ROW | {"accelerator": "inferentia2", "precision": "bf16", "note": "data parallel over 2 NeuronCores"}
-    made = rows.scenarios(pd.DataFrame([row]))
+    made = scenarios(pd.DataFrame([row]))
     assert made.replicas[0] == 2 and made.peak[0] == pytest.approx(cb.accelerator("inferentia2").peaks["peak_bf16"] / 2)
     printed = ROW | {"accelerator": "tpu-v3", "accelerator_as_printed": "tpu-v3.8", "devices": "8"}
-    assert rows.scenarios(pd.DataFrame([printed])).replicas[0] == 4
+    assert scenarios(pd.DataFrame([printed])).replicas[0] == 4
 
 
 LLM = {
@@ -175,14 +181,17 @@ def test_every_level_of_engines_is_reached_and_described():
     assert set(levels.loc[levels["kind"] == "inference", "level"]) == set(catalog.table("inference_engines")["level"])
 
 
-@pytest.mark.parametrize(("words", "level"), [
+@pytest.mark.parametrize(("said", "level"), [
     (("TensorRT 4.0.0.3 CUDA 9.0 cuDNN 7", "", "v100-sxm2-16gb", "static"), "tensorrt-early"),
     (("TensorRT 10.2", "", "l4", "offline"), "tensorrt"), (("OpenVINO", "", "xeon-platinum-8380", "offline"), "cpu"),
     (("tf-nightly", "", "tpu-v3", "offline"), "xla-tpu"), (("PyTorch 2.4 nchw", "", "rtx-3090", ""), "eager-nchw"),
     (("ONNX Runtime", "", "a100-sxm-80gb", "static"), "compiled"), (("", "", "h100-sxm", ""), "eager"),
 ])  # fmt: skip
-def test_words_lead_to_levels(words, level):
-    assert rows.engine(*words)[0] == level
+def test_words_lead_to_levels(said, level):
+    named, *hints = said
+    device = cb.accelerator(said[2])
+    found = words.stack("inference", named, "; ".join(hints))
+    assert (found or level_of("inference", "", device.vendor, device.kind)) == level
 
 
 def test_networks_of_mlperf_inference_meet_their_published_counts():

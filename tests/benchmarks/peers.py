@@ -56,16 +56,17 @@ def mlsysim():
 def ours():
     """Calls a second, and scenarios a second in arrays of a hundred thousand."""
     import test_bench_training as bench
-    from cookbook.prediction.step import predict_prepared, prepare
+    from stopwatch import seconds
 
     from cookbook.prediction.doors import train_step
+    from cookbook.prediction.engine import estimate_rows
 
     layout = {"devices": 64, "tp": 4, "pp": 2, "global_batch": 1024, "seq": 4096, "software": "NeMo"}
     print(f"cookbook, call by call: {rate(lambda b: train_step('llama2_7b', 'a100-sxm-80gb', batch=b, **layout)):,.0f}")
-    for kind, (module, axes) in bench.KINDS.items():
-        prepared = prepare(kind, module.scenarios(axes()))
-        seconds = bench.median_seconds(lambda ready=prepared: predict_prepared(ready, neighbours=False, memory=False))
-        print(f"cookbook, arrays, {kind}: {bench.N / seconds:,.0f}")
+    for kind in bench.KINDS:
+        prepared = bench.ready(kind)
+        taken = seconds(lambda ready=prepared: estimate_rows(ready, neighbours=False, memory=False))
+        print(f"cookbook, arrays, {kind}: {bench.N / taken:,.0f}")
 
 
 def main(python):

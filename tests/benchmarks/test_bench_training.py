@@ -6,11 +6,11 @@ Limits are ratios to plain array work of the same size in the same run, never ab
 import numpy as np
 import pandas as pd
 import pytest
-from cookbook.prediction.step import predict_prepared, prepare
 from stopwatch import seconds
 
-from cookbook.prediction import classic, transformer
 from cookbook.prediction.doors import train_step
+from cookbook.prediction.engine import estimate_rows, prepare, terms_of
+from cookbook.prediction.intake import tables
 
 N = 100_000
 LAYOUTS = [(tp, pp) for tp in (1, 2, 4, 8) for pp in (1, 2, 4, 8)]
@@ -42,18 +42,18 @@ def classic_axes():
     return frame.assign(per_node=frame["devices"].clip(upper=8), **same)
 
 
-KINDS = {
-    "training_transformer": (transformer, transformer_axes),
-    "training_classic": (classic, classic_axes),
-}
+KINDS = {"training_transformer": transformer_axes, "training_classic": classic_axes}
+
+
+def ready(kind):
+    """A hundred thousand scenarios of a kind, with all that is looked up."""
+    return prepare(kind, terms_of(kind).resolve(tables.read(kind, KINDS[kind]())))
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
 def prepared(request):
-    module, axes = KINDS[request.param]
-    frame = axes()
-    found = prepare(request.param, module.scenarios(frame))
-    assert (found.scenarios.why == "").mean() > 0.99
+    found = ready(request.param)
+    assert (found.rows.why == "").mean() > 0.99
     return found
 
 
@@ -61,21 +61,21 @@ def test_hundred_thousand_scenarios_cost_a_few_hundred_array_operations(prepared
     rng = np.random.default_rng(0)
     a, b = rng.uniform(1, 2, (2, N))
     plain = seconds(lambda: np.hypot(a / b, a) + b)
-    whole = seconds(lambda: predict_prepared(prepared, neighbours=False, memory=False))
+    whole = seconds(lambda: estimate_rows(prepared, neighbours=False, memory=False))
     rate = len(prepared.tier) / whole
     print(f"\n{prepared.kind}: {rate / 1e6:.2f} million scenarios a second, {whole / plain:.0f} times a hypotenuse")
     assert whole < 1500 * plain
 
 
 def test_many_scenarios_are_far_cheaper_than_single_calls(prepared):
-    many = seconds(lambda: predict_prepared(prepared, neighbours=False, memory=False))
+    many = seconds(lambda: estimate_rows(prepared, neighbours=False, memory=False))
     call = seconds(lambda: train_step("resnet50", "a100-sxm-80gb", batch=64, neighbours=False))
     print(f"\none call {call * 1e3:.1f} ms, {call / (many / len(prepared.tier)):.0f} times a scenario among many")
     assert many / len(prepared.tier) < call / 100
 
 
 def test_bench_prepared(benchmark, prepared):
-    found = benchmark(predict_prepared, prepared, False)
+    found = benchmark(estimate_rows, prepared, False)
     assert np.isfinite(found.low80).mean() > 0.99
 
 

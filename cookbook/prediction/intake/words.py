@@ -139,6 +139,8 @@ def truth(cell: str) -> float | None:
     """1 for yes, 0 for no, NaN where not stated, None where the words say neither."""
     if is_blank(cell):
         return math.nan
+    # Yes and no as a column of numbers with blanks holds them: 1.0 and 0.0.
+    cell = cell.strip().removesuffix(".0")
     found = {word in TRUE for word in re.split(r"[\s,;()/]+", cell.strip().casefold()) if word in TRUE or word in FALSE}
     first = re.split(r"[\s,;(]+", cell.strip().casefold())[0]
     return float(first in TRUE) if len(found) == 1 and (first in TRUE or first in FALSE) else None
@@ -230,7 +232,7 @@ def zero_stage(cell: str) -> tuple[float, float, str]:
         size = float(group[1] or group[2]) if group else inner
         stage = 2.0 if "grad_op" in text or re.search(r"zero.?2", text) else 3.0
         return (0.0, math.nan, "") if size == 1 else (stage, size, "")
-    found = re.search(r"zero[\s_-]*(?:stage[\s_-]*)?(\d)|stage[\s_-]*(\d)|^(\d)(?![\d.]*\d)", text)
+    found = re.search(r"zero[\s_-]*(?:stage[\s_-]*)?(\d)|stage[\s_-]*(\d)|^(\d)(?:\.0*$|(?![\d.]*\d))", text)
     stage = float(next(filter(None, found.groups()))) if found else math.nan
     if stage in (0, 1, 2, 3):
         return stage, math.nan, ""
