@@ -53,6 +53,7 @@ def test_each_solution_is_followed_by_its_check_in_a_cell_of_its_own(path):
         assert "answer = " in answer.source
         found = calls(below.source, "check")
         assert "check" in tags(below) and len(found) == 1, f"{below.id} does not check {answer.id}"
+        assert below.metadata.get("jupyter", {}).get("source_hidden"), f"{below.id} shows what is right"
         assert isinstance(found[0].args[0], ast.Name) and found[0].args[0].id == "answer"
 
 
