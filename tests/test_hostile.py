@@ -117,6 +117,7 @@ BASE: dict[str, dict[str, Any]] = {
     "measurements": {"kind": "training", "framework": ["PyTorch"], "devices": (2, 64)},
     "model": {"name": "llama2_7b", "width": 4096, "depth": 32},
     "models": {},
+    "operations": {"workload": "resnet50", "accelerator": "t4"},
     "predict_first": {"question": "Which?", "options": {"a": "memory", "b": "compute"}, "answer": "a"},
     "progress": {"line": "x0a1b2c=264"},
     "provenance": {"key": "h100-sxm", "field": "memory_bytes"},

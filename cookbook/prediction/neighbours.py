@@ -184,7 +184,7 @@ def correction(
             weight = np.where(some.labels["row itself"].each(str, object)[:, None] == names[None, :], 0.0, weight)
         shift[block] = (weight @ error) / (weight.sum(axis=1) + DAMPING)
         count[block] = (weight > 0).sum(axis=1)
-        if named and size <= BLOCK:
+        if named:
             near = [np.flatnonzero(each > 0) for each in weight]
             rows += [names[at[np.argsort(-each[at], kind="stable")[:named]]] for each, at in zip(weight, near, strict=True)]
     return Correction(np.exp(-shift)[back], count[back], tuple(rows[i] for i in back) if rows else ())
@@ -264,4 +264,5 @@ def correct(kind: str, asked: Runs, size: int, **without: Any) -> Correction | N
         ``exclude_groups`` or ``exclude_rows`` of `correction`.
     """
     known = known_errors(kind)
-    return None if known is None or not size else correction(asked, known, size, **without)
+    named = {} if size == 1 else {"named": 0}
+    return None if known is None or not size else correction(asked, known, size, **named, **without)
