@@ -249,7 +249,7 @@ def test_lint_accepts_a_page_in_budget(tmp_path):
         (new_markdown_cell("<img src='x.png'>"), "<img> has no alternative text"),
         (new_markdown_cell("[here](x.md)"), "does not say where it leads"),
         (new_markdown_cell("Click here."), "click here"),
-        (new_code_cell("\n".join(["x = 1"] * 16)), "longest is 16"),
+        (new_code_cell("\n".join(["x = 1"] * 11)), "longest is 11"),
         (new_code_cell("\n".join(f"import math as m{i}" for i in range(4))), "5 import lines"),
         (new_code_cell("from cookbook.units import si"), "no deeper"),
         (new_code_cell("import ipywidgets"), "needs only"),
@@ -268,9 +268,16 @@ def test_lint_names_the_problem(tmp_path, cell, said):
     assert said in problems(tmp_path, *GOOD, cell)
 
 
+def test_lint_counts_folded_checks_neither_as_prose_nor_as_code_to_follow(tmp_path):
+    folded = {"tags": ["check"], "jupyter": {"source_hidden": True}}
+    checks = [new_code_cell("\n".join(["x = 1"] * 9), metadata=folded) for _ in range(6)]
+    assert problems(tmp_path, *GOOD, *checks) == ""
+    assert "longest is 11" in problems(tmp_path, *GOOD, new_code_cell("\n".join(["x = 1"] * 11), metadata=folded))
+
+
 def test_lint_holds_recipes_to_length_and_parameters(tmp_path):
     said = problems(tmp_path, *GOOD, name="01-page.ipynb")
-    assert "4 cells; a recipe has 22 to 32" in said and "words; a recipe has 600" in said
+    assert "4 cells; a recipe has 22 to 36" in said and "words; a recipe has 600" in said
     assert "0 cells tagged parameters" in said
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import catalog, units
 from cookbook.calibration import explore_pairs, explore_rates, explore_rows
 from cookbook.catalog.reading import nearest
 from cookbook.prediction.asked import listed, text
@@ -80,6 +80,8 @@ def measurements(
         rows = _kept(rows, column, wanted)
     if not len(rows):
         raise ValueError(f"no measurement matches {_words(where)}: loosen one of them")
+    if near is not None and not isinstance(near, (str, Mapping)):
+        raise ValueError(f"near = {units.shown(near)} must be the id of a row, or a dict such as {{'model': 'resnet50'}}")
     if near is not None:
         rows = explore_pairs.nearest_rows(rows, configuration(near), str(near))
     return explore_pairs.versus(rows, versus) if versus else rows.copy()
@@ -173,9 +175,9 @@ def _between(values: pd.Series, column: str, wanted: Any) -> pd.Series:
     numbers = list(wanted) if isinstance(wanted, (list, tuple)) else [wanted, wanted]
     low, high = (*numbers, None)[:2] if len(numbers) == 2 else (None, None)
     if len(numbers) != 2 or not all(n is None or isinstance(n, (int, float)) for n in numbers):
-        raise ValueError(f"{column} = {wanted!r} is not a number; give one, or (lowest, highest)")
+        raise ValueError(f"{column} = {units.shown(wanted)} is not a number; give one, or (lowest, highest)")
     if low is not None and high is not None and low > high:
-        raise ValueError(f"{column} = {wanted!r} holds nothing: give the lowest first, ({high}, {low})")
+        raise ValueError(f"{column} = {units.shown(wanted)} holds nothing: give the lowest first, ({high}, {low})")
     return values.between(-np.inf if low is None else low, np.inf if high is None else high)
 
 

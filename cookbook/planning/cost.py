@@ -240,7 +240,10 @@ def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share
         figure(name, share, high=1.0) for name, share in (
             ("active_share", active_share), ("idle_share", idle_share), ("full_share", full_share))
     )  # fmt: skip
-    return (rated * (idle + (full - idle) * active))[()]
+    try:
+        return (rated * (idle + (full - idle) * active))[()]
+    except ValueError:
+        raise ValueError("the power and the shares have lengths that do not go together; give lists of one length") from None
 
 
 @lru_cache(maxsize=128)

@@ -59,7 +59,10 @@ def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
     """
     if accelerators is None:
         return hardware.accelerator_table()
-    chosen = [accelerators] if isinstance(accelerators, (str, hardware.Accelerator)) else list(accelerators)
+    chosen = [accelerators] if isinstance(accelerators, (str, hardware.Accelerator)) else accelerators
+    if not isinstance(chosen, Iterable):
+        raise ValueError(f"accelerators = {units.shown(accelerators)} must be a name, a record, or a list of them")
+    chosen = list(chosen)
     if not chosen:
         raise ValueError("accelerators = []: give at least one name, or leave it out for the whole table")
     return hardware.accelerator_table(chosen)

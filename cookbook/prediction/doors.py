@@ -297,7 +297,7 @@ def _refuse_format(machine: Any, name: str, asked: Any) -> None:
 def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
     """Fields of a parallelism configuration, a fabric and an offload turned into rates."""
     given = {name: value for name, value in plan.items() if name not in ("fabric", "offload")}
-    offload = checked(fields()["offload"], plan["offload"]) if plan.get("offload") not in (None, "") else None
+    offload = checked(fields()["offload"], plan["offload"]) if _is_stated(plan.get("offload")) else None
     if offload is not None and any(word in OFFLOADED for word in offload.levels):
         for machine in np.ravel(np.array(machines, dtype=object)).tolist():
             if not np.isfinite(machine.host_link):
@@ -311,7 +311,7 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
                   "offload_drives": _nan_where(~drives, figure("drives-of-device"))}  # fmt: skip
     elif offload is not None:
         given["offload"] = plan["offload"]
-    return given | (_network(plan) if plan.get("fabric") not in (None, "") else {})
+    return given | (_network(plan) if _is_stated(plan.get("fabric")) else {})
 
 
 def _nan_where(blank: np.ndarray, value: Any) -> Any:
@@ -424,6 +424,10 @@ def forward_pass(
         asked, neighbours and not prompt, lambda rows, part: lacks if len(part) == len(lacks) else rows.why
     )
     return _told(_unmeasured(found) if prompt else found, asked, network)
+
+
+def _is_stated(value: Any) -> bool:
+    return value is not None and not (isinstance(value, str) and not value)
 
 
 def _given(value: Any) -> Any:

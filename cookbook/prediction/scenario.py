@@ -287,9 +287,11 @@ def _entries(declared: Field, value: Any) -> tuple[Any, np.ndarray | None]:
     try:
         return checked(declared, value), None
     except ValueError:
-        if declared.type != "number" or not isinstance(value, (list, tuple, np.ndarray)) or not np.size(value):
+        if declared.type != "number" or not isinstance(value, (list, tuple, np.ndarray)):
             raise
-        if np.shape(value) != (len(value),) or not all(each is None or _is_number(each) for each in value):
+        if isinstance(value, np.ndarray) and value.ndim != 1 or not len(value):
+            raise
+        if not all(each is None or _is_number(each) for each in value):
             raise
     numbers, why = np.full(len(value), np.nan), np.full(len(value), "", dtype=object)
     for at, each in enumerate(value):

@@ -98,7 +98,7 @@ def _words_and_pictures(prose: list[str]) -> list[str]:
 
 
 def _code(cells: list[nbformat.NotebookNode]) -> list[str]:
-    """Budgets of code; folded cells (questions, solutions, checks) count for the longest only."""
+    """Budgets of code; folded cells (questions, solutions, checks), which nobody follows, count for the longest."""
     sources = [cell.source for cell in cells]
     shown = [cell.source for cell in cells if not cell.metadata.get("jupyter", {}).get("source_hidden", False)]
     lengths = sorted(count for count in map(code_lines, shown) if count)
