@@ -26,9 +26,9 @@ BLOCK = 512
 LABEL_COSTS = {
     "vendor": 10.0, "network": 4.0, "workload": 4.0, "format": 3.0, "engine": 3.0, "family": 1.0, "accelerator": 1.5,
 }  # fmt: skip
-# Counts of devices are no part of it: a correction that changed with them could make more devices slower or faster
-# than the formulas of the exchange say.
-AMOUNT_COSTS = {"batch": 1.2}
+# Counts of devices and samples are no part of it: a correction that changed with them could make a larger batch, or
+# more devices, slower than a smaller one although the formulas say otherwise.
+AMOUNT_COSTS: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,7 +71,7 @@ def runs(rows: Rows) -> Runs:
     labels["network"] = Coded(place, tuple(names))
     labels["workload"] = Coded(place, tuple(kinds.get(name, "") for name in names))
     labels["format"] = np.nan_to_num(rows.unit_kind, nan=-1.0).astype(int)
-    return Runs(labels, {"batch": rows.batch})
+    return Runs(labels, {})
 
 
 @lru_cache(maxsize=1)

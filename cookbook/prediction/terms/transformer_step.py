@@ -53,7 +53,6 @@ CONSTANTS = (
 # stack or generation of devices, or with experts for a network without, says nothing: beyond `neighbours.REACH`.
 LIKENESS = {
     "stack": 10.0, "experts": 10.0, "format": 2.0, "accelerator": 1.0, "recompute": 1.0, "size": 2.0, "seq_len": 2.0,
-    "tp": 1.5, "pp": 1.5, "micro_batch": 1.5,
 }  # fmt: skip
 MEMORY_CONSTANTS = memory_terms.CONSTANTS
 # What an ablation may switch off.
@@ -86,8 +85,7 @@ def runs(rows: Rows) -> Runs:
         "format": rows.element - rows.narrow,
         "recompute": (rows.again_all > 0).astype(int),
     }
-    amounts = {name: getattr(rows, name) for name in ("seq_len", "tp", "pp", "micro_batch")}
-    amounts["size"] = rows.layers * rows.hidden**2
+    amounts = {"seq_len": rows.seq_len, "size": rows.layers * rows.hidden**2}
     return Runs(labels, amounts, LIKENESS)
 
 
