@@ -1,0 +1,156 @@
+"""What people write in their tables: numbers with multiples and units, spoken names, yes and no, formats, metrics."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cookbook.__main__ import main
+from cookbook.prediction.answer import answer, unknown_columns
+from cookbook.prediction.intake import networks, words
+from cookbook.prediction.intake.tables import read
+from cookbook.prediction.scenario import fields
+
+TRAINED = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "8", "tp": "8", "pp": "1", "precision": "bf16",
+           "seq": "4096", "micro_batch": "1", "global_batch": "64", "software": "NeMo"}  # fmt: skip
+SERVED = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "batch": "4", "input_len": "512",
+          "output_len": "128", "precision": "fp16", "software": "TensorRT-LLM", "metric": "output tokens/s"}  # fmt: skip
+IMAGES = {"model": "resnet50", "accelerator": "t4", "precision": "int8", "batch": "32", "software": "TensorRT 8",
+          "metric": "images/s"}  # fmt: skip
+
+
+def one(kind, row):
+    return answer(pd.DataFrame([row]), kind).iloc[0]
+
+
+@pytest.mark.parametrize("name, cell, value", [
+    ("seq", "4k", 4096), ("seq", "4096", 4096), ("seq", "4,096", 4096), ("seq", "32K", 32768), ("devices", "1k", 1000),
+    ("devices", "8 GPUs", 8), ("parameters", "7B", 7e9), ("parameters", "70 billion", 7e10), ("parameters", "6.74e9", 6.74e9),
+    ("global_batch", "1,024", 1024), ("layers", "24+24", 48), ("network", "25 GB/s", 25e9), ("network", "200 Gb/s", 25e9),
+    ("vocab", "32k", 32000), ("devices", "", np.nan), ("devices", "n/a", np.nan), ("devices", "unknown", np.nan),
+])  # fmt: skip
+def test_numbers_mean_what_they_say(name, cell, value):
+    found, problem, _ = words.number(cell, fields()[name])
+    assert problem == "" and (found == value or np.isnan(value) and np.isnan(found))
+
+
+@pytest.mark.parametrize("name, cell", [
+    ("devices", "8-16"), ("devices", "8 or 16"), ("devices", "8 nodes"), ("devices", "eight"), ("devices", "0"),
+    ("devices", "2.5"), ("devices", "8 per node"), ("seq", "-4"), ("tp", "2/4"), ("network", "25 bananas"),
+    ("devices", "8,5"), ("global_batch", "1e400"), ("parameters", "7B-13B"),
+])  # fmt: skip
+def test_numbers_that_are_none_are_refused_by_name(name, cell):
+    found, problem, _ = words.number(cell, fields()[name])
+    assert np.isnan(found) and name in problem and len(problem) < 300
+
+
+def test_multiples_are_told_and_change_the_answer_as_written_out():
+    short, long = (one("training_transformer", TRAINED | {"seq": cell}) for cell in ("8k", "8192"))
+    assert short["predicted"] == long["predicted"] and "8k = 8,192" in short["assumed"]
+
+
+@pytest.mark.parametrize("cell, key", [
+    ("Llama 2 7B", "llama2_7b"), ("meta-llama/Llama-2-7b-hf", "llama2_7b"), ("Llama-2-7B-chat", "llama2_7b"),
+    ("LLaMA 3 8B", "llama3_8b"), ("ResNet-50 v1.5", "resnet50_v1.5"), ("vgg_a (vgg11)", "vgg11"),
+])  # fmt: skip
+def test_spoken_names_lead_to_networks(cell, key):
+    assert networks.spoken(cell).key == networks.spoken(key).key != ""
+
+
+@pytest.mark.parametrize("cell, total", [("Foo-72B-Instruct", 72e9), ("my 1.3b model", 1.3e9), ("Acme 8x7B", None)])
+def test_names_that_state_a_size_are_read_by_it(cell, total):
+    said = networks.spoken(cell)
+    assert not said.key and said.assumed and said.parameters == (total or pytest.approx(7e9 * (1 + 7 * 2 / 3)))
+
+
+@pytest.mark.parametrize("cell, value", [("yes", 1), ("True", 1), ("1.0", 1), ("on", 1), ("no", 0), ("FALSE", 0),
+                                         ("0.0", 0), ("disabled", 0), ("maybe", None), ("2", None)])  # fmt: skip
+def test_yes_and_no(cell, value):
+    assert words.truth(cell) == value
+
+
+@pytest.mark.parametrize("cell, name", [
+    ("BF16", "bf16"), ("torch.bfloat16", "bf16"), ("amp_fp16", "fp16"), ("mixed", "fp16"), ("mxfp8", "fp8"),
+    ("float32", "fp32"), ("TF32", "tf32"), ("nvfp16x", ""), ("bananas", ""), ("int3", ""),
+])  # fmt: skip
+def test_number_formats(cell, name):
+    assert words.precision(cell) == name
+
+
+@pytest.mark.parametrize("cell, stage", [("3", 3), ("3.0", 3), ("zero 3", 3), ("ZeRO-2", 2), ("FSDP", 3), ("none", np.nan),
+                                         ("DDP", 0), ("distributed optimizer", 1)])  # fmt: skip
+def test_stages_of_sharding(cell, stage):
+    found, _, problem = words.zero_stage(cell)
+    assert problem == "" and (found == stage or np.isnan(stage) and np.isnan(found))
+
+
+def test_a_delay_in_seconds_is_that_in_milliseconds():
+    for name in ("TTFT", "ITL", "TPOT", "latency"):
+        short, long = (one("inference", SERVED | {"metric": f"{name} {unit}"}) for unit in ("s", "ms"))
+        assert long["predicted"] == pytest.approx(1e3 * short["predicted"]), name
+        assert long["high80"] == pytest.approx(1e3 * short["high80"]) and short["unit"] == f"{name} s"
+
+
+def test_ways_to_count_images_mean_one_rate():
+    found = [one("inference", IMAGES | {"metric": name})["predicted"] for name in ("images/s", "QPS", "samples/s", "FPS",
+             "images per second", "inferences/sec")]  # fmt: skip
+    assert len(set(found)) == 1
+    asked = [one("inference", SERVED | {"metric": name})["predicted"] for name in ("requests/s", "RPS", "output tokens/s")]
+    assert asked[0] == asked[1] == pytest.approx(asked[2] / 128)
+
+
+def test_a_metric_that_nobody_knows_is_refused_by_name():
+    for row in (IMAGES, SERVED):
+        found = one("inference", row | {"metric": "bananas/fortnight"})
+        assert np.isnan(found["predicted"]) and "bananas" in found["why"]
+
+
+@pytest.mark.parametrize("kind", ["training_transformer", "training_classic", "inference"])
+def test_unknown_columns_are_named_with_the_nearest(kind):
+    (told,) = unknown_columns(kind, ["model", "Num GPUs", "devises", "notes", "step_time_s"])
+    assert "'devises'" in told and "devices" in told
+
+
+def test_the_command_names_unknown_columns_and_refuses_them_where_asked(tmp_path, capsys):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    pd.DataFrame([TRAINED | {"devises": "16"}]).to_csv(source, index=False)
+    main(["predict", str(source), str(target), "--kind", "training_transformer"])
+    assert "devises" in capsys.readouterr().err and target.exists()
+    target.unlink()
+    with pytest.raises(SystemExit) as refused:
+        main(["predict", str(source), str(target), "--kind", "training_transformer", "--strict"])
+    assert refused.value.code not in (0, None) and not target.exists()
+
+
+def test_other_spellings_of_columns_are_read_as_the_fields():
+    theirs = {"model_name": "llama2_7b", "gpu": "h100-sxm", "num_gpus": "8", "tensor_model_parallel_size": "8",
+              "pipeline_parallel_size": "1", "dtype": "bf16", "seq_len": "4096", "mbs": "1", "gbs": "64",
+              "framework": "NeMo"}  # fmt: skip
+    assert one("training_transformer", theirs)["predicted"] == one("training_transformer", TRAINED)["predicted"]
+
+
+def test_a_language_model_that_nobody_listed_is_answered_from_its_parameters():
+    bare = {name: cell for name, cell in TRAINED.items() if name != "model"}
+    said, named = (one("training_transformer", bare | more) for more in ({"parameters": "13e9"}, {"model": "Foo-13B"}))
+    assert said["predicted"] == named["predicted"] > 0 and "13 B parameters" in named["assumed"]
+    small = one("training_transformer", bare | {"parameters": "7e9"})
+    assert small["predicted"] < said["predicted"] and small["tier"] != "device and engine measured"
+    served = one("inference", SERVED | {"model": "Foo-13B"})
+    assert served["predicted"] > 0 and served["memory_bytes"] > 26e9
+    nothing = one("training_transformer", bare | {"model": "my_secret_net"})
+    assert np.isnan(nothing["predicted"]) and "parameters" in nothing["why"]
+
+
+def test_cells_of_numbers_and_cells_of_text_are_the_same():
+    text, numbers = pd.DataFrame([TRAINED] * 2), pd.DataFrame([TRAINED] * 2)
+    for name in ("devices", "tp", "pp", "seq", "micro_batch", "global_batch"):
+        numbers[name] = pd.to_numeric(numbers[name])
+    text["zero"], numbers["zero"] = ["1", ""], [1, np.nan]
+    text["sequence_parallel"], numbers["sequence_parallel"] = ["yes", ""], [1.0, np.nan]
+    both = [answer(frame, "training_transformer") for frame in (text, numbers)]
+    pd.testing.assert_frame_equal(*both)
+    assert both[0]["predicted"].notna().all()
+
+
+def test_what_reading_gives_holds_no_outcome():
+    rows = [read("training_transformer", pd.DataFrame([TRAINED | {"step_time_s": cell}])) for cell in ("1", "9e9")]
+    assert set(rows[0].columns) == set(rows[1].columns) and not {"step_time_s", "value"} & set(rows[0].columns)
