@@ -12,7 +12,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.calibration import judged
-from cookbook.charts import scaling as charts
+from cookbook.charts import run as charts
 from cookbook.charts.look import TIME_PARTS
 from cookbook.charts.rows import row_order
 from cookbook.panels import code
