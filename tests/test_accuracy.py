@@ -8,7 +8,7 @@ import pytest
 
 import cookbook as cb
 from cookbook import catalog
-from cookbook.calibration import folds, judged, per_row, validate
+from cookbook.calibration import fit, intervals, judged, validate
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.validate import KINDS
 from cookbook.calibration.write import write_row_schemas
@@ -19,7 +19,7 @@ each_kind = pytest.mark.parametrize("kind", list(KINDS))
 
 
 def table_of(kind):
-    return catalog.table(per_row.table_name(kind))
+    return catalog.table(intervals.table_name(kind))
 
 
 def reported(kind, **where):
@@ -32,7 +32,7 @@ def reported(kind, **where):
 
 @each_kind
 def test_every_clear_measurement_is_there_once_with_its_outcome(kind):
-    rows, frame = folds.measured_rows(kind)
+    rows, frame = fit.measured_rows(kind)
     table = table_of(kind)
     assert list(table["id"]) == list(frame["id"][rows.usable])
     np.testing.assert_allclose(table["measured"], rows.measured[rows.usable], rtol=1e-5)
@@ -58,9 +58,9 @@ def test_the_report_follows_from_the_rows(kind):
 @each_kind
 def test_every_model_of_the_report_follows_from_the_rows(kind):
     rows = judged.chosen(kind.removeprefix("training_"))
-    names = {column.casefold(): name for name, column in judged._ratios(per_row.table_name(kind)).items()}
+    names = {column.casefold(): name for name, column in judged._ratios(intervals.table_name(kind)).items()}
     for line in reported(kind, by="all").itertuples():
-        error = (np.exp(rows[names[per_row.column_of(line.model)]].dropna()) - 1).abs()
+        error = (np.exp(rows[names[intervals.column_of(line.model)]].dropna()) - 1).abs()
         assert len(error) == line.rows
         assert error.median() == pytest.approx(line.median_error, rel=5e-3, abs=1e-3), line.model
         by_publisher = error.groupby(rows["publisher"]).agg(["mean", "size"])
@@ -75,8 +75,8 @@ def test_columns_follow_the_terms(kind, tmp_path):
     committed = catalog.data_directory() / "schema" / written.name
     assert written.read_bytes() == committed.read_bytes(), "run make validate"
     columns = set(table_of(kind).columns)
-    assert {per_row.column_of(f"without {term}") for term in validate.terms_of(kind)} <= columns
-    assert {per_row.column_of(rule) for rule in REFERENCES} <= columns
+    assert {intervals.column_of(f"without {term}") for term in validate.terms_of(kind)} <= columns
+    assert {intervals.column_of(rule) for rule in REFERENCES} <= columns
 
 
 @each_kind

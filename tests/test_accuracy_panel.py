@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.charts.accuracy import percent
+from cookbook.charts.explore import percent
 from cookbook.panels.shell import MOST_ROWS
 
 

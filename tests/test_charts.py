@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cookbook.charts import accuracy, devices, host, live, look, models, places, rows, run
+from cookbook.charts import devices, explore, host, live, look, models, places, rows, run
 
 RATES = pd.DataFrame(
     [
@@ -131,9 +131,9 @@ CHARTS = {
     "machine": (host.machine, MACHINE),
     "gets": (host.gets, FLOWS),
     "cores": (host.over_cores, CORES),
-    "points": (accuracy.points, RUNS),
-    "errors": (accuracy.errors, ERRORS),
-    "coverage": (accuracy.coverage, COVERAGE),
+    "points": (explore.points, RUNS),
+    "errors": (explore.errors, ERRORS),
+    "coverage": (explore.coverage, COVERAGE),
     "rate": (models.rate_needed, RATES),
     "memory": (models.memory_bars, BYTES),
     "zoo": (models.parameters_vs_flop, ZOO),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.calibration import explore, explore_pairs, explore_rates, explore_rows
+from cookbook.calibration import measurement_rows, measurements
 
 ROWS = cb.measurements()
 
@@ -25,12 +25,12 @@ def of(name: str) -> pd.Series:
 
 
 def test_every_row_of_every_table_is_there_once():
-    tables = {name: cb.table(name) for name in explore_rows.READERS}
+    tables = {name: cb.table(name) for name in measurement_rows.READERS}
     assert len(ROWS) == sum(map(len, tables.values())) and ROWS["id"].is_unique
     plain = ROWS["id"].str.replace(r"^training_classic:|^inference:", "", regex=True)
     for table in tables.values():
         assert "id" not in table or set(table["id"]) <= set(plain)
-    assert list(ROWS.columns) == list(explore.COLUMNS)
+    assert list(ROWS.columns) == list(measurements.COLUMNS)
 
 
 def test_what_is_not_known_is_missing_and_never_zero():
@@ -68,7 +68,7 @@ def test_a_time_needs_a_batch_in_the_unit_that_is_counted():
 def synthetic(**columns: object) -> pd.DataFrame:
     """Runs that differ only in what is given."""
     rows = pd.DataFrame(columns)
-    same = dict.fromkeys(explore_rates.SAME, "a") | {"kind": "training", "layout": ""}
+    same = dict.fromkeys(measurement_rows.SAME, "a") | {"kind": "training", "layout": ""}
     rows = rows.assign(**{name: value for name, value in same.items() if name not in rows})
     return rows.assign(batch_per_device=rows["batch"] / rows["devices"])
 
@@ -76,7 +76,7 @@ def synthetic(**columns: object) -> pd.DataFrame:
 def test_weak_and_strong_efficiency_by_hand():
     batch, rate = [64.0, 64.0, 512.0, 64.0], [90.0, 110.0, 720.0, 400.0]
     rows = synthetic(devices=[1.0, 1.0, 8.0, 8.0], batch=batch, throughput=rate)
-    found = explore_rates.efficiencies(rows)
+    found = measurement_rows.efficiencies(rows)
     assert found["weak_efficiency"].tolist() == pytest.approx([math.nan, math.nan, 0.9, math.nan], nan_ok=True)
     assert found["strong_efficiency"].tolist() == pytest.approx([math.nan, math.nan, math.nan, 0.5], nan_ok=True)
     assert found["scaling"].tolist() == ["weak and strong", "weak and strong", "weak", "strong"]
@@ -85,19 +85,19 @@ def test_weak_and_strong_efficiency_by_hand():
 @pytest.mark.parametrize("column", ["publisher", "model", "software", "precision", "accelerator", "layout", "unit"])
 def test_another_publisher_or_software_is_no_base(column):
     rows = synthetic(devices=[1.0, 8.0], batch=[64.0, 512.0], throughput=[100.0, 720.0], **{column: ["a", "b"]})
-    found = explore_rates.efficiencies(rows)
+    found = measurement_rows.efficiencies(rows)
     assert found["weak_efficiency"].isna().all() and found["scaling"].eq("").all()
 
 
 def test_only_training_and_inference_scale():
     rows = synthetic(devices=[1.0, 8.0], batch=[64.0, 512.0], throughput=[100.0, 720.0], kind=["storage", "storage"])
-    assert explore_rates.efficiencies(rows)["weak_efficiency"].isna().all()
+    assert measurement_rows.efficiencies(rows)["weak_efficiency"].isna().all()
 
 
 def test_a_server_is_known_where_the_row_names_it_alone():
     keys = pd.Series(["tpu-v3", "tpu-v3", "v100-sxm2-16gb", "p100-sxm2-16gb", "v100-sxm2-16gb"])
     said = pd.Series(["TPU v3-8", "TPU v3-8192", "NVIDIA DGX-1 with 8x V100", "dgx1_ngc20.06", "a machine"])
-    found = explore_rows._servers(keys, said)
+    found = measurement_rows._servers(keys, said)
     assert found["server"] == ["GCP TPU v3-8", "", "DGX-1 (V100)", "DGX-1 (P100)", ""]
     assert found["processor"][2:] == ["Xeon E5-2698 v4", "Xeon E5-2698 v4", ""]
 
@@ -136,7 +136,7 @@ def test_versus_leaves_one_thing_to_differ():
     pairs = cb.measurements(kind="training", versus="framework")
     for _, each in pairs.groupby("setting"):
         assert each["framework"].is_unique and len(each) == each["values"].iloc[0] > 1
-        assert (each[list(explore_pairs.DECIDES)].nunique(dropna=False) == 1).all()
+        assert (each[list(measurements.DECIDES)].nunique(dropna=False) == 1).all()
         np.testing.assert_allclose(each["times"], each["throughput"] / each["throughput"].min())
     best = ROWS.set_index("id").loc[pairs["id"]]
     assert (best["throughput"].to_numpy() == pairs["throughput"].to_numpy()).all()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cookbook.performance import collectives, fabric, torus
+from cookbook.performance import collectives, fabric
 from cookbook.performance.topology import max_min_rates
 
 LINK, PORT = 400e9, 50e9
@@ -182,7 +182,7 @@ def torus_flows(shape, wraps):
 @pytest.mark.parametrize("wraps", [True, False])
 def test_all_to_all_on_a_small_torus_is_that_of_fair_flows(shape, wraps):
     fair = fair_seconds(torus_flows(shape, wraps), lambda _: 1.0, 1.0, int(np.prod(shape)))
-    assert torus.torus_all_to_all_seconds(1.0, shape, 1.0, 0, wraps) == pytest.approx(fair)
+    assert fabric.torus_all_to_all_seconds(1.0, shape, 1.0, 0, wraps) == pytest.approx(fair)
 
 
 @settings(max_examples=40, deadline=None)
@@ -190,19 +190,19 @@ def test_all_to_all_on_a_small_torus_is_that_of_fair_flows(shape, wraps):
 def test_the_bisection_of_a_torus_limits_its_all_to_all(shape, wraps):
     """Half of the devices send half of their data to the others: n M / 4 through the middle; exact for even axes."""
     devices = int(np.prod(shape))
-    seconds = torus.torus_all_to_all_seconds(1.0, shape, 1.0, 0, wraps)
+    seconds = fabric.torus_all_to_all_seconds(1.0, shape, 1.0, 0, wraps)
     if devices == 1:
         assert seconds == 0
     else:
         k = max(shape)
         crossing = devices * (k // 2) * (k - k // 2) / k**2
-        assert seconds == pytest.approx(crossing / torus.torus_bisection_bandwidth(shape, 1.0, wraps))
+        assert seconds == pytest.approx(crossing / fabric.torus_bisection_bandwidth(shape, 1.0, wraps))
 
 
 @settings(max_examples=40, deadline=None)
 @given(shape=st.lists(st.integers(1, 12), min_size=2, max_size=3))
 def test_a_closed_torus_is_never_slower_than_a_mesh_and_no_order_of_axes_matters(shape):
-    for exchange in (torus.torus_all_gather_seconds, torus.torus_all_reduce_seconds, torus.torus_all_to_all_seconds):
+    for exchange in (fabric.torus_all_gather_seconds, fabric.torus_all_reduce_seconds, fabric.torus_all_to_all_seconds):
         closed, mesh = (exchange(1e9, shape, 50e9, 1e-6, wraps) for wraps in (1, 0))
         assert closed <= mesh
         assert exchange(1e9, shape[::-1], 50e9, 1e-6, 1) == pytest.approx(float(closed))
@@ -210,10 +210,10 @@ def test_a_closed_torus_is_never_slower_than_a_mesh_and_no_order_of_axes_matters
 
 def test_an_all_gather_on_a_torus_fills_all_links_of_a_device():
     """What each device must receive, over its six links."""
-    seconds = torus.torus_all_gather_seconds(1e9, [8, 8, 8], 100e9, 0)
+    seconds = fabric.torus_all_gather_seconds(1e9, [8, 8, 8], 100e9, 0)
     assert seconds == pytest.approx(1e9 * 511 / 512 / 600e9)
     ring = collectives.ring_all_gather_seconds(1e9, 16, 2 * 50e9, 0)
-    assert torus.torus_all_gather_seconds(1e9, [16], 50e9, 0) == pytest.approx(float(ring))
+    assert fabric.torus_all_gather_seconds(1e9, [16], 50e9, 0) == pytest.approx(float(ring))
 
 
 # Bisections.
@@ -225,7 +225,7 @@ def test_bisections_by_hand():
         found = fabric.nested_bisection_bandwidth(512, [1, 8, 256], [LINK, PORT, PORT / oversubscription])
         assert found == pytest.approx(256 * PORT / oversubscription)
     assert fabric.nested_bisection_bandwidth(72, [1, 72], [LINK, PORT]) == 36 * LINK
-    assert torus.torus_bisection_bandwidth([16, 16, 24], 100e9) == 2 * 256 * 100e9
+    assert fabric.torus_bisection_bandwidth([16, 16, 24], 100e9) == 2 * 256 * 100e9
 
 
 def brute_bisection(links):
@@ -247,7 +247,7 @@ def test_the_bisection_of_a_torus_is_the_least_cut_of_all_halves(shape):
         for axis, k in enumerate(shape):
             for step in (1, -1):
                 links[at[node], at[(*node[:axis], (node[axis] + step) % k, *node[axis + 1 :])]] += 1.0
-    assert brute_bisection(links) == torus.torus_bisection_bandwidth(shape, 1.0)
+    assert brute_bisection(links) == fabric.torus_bisection_bandwidth(shape, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_the_bisection_of_a_torus_is_the_least_cut_of_all_halves(shape):
         (lambda: fabric.nested_all_to_all_seconds(1, 0, [1], [1], 0), ["devices = 0"]),
         (lambda: fabric.nested_all_to_all_seconds(1, 8, [1], [0], 0), ["bandwidths = 0"]),
         (lambda: fabric.dragonfly_bandwidth(1, 57, 1, 2, 2), ["taper = 57", "fraction"]),
-        (lambda: torus.torus_all_to_all_seconds(1, [0, 4], 1, 0), ["shape = 0"]),
+        (lambda: fabric.torus_all_to_all_seconds(1, [0, 4], 1, 0), ["shape = 0"]),
     ],
 )
 def test_bad_figures_are_told(call, words):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cookbook.performance import input_pipeline as pipe
-from cookbook.performance import storage_bursts as bursts
+from cookbook.performance import storage_rates as bursts
 from cookbook.performance import storage_rates as rates
 
 positive = st.floats(1e-3, 1e6)

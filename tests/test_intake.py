@@ -30,7 +30,7 @@ def one(kind, row):
 ])  # fmt: skip
 def test_numbers_mean_what_they_say(name, cell, value):
     found, problem, _ = words.number(cell, fields()[name])
-    assert problem == "" and (found == value or np.isnan(value) and np.isnan(found))
+    assert problem == "" and (found == value or (np.isnan(value) and np.isnan(found)))
 
 
 @pytest.mark.parametrize("name, cell", [
@@ -80,7 +80,7 @@ def test_number_formats(cell, name):
                                          ("DDP", 0), ("distributed optimizer", 1)])  # fmt: skip
 def test_stages_of_sharding(cell, stage):
     found, _, problem = words.zero_stage(cell)
-    assert problem == "" and (found == stage or np.isnan(stage) and np.isnan(found))
+    assert problem == "" and (found == stage or (np.isnan(stage) and np.isnan(found)))
 
 
 def test_a_delay_in_seconds_is_that_in_milliseconds():

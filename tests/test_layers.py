@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cookbook.workloads import zoo
-from cookbook.workloads.layers import S, Trace
-from cookbook.workloads.shapes import Length, Shape, window_output
+from cookbook.workloads.layers import Length, S, Shape, Trace, window_output
 
 
 def one_conv(image: tuple[int, ...], out: int, kernel: int | tuple[int, ...], channels: int = 3, **arguments) -> tuple:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.calibration.selected import NAMES
+from cookbook.calibration.measurements import NAMES
 from cookbook.charts import explore as charts
 from cookbook.charts import live
 from cookbook.charts.explore import number_axis

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cookbook.performance import collectives, data_parallel, matmul, pipeline, reliability, scaling
+from cookbook.performance import collectives, data_parallel, matmul, pipeline, reliability
 
 POSITIVE = st.floats(1e-3, 1e3)
 
@@ -94,7 +94,7 @@ def test_buckets_hide_no_more_than_the_backward_pass(exchange, backward, buckets
 
 @given(st.integers(1, 1000), st.floats(0, 1))
 def test_speed_ups_lie_between_one_and_linear(workers, serial):
-    fixed, grown = scaling.amdahl_speedup(workers, serial), scaling.gustafson_speedup(workers, serial)
+    fixed, grown = data_parallel.amdahl_speedup(workers, serial), data_parallel.gustafson_speedup(workers, serial)
     assert 1 - 1e-9 <= fixed <= grown * (1 + 1e-9) <= workers * (1 + 1e-9)
 
 
@@ -102,11 +102,11 @@ def test_the_slowest_of_many_agrees_with_drawing_lots():
     rng = np.random.default_rng(7)
     for workers in (2, 8, 64):
         drawn = rng.normal(1, 0.05, (20_000, workers)).max(axis=1).mean()
-        assert scaling.slowest_seconds(1, 0.05, workers) == pytest.approx(drawn, abs=0.002)
+        assert data_parallel.slowest_seconds(1, 0.05, workers) == pytest.approx(drawn, abs=0.002)
 
 
 def test_twice_the_samples_at_the_critical_batch():
-    assert scaling.samples_to_target(1e6, 512, 512) == 2e6
+    assert data_parallel.samples_to_target(1e6, 512, 512) == 2e6
 
 
 SIZES = pytest.mark.parametrize(("stages", "micro_batches"), [(1, 3), (2, 2), (4, 8), (8, 8), (6, 18)])
@@ -183,7 +183,7 @@ def test_uneven_stages_take_at_least_their_slowest(stages, micro_batches):
     (lambda: pipeline.schedule("1f1b", [1], [1], 0), "micro_batches = 0"),
     (lambda: pipeline.schedule("1f1b", [1], [1], 1, 2), "interleave = 2"),
     (lambda: pipeline.bubble_share("x", 1, 1), "'x'"),
-    (lambda: scaling.amdahl_speedup(0, 0.1), "workers"),
+    (lambda: data_parallel.amdahl_speedup(0, 0.1), "workers"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(call, named):
     with pytest.raises(ValueError, match=named):

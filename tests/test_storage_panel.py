@@ -14,7 +14,7 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.calibration import storage_judgement
-from cookbook.charts import storage as charts
+from cookbook.charts import host as charts
 from cookbook.panels import options
 from cookbook.panels.shell import MOST_ROWS
 from cookbook.panels.storage import _samples

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from cookbook.prediction.transformer_rows import scenarios
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cookbook.calibration import folds
-from cookbook.calibration.fit import fit
+from cookbook.calibration import fit
 from cookbook.performance import transformer_training as f
 from cookbook.prediction.intake import tables
 from cookbook.prediction.neighbours import DAMPING, Measured, correction
@@ -45,9 +45,9 @@ def seconds(constants=None, terms=None, **changes) -> float:
 @pytest.fixture(scope="module")
 def without_megatron() -> pd.DataFrame:
     """Rows of NVIDIA's Megatron papers, predicted by constants that have seen none of that publisher."""
-    rows, frame = folds.measured_rows("training_transformer")
+    rows, frame = fit.measured_rows("training_transformer")
     publisher = rows.group == rows.group[(frame["source"] == "megatron-2021-table1").to_numpy()][0]
-    error = folds.log_error(rows, fit(rows, rows.usable & ~publisher))
+    error = fit.log_error(rows, fit.fit(rows, rows.usable & ~publisher))
     return frame.assign(error=np.abs(np.expm1(error)))[publisher]
 
 

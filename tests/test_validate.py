@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from cookbook import catalog
-from cookbook.calibration import folds, memory, validate
+from cookbook.calibration import fit, memory, validate
 from cookbook.calibration.fit import minimise
+from cookbook.calibration.intervals import figures, row_widths
 from cookbook.calibration.references import REFERENCES
-from cookbook.calibration.strata import figures, row_widths
 from cookbook.calibration.validate import KINDS
 from cookbook.calibration.write import calibrate, noise, worse_than
 from cookbook.publish.readme import ACCURACY, accuracy_section, marks, write_accuracy
@@ -73,7 +73,7 @@ def test_constants_are_few_and_none_is_for_one_model_or_publisher():
     assert not set(rows["level"]) & set(catalog.table("models")["name"])
     assert set(rows["by"]) <= {"all", "family", "engine"}
     for kind in KINDS:
-        assert (rows["kind"] == kind).sum() < len(folds.measured_rows(kind)[0].measured) / 20
+        assert (rows["kind"] == kind).sum() < len(fit.measured_rows(kind)[0].measured) / 20
 
 
 def test_the_report_is_current():
@@ -102,23 +102,23 @@ def test_leaving_publishers_out_again_gives_the_committed_figures(kind):
 @each_kind
 def test_what_is_left_out_does_not_reach_its_own_prediction(kind):
     """Measured outcomes of a publisher may be anything: its predictions stay the same, digit for digit."""
-    rows, _ = folds.measured_rows(kind)
+    rows, _ = fit.measured_rows(kind)
     name = SUBSET[kind][0]
     own = rows.group == name
     warm = minimise(rows, rows.usable & ~own, rounds=1)
-    before = folds.left_out(rows, rows.group, warm=warm, only=[name])
+    before = fit.left_out(rows, rows.group, warm=warm, only=[name])
     changed = rows.measured.copy()
     changed[own] *= 7.0
-    other = folds.replace(rows, measured=changed)
-    after = folds.left_out(other, rows.group, warm=warm, only=[name])
+    other = fit.replace(rows, measured=changed)
+    after = fit.left_out(other, rows.group, warm=warm, only=[name])
     known = np.isfinite(before.error)
     np.testing.assert_allclose(after.error[known] + np.log(7.0), before.error[known], rtol=1e-9)
 
 
 @each_kind
 def test_no_fold_shares_a_publisher_with_what_it_was_fitted_on(kind):
-    rows, _ = folds.measured_rows(kind)
-    labels = folds.fold_labels(rows, "source")
+    rows, _ = fit.measured_rows(kind)
+    labels = fit.fold_labels(rows, "source")
     for name in set(labels.tolist()):
         assert name not in set(rows.group[labels != name].tolist())
 
@@ -141,11 +141,11 @@ def test_every_switch_changes_the_report(kind, switch):
 
 @each_kind
 def test_every_term_can_be_switched_off(kind):
-    rows, _ = folds.measured_rows(kind)
+    rows, _ = fit.measured_rows(kind)
     values = {constant.name: constant.start for constant in rows.constants}
     plain = rows.outcome(values)[rows.usable]
     for term in validate.terms_of(kind):
-        other = folds.without(rows, {term: False}).outcome(values)[rows.usable]
+        other = fit.without(rows, {term: False}).outcome(values)[rows.usable]
         if term not in NOBODY_MEASURED:
             assert np.any(np.abs(np.log(other / plain)) > 1e-6), term
 
@@ -161,14 +161,14 @@ def test_the_formulas_beat_every_rule_on_publishers_left_out(kind):
 
 @each_kind
 def test_widths_of_a_publishers_rows_come_from_the_others(kind):
-    rows, _ = folds.measured_rows(kind)
+    rows, _ = fit.measured_rows(kind)
     rng = np.random.default_rng(0)
     errors = np.where(rows.usable, rng.normal(0, 0.2, len(rows.measured)), np.nan)
     tier = np.full(len(errors), "sibling device")
-    found = folds.LeftOut(errors, tier, np.zeros(len(errors), int), rows.group)
+    found = fit.LeftOut(errors, tier, np.zeros(len(errors), int), rows.group)
     before = row_widths(rows, found)[80]
     own = rows.group == SUBSET[kind][0]
-    wild = row_widths(rows, folds.replace(found, error=np.where(own, errors * 100, errors)))[80]
+    wild = row_widths(rows, fit.replace(found, error=np.where(own, errors * 100, errors)))[80]
     np.testing.assert_array_equal(before[own], wild[own])
     assert np.nanmax(np.abs(wild[~own] - before[~own])) > 0
 

@@ -1,8 +1,9 @@
-"""Interval widths from the errors of publishers that were left out: publisher-wise split conformal prediction.
+"""Interval widths from the errors of publishers that were left out, and how good predictions are by stratum and by row.
 
-Publishers are exchangeable, rows are not: rows of one publisher share machine, code and habits. So errors are pooled
-with every publisher weighing one, and the pooled quantile is stretched until publishers that had no say in it are
-covered at the nominal level on average (each left out in turn).
+The widths are publisher-wise split conformal prediction. Publishers are exchangeable, rows are not: rows of one
+publisher share machine, code and habits. So errors are pooled with every publisher weighing one, and the pooled
+quantile is stretched until publishers that had no say in it are covered at the nominal level on average (each left out
+in turn).
 
 References: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World, 2005; Dunn, Wasserman & Ramdas,
 Distribution-free prediction sets for two-layer hierarchical models, JASA 118, 2023.
@@ -12,12 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook.calibration.fit import FEW
+from cookbook.calibration.fit import FEW, LeftOut, Rows, publisher_weights
 from cookbook.prediction.constants import DATASHEET, EXPERTS, NEW_ENGINE, SEEN, SIBLING
 from cookbook.prediction.widths import LEVELS, SCALES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ENOUGH = 5
 # Beyond what was seen anywhere, by this much in the logarithm, where a tier has no measurement at all.
@@ -195,3 +200,225 @@ def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, f
     centre = (level + z**2 / (2 * rows)) / (1 + z**2 / rows)
     reach = z * np.sqrt(level * (1 - level) / rows + z**2 / (4 * rows**2)) / (1 + z**2 / rows)
     return float(centre - reach), float(min(centre + reach, 1.0))
+
+
+FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishers", "within_10", "within_20", "bias",
+           "coverage_80", "coverage_90", "publishers_covered_80",
+           "publishers_covered_90", "factor_80", "factor_90", "band_low_80", "band_high_80")  # fmt: skip
+
+
+def row_widths(rows: Rows, folds: LeftOut) -> dict[int, np.ndarray]:
+    """Half-width of the interval of each row, from the errors of the other publishers alone.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows; those that need care set no width.
+    folds : LeftOut
+        Their predictions.
+    """
+    errors, group, tier = folds.error, rows.group, np.asarray(folds.tier)
+    scale = np.asarray(rows.keys["scale"])
+    half = {level: np.full(len(errors), np.nan) for level in LEVELS}
+    known = np.isfinite(errors)
+    for name in np.unique(group[known]):
+        own, others = known & (group == name), known & rows.usable & (group != name)
+        if not others.any():
+            continue
+        found = widths(np.abs(errors[others]), group[others], tier[others], scale[others])
+        table = {(width.tier, width.scale): width.half for width in found}
+        for at in np.flatnonzero(own):
+            for level, value in zip(LEVELS, table.get((tier[at], scale[at]), table[tier[at], ""]), strict=True):
+                half[level][at] = value
+    return half
+
+
+def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray] | None = None) -> dict[str, Any]:
+    """Error, bias, coverage and width of some rows.
+
+    Parameters
+    ----------
+    errors : numpy.ndarray
+        Logarithm of predicted over measured.
+    group : numpy.ndarray of str
+        Publisher of each.
+    half : mapping of int to numpy.ndarray, optional
+        Half-widths of the rows by level.
+    """
+    relative = np.abs(np.expm1(errors))
+    names = np.unique(group)
+    found: dict[str, Any] = {
+        "rows": len(errors), "publishers": len(names), "median_error": np.median(relative),
+        "mean_error": np.mean(relative), "within_10": np.mean(relative <= 0.1), "within_20": np.mean(relative <= 0.2),
+        "mean_of_publishers": _of_publishers(relative, group),
+        "bias": np.expm1(np.median(errors)),
+    }  # fmt: skip
+    if half is None:
+        return found
+    for level in LEVELS:
+        known = np.isfinite(half[level])
+        if known.any():
+            covered = np.abs(errors)[known] <= half[level][known]
+            found[f"coverage_{level}"] = np.mean(covered)
+            found[f"publishers_covered_{level}"] = _of_publishers(covered, group[known])
+            found[f"factor_{level}"] = np.exp(np.median(half[level][known]))
+    found["band_low_80"], found["band_high_80"] = coverage_band(len(errors), 0.8)
+    return found
+
+
+def _of_publishers(values: np.ndarray, group: np.ndarray) -> float:
+    """Mean over publishers of their means; one with fewer than `fit.FEW` rows weighs in proportion."""
+    return float(np.average(values, weights=publisher_weights(group, np.ones(len(group), dtype=bool))))
+
+
+def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.ndarray]:
+    """The strata that a report shows, one label a row each.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    frame : pandas.DataFrame
+        Their table, for dates.
+    folds : LeftOut
+        Their predictions.
+    """
+    keys = rows.keys
+    year = frame["date"].astype(str).str.extract(r"((?:19|20)\d\d)")[0].fillna("not stated")
+    moe = np.where(np.asarray(keys["moe"], dtype=bool), "mixture of experts", "dense")
+    return {
+        "all": np.full(len(frame), "all"),
+        "rows": np.where(rows.usable, "clear what was run", "needs care"),
+        "publisher": rows.group,
+        "device class": np.char.add(np.char.add(keys["vendor"].astype(str), " "), keys["family"].astype(str)),
+        "tier": np.asarray(folds.tier, dtype=str),
+        "scale": np.asarray(keys["scale"], dtype=str),
+        "software": np.asarray(keys["engine"], dtype=str),
+        "network": moe,
+        "neighbours": np.where(folds.neighbours > 0, "corrected", "not corrected"),
+        "year": year.to_numpy(dtype=str),
+    }
+
+
+def report(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> pd.DataFrame:
+    """Figures of every stratum.
+
+    Parameters
+    ----------
+    rows, frame, folds
+        As for `labels_of`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns by, stratum and `FIGURES`.
+    """
+    import pandas as pd
+
+    half = row_widths(rows, folds)
+    judged = np.isfinite(folds.error)
+    found = []
+    for by, labels in labels_of(rows, frame, folds).items():
+        known = judged & (rows.usable | (by == "rows"))
+        for stratum in sorted(set(labels[known].tolist())):
+            chosen = known & (labels == stratum)
+            cut = {level: each[chosen] for level, each in half.items()}
+            found.append({"by": by, "stratum": stratum, **figures(folds.error[chosen], rows.group[chosen], cut)})
+    return pd.DataFrame(found)
+
+
+FULL, NO_NEIGHBOURS, ROW = "full", "without neighbours", "row"
+DIGITS = 3
+
+
+def table_name(kind: str) -> str:
+    """Table that holds the predictions of a kind.
+
+    Examples
+    --------
+    >>> table_name("training_classic")
+    'validation_classic_rows'
+    """
+    return f"validation_{kind.removeprefix('training_')}_rows"
+
+
+def column_of(model: str) -> str:
+    """Column of a model or rule.
+
+    Examples
+    --------
+    >>> column_of("llm-analysis 2023")
+    'llm_analysis_2023'
+    """
+    return model.replace(" ", "_").replace("-", "_")
+
+
+def row_table(rows: Rows, frame: pd.DataFrame, judged: Mapping[str, LeftOut]) -> pd.DataFrame:
+    """One row for each measurement of which it is clear what was run.
+
+    Parameters
+    ----------
+    rows : Rows
+        The measured rows.
+    frame : pandas.DataFrame
+        Their table.
+    judged : mapping of str to LeftOut
+        Predictions by model, publishers left out; `full` among them, and `row` where single rows were left out.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns of the tables ``validation_classic_rows`` and ``validation_transformer_rows``; ratios are logarithms
+        of predicted over measured outcome.
+    """
+    import pandas as pd
+
+    full, half, keys = judged[FULL], row_widths(rows, judged[FULL]), rows.keys
+    found: dict[str, Any] = {
+        "id": frame["id"], "software_level": keys["engine"], "scale": keys["scale"], "tier": full.tier,
+        "neighbours": full.neighbours, "measured": [f"{value:.6g}" for value in rows.measured],
+        "unit": frame.get("unit", "s"),
+    }  # fmt: skip
+    found |= {f"half_{level}": _short(half[level]) for level in LEVELS}
+    found |= {column_of(name): _short(folds.error) for name, folds in judged.items()}
+    return pd.DataFrame(found)[rows.usable].reset_index(drop=True)
+
+
+def _short(values: np.ndarray) -> list[str]:
+    return ["" if np.isnan(value) else f"{value:.{DIGITS}f}" for value in values]
+
+
+def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[dict[str, str]]:
+    """Schema of the table of a kind; its columns follow the terms that the kind has.
+
+    Parameters
+    ----------
+    kind : str
+        "training_classic" or "training_transformer".
+    terms, rules : sequence of str
+        Terms that can be switched off, and rules to beat.
+    """
+    known = [
+        ("id", f"key:{kind}", "yes", "The measured row"),
+        ("software_level", "text", "yes", "Level of software that the words of the row lead to"),
+        ("scale", "text", "yes", "1 device, 1 node or multi-node"),
+        ("tier", "text", "yes", "How well the measurements of the other publishers cover the row"),
+        ("neighbours", "integer", "yes", "Similar measurements of other publishers that corrected the prediction"),
+        ("measured", "number", "yes", "Measured outcome, in unit"),
+        ("unit", "text", "yes", "Unit of the outcome; s is the time of one step"),
+        *((f"half_{level}", "number", "no", f"Half-width of the {level} % interval that the other publishers gave, "
+           "in the logarithm") for level in LEVELS),
+        (FULL, "signed", "no", "Logarithm of predicted over measured, by constants that have not seen the publisher"),
+        ("without_neighbours", "signed", "no", "The same without correction by similar measurements"),
+        ("without_software_levels", "signed", "no", "The same, one level of software for all, no correction"),
+        *((column_of(f"without {term}"), "signed", "no", f"The same, fitted without the term {term}, no correction")
+          for term in terms),
+        *((column_of(rule), "signed", "no", f"What the rule to beat called {rule} says") for rule in rules),
+        (ROW, "signed", "no", "By all other rows, those of its own publisher too; blank where nothing corrects"),
+        ("how", "choice:derived", "yes", "derived: computed from other tables"),
+        ("source", "keys:sources", "yes", "Who computed it"),
+    ]  # fmt: skip
+    return [
+        {"column": name, "type": kind_, "unit": "", "required": required, "description": words}
+        for name, kind_, required, words in known
+    ]

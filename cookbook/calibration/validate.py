@@ -13,12 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.calibration import folds as folding
-from cookbook.calibration.fit import Fit, Rows, minimise
-from cookbook.calibration.folds import LEAVE_OUT, LeftOut, each_row_out, fold_labels, left_out, measured_rows, without
-from cookbook.calibration.per_row import FULL, NO_NEIGHBOURS, ROW, row_table, table_name
+from cookbook.calibration import fit as folding
+from cookbook.calibration.fit import (
+    LEAVE_OUT,
+    Fit,
+    LeftOut,
+    Rows,
+    each_row_out,
+    fold_labels,
+    left_out,
+    measured_rows,
+    minimise,
+    without,
+)
+from cookbook.calibration.intervals import FIGURES, FULL, NO_NEIGHBOURS, ROW, figures, report, row_table, table_name
 from cookbook.calibration.references import REFERENCES
-from cookbook.calibration.strata import FIGURES, figures, report
 from cookbook.prediction.engine import FITTED_AS, TERMS
 
 if TYPE_CHECKING:
@@ -31,9 +40,10 @@ ROOMS = ("performance", "prediction", "calibration", "workloads", "hardware", "c
 FILES = ("units.py",)
 # They read results, or have no part in predictions of training, and give no row of either.
 READERS = (
-    "judged.py", "parallelism.py", "scaling.py", "speedups.py", "data_parallel.py", "matmul.py", "pipeline.py",
-    "reliability.py", "topology.py", "utilisation.py", "input_pipeline.py", "storage_rates.py", "storage.py",
-    "drives.py", "storage_judgement.py", "match.py", "feed.py", "feed_arguments.py", "rankings.py",
+    "judged.py", "measurements.py", "measurement_rows.py", "parallelism.py", "scaling.py", "data_parallel.py",
+    "matmul.py", "pipeline.py", "reliability.py", "topology.py", "utilisation.py", "input_pipeline.py",
+    "storage_rates.py", "storage.py", "drives.py", "storage_judgement.py", "match.py", "feed.py",
+    "feed_arguments.py",
 )  # fmt: skip
 # Tables that hold results, or that no prediction of training reads.
 NOT_READ = frozenset({
@@ -102,7 +112,7 @@ def judge(
     kind : str
         "training_classic" or "training_transformer".
     leave_out : str
-        "source", "accelerator" or "family"; see `folds.fold_labels`.
+        "source", "accelerator" or "family"; see `fit.fold_labels`.
     neighbours, engine_levels : bool
         Whether similar measurements correct predictions; whether software levels may differ.
     terms : mapping of str to bool, optional
@@ -156,7 +166,7 @@ def validate(
         Every stratum of the full model, and in one line each what was switched off and the rules: columns `COLUMNS`;
         errors are shares.
     dict of str to pandas.DataFrame
-        By name of the table, what `per_row.row_table` gives; only where publishers are left out.
+        By name of the table, what `intervals.row_table` gives; only where publishers are left out.
     """
     import pandas as pd
 

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.calibration.fit import Fit, Rows, minimise
-from cookbook.calibration.folds import fold_labels, full_runs, left_out, log_error, measured_rows
-from cookbook.calibration.intervals import widths
+from cookbook.calibration.fit import Fit, Rows, fold_labels, full_runs, left_out, log_error, measured_rows, minimise
+from cookbook.calibration.intervals import schema_rows, table_name, widths
 from cookbook.calibration.memory import memory_constants, memory_rows
-from cookbook.calibration.per_row import schema_rows, table_name
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.validate import KINDS
 from cookbook.catalog.writing import write_csv

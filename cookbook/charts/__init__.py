@@ -7,13 +7,13 @@ from typing import Any
 
 _HOMES = {
     "LiveChart": "live",
-    "assembly_line": "scaling",
+    "assembly_line": "run",
     "checkpoints": "run",
-    "coverage": "accuracy",
+    "coverage": "explore",
     "days_hours": "run",
     "days_usd": "run",
-    "efficiencies": "scaling",
-    "errors": "accuracy",
+    "efficiencies": "run",
+    "errors": "explore",
     "explored": "explore",
     "gets": "host",
     "growth": "devices",
@@ -25,15 +25,15 @@ _HOMES = {
     "parameters_vs_flop": "models",
     "per_device": "devices",
     "place_costs": "places",
-    "points": "accuracy",
+    "points": "explore",
     "rate_needed": "models",
     "roofline": "devices",
-    "speedups": "scaling",
-    "step_parts": "scaling",
+    "speedups": "run",
+    "step_parts": "run",
     "theme": "look",
     "tornado": "places",
 }
-_MODULES = ("accuracy", "devices", "explore", "host", "live", "look", "models", "places", "run", "scaling")
+_MODULES = ("devices", "explore", "host", "live", "look", "models", "places", "run")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

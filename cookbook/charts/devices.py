@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cookbook.charts.engine import alt
 from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, SHAPES
-from cookbook.charts.rows import decades, row_text, rows_axis, rows_param, titled
+from cookbook.charts.rows import alt, decades, row_text, rows_axis, rows_param, titled
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from cookbook.charts.engine import alt
 from cookbook.charts.look import INK, MEMORY_PARTS, MUTED, PALETTE, PAPER, SHAPES, VERDICTS
 from cookbook.charts.rows import (
     NEEDS,
+    alt,
     decade_axis,
     decades,
     narrow_param,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cookbook.charts.engine import alt
 from cookbook.charts.look import INK, MUTED, PALETTE
-from cookbook.charts.rows import decades, narrow_param, nice_ceiling, row_text, rows_axis, rows_param, titled
+from cookbook.charts.rows import alt, decades, narrow_param, nice_ceiling, row_text, rows_axis, rows_param, titled
 
 if TYPE_CHECKING:
     import pandas as pd

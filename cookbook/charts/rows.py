@@ -1,18 +1,33 @@
-"""What the charts share: axes by decades, rows with words at their right edge, a title and its key."""
+"""What the charts share: axes by decades, rows with words at their right edge, a title and its key; and Altair itself.
+
+Altair is imported in half the time. Where JupyterLab is installed, jsonschema (which Altair imports) loads a grammar of
+international web addresses that no chart needs. Hidden for the moment of the import, it is skipped, as on a machine
+where it is not installed.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook.charts.engine import alt
 from cookbook.charts.look import INK
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SLOW = "rfc3987_syntax"
+_hidden = _SLOW not in sys.modules
+if _hidden:
+    sys.modules[_SLOW] = None  # type: ignore[assignment]
+try:
+    import altair as alt
+finally:
+    if _hidden:
+        del sys.modules[_SLOW]
 
 HEIGHT = 372
 GOLDEN = 0.6180339887

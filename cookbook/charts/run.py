@@ -1,18 +1,259 @@
-"""Charts of a training run: what days cost, and how often to write a checkpoint."""
+"""Charts of a training run: speed-up over devices, what a step is made of, a pipeline as an assembly line, what days
+cost, and how often to write a checkpoint.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cookbook.charts.engine import alt
-from cookbook.charts.look import INK, MUTED, PALETTE
-from cookbook.charts.rows import narrow_param, titled
-from cookbook.charts.scaling import step_parts
+import numpy as np
+import pandas as pd
+
+from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES, TIME_PARTS
+from cookbook.charts.rows import alt, narrow_param, nice_ceiling, row_order, row_text, rows_axis, rows_param, titled
 
 if TYPE_CHECKING:
     import pandas as pd
+
+PHASES = {"forward": PALETTE[0], "backward": PALETTE[1], "weight gradients": PALETTE[2]}
+_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+_SPEEDUPS_KEY = "Dotted: ideal. Band: 80 % interval of the first. Crosses: measured, a click opens it. Grey: pinned."
+PARTS_KEY = "Bars as long as the first mean that nothing is lost. Right: what is left of the ideal."
+_LINE_KEY = "One row a device; the number is the micro-batch. Gap: the device waits."
+# Pixels for the longest label of a row, and most bars that still hold a number.
+_ROOM, _NUMBERED = 140, 160
+_POWERS = [2.0**power for power in range(-7, 17)]
+
+
+def speedups(frame: pd.DataFrame, title: str | None = None, key: str = _SPEEDUPS_KEY) -> Any:
+    """Speed-up over devices, both logarithmic, beside the ideal.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `devices`, `speed_up`, `network` (four at most); where there are any also `low`, `high` (interval,
+        else missing), `measured` (True for a measured point), `url` (of its source), `pinned` (True for a line kept
+        to compare with).
+    title : str, optional
+        The takeaway; the largest speed-up by default.
+    key : str
+        What the marks mean.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `most`, the end of both axes; `least`, where the second begins; `networks`, in the order of colours.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> speedups(pd.DataFrame([{"devices": 8, "speed_up": 6.0, "network": "a"}])).title.text
+    '8 devices work as fast as 6.0 of a'
+    """
+    scale = alt.Scale(type="log", base=2, nice=False, domainMin=alt.ExprRef("least"), domainMax=alt.ExprRef("most"))
+    axis = alt.Axis(values=_POWERS, format=",~g")
+    y = partial(alt.Y, title="Speed-up over one device, logarithmic", scale=scale, axis=axis)
+    return _over_devices(frame, y, "speed_up", "datum.devices", title or speedups_title(frame), key)
+
+
+def least(frame: pd.DataFrame) -> float:
+    """Where the axis of `speedups` begins: 1, or the power of two below the smallest speed-up."""
+    return float(min(1.0, 2.0 ** np.floor(np.log2(frame["speed_up"].astype(float).min()))))
+
+
+def efficiencies(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """The same as a share of the ideal, where small losses can be seen.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As for `speedups`, with the share of the ideal as `share`, `low` and `high` [%].
+    title : str, optional
+        The takeaway; the smallest share by default.
+    """
+    ends = alt.Scale(domain=[0, 120], nice=False)
+    ticks = alt.Axis(values=[0, 20, 40, 60, 80, 100, 120])
+    y = partial(alt.Y, title="Of the ideal speed-up [%]", scale=ends, axis=ticks)
+    return _over_devices(frame, y, "share", "100", title or efficiencies_title(frame), _SPEEDUPS_KEY)
+
+
+def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: str, key: str) -> Any:
+    counts = alt.Scale(type="log", base=2, nice=False, domainMin=1, domainMax=alt.ExprRef("most"))
+    x = alt.X("devices:Q", title="Devices, logarithmic", scale=counts, axis=alt.Axis(values=_POWERS, format=",d"))
+    looks, legend = {"domain": alt.ExprRef("networks")}, alt.Legend(orient="top", title=None)
+    colour = alt.Color("network:N", scale=alt.Scale(range=list(PALETTE[:4]), **looks), legend=legend)
+    dash = alt.StrokeDash("network:N", scale=alt.Scale(range=list(_DASHES), **looks), legend=None)
+    shape = alt.Shape("network:N", scale=alt.Scale(range=list(SHAPES[:4]), **looks), legend=legend)
+    tip = [alt.Tooltip("network:N"), alt.Tooltip("devices:Q", format=",d"),
+           alt.Tooltip(f"{column}:Q", title=column.replace("_", "-"), format=",.3~g")]  # fmt: skip
+    where = {"x": x, "y": y(f"{column}:Q")}
+    predicted, pinned = (alt.Chart().transform_filter(which) for which in (
+        "!datum.measured && !datum.pinned", "datum.pinned"))  # fmt: skip
+    both = alt.Chart().transform_aggregate(n="count()").transform_calculate(both="[1, most]")
+    both = both.transform_flatten(["both"], ["devices"]).transform_calculate(**{column: ideal})
+    band = predicted.transform_filter("isValid(datum.low)").mark_area(color=MUTED, opacity=0.25, clip=True)
+    crossed: dict[str, Any] = {"shape": "cross", "angle": 45, "size": 50, "filled": True, "color": INK, "opacity": 0.55}
+    points = alt.Chart().transform_filter("datum.measured").mark_point(**crossed, clip=True, cursor="pointer")
+    layers = [
+        band.encode(x=x, y=y("low:Q"), y2="high:Q"),
+        both.mark_line(color=MUTED, strokeDash=[2, 4], clip=True).encode(**where),
+        pinned.mark_line(color=MUTED, strokeWidth=4, opacity=0.6, clip=True).encode(**where),
+        predicted.mark_line(clip=True).encode(**where, color=colour, strokeDash=dash),
+        predicted.mark_point(filled=True, size=45, opacity=1, clip=True).encode(
+            **where, color=colour, shape=shape, tooltip=tip),
+        points.encode(**where, tooltip=tip, href="url:N"),
+    ]  # fmt: skip
+    # A legend of dashes of its own, which is none: else the symbols of the other are dashed too.
+    chart = alt.layer(*layers, data=frame).resolve_legend(strokeDash="independent").add_params(
+        alt.param(name="most", value=int(frame["devices"].max())),
+        alt.param(name="least", value=least(frame) if "speed_up" in frame else 1),
+        alt.param(name="networks", value=list(dict.fromkeys(_predicted(frame)["network"]))),
+    )
+    words = (
+        f"Lines of the speed-up over one device against devices, up to {frame['devices'].max():,}, both logarithmic, "
+        f"of {_predicted(frame)['network'].nunique()} series; a dotted line is the ideal, a grey band the 80 % "
+        "interval of the first. Crosses are measured speed-ups."
+    )
+    return titled(chart, title, key, words)
+
+
+def _predicted(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows that are neither measured nor pinned."""
+    frame = frame.reset_index(drop=True)
+    for name in ("measured", "pinned"):
+        frame = frame[~frame[name].astype(bool)] if name in frame else frame
+    return frame
+
+
+def efficiencies_title(frame: pd.DataFrame) -> str:
+    """Takeaway of `efficiencies`."""
+    own = _predicted(frame)
+    last = own[own["devices"] == own["devices"].max()]
+    low, high = (last.loc[at] for at in (last["share"].idxmin(), last["share"].idxmax()))
+    where = f"of the ideal are left on {low['devices']:,} devices"
+    if len(last) == 1:
+        return f"{low['share']:.0f} % {where}"
+    return f"{low['share']:.0f} % ({low['network']}) to {high['share']:.0f} % ({high['network']}) {where}"
+
+
+def speedups_title(frame: pd.DataFrame) -> str:
+    """Takeaway of `speedups`."""
+    own = _predicted(frame)
+    last = own.loc[own["devices"].idxmax()]
+    first = own[own["network"] == last["network"]]
+    best = first.loc[first["speed_up"].idxmax()]
+    if best["devices"] < last["devices"]:
+        return f"{last['network']} is fastest on {best['devices']:,.0f} devices: more make it slower"
+    return f"{last['devices']:,.0f} devices work as fast as {_figure(last['speed_up'])} of {last['network']}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:#.2g}".rstrip(".")
+
+
+def step_parts(
+    frame: pd.DataFrame, title: str | None = None, axis: str = "Device time for one sample [ms]", key: str = PARTS_KEY,
+    columns: Any = 3,
+) -> Any:  # fmt: skip
+    """What a step is made of, one stacked bar a row.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `row` (label, in order from the top), `part` (a key of `TIME_PARTS`), `value` (in the unit that the
+        axis says), `text` (words at the right of the row, once a row).
+    title : str, optional
+        The takeaway; longest and shortest bar by default.
+    axis : str
+        What the bars measure, with its unit.
+    key : str
+        What the marks mean.
+    columns : int or altair.ExprRef
+        Columns of the legend.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `rows`, the order of the rows; `most`, the end of the axis.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["1", "compute", 2.0, ""], ["8", "compute", 2.0, ""], ["8", "waiting", 1.0, ""]]
+    >>> step_parts(pd.DataFrame(rows, columns=["row", "part", "value", "text"])).title.text
+    '1 takes least, 8 1.5 times as long'
+    """
+    names = [name for name in TIME_PARTS if name in set(frame["part"])]
+    scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("most"), nice=False)
+    colour = alt.Scale(domain=names, range=[TIME_PARTS[name] for name in names])
+    legend = alt.Legend(orient="top", title=None, columns=columns, symbolType="square")
+    base = alt.Chart().transform_calculate(place=f"indexof({names}, datum.part)")
+    tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("value:Q", title=axis, format=",.3~g")]
+    bars = base.mark_bar(clip=True).encode(
+        x=alt.X("value:Q", title=axis, scale=scale, stack="zero", axis=alt.Axis(tickCount=6)), y=rows_axis(_ROOM),
+        tooltip=tip, color=alt.Color("part:N", scale=colour, legend=legend), order=alt.Order("place:Q"),
+    )  # fmt: skip
+    chart = alt.layer(*row_text(alt.Chart(), _ROOM), bars, data=frame).add_params(
+        rows_param(frame), alt.param(name="most", value=longest(frame))
+    )
+    rows, totals = row_order(frame), frame.groupby("row", sort=False)["value"].sum()
+    told = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
+    words = f"{len(rows)} stacked bars, {rows[0]} to {rows[-1]}: the parts of a step in one fixed order and colour."
+    return titled(chart, title or told, key, words)
+
+
+def longest(frame: pd.DataFrame) -> float:
+    """End of the axis of `step_parts`."""
+    return nice_ceiling(float(frame.groupby("row")["value"].sum().max()))
+
+
+def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """A pipeline as an assembly line: every pass of every micro-batch on its device.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `row` (device, in order from the top), `start`, `end` (both in one unit of time), `phase` (a key of
+        `PHASES`), `micro_batch`; `faded` (True for passes that stand back), where there are any.
+    title : str, optional
+        The takeaway; the number of passes by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `rows`, the order of the rows; `most`, the end of the axis.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"row": "device 1", "start": 0.0, "end": 1.0, "phase": "forward", "micro_batch": 1}
+    >>> assembly_line(pd.DataFrame([row])).title.text
+    '1 passes on 1 devices'
+    """
+    scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("most"), nice=False)
+    x = alt.X("start:Q", title="Time [ms]", scale=scale)
+    looks = alt.Scale(domain=list(PHASES), range=list(PHASES.values()))
+    legend = alt.Legend(orient="top", title=None, symbolType="square")
+    tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("micro_batch:Q", title="micro-batch"),
+           alt.Tooltip("phase:N"), *(alt.Tooltip(f"{end}:Q", format=",.4~g") for end in ("start", "end"))]  # fmt: skip
+    base, y, opacity = alt.Chart(), rows_axis(70), alt.condition("datum.faded", alt.value(0.3), alt.value(1))
+    bars = base.mark_bar(stroke="#ffffff", strokeWidth=0.5).encode(
+        x=x, x2="end:Q", y=y, color=alt.Color("phase:N", scale=looks, legend=legend), tooltip=tip,
+        opacity=opacity)  # fmt: skip
+    wide = base.transform_joinaggregate(n="count()").transform_filter(f"datum.n <= {_NUMBERED}")
+    wide = wide.transform_calculate(middle="(datum.start + datum.end) / 2")
+    numbers = wide.mark_text(fontSize=12, color="#ffffff").encode(
+        x=alt.X("middle:Q", scale=scale), y=y, text="micro_batch:Q", opacity=opacity)  # fmt: skip
+    chart = alt.layer(bars, numbers, data=frame).add_params(
+        rows_param(frame), alt.param(name="most", value=float(frame["end"].max()))
+    )
+    said = f"{len(frame):,} passes on {frame['row'].nunique()} devices"
+    words = f"{said}: one row a device, time to the right, a bar for each forward and backward pass of a micro-batch."
+    return titled(chart, title or said, _LINE_KEY, words)
+
 
 _CURVE_KEY = "Numbers: devices. Cross: 80 % interval of the days, lowest to highest price."
 _HOURS_KEY = "Numbers: devices. Cross: 80 % interval of the days."

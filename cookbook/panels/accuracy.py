@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from cookbook.calibration import judged
-from cookbook.charts import accuracy as charts
-from cookbook.charts.accuracy import percent, verdict
+from cookbook.charts import explore as charts
+from cookbook.charts.explore import percent, verdict
 from cookbook.charts.look import PALETTE
 from cookbook.charts.rows import row_order, spread
 from cookbook.panels import code

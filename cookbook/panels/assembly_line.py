@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from cookbook.charts import scaling as charts
+from cookbook.charts import run as charts
 from cookbook.charts.look import MUTED
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Control, Slider

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.calibration import explore, explore_pairs
-from cookbook.calibration.selected import NAMES, NUMBERS, SHARES, Selected, Y
+from cookbook.calibration import measurements as explore
+from cookbook.calibration.measurements import NAMES, NUMBERS, SHARES, Selected, Y
 from cookbook.charts import explore as charts
 from cookbook.charts.explore import OTHERS, UNKNOWN, few
 from cookbook.panels import code
@@ -87,7 +87,7 @@ def _controls() -> tuple[Control, ...]:
     names = tuple((name, text, "", "names") for name, text in NAMES.items())
     axes = (*((name, text, "", "numbers") for name, text in NUMBERS.items()), *names)
     kinds = explore.everything()["kind"].value_counts().items()
-    own = Own("your configuration…", f"JSON with some of {', '.join(explore_pairs.ASKED)}; or the id of a row",
+    own = Own("your configuration…", f"JSON with some of {', '.join(explore.ASKED)}; or the id of a row",
               json.dumps(EXAMPLE), _read, _show)  # fmt: skip
     return (
         Combo("y", "Value", "Question", values, tooltip="What came out of the run"),
@@ -224,7 +224,7 @@ def _asked(key: str) -> Asked:
     rows = _kept(flop, json.dumps(where), years)
     near: tuple[str, ...] = ()
     if values["near"]:
-        like = explore_pairs.nearest_rows(rows, explore.configuration(values["near"]), str(values["near"]))
+        like = explore.nearest_rows(rows, explore.configuration(values["near"]), str(values["near"]))
         near = tuple(like["id"].head(15))
     names = ("y", "x", "by", "unit", "aggregate")
     yes = {name: values[name] == "yes" for name in ("several", "predicted")}

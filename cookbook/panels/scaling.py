@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.calibration import speedups as speed
-from cookbook.charts import scaling as charts
+from cookbook.calibration import judged
+from cookbook.charts import run as charts
 from cookbook.charts.look import TIME_PARTS
 from cookbook.charts.rows import row_order
 from cookbook.panels import code
@@ -167,7 +167,7 @@ class Scaled:
         found = [zoo.model(name) for name in names]
         whole = pd.concat([t.assign(network=n.title) for t, n in zip(tables, found, strict=True)], ignore_index=True)
         device, first = device_of(arguments["system"]), found[0]
-        known = speed.pairs()
+        known = judged.pairs()
         known = known[(known["network"] == first.name) & (known["accelerator"] == device)]
         known = known[known["devices"] <= tables[0]["devices"].max()]
         known = known if arguments["mode"] == "weak" else known[:0]
@@ -202,7 +202,7 @@ class Scaled:
 
 @lru_cache(maxsize=256)
 def _scaled(name: str, arguments: tuple[tuple[str, Any], ...]) -> pd.DataFrame:
-    return speed.scaling(name, **dict(arguments))
+    return judged.scaling(name, **dict(arguments))
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:

@@ -14,7 +14,6 @@ import pandas as pd
 from cookbook import hardware
 from cookbook.charts import models as memory_charts
 from cookbook.charts import run as charts
-from cookbook.charts import scaling as step_charts
 from cookbook.charts.rows import row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels import code
@@ -381,7 +380,7 @@ def _layouts(view: Planned) -> Picture:
     longest = best["step_seconds"].iloc[-1] / best["step_seconds"].iloc[0]
     title = f"{best['words'].iloc[0]} is fastest of those tried" + (
         f"; the last shown: x{longest:.2f}" if len(best) > 1 else "")  # fmt: skip
-    return Picture("layouts", frame, title, {"rows": row_order(frame), "most": step_charts.longest(frame)})
+    return Picture("layouts", frame, title, {"rows": row_order(frame), "most": charts.longest(frame)})
 
 
 def _memory(view: Planned) -> Picture:

@@ -6,14 +6,18 @@ from cookbook.performance.collectives import (
     tree_all_reduce_seconds,
 )
 from cookbook.performance.data_parallel import (
+    amdahl_speedup,
     bucketed_exposed_seconds,
     compressed_bytes,
+    gustafson_speedup,
     halving_doubling_seconds,
     hpe_2017_best_workers,
     hpe_2017_data_parallel_seconds,
     in_network_seconds,
     local_sgd_seconds,
     parameter_server_seconds,
+    samples_to_target,
+    slowest_seconds,
 )
 from cookbook.performance.fabric import (
     dragonfly_bandwidth,
@@ -24,6 +28,10 @@ from cookbook.performance.fabric import (
     rail_all_to_all_seconds,
     saturating_bandwidth,
     switch_all_reduce_seconds,
+    torus_all_gather_seconds,
+    torus_all_reduce_seconds,
+    torus_all_to_all_seconds,
+    torus_bisection_bandwidth,
 )
 from cookbook.performance.matmul import (
     hpe_2017_summa_bandwidth,
@@ -37,13 +45,6 @@ from cookbook.performance.reliability import (
     daly_2006_interval_seconds,
     useful_share,
     young_1974_interval_seconds,
-)
-from cookbook.performance.scaling import amdahl_speedup, gustafson_speedup, samples_to_target, slowest_seconds
-from cookbook.performance.torus import (
-    torus_all_gather_seconds,
-    torus_all_reduce_seconds,
-    torus_all_to_all_seconds,
-    torus_bisection_bandwidth,
 )
 
 __all__ = [

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.performance import fabric as nested
-from cookbook.performance import torus
+from cookbook.performance import fabric as formulas
 from cookbook.prediction.constants import figure
 
 EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
@@ -74,7 +73,7 @@ class Fabric:
             used = math.ceil(devices / self.group)
             towards = max(used - 1, 1) if partners == "all" else 1
             taper = 1 / self.oversubscription
-            out = float(nested.dragonfly_bandwidth(self.network_bandwidth, taper, towards, used, self.groups))
+            out = float(formulas.dragonfly_bandwidth(self.network_bandwidth, taper, towards, used, self.groups))
         return ([*sizes, self.group], [*rates, out]) if math.isfinite(self.group) else (sizes, rates)
 
     def shape(self, devices: int) -> tuple[int, ...]:
@@ -85,8 +84,8 @@ class Fabric:
         """Nominal rate between two halves of a job, one direction [B/s]."""
         if self.kind == "torus":
             shape = self.shape(devices)
-            return float(torus.torus_bisection_bandwidth(shape, self.link_bandwidth, self._closed(shape)))
-        return float(nested.nested_bisection_bandwidth(devices, *self.levels(devices)))
+            return float(formulas.torus_bisection_bandwidth(shape, self.link_bandwidth, self._closed(shape)))
+        return float(formulas.nested_bisection_bandwidth(devices, *self.levels(devices)))
 
     def _closed(self, shape: tuple[int, ...]) -> bool:
         return min(shape) >= self.closes_from
@@ -180,9 +179,9 @@ def nested_seconds(
     starts = _each_level(constants["exchange-start-in-node"], constants["exchange-start-between-nodes"], depth)
     moved = _stretched(payload_bytes, constants)
     formula = {
-        "all_reduce": nested.nested_all_reduce_seconds,
-        "all_to_all": nested.nested_all_to_all_seconds,
-    }.get(kind, nested.nested_all_gather_seconds)
+        "all_reduce": formulas.nested_all_reduce_seconds,
+        "all_to_all": formulas.nested_all_to_all_seconds,
+    }.get(kind, formulas.nested_all_gather_seconds)
     return formula(moved, devices, groups, rates * shares, starts)
 
 
@@ -190,13 +189,13 @@ def switch_seconds(payload_bytes: Any, devices: Any, bandwidth: Any, constants: 
     """Time of all-reduces whose sums are made in the switch of a node, the nominal rate of a device given [B/s]."""
     start = constants["exchange-start-in-node"] * np.log2(devices)
     moved, rate = _stretched(payload_bytes, constants), constants["exchange-share-in-switch"] * np.asarray(bandwidth)
-    return nested.switch_all_reduce_seconds(moved, devices, rate, start)
+    return formulas.switch_all_reduce_seconds(moved, devices, rate, start)
 
 
 def _stretched(payload_bytes: Any, constants: dict[str, float]) -> np.ndarray:
     """Bytes that would take as long at full bandwidth as the payload takes at the one that it reaches."""
     payload = np.asarray(payload_bytes, dtype=float)
-    return payload / nested.saturating_bandwidth(payload, 1.0, constants["exchange-half-payload"])
+    return payload / formulas.saturating_bandwidth(payload, 1.0, constants["exchange-half-payload"])
 
 
 def _each_level(first: float, others: float, depth: int) -> np.ndarray:
@@ -206,9 +205,9 @@ def _each_level(first: float, others: float, depth: int) -> np.ndarray:
 def _on_torus(kind: str, payload_bytes: float, devices: int, network: Fabric, known: dict[str, float]) -> float:
     shape = network.shape(devices)
     formula = {
-        "all_reduce": torus.torus_all_reduce_seconds,
-        "all_to_all": torus.torus_all_to_all_seconds,
-    }.get(kind, torus.torus_all_gather_seconds)
+        "all_reduce": formulas.torus_all_reduce_seconds,
+        "all_to_all": formulas.torus_all_to_all_seconds,
+    }.get(kind, formulas.torus_all_gather_seconds)
     rate = known["exchange-share-in-node"] * network.link_bandwidth
     start, closed = known["exchange-start-in-node"], network._closed(shape)
     # A start for each exchange, as in a tree; single hops take no software.

@@ -289,7 +289,7 @@ def _entries(declared: Field, value: Any) -> tuple[Any, np.ndarray | None]:
     except ValueError:
         if declared.type != "number" or not isinstance(value, (list, tuple, np.ndarray)):
             raise
-        if isinstance(value, np.ndarray) and value.ndim != 1 or not len(value):
+        if (isinstance(value, np.ndarray) and value.ndim != 1) or not len(value):
             raise
         if not all(each is None or _is_number(each) for each in value):
             raise

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..units import shown
-from .layers import ACT_FLOP, NORM_FLOP
-from .ops import POLYNOMIALS, Ops
-from .shapes import Length
+from cookbook.units import shown
+from cookbook.workloads.layers import ACT_FLOP, NORM_FLOP, Length
+from cookbook.workloads.ops import POLYNOMIALS, Ops
 
 # Arguments that count something, and those of them that may be left to the layer.
 COUNTS = ("out", "kernel", "stride", "dilation", "heads", "kv_heads", "head_dim", "hidden", "groups", "vocab",

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from . import blocks
-from .layers import Trace
-from .ops import Ops
-from .shapes import Shape
+from cookbook.workloads import blocks
+from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.ops import Ops
 
 Attention = Callable[[Shape, str], Shape]
 

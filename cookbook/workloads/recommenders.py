@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .layers import Trace
-from .ops import Ops
-from .shapes import Shape
+from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.ops import Ops
 
 # Rows of the 26 embedding tables of the Criteo terabyte set, indices folded at 40 million: MLPerf DLRM, and DLRM-DCNv2
 # (its multi-hot version).

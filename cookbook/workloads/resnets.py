@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from .conv_blocks import classify, conv_norm, divisible, squeeze_excite, variant_of
-from .layers import Trace
-from .ops import Ops
-from .shapes import Shape
+from cookbook.workloads.blocks import classify, conv_norm, divisible, squeeze_excite, variant_of
+from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.ops import Ops
 
 # Blocks of the four stages. 18 to 152: He et al., arXiv:1512.03385, Table 1; 200: He et al., arXiv:1603.05027; 269: HPE
 # Deep Learning Benchmarking Suite, models/resnet269.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .conv_blocks import conv_norm
-from .convnets_mobile import mobilenet_v3_features
-from .layers import Trace
-from .ops import Ops
-from .resnets import resnet_stage, resnet_stem
-from .shapes import Shape
+from cookbook.workloads.blocks import conv_norm
+from cookbook.workloads.convnets_mobile import mobilenet_v3_features
+from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.ops import Ops
+from cookbook.workloads.resnets import resnet_stage, resnet_stem
 
 
 # ---- encoder-decoder with skips ----------------------------------------------------------------------------------

@@ -12,10 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cookbook import catalog, units
-
-from ..units import shown
-from . import blocks
-from .arguments import (
+from cookbook.units import shown
+from cookbook.workloads import blocks
+from cookbook.workloads.arguments import (
     COUNTS,
     LARGEST,
     LOOPED,
@@ -28,9 +27,8 @@ from .arguments import (
     read_only,
     whole,
 )  # fmt: skip
-from .layers import Trace
-from .ops import Ops, join, optimiser_update
-from .shapes import S, Shape
+from cookbook.workloads.layers import S, Shape, Trace
+from cookbook.workloads.ops import Ops, join, optimiser_update
 
 if TYPE_CHECKING:
     import pandas as pd

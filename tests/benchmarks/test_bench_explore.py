@@ -5,14 +5,14 @@ from functools import partial
 from stopwatch import seconds
 
 import cookbook as cb
-from cookbook.calibration import explore
+from cookbook.calibration import measurements
 from cookbook.panels.measurements import _asked
 
 fastest = partial(seconds, of=min)
 
 
 def test_a_question_costs_little_of_making_the_frame():
-    everything = fastest(explore.everything.__wrapped__, 3)
+    everything = fastest(measurements.everything.__wrapped__, 3)
     question = fastest(lambda: cb.measurements(kind="training", framework=["PyTorch", "MXNet"], devices=(2, 64)))
     assert question < everything / 5, f"{everything / question:.1f} questions a frame"
 
@@ -28,6 +28,6 @@ def test_a_picture_of_everything_costs_less_than_the_frame():
         for state in states:
             panel.update(**state)
 
-    everything = fastest(explore.everything.__wrapped__, 3)
+    everything = fastest(measurements.everything.__wrapped__, 3)
     each = fastest(ask, 3) / len(states)
     assert len(panel.columns["x"]) > 8000 and each < everything, f"{everything / each:.1f} pictures a frame"

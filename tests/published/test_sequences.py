@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cookbook.workloads import diffusion, recommenders, sequence, speech, state_space
-from cookbook.workloads.layers import S, Trace
-from cookbook.workloads.shapes import Shape
+from cookbook.workloads import diffusion, recommenders, sequence, speech
+from cookbook.workloads.layers import S, Shape, Trace
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 
@@ -194,7 +193,7 @@ def test_mamba_block_by_hand():
     d, inner, rank, state = 768, 1536, 48, 16
     projections = 2 * d * inner + inner * (rank + 2 * state) + rank * inner + inner + inner * d
     block = projections + inner * (4 + 1) + inner * (state + 1) + d
-    assert state_space.mamba(layers=3).parameter_count == 50280 * d + 3 * block + d
+    assert sequence.mamba(layers=3).parameter_count == 50280 * d + 3 * block + d
 
 
 def test_scan_is_elementwise_work_linear_in_the_sequence():

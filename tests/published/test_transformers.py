@@ -8,12 +8,9 @@ import pytest
 
 from cookbook import catalog
 from cookbook.workloads.blocks import latent_attention, moe, self_attention, transformer_block
-from cookbook.workloads.encoders import bert, electra, encoder_decoder
-from cookbook.workloads.layers import Trace
+from cookbook.workloads.layers import S, Trace
 from cookbook.workloads.ops import Ops
-from cookbook.workloads.shapes import S
-from cookbook.workloads.transformers import decoder
-from cookbook.workloads.vision_transformers import swin, vit
+from cookbook.workloads.transformers import bert, decoder, electra, encoder_decoder, swin, vit
 
 SEQ, HEADS, DIM = 1000, 8, 64
 WIDTH = HEADS * DIM

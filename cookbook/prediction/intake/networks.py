@@ -19,7 +19,7 @@ from cookbook.workloads.zoo import Workload
 LENGTH = re.compile(r"seq(?:uence)?[ _]?len(?:gth)?\D{0,3}(\d+)", re.I)
 SQUARE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*x\s*3\b", re.I)
 SIZE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*$")
-LANGUAGE_MODELS = ("transformers.decoder", "encoders.encoder_decoder")
+LANGUAGE_MODELS = ("transformers.decoder", "transformers.encoder_decoder")
 # What one sample is called, and parts of samples that networks count.
 SAMPLES = frozenset(
     {

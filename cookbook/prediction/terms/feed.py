@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.performance import input_pipeline, storage_bursts, storage_rates
+from cookbook.performance import input_pipeline, storage_rates
 from cookbook.prediction.storage import loader_rate
 from cookbook.prediction.terms.feed_arguments import memory_price
 
@@ -127,7 +127,7 @@ def _credits(f: Figures, known: Mapping[str, float], sample: Any) -> list[tuple[
 
 def _lasting(buckets: list[tuple[Any, Any]], draw: Any) -> Any:
     """Time until the first of the buckets is empty."""
-    return np.minimum(*(storage_bursts.credit_seconds(have, draw, refill) for have, refill in buckets))
+    return np.minimum(*(storage_rates.credit_seconds(have, draw, refill) for have, refill in buckets))
 
 
 def _times(
@@ -137,10 +137,10 @@ def _times(
     go, samples, rest = 1 - parts["stall"], f["samples"], (f["epochs"] - 1) * f["samples"]
     full, fast, draw = _credits(f, known, parts["sample"]), lent["first"] * go, lent["later"] * go * (1 - parts["hit"])
     early, forever = _lasting(full, fast), _lasting(full, draw)
-    first = storage_bursts.bursting_seconds(samples, fast, steady["first"] * go, early)
-    left = [(storage_bursts.credit_left(have, samples / first, refill, first), refill) for have, refill in full]
+    first = storage_rates.bursting_seconds(samples, fast, steady["first"] * go, early)
+    left = [(storage_rates.credit_left(have, samples / first, refill, first), refill) for have, refill in full]
     until, slow = _lasting(left, draw), np.where(np.isinf(forever), lent["later"], steady["later"]) * go
-    later = storage_bursts.bursting_seconds(rest, lent["later"] * go, slow, until)
+    later = storage_rates.bursting_seconds(rest, lent["later"] * go, slow, until)
     warm = f["latency"] + parts["sample"] / f["bandwidth"] + f["batch"] * f["accelerators"] / lent["supply"]
     mean = np.where(rest > 0, rest / np.maximum(later, np.finfo(float).tiny), slow)
     return {"warm_up": warm, "first_seconds": first, "later_seconds": samples / slow, "later_credit": forever,

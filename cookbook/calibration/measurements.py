@@ -1,0 +1,481 @@
+"""All measurements of the tables in one frame, to be asked any question, and each beside those nearest to it.
+
+Reads tables alone: nothing is fitted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog, units
+from cookbook.calibration import measurement_rows
+from cookbook.catalog.reading import nearest
+from cookbook.prediction.asked import listed, text
+from cookbook.prediction.doors import flag
+from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Distance of a factor of e in samples of a device, and in devices, where a reader asks for what was run most alike.
+AMOUNT_COSTS = {"batch": 1.2, "devices": 1.2}
+
+COLUMNS = (
+    "id", "kind", "phase", "model", "network", "task", "accelerator", "device", "generation", "devices", "batch",
+    "batch_per_device", "precision", "number_format", "framework", "software", "software_level", "data", "layout",
+    "server", "processor", "link", "network_link", "date", "year", "value", "counted", "unit", "throughput", "time",
+    "time_of", "per_device", "per_watt", "utilisation", "weak_efficiency", "strong_efficiency", "scaling",
+    "predicted", "low80", "high80", "tier", "publisher", "source", "url", "locator", "how",
+)  # fmt: skip
+# Kinds whose software is a framework; elsewhere it is the benchmark.
+RUN = ("training", "inference", "storage")
+# Judged tables: measured table -> table of left-out predictions.
+JUDGED = {"training_classic": "validation_classic_rows", "training_transformer": "validation_transformer_rows"}
+
+
+def measurements(
+    near: str | Mapping[str, Any] | None = None, versus: str = "", classic_flop: bool = False, **where: Any
+) -> pd.DataFrame:
+    """All measurements that the predictions were developed with, one row each, in SI and with their sources.
+
+    Parameters
+    ----------
+    near : str or mapping, optional
+        A configuration, ``{"model": "resnet50", "accelerator": "v100-sxm2-16gb", "devices": 8, ...}``, or the ``id``
+        of a row: the most similar measurements, nearest first, with their ``distance``.
+    versus : str, optional
+        A column, such as "framework": the best rate of each of its values beside the others', where all else that
+        decides is equal; see `beside`.
+    classic_flop : bool
+        Count the arithmetic of classic networks layer by layer too, so that ``utilisation`` is known for them; this
+        takes some seconds, once.
+    **where
+        Column and what it must be: a value, a list of values, or for numbers (lowest, highest). Names of accelerators
+        and networks may be written as one likes.
+
+    Returns
+    -------
+    pandas.DataFrame
+        What was run: id, kind (training, inference, storage, collectives, matmul), phase, model (as printed), network
+        (its name in the zoo, if it is there), task, accelerator, device, generation, devices, batch (samples of one
+        update or request, of all devices), batch_per_device, precision, number_format, framework, software,
+        software_level, data, layout, server, processor, link, network_link, date, year. What came out: value
+        (throughput, or time where only that is stated; `counted` says what), throughput [as `unit` says], time [s] of
+        what time_of says, per_device, per_watt [per W of TDP: no power was measured], utilisation (share of the
+        dense peak), weak_efficiency and strong_efficiency with scaling, the kind of curve. Predicted for it by what
+        other publishers measured: predicted, low80, high80 [as throughput], tier. Where it stands: publisher, source,
+        url, locator, how. What is not known is NaN or blank, never 0.
+
+    Raises
+    ------
+    ValueError
+        A column or value that is not there, with the nearest; a choice that leaves no measurement.
+
+    Examples
+    --------
+    >>> rows = measurements(network="resnet50", accelerator="V100 SXM2 16GB", devices=1)
+    >>> rows["unit"].unique().tolist(), bool((rows["throughput"] > 0).any())
+    (['images/s'], True)
+    """
+    rows = _with_classic() if flag("classic_flop", classic_flop) else everything()
+    versus = text("versus", versus)
+    for column, wanted in where.items():
+        rows = _kept(rows, column, wanted)
+    if not len(rows):
+        raise ValueError(f"no measurement matches {_words(where)}: loosen one of them")
+    if near is not None and (not isinstance(near, (str, Mapping)) or len(near) > 200):
+        raise ValueError(f"near = {units.shown(near)} must be the id of a row, or a dict such as {{'model': 'resnet50'}}")
+    if near is not None:
+        rows = nearest_rows(rows, configuration(near), str(near))
+    return beside(rows, versus) if versus else rows.copy()
+
+
+@lru_cache(maxsize=1)
+def everything() -> pd.DataFrame:
+    """The frame of all rows, cached; never change it."""
+    import pandas as pd
+
+    rows = pd.concat(
+        [measurement_rows.rows(name).assign(table=name) for name in measurement_rows.READERS], ignore_index=True
+    )
+    rows = _named(rows)
+    rows = rows.assign(
+        batch_per_device=rows["batch"] / rows["devices"], per_device=measurement_rows.per_device(rows),
+        per_watt=measurement_rows.per_watt(rows), utilisation=measurement_rows.utilisation(rows, rows["flop_per_item"]),
+    )  # fmt: skip
+    rows = rows.join(measurement_rows.efficiencies(rows)).assign(
+        value=rows["throughput"].fillna(rows["time"]),
+        counted=rows["unit"].where(rows["throughput"].notna(), "s a " + rows["time_of"]),
+    )
+    return _predicted(rows)[list(COLUMNS)]
+
+
+@lru_cache(maxsize=1)
+def _with_classic() -> pd.DataFrame:
+    rows = everything()
+    flop = rows["id"].str.removeprefix("training_classic:").map(measurement_rows.classic_flop())
+    flop = flop.where(rows["id"].str.startswith("training_classic:") | ~rows["id"].str.contains(":"))
+    return rows.assign(utilisation=rows["utilisation"].fillna(measurement_rows.utilisation(rows, flop)))
+
+
+def _named(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the names that other tables give: of devices, publishers, pages, frameworks and networks."""
+    sources = catalog.table("sources").set_index("key")
+    devices = catalog.table("accelerators").set_index("key")
+    first = rows["source"].str.partition(";")[0]
+    return rows.assign(
+        source=first.map(sources["title"]).fillna(first), url=first.map(sources["url"]).fillna(""),
+        publisher=first.map(sources["source_group"]).fillna(first),
+        device=rows["accelerator"].map(devices["name"]).fillna(""),
+        generation=rows["accelerator"].map(devices["vendor"] + " " + devices["generation"]).fillna(""),
+        year=rows["date"].str.extract(r"((?:19|20)\d\d)")[0].astype(float),
+        framework=_each(rows["software"], measurement_rows.framework).where(rows["kind"].isin(RUN), ""),
+        network=_each(rows["model"], measurement_rows.network),
+    )  # fmt: skip
+
+
+def _each(values: pd.Series, function: Any) -> pd.Series:
+    return values.map({value: function(value) for value in values.unique()})
+
+
+def _predicted(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with what was predicted of them, their publisher left out; a predicted time becomes a rate.
+
+    An id that two tables share gets the name of its table before it.
+    """
+    import pandas as pd
+
+    parts = []
+    for table, name in JUDGED.items():
+        judged = catalog.table(name)[["id", "software_level", "tier", "full", "half_80"]]
+        parts.append(judged.assign(table=table, full=judged["full"] * (1 if table == "training_classic" else -1)))
+    found = rows.merge(pd.concat(parts), on=["table", "id"], how="left", validate="one_to_one")
+    predicted, reach = found["throughput"] * np.exp(found["full"]), np.exp(found["half_80"])
+    decoded = catalog.table("validation_storage_rows").query("kind == 'decoding'").set_index("id")["predicted"]
+    shared = found["id"].duplicated(keep=False)
+    return found.assign(
+        id=found["id"].mask(shared, found["table"] + ":" + found["id"]),
+        predicted=predicted.fillna(found["id"].map(decoded)), low80=predicted / reach, high80=predicted * reach,
+        software_level=found["software_level"].fillna(""), tier=found["tier"].fillna(""),
+    )  # fmt: skip
+
+
+def _kept(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
+    """Rows whose column is what is wanted."""
+    whole = everything()
+    if column not in whole:
+        close = ", ".join(nearest(column, list(COLUMNS), 3))
+        raise ValueError(f"measurements have no column {column!r}; nearest: {close}")
+    if whole[column].dtype == float:
+        return rows[_between(rows[column], column, wanted)]
+    if isinstance(wanted, (list, tuple)) and not wanted:
+        return rows
+    names = [text(column, name) for name in listed(column, wanted)]
+    known = set(whole[column])
+    names = [name if name in known else _spelled(column, name, known) for name in names]
+    return rows[rows[column].isin(names)] if names else rows
+
+
+def _between(values: pd.Series, column: str, wanted: Any) -> pd.Series:
+    numbers = list(wanted) if isinstance(wanted, (list, tuple)) else [wanted, wanted]
+    low, high = (*numbers, None)[:2] if len(numbers) == 2 else (None, None)
+    if len(numbers) != 2 or not all(n is None or isinstance(n, (int, float)) for n in numbers):
+        raise ValueError(f"{column} = {units.shown(wanted)} is not a number; give one, or (lowest, highest)")
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"{column} = {units.shown(wanted)} holds nothing: give the lowest first, ({high}, {low})")
+    return values.between(-np.inf if low is None else low, np.inf if high is None else high)
+
+
+def _spelled(column: str, name: Any, known: set[str]) -> str:
+    """A value as the frame spells it."""
+    if column in ("accelerator", "network") and isinstance(name, str):
+        try:
+            found = catalog.lookup("accelerators" if column == "accelerator" else "models", name)
+        except catalog.UnknownName:
+            found = ""
+        if found and found in known:
+            return found
+    close = ", ".join(nearest(str(name), sorted(known - {""}), 3))
+    raise ValueError(f"no measurement has {column} = {name!r}; nearest: {close}")
+
+
+def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration as a mapping; that of a row where its id is given."""
+    if isinstance(near, str):
+        found = everything().query("id == @near")
+        if not len(found):
+            close = ", ".join(nearest(near, everything()["id"].tolist(), 3))
+            raise ValueError(f"no measurement has id = {near!r}; nearest: {close}")
+        return {name: found.iloc[0][name] for name in ASKED}
+    unknown = [name for name in near if name not in ASKED]
+    if unknown:
+        raise ValueError(f"near has no {unknown[0]!r}; it takes {', '.join(ASKED)}")
+    given = dict(near)
+    known = everything()
+    for name, kind in (("accelerator", "accelerators"), ("model", "models")):
+        if given.get(name) and not ((known[name] == given[name]) | (known["network"] == given[name])).any():
+            given[name] = catalog.lookup(kind, str(given[name]))
+    return given
+
+
+def _words(where: Mapping[str, Any]) -> str:
+    def said(wanted: Any) -> str:
+        several = isinstance(wanted, Sequence) and not isinstance(wanted, str)
+        if several and not all(isinstance(each, str) for each in wanted):
+            return " to ".join(end if n is None else str(n) for n, end in zip(wanted, ("least", "most"), strict=False))
+        return " or ".join(wanted) if several else str(wanted)
+
+    return ", ".join(f"{column} = {said(wanted)}" for column, wanted in where.items()) or "anything"
+
+
+# What a configuration may say; what it leaves out does not count.
+ASKED = ("kind", "phase", "model", "accelerator", "devices", "batch_per_device", "precision", "framework")
+# What decides about a rate beside the thing compared.
+DECIDES = ("kind", "phase", "network", "task", "accelerator", "devices", "batch_per_device", "precision", "data",
+           "unit")  # fmt: skip
+# Columns that can be compared, and what goes with each: a device implies its generation, a framework its version.
+TIED = {
+    "framework": (), "software": (), "software_level": (), "publisher": (), "server": (), "processor": (), "link": (),
+    "data": ("data",), "precision": ("precision",), "accelerator": ("accelerator",), "generation": ("accelerator",),
+}  # fmt: skip
+
+
+def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "") -> pd.DataFrame:
+    """Rows by their distance from a configuration, nearest first; none beyond the reach of corrections.
+
+    Distances are those by which similar runs correct predictions, with devices counted like the batch.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Measurements.
+    asked : mapping
+        Some of `ASKED`.
+    itself : str
+        Row that comes before others at the same distance.
+
+    Raises
+    ------
+    ValueError
+        Nothing similar was measured.
+    """
+    same = [rows[name] == asked[name] for name in ("kind", "phase") if asked.get(name)]
+    rows = rows[np.logical_and.reduce(same)] if same else rows
+    far = distances(_runs(_frame(asked)), _runs(rows), LABEL_COSTS, AMOUNT_COSTS)
+    found = rows.assign(distance=far[0], other=rows["id"] != itself)[far[0] <= REACH]
+    found = found.sort_values(["distance", "other"], kind="stable").drop(columns="other")
+    if not len(found):
+        said = ", ".join(f"{name} = {value}" for name, value in asked.items())
+        raise ValueError(f"nothing like {said} was measured: another maker's devices are out of reach; name less")
+    return found
+
+
+def _frame(asked: Mapping[str, Any]) -> pd.DataFrame:
+    """One row with what was asked alone."""
+    import pandas as pd
+
+    given = {name: value for name, value in asked.items() if value not in ("", None) and value == value}
+    for name in ("devices", "batch_per_device"):
+        if name in given and not (isinstance(given[name], (int, float)) and given[name] > 0):
+            raise ValueError(f"{name} = {given[name]!r} is not possible; give a number above 0")
+    return pd.DataFrame([given])
+
+
+def _runs(rows: pd.DataFrame) -> Runs:
+    """Measurements as what likeness is told by."""
+    devices = catalog.table("accelerators").set_index("key")
+    labels, amounts = {}, {}
+    if "model" in rows:
+        models = catalog.table("models").set_index("name")["family"]
+        network = rows["model"].map({name: measurement_rows.network(name) for name in rows["model"].unique()})
+        labels["network"], labels["workload"] = network, network.map(models).fillna("")
+    if "accelerator" in rows:
+        labels["accelerator"] = rows["accelerator"]
+        labels["vendor"] = rows["accelerator"].map(devices["vendor"]).fillna("")
+        labels["family"] = rows["accelerator"].map(devices["generation"]).fillna("")
+    for name, column in (("format", "precision"), ("engine", "framework")):
+        if column in rows:
+            labels[name] = rows[column]
+    for name, column in (("batch", "batch_per_device"), ("devices", "devices")):
+        if column in rows:
+            amounts[name] = rows[column].to_numpy(dtype=float)
+    if not labels:
+        raise ValueError(f"near names nothing to compare: give some of {', '.join(ASKED)}")
+    return Runs({name: np.asarray(values, dtype=str) for name, values in labels.items()}, amounts)
+
+
+def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
+    """What one thing is worth: the best rate of each of its values, where all else that decides is equal.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Measurements.
+    what : str
+        A key of `TIED`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each value in each setting that two values or more were measured in: `setting` (a number),
+        `values` (how many), the columns of `DECIDES` that are equal, `what`, its best `throughput`, `publisher`,
+        `year`, `software`, `url` and `id`, and `times` (rate over that of the slowest value of the setting), the
+        settings with the largest ratio first.
+
+    Raises
+    ------
+    ValueError
+        Another column, or no setting in which two values were measured.
+    """
+    if what not in TIED:
+        raise ValueError(f"versus = {what!r} cannot be compared; take one of {', '.join(TIED)}")
+    rows = rows[(rows[what] != "") & rows["throughput"].notna() & rows["batch_per_device"].notna()]
+    same = [name for name in DECIDES if name not in TIED[what]]
+    best = rows.sort_values("throughput", kind="stable").groupby([*same, what], dropna=False).tail(1)
+    by = best.groupby(same, dropna=False)
+    times = best["throughput"] / by["throughput"].transform("min")
+    best = best.assign(setting=by.ngroup(), values=by[what].transform("size"), times=times)
+    best = best[best["values"] > 1]
+    if not len(best):
+        raise ValueError(f"no two values of {what} were measured with all else equal: loosen the choice")
+    most = best.groupby("setting")["times"].transform("max")
+    order = best.assign(most=most).sort_values(["most", "setting", "times"], ascending=[False, True, False])
+    columns = ["setting", "values", *same, what, "throughput", "times", "publisher", "year", "software", "url", "id"]
+    return order[list(dict.fromkeys(columns))].assign(setting=order["setting"].rank(method="dense").astype(int))
+
+
+# Column of an outcome -> words, and the column that says what is counted (none: a plain share).
+Y = {
+    "value": ("stated value", "counted"), "throughput": ("throughput", "unit"), "time": ("time", "time_of"),
+    "per_device": ("rate of one device", "unit"), "per_watt": ("rate per watt of design power", "unit"),
+    "weak_efficiency": ("weak scaling efficiency", ""), "strong_efficiency": ("strong scaling efficiency", ""),
+    "utilisation": ("share of the peak FLOP/s", ""),
+}  # fmt: skip
+SHARES = ("utilisation", "weak_efficiency", "strong_efficiency")
+NUMBERS = {"year": "year", "devices": "devices", "batch": "batch of all devices", "batch_per_device": "batch a device"}
+NAMES = {
+    "accelerator": "accelerator", "generation": "generation", "framework": "framework", "software": "software",
+    "software_level": "software level", "network": "network", "kind": "kind", "phase": "phase",
+    "precision": "precision", "data": "data location", "processor": "processor", "server": "server",
+    "link": "link in the node", "network_link": "link between nodes", "publisher": "publisher",
+}  # fmt: skip
+# Why a value may not be stated.
+WHY = {
+    "weak_efficiency": ": it needs the same run on fewer devices", "utilisation": ": FLOP or peak are not known",
+    "strong_efficiency": ": it needs the same batch on fewer devices", "per_watt": ": design power is not known",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """The measurements that answer one question; never change it.
+
+    Attributes
+    ----------
+    rows : pandas.DataFrame
+        Measurements that pass the filters.
+    y, x, by : str
+        Columns: what came out (a key of `Y`), where it stands, and what groups it (may be blank).
+    unit : str
+        What is counted: a value of the column that says so, blank for the most frequent, "all" for every one.
+    aggregate : {"all", "best", "median"}
+        Every run, or one of each place and group.
+    """
+
+    rows: pd.DataFrame
+    y: str
+    x: str
+    by: str
+    unit: str
+    aggregate: str
+
+    @cached_property
+    def counted(self) -> str:
+        """What the shown rows count: "images/s", or "all"; blank for shares."""
+        column = Y[self.y][1]
+        if not column or self.unit == "all":
+            return self.unit if column else ""
+        known = self.stated[column].value_counts()
+        if self.unit and self.unit not in known:
+            there = ", ".join(known.index[:4])
+            raise ValueError(f"no measurement matches: none of these counts {self.unit!r}, but {there}; "
+                             "choose one of them under Counted in")  # fmt: skip
+        return self.unit or str(known.index[0])
+
+    @cached_property
+    def stated(self) -> pd.DataFrame:
+        """Rows that state the value asked for."""
+        found = _those(self.rows, self.rows[self.y] > 0)
+        if not len(found):
+            what = f"{Y[self.y][0]}{WHY.get(self.y, '')}"
+            raise ValueError(f"no measurement matches: {len(self.rows):,} pass the filters, but none states {what}; "
+                             "choose another value, or loosen a filter")  # fmt: skip
+        return found
+
+    @cached_property
+    def of_unit(self) -> pd.DataFrame:
+        """Those of them that count the same, whether or not they say where on the other axis they stand."""
+        column = Y[self.y][1]
+        same = self.stated
+        return same if not column or self.counted == "all" else _those(same, same[column] == self.counted)
+
+    def alike(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Of other measurements, those that could be shown too."""
+        fits = rows[self.y] > 0
+        if self.counted not in ("", "all"):
+            fits &= rows[Y[self.y][1]] == self.counted
+        return rows[fits & (rows[self.x] > 0)] if self.x in NUMBERS else rows[fits]
+
+    @cached_property
+    def shown(self) -> pd.DataFrame:
+        """Rows in the picture: with a place on both axes, each group reduced to its best or middle run if asked."""
+        found = self.of_unit
+        if self.x in NUMBERS:
+            found = _those(found, found[self.x] > 0)
+        if not len(found):
+            raise ValueError(f"no measurement matches: none of {len(self.of_unit):,} states its {self.words_x}; "
+                             "choose another horizontal axis, or loosen a filter")  # fmt: skip
+        return found if self.aggregate == "all" else found.loc[self._chosen(found)]
+
+    def _chosen(self, found: pd.DataFrame) -> pd.Index:
+        """One run for each place and group: the best, or the middle one, so that each mark keeps its source."""
+        keys = [found[self.x], *([found[self.by]] if self.by else [])]
+        order = found[[self.y]].assign(at=found.groupby(keys, dropna=False).ngroup())
+        rising = self.aggregate == "median" or self.y == "time"
+        order = order.sort_values(["at", self.y], ascending=[True, rising], kind="stable")
+        count = order.groupby("at")[self.y].transform("size")
+        place = order.groupby("at").cumcount()
+        return order.index[place == ((count - 1) // 2 if self.aggregate == "median" else 0)]
+
+    @property
+    def words_x(self) -> str:
+        """Name of the horizontal axis."""
+        return {**NUMBERS, **NAMES}[self.x]
+
+    @property
+    def unit_words(self) -> str:
+        """Unit of the values shown."""
+        if self.y == "time":
+            return "s" if self.counted == "all" else f"s a {self.counted}"
+        base = "in mixed units" if self.counted == "all" else self.counted
+        return base + {"per_device": " a device", "per_watt": " per W"}.get(self.y, "")
+
+    @cached_property
+    def beside(self) -> np.ndarray:
+        """Predicted value, low and high end of its 80 % interval for each row shown; NaN where none is known."""
+        shown = self.shown
+        if self.y in ("weak_efficiency", "strong_efficiency"):
+            return np.full((len(shown), 3), np.nan)
+        ratio = shown[["predicted", "low80", "high80"]].to_numpy() / shown[["throughput"]].to_numpy()
+        value = shown[[self.y]].to_numpy()
+        return (value / ratio)[:, [0, 2, 1]] if self.y == "time" else value * ratio
+
+
+def _those(rows: pd.DataFrame, wanted: pd.Series) -> pd.DataFrame:
+    """Rows that are wanted; the frame itself where all are, since copying it takes longest."""
+    return rows if wanted.all() else rows[wanted]
