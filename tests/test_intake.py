@@ -94,7 +94,9 @@ def test_ways_to_count_images_mean_one_rate():
     found = [one("inference", IMAGES | {"metric": name})["predicted"] for name in ("images/s", "QPS", "samples/s", "FPS",
              "images per second", "inferences/sec")]  # fmt: skip
     assert len(set(found)) == 1
-    asked = [one("inference", SERVED | {"metric": name})["predicted"] for name in ("requests/s", "RPS", "output tokens/s")]
+    asked = [
+        one("inference", SERVED | {"metric": name})["predicted"] for name in ("requests/s", "RPS", "output tokens/s")
+    ]
     assert asked[0] == asked[1] == pytest.approx(asked[2] / 128)
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from cookbook.prediction.transformer_rows import scenarios
 from hypothesis import given
 from hypothesis import strategies as st
 

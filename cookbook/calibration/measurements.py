@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Distance of a factor of e in samples of a device, and in devices, where a reader asks for what was run most alike.
 AMOUNT_COSTS = {"batch": 1.2, "devices": 1.2}
+# No measured figure is beyond this.
+MOST = 1e30
 
 COLUMNS = (
     "id", "kind", "phase", "model", "network", "task", "accelerator", "device", "generation", "devices", "batch",
@@ -89,7 +91,8 @@ def measurements(
     if not len(rows):
         raise ValueError(f"no measurement matches {_words(where)}: loosen one of them")
     if near is not None and (not isinstance(near, (str, Mapping)) or len(near) > 200):
-        raise ValueError(f"near = {units.shown(near)} must be the id of a row, or a dict such as {{'model': 'resnet50'}}")
+        said = "must be the id of a row, or a dict such as {'model': 'resnet50'}"
+        raise ValueError(f"near = {units.shown(near)} {said}")
     if near is not None:
         rows = nearest_rows(rows, configuration(near), str(near))
     return beside(rows, versus) if versus else rows.copy()
@@ -184,7 +187,7 @@ def _kept(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
 def _between(values: pd.Series, column: str, wanted: Any) -> pd.Series:
     numbers = list(wanted) if isinstance(wanted, (list, tuple)) else [wanted, wanted]
     low, high = (*numbers, None)[:2] if len(numbers) == 2 else (None, None)
-    if len(numbers) != 2 or not all(n is None or isinstance(n, (int, float)) for n in numbers):
+    if len(numbers) != 2 or not all(n is None or (isinstance(n, (int, float)) and abs(n) < MOST) for n in numbers):
         raise ValueError(f"{column} = {units.shown(wanted)} is not a number; give one, or (lowest, highest)")
     if low is not None and high is not None and low > high:
         raise ValueError(f"{column} = {units.shown(wanted)} holds nothing: give the lowest first, ({high}, {low})")

@@ -243,7 +243,7 @@ def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share
     try:
         return (rated * (idle + (full - idle) * active))[()]
     except ValueError:
-        raise ValueError("the power and the shares have lengths that do not go together; give lists of one length") from None
+        raise ValueError("the power and the shares are lists of different lengths; give lists of one length") from None
 
 
 @lru_cache(maxsize=128)

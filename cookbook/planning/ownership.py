@@ -181,6 +181,12 @@ def ownership_usd(
     >>> {name: round(float(usd) / 1e3) for name, usd in owned.parts.items() if usd}
     {'hardware': 180, 'electricity': 13, 'cooling': 6, 'staff': 60}
     """
+    given = (hardware_usd, horizon_years, life_years, money_rate, network_share, storage_share, maintenance_share, watts, pue,
+             usd_per_kwh, staff_usd_per_year, space_usd_per_year)  # fmt: skip
+    try:
+        np.broadcast_shapes(*map(np.shape, given))
+    except ValueError:
+        raise ValueError("the figures are lists of different lengths; give lists of one length") from None
     horizon = figure("horizon_years", horizon_years, open_low=True)
     price = figure("hardware_usd", hardware_usd)
     yearly = annuity_usd(1.0, life_years, money_rate) * price

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -527,7 +528,9 @@ def generate(
     network = network_of(workload)
     if not is_language_model(network):
         raise ValueError(f"workload = {network.title!r} is no language model; use cb.forward_pass")
-    shards = 1.0 if np.ndim(tp) or np.ndim(pp) else float(tp or 1) * float(pp or 1)
+    given = [checked(fields()[name], value) for name, value in (("tp", tp), ("pp", pp)) if value is not None]
+    shards = np.asarray(math.prod(given)) if given else np.array(1.0)
+    shards = shards.tolist()
     asked = scenario("generation", {
         "model": _named(network), "accelerator": _machines(accelerator), "batch": batch,
         "devices": shards if devices is None else devices, "tp": tp, "pp": pp, "precision": _given(precision),
