@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from cookbook import catalog, hardware
-from cookbook.prediction.intake import tables, words
 from cookbook.prediction.intake import networks as spoken
+from cookbook.prediction.intake import tables, words
 from cookbook.prediction.rows import Rows
 from cookbook.prediction.stacks import level_of
 from cookbook.prediction.terms import network_arrays as networks
