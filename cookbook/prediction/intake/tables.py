@@ -203,8 +203,9 @@ def _transformer(c: Columns) -> dict[str, Any]:
     link = c.text("intra_node_link").each(words.domain)
     found["domain"] = np.where(np.isnan(c.number("domain")), link, c.number("domain"))
     # A stack that says which norms it fuses is none of 2021.
-    kernel = together(found["attention"], c.text("fused_norm")).map(lambda pair: "fused" if pair[1] and pair[0] == FUSED
-                                                                    else pair[0])  # fmt: skip
+    # Nor does a kernel in the word of the schema tell of a stack; the words of a report do.
+    kernel = together(found["attention"], c.text("fused_norm"), c.text("attention")).map(
+        lambda each: "fused" if each[0] == FUSED and (each[1] or each[2].casefold() == FUSED) else each[0])
     hints = together(c.text("software"), c.text("locator"), c.text("zero"), kernel, c.text("accelerator"),
                      c.text("precision"))  # fmt: skip
     # The page that a row comes from speaks where the row does not name its software.
@@ -255,7 +256,8 @@ def _network(c: Columns) -> dict[str, Any]:
     found["one_process"] = notes.where(lambda cell: bool(ONE_PROCESS.search(cell))).astype(float)
     found["no_update"] = notes.where(lambda cell: bool(WITHOUT_UPDATE.search(cell))).astype(float)
     hints = together(c.text("software"), notes, c.text("accelerator"))
-    found["software"] = hints.map(lambda each: words.stack("classic", each[0], "; ".join(each[1:])))
+    # Where nothing is said about software, the usual one of the device is taken, and told.
+    found["software"] = hints.map(lambda e: words.stack("classic", e[0], "; ".join(e[1:])) if e[0] or e[1] else "")
     inner = together(found["accelerator"], c.text("intra_node_link"))
     found["link"] = inner.each(lambda pair: node_link(*pair))
     found["node_network"] = c.values(c.text("inter_node_link"), _node_network).each(float)

@@ -1,0 +1,146 @@
+"""One question, three doors: a call, a row of a table and a search give the same step and the same memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cookbook.planning.layouts import search
+from cookbook.prediction.answer import answer
+from cookbook.prediction.doors import train_step
+from cookbook.prediction.estimate import Estimate
+
+LANGUAGE = ("llama2_7b", "llama2_13b", "llama3_8b", "mixtral_8x7b", "gpt2")
+NETWORKS = ("resnet50", "vgg16", "mobilenet_v2", "unet3d", "bert_large")
+DEVICES = ("h100-sxm", "a100-sxm-80gb", "v100-sxm2-32gb", "mi300x", "tpu-v5p")
+SAME = 1e-9
+# Columns of a table whose names are not those of arguments.
+COLUMNS = {"workload": "model", "system": "accelerator"}
+
+
+def pick(rng: np.random.Generator, *values: Any) -> Any:
+    return values[int(rng.integers(len(values)))]
+
+
+def transformer(rng: np.random.Generator, left_out: bool) -> dict[str, Any]:
+    """Arguments of a call: all of them, or some left to their defaults."""
+    tp, pp, dp, micro = pick(rng, 1, 2, 4, 8), pick(rng, 1, 2, 4), pick(rng, 1, 2, 8), pick(rng, 1, 2, 4)
+    given = {
+        "devices": tp * pp * dp, "tp": tp, "pp": pp, "micro_batch": micro, "global_batch": micro * dp * pick(rng, 4, 8, 16),
+        "zero": pick(rng, 1, 2, 3), "recompute": pick(rng, "none", "selective", "full"), "seq": pick(rng, 1024, 2048, 4096),
+        "attention": pick(rng, "flash2", "fused-softmax", "flash"), "software": pick(rng, "Megatron Core", "PyTorch", "JAX"),
+        "precision": pick(rng, "bf16", "fp16"),
+    }  # fmt: skip
+    if left_out:
+        dropped = [name for name in given if rng.random() < 0.4]
+        # Shards are given together or not at all: one that is missing is one shard.
+        dropped = [*dropped, "tp", "pp"] if {"tp", "pp"} & set(dropped) else dropped
+        given = {name: value for name, value in given.items() if name not in dropped}
+    return {"workload": pick(rng, *LANGUAGE), "system": pick(rng, *DEVICES), **given}
+
+
+def classic(rng: np.random.Generator, left_out: bool) -> dict[str, Any]:
+    devices, batch = pick(rng, 1, 4, 8, 64), pick(rng, 4, 32, 128)
+    given = {"devices": devices, "micro_batch": batch, "global_batch": batch * devices * pick(rng, 1, 2),
+             "per_node": min(devices, 8), "software": pick(rng, "PyTorch", "PyTorch NGC", "TensorFlow"),
+             "precision": pick(rng, "fp16", "fp32")}  # fmt: skip
+    if left_out:
+        given = {name: value for name, value in given.items() if rng.random() < 0.6 or name == "micro_batch"}
+    return {"workload": pick(rng, *NETWORKS), "system": pick(rng, *DEVICES), **given}
+
+
+def called(given: dict[str, Any], **more: Any) -> Estimate | None:
+    """What the call answers; none where it refuses."""
+    try:
+        return train_step(**given, **more)
+    except ValueError:
+        return None
+
+
+def told(rows: list[dict[str, Any]], kind: str, neighbours: bool) -> pd.DataFrame:
+    """The same questions as rows of one table of text, blank where a field is left out."""
+    cells = [{COLUMNS.get(name, name): str(value) for name, value in row.items()} for row in rows]
+    return answer(pd.DataFrame(cells).fillna(""), kind, neighbours)
+
+
+def compare(kind: str, draw: Any, count: int, seed: int, left_out: bool) -> None:
+    rng = np.random.default_rng(seed)
+    asked = [draw(rng, left_out) for _ in range(count)]
+    for neighbours in (True, False):
+        steps = [called(given, neighbours=neighbours) for given in asked]
+        known = [at for at, step in enumerate(steps) if step is not None]
+        assert len(known) > 0.5 * count
+        table = told([asked[at] for at in known], kind, neighbours)
+        assert (table["why"] == "").all(), table["why"][table["why"] != ""].tolist()
+        for (_, row), at in zip(table.iterrows(), known, strict=True):
+            step = steps[at]
+            if kind == "training_transformer":
+                assert row["predicted"] == pytest.approx(step.point, rel=SAME), asked[at]
+                assert row["low80"] == pytest.approx(step.low80, rel=SAME), asked[at]
+                assert row["memory_bytes"] == pytest.approx(step.memory_bytes, rel=SAME), asked[at]
+                assert row["fits"] == step.fits
+            else:
+                assert row["predicted"] == pytest.approx(step.rate, rel=SAME), asked[at]
+            assert row["tier"] == step.tier
+            assert set(filter(None, row["assumed"].split("; "))) == set(filter(None, step.assumed.split("; "))), asked[at]
+
+
+def searched(count: int, seed: int, left_out: bool) -> int:
+    """How many configurations that fit were found in a search, with the step and the memory of a call."""
+    rng, met = np.random.default_rng(seed), 0
+    for _ in range(count):
+        given = transformer(rng, left_out)
+        step = called(given, neighbours=False)
+        if step is None or step.fits != "yes" or "recompute" not in given or "devices" not in given:
+            continue
+        names = ("tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "global_batch")
+        row = {name: float(np.ravel(getattr(step.rows, name))[0]) for name in names}
+        try:
+            found = search(
+                given["workload"], given["system"], given["devices"], int(row["global_batch"]), seq=given.get("seq"),
+                precision=given.get("precision", ""), software=given.get("software", ""), attention=given.get("attention", ""),
+                micro_batch=int(row["micro_batch"]), zero=int(row["zero"]), recompute=given["recompute"],
+            ).table
+        except ValueError:
+            continue
+        for name in ("tp", "pp", "vp", "cp", "ep", "zero"):
+            found = found[found[name] == row[name]]
+        if len(found):
+            assert found["step_seconds"].iloc[0] == pytest.approx(step.point, rel=SAME), given
+            assert found["memory_bytes"].iloc[0] == pytest.approx(step.memory_bytes, rel=SAME), given
+            met += 1
+    return met
+
+
+each_way = pytest.mark.parametrize("left_out", [False, True], ids=["given", "left out"])
+KINDS = {"training_transformer": transformer, "training_classic": classic}
+each_kind = pytest.mark.parametrize("kind", list(KINDS))
+
+
+@each_way
+@each_kind
+def test_a_call_and_a_row_of_a_table_give_the_same(kind: str, left_out: bool) -> None:
+    compare(kind, KINDS[kind], 200, 11, left_out)
+
+
+@each_way
+def test_a_search_finds_what_a_call_says(left_out: bool) -> None:
+    assert searched(60, 12, left_out) >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.all
+@each_way
+@each_kind
+def test_ten_thousand_calls_and_rows_give_the_same(kind: str, left_out: bool) -> None:
+    compare(kind, KINDS[kind], 10_000, 13, left_out)
+
+
+@pytest.mark.slow
+@pytest.mark.all
+@each_way
+def test_two_thousand_searches_find_what_calls_say(left_out: bool) -> None:
+    assert searched(2_000, 14, left_out) >= 400
