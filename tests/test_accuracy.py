@@ -127,7 +127,7 @@ def test_filters_keep_what_they_name():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"kind": "vision"}, "transformer, classic, both"),
+        ({"kind": "vision"}, "'transformer', 'classic', 'both'"),
         ({"by": "colour"}, "publisher"),
         ({"model": "without magic"}, "without launch"),
         ({"model": "without bubble", "kind": "classic"}, "the other kind has it"),

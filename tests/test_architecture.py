@@ -135,20 +135,27 @@ def test_no_handler_catches_everything():
 
 
 def test_the_walk_from_the_door_to_the_formula_is_short():
-    step, entered = cookbook.train_step, set()
+    """Modules on the way down, from the call of the door to a formula, each counted once."""
+    step, longest = cookbook.train_step, set()
     call = {"devices": 64, "tp": 8, "pp": 2, "global_batch": 64}
     step("llama2_7b", "h100-sxm", **call)
 
     def enter(frame, event, _):
-        if event == "call" and frame.f_globals.get("__name__", "").startswith("cookbook."):
-            entered.add(frame.f_globals["__name__"])
+        nonlocal longest
+        if event == "call" and frame.f_globals.get("__name__", "").startswith("cookbook.performance."):
+            walk = set()
+            while frame is not None:
+                walk.add(frame.f_globals.get("__name__", ""))
+                frame = frame.f_back
+            walk = {name for name in walk if name.startswith("cookbook.")}
+            longest = walk if len(walk) > len(longest) else longest
 
     sys.setprofile(enter)
     try:
         step("llama2_7b", "h100-sxm", **call)
     finally:
         sys.setprofile(None)
-    assert len(entered) <= MOST_MODULES_OF_A_WALK, f"{len(entered)} modules: {sorted(entered)}"
+    assert 0 < len(longest) <= MOST_MODULES_OF_A_WALK, f"{len(longest)} modules: {sorted(longest)}"
 
 
 def test_performance_imports_numpy_only():

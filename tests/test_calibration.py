@@ -18,7 +18,8 @@ from cookbook.prediction.constants import (
     tiers_of_rows,
     value_at,
 )
-from cookbook.prediction.scenario import coded
+from cookbook.prediction.rows import Rows as Scenarios
+from cookbook.prediction.scenario import coded, together
 
 FAMILIES = {"old": ("maker", 0.3), "new": ("maker", 0.6), "other": ("rival", 0.45)}
 OVERHEAD = 2e-4
@@ -53,8 +54,10 @@ def made_up(publishers=8, each=40, noise=0.0, bias=0.0, seed=0, overhead=OVERHEA
     family = rng.choice(list(FAMILIES), count)
     habit = np.repeat(rng.normal(0, bias, publishers), each)
     values = {
-        "work": 10 ** rng.uniform(8, 11, count), "peak": np.full(count, 1e13), "batch": rng.integers(1, 256, count) * 1.0,
-    }  # fmt: skip
+        "work": 10 ** rng.uniform(8, 11, count),
+        "peak": np.full(count, 1e13),
+        "batch": rng.integers(1, 256, count) * 1.0,
+    }
     keys = {
         "accelerator": np.char.add(family, "-card"), "family": family,
         "vendor": np.array([FAMILIES[name][0] for name in family]),

@@ -29,11 +29,18 @@ def transformer(rng: np.random.Generator, left_out: bool) -> dict[str, Any]:
     """Arguments of a call: all of them, or some left to their defaults."""
     tp, pp, dp, micro = pick(rng, 1, 2, 4, 8), pick(rng, 1, 2, 4), pick(rng, 1, 2, 8), pick(rng, 1, 2, 4)
     given = {
-        "devices": tp * pp * dp, "tp": tp, "pp": pp, "micro_batch": micro, "global_batch": micro * dp * pick(rng, 4, 8, 16),
-        "zero": pick(rng, 1, 2, 3), "recompute": pick(rng, "none", "selective", "full"), "seq": pick(rng, 1024, 2048, 4096),
-        "attention": pick(rng, "flash2", "fused-softmax", "flash"), "software": pick(rng, "Megatron Core", "PyTorch", "JAX"),
+        "devices": tp * pp * dp,
+        "tp": tp,
+        "pp": pp,
+        "micro_batch": micro,
+        "global_batch": micro * dp * pick(rng, 4, 8, 16),
+        "zero": pick(rng, 1, 2, 3),
+        "recompute": pick(rng, "none", "selective", "full"),
+        "seq": pick(rng, 1024, 2048, 4096),
+        "attention": pick(rng, "flash2", "fused-softmax", "flash"),
+        "software": pick(rng, "Megatron Core", "PyTorch", "JAX"),
         "precision": pick(rng, "bf16", "fp16"),
-    }  # fmt: skip
+    }
     if left_out:
         dropped = [name for name in given if rng.random() < 0.4]
         # Shards are given together or not at all: one that is missing is one shard.
@@ -85,7 +92,9 @@ def compare(kind: str, draw: Any, count: int, seed: int, left_out: bool) -> None
             else:
                 assert row["predicted"] == pytest.approx(step.rate, rel=SAME), asked[at]
             assert row["tier"] == step.tier
-            assert set(filter(None, row["assumed"].split("; "))) == set(filter(None, step.assumed.split("; "))), asked[at]
+            assert set(filter(None, row["assumed"].split("; "))) == set(filter(None, step.assumed.split("; "))), asked[
+                at
+            ]
 
 
 def searched(count: int, seed: int, left_out: bool) -> int:
@@ -100,9 +109,17 @@ def searched(count: int, seed: int, left_out: bool) -> int:
         row = {name: float(np.ravel(getattr(step.rows, name))[0]) for name in names}
         try:
             found = search(
-                given["workload"], given["system"], given["devices"], int(row["global_batch"]), seq=given.get("seq"),
-                precision=given.get("precision", ""), software=given.get("software", ""), attention=given.get("attention", ""),
-                micro_batch=int(row["micro_batch"]), zero=int(row["zero"]), recompute=given["recompute"],
+                given["workload"],
+                given["system"],
+                given["devices"],
+                int(row["global_batch"]),
+                seq=given.get("seq"),
+                precision=given.get("precision", ""),
+                software=given.get("software", ""),
+                attention=given.get("attention", ""),
+                micro_batch=int(row["micro_batch"]),
+                zero=int(row["zero"]),
+                recompute=given["recompute"],
             ).table
         except ValueError:
             continue

@@ -12,8 +12,17 @@ from cookbook.prediction.scenario import fields
 
 TRAINED = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "8", "tp": "8", "pp": "1", "precision": "bf16",
            "seq": "4096", "micro_batch": "1", "global_batch": "64", "software": "NeMo"}  # fmt: skip
-SERVED = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "batch": "4", "input_len": "512",
-          "output_len": "128", "precision": "fp16", "software": "TensorRT-LLM", "metric": "output tokens/s"}  # fmt: skip
+SERVED = {
+    "model": "llama2_7b",
+    "accelerator": "h100-sxm",
+    "devices": "1",
+    "batch": "4",
+    "input_len": "512",
+    "output_len": "128",
+    "precision": "fp16",
+    "software": "TensorRT-LLM",
+    "metric": "output tokens/s",
+}
 IMAGES = {"model": "resnet50", "accelerator": "t4", "precision": "int8", "batch": "32", "software": "TensorRT 8",
           "metric": "images/s"}  # fmt: skip
 
@@ -22,12 +31,28 @@ def one(kind, row):
     return answer(pd.DataFrame([row]), kind).iloc[0]
 
 
-@pytest.mark.parametrize("name, cell, value", [
-    ("seq", "4k", 4096), ("seq", "4096", 4096), ("seq", "4,096", 4096), ("seq", "32K", 32768), ("devices", "1k", 1000),
-    ("devices", "8 GPUs", 8), ("parameters", "7B", 7e9), ("parameters", "70 billion", 7e10), ("parameters", "6.74e9", 6.74e9),
-    ("global_batch", "1,024", 1024), ("layers", "24+24", 48), ("network", "25 GB/s", 25e9), ("network", "200 Gb/s", 25e9),
-    ("vocab", "32k", 32000), ("devices", "", np.nan), ("devices", "n/a", np.nan), ("devices", "unknown", np.nan),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, cell, value",
+    [
+        ("seq", "4k", 4096),
+        ("seq", "4096", 4096),
+        ("seq", "4,096", 4096),
+        ("seq", "32K", 32768),
+        ("devices", "1k", 1000),
+        ("devices", "8 GPUs", 8),
+        ("parameters", "7B", 7e9),
+        ("parameters", "70 billion", 7e10),
+        ("parameters", "6.74e9", 6.74e9),
+        ("global_batch", "1,024", 1024),
+        ("layers", "24+24", 48),
+        ("network", "25 GB/s", 25e9),
+        ("network", "200 Gb/s", 25e9),
+        ("vocab", "32k", 32000),
+        ("devices", "", np.nan),
+        ("devices", "n/a", np.nan),
+        ("devices", "unknown", np.nan),
+    ],
+)
 def test_numbers_mean_what_they_say(name, cell, value):
     found, problem, _ = words.number(cell, fields()[name])
     assert problem == "" and (found == value or (np.isnan(value) and np.isnan(found)))
@@ -76,8 +101,19 @@ def test_number_formats(cell, name):
     assert words.precision(cell) == name
 
 
-@pytest.mark.parametrize("cell, stage", [("3", 3), ("3.0", 3), ("zero 3", 3), ("ZeRO-2", 2), ("FSDP", 3), ("none", np.nan),
-                                         ("DDP", 0), ("distributed optimizer", 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    "cell, stage",
+    [
+        ("3", 3),
+        ("3.0", 3),
+        ("zero 3", 3),
+        ("ZeRO-2", 2),
+        ("FSDP", 3),
+        ("none", np.nan),
+        ("DDP", 0),
+        ("distributed optimizer", 1),
+    ],
+)
 def test_stages_of_sharding(cell, stage):
     found, _, problem = words.zero_stage(cell)
     assert problem == "" and (found == stage or (np.isnan(stage) and np.isnan(found)))
@@ -91,8 +127,10 @@ def test_a_delay_in_seconds_is_that_in_milliseconds():
 
 
 def test_ways_to_count_images_mean_one_rate():
-    found = [one("inference", IMAGES | {"metric": name})["predicted"] for name in ("images/s", "QPS", "samples/s", "FPS",
-             "images per second", "inferences/sec")]  # fmt: skip
+    found = [
+        one("inference", IMAGES | {"metric": name})["predicted"]
+        for name in ("images/s", "QPS", "samples/s", "FPS", "images per second", "inferences/sec")
+    ]
     assert len(set(found)) == 1
     asked = [
         one("inference", SERVED | {"metric": name})["predicted"] for name in ("requests/s", "RPS", "output tokens/s")

@@ -173,7 +173,7 @@ def test_a_layout_that_does_not_make_up_the_devices_is_refused(change):
 
 @pytest.mark.parametrize("change, named", [
     ({"activation_recompute": "bananas"}, "bananas"), ({"attention_kernel": "bananas"}, "bananas"),
-    ({"zero_fsdp_stage": "7"}, "'7'"), ({"accelerator": "a100-sxm-80gb", "precision": "fp8"}, "number format"),
+    ({"zero_fsdp_stage": "7"}, "'7'"), ({"accelerator": "a100-sxm-80gb", "precision": "fp8"}, "precision"),
     ({"layers": "4", "pp": "8", "tp": "1", "dp": "1", "devices": "8"}, "layers"), ({"precision": "nvfp16x"}, "nvfp16x"),
     ({"heads": "4", "kv_heads": "8", "tp": "1", "pp": "1", "dp": "8"}, "kv_heads"),
     ({"dp": "8", "tp": "1", "pp": "1", "global_batch": "3"}, "global_batch"),

@@ -251,11 +251,11 @@ def test_a_token_reaches_no_more_ranks_than_it_has_experts(choices, ranks):
     [
         ({"accelerator": "abacus"}, "abacus"),
         ({"accelerator": ""}, "catalogue"),
-        ({"tp": 3}, "number of devices"),
+        ({"tp": 3}, "is more than devices = 1"),
         ({"devices": 0}, "devices = '0'"),
         ({"micro_batch": "0"}, "micro_batch = '0'"),
         ({"layers": "", "hidden": ""}, "dimensions"),
-        ({"seq_len": "-4"}, "seq = '-4'"),
+        ({"seq_len": "-4"}, "seq_len = '-4'"),
     ],
 )
 def test_rows_that_cannot_be_predicted_say_why(changes, words):
@@ -275,7 +275,10 @@ def test_hundred_thousand_rows_give_what_one_gives():
 
 
 def test_only_runs_on_the_same_stack_and_generation_correct_each_other():
-    """One measured row, 20 of 100 slower than predicted; asked for itself, a larger batch, and three unlike it."""
+    """One measured row, 20 of 100 slower than predicted; asked for itself, a larger batch, and three unlike it.
+
+    A larger batch is corrected alike: it may not become slower than a smaller one for the sake of a measurement.
+    """
     asked = [{}, {"micro_batch": 2}, {"software": "JAX"}, {"accelerator": "h100-sxm"},
              {"experts": 64, "experts_per_token": 4, "moe_ffn_hidden": 2048}]  # fmt: skip
     known = Measured(
@@ -284,7 +287,7 @@ def test_only_runs_on_the_same_stack_and_generation_correct_each_other():
     found = correction(transformer.runs(scenarios(pd.DataFrame([{**ROW, **each} for each in asked]))), known)
     assert found.count.tolist() == [1, 1, 0, 0, 0]
     assert found.factor[0] == pytest.approx(1.2 ** (1 / (1 + DAMPING)))
-    assert 1 < found.factor[1] < found.factor[0] and found.factor[2:].tolist() == [1, 1, 1]
+    assert found.factor[1] == found.factor[0] and found.factor[2:].tolist() == [1, 1, 1]
 
 
 def test_the_page_of_a_row_speaks_only_where_its_software_is_not_named():

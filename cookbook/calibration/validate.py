@@ -60,7 +60,7 @@ def state_key() -> str:
     """Digest of the code that predicts and judges, and of the data that it reads; comments and layout do not count."""
     digest = hashlib.sha256()
     package = Path(__file__).resolve().parents[1]
-    modules = [path for room in ROOMS for path in sorted((package / room).glob("*.py"))]
+    modules = [path for room in ROOMS for path in sorted((package / room).rglob("*.py"))]
     modules = [path for path in modules if path.name not in READERS]
     for path in [*modules, *(package / name for name in FILES)]:
         digest.update(_bare(path.read_text(encoding="utf-8")).encode())

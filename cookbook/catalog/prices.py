@@ -37,6 +37,10 @@ EARLIEST, LATEST = 1900, 2200
 LEAST, MOST = 1e-18, 1e18
 
 
+# No price or amount is beyond this.
+MOST = 1e300
+
+
 @dataclass(frozen=True, repr=False)
 class Price(Printed):
     """A price as a range over the rows that state it; NaN throughout, with the reason in `why`, where none does.
@@ -72,12 +76,9 @@ class Price(Printed):
     def __post_init__(self) -> None:
         for name in ("low", "median", "high"):
             value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, (int, float))
-                or value == math.inf
-                or abs(value) > 1e300
-            ):
+            single = isinstance(value, (int, float)) and not isinstance(value, bool)
+            several = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+            if not several and not (single and (abs(value) < MOST or math.isnan(value))):
                 raise ValueError(f"{name} = {units.shown(value)} must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):

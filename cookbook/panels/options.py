@@ -13,7 +13,7 @@ from cookbook.catalog.names import index, normalise
 from cookbook.panels.controls import Option, Own
 from cookbook.panels.text import Source, quoted
 from cookbook.prediction.terms.feed_arguments import BENCHMARK
-from cookbook.prediction.terms.transformer import LANGUAGE_MODELS
+from cookbook.workloads.zoo import LANGUAGE_MODELS
 
 ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
 MEASURED = ("training_classic", "training_transformer", "inference")

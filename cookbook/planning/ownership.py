@@ -181,8 +181,10 @@ def ownership_usd(
     >>> {name: round(float(usd) / 1e3) for name, usd in owned.parts.items() if usd}
     {'hardware': 180, 'electricity': 13, 'cooling': 6, 'staff': 60}
     """
-    given = (hardware_usd, horizon_years, life_years, money_rate, network_share, storage_share, maintenance_share, watts, pue,
-             usd_per_kwh, staff_usd_per_year, space_usd_per_year)  # fmt: skip
+    given = (
+        hardware_usd, horizon_years, life_years, money_rate, network_share, storage_share, maintenance_share, watts,
+        pue, usd_per_kwh, staff_usd_per_year, space_usd_per_year,
+    )  # fmt: skip
     try:
         np.broadcast_shapes(*map(np.shape, given))
     except ValueError:

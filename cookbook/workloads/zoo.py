@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 TRACE_LAYERS = ("conv", "linear", "norm", "act", "pool", "global_pool", "flatten", "dropout", "softmax", "scale",
                 "recurrent", "resize", "scan", "loss")  # fmt: skip
 LONGEST_TITLE, MOST_AXES = 200, 8
+# Builders of language models: what has blocks of transformers that a layout can split.
+LANGUAGE_MODELS = ("transformers.decoder", "transformers.encoder_decoder")
 BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
 
 

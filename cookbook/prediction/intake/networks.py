@@ -19,7 +19,6 @@ from cookbook.workloads.zoo import Workload
 LENGTH = re.compile(r"seq(?:uence)?[ _]?len(?:gth)?\D{0,3}(\d+)", re.I)
 SQUARE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*x\s*3\b", re.I)
 SIZE = re.compile(r"^\s*(\d+)\s*x\s*(\d+)\s*$")
-LANGUAGE_MODELS = ("transformers.decoder", "transformers.encoder_decoder")
 # What one sample is called, and parts of samples that networks count.
 SAMPLES = frozenset(
     {
@@ -319,7 +318,7 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
             lost="" if named else said.why,
         )
     found = zoo.model(said.key)
-    language = builders().get(found.name, "") in LANGUAGE_MODELS
+    language = builders().get(found.name, "") in zoo.LANGUAGE_MODELS
     tokens = asked.counts in ("output tokens", "prompt tokens") or asked.delay in ("first token", "token")
     arguments, seq = str(row.get("arguments") or ""), row.get("seq", math.nan)
     if found.ops.needs_seq and not math.isfinite(seq):

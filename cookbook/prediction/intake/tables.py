@@ -15,6 +15,7 @@ from cookbook.hardware.machine import ring_link
 from cookbook.prediction.intake import networks, words
 from cookbook.prediction.intake.columns import SERVED, Columns, N, T
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, together
+from cookbook.workloads.zoo import LANGUAGE_MODELS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -215,7 +216,7 @@ def _transformer(c: Columns) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _language_models() -> frozenset[str]:
-    return frozenset(name for name, builder in networks.builders().items() if builder in networks.LANGUAGE_MODELS)
+    return frozenset(name for name, builder in networks.builders().items() if builder in LANGUAGE_MODELS)
 
 
 def _tuned(cell: str) -> tuple[str, str]:

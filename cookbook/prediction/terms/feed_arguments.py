@@ -547,10 +547,17 @@ def hour_price(accelerator: str) -> tuple[float, float, float, str]:
     accelerator : str
         Key in accelerators.
     """
+    if accelerator not in _catalogued():
+        return np.nan, np.nan, np.nan, "no price is known"
     found = prices.hourly_usd(accelerator)
     if found.why:
         return np.nan, np.nan, np.nan, "no price is known"
     return found.median, found.low, found.high, f"{found.rows} prices of clouds, {found.first} to {found.last}"
+
+
+@lru_cache(maxsize=1)
+def _catalogued() -> frozenset[str]:
+    return frozenset(catalog.table("accelerators")["key"])
 
 
 @lru_cache(maxsize=1)

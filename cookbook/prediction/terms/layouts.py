@@ -88,6 +88,12 @@ def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[
         "precision: the catalogue has no peak or no memory bandwidth of this accelerator in this number format",
     )
     yield _bad(v, COUNTS, 1), below
+    yield from _refused_splits(v, devices, layout, below)
+
+
+def _refused_splits(
+    v: Mapping[str, np.ndarray], devices: np.ndarray, layout: np.ndarray, below: str
+) -> Iterator[tuple[Any, ...]]:
     yield layout > devices, "tp x pp x cp = {:g} is more than devices = {:g}", layout, devices
     whole = layout * v["dp"]
     yield (

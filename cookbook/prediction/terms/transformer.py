@@ -26,7 +26,6 @@ from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
 KIND = "training_transformer"
-LANGUAGE_MODELS = ("transformers.decoder", "transformers.encoder_decoder")
 # Multi-head latent attention where only its name is given: DeepSeek-AI, DeepSeek-V2, arXiv:2405.04434, section 3.1.2.
 LATENT = {"q_rank": 1536.0, "kv_rank": 512.0, "nope_dim": 128.0, "rope_dim": 64.0, "v_dim": 128.0}
 # Width over depth, where only a number of parameters is known: Kaplan et al., arXiv:2001.08361, 2020, section 3.2.
@@ -119,7 +118,7 @@ def _network(s: Scenario) -> dict[str, np.ndarray]:
 @lru_cache(maxsize=1)
 def _zoo() -> dict[str, dict[str, Any]]:
     rows = catalog.table("models")
-    rows = rows[rows["builder"].isin(LANGUAGE_MODELS)]
+    rows = rows[rows["builder"].isin(zoo.LANGUAGE_MODELS)]
     columns = (rows[name] for name in ("name", "arguments", "builder", "seq"))
     return {
         str(name): {**json.loads(arguments or "{}"), "decoder": builder != "transformers.decoder", "usual_seq": seq}
