@@ -298,6 +298,13 @@ def human(value: float, unit: str = "") -> str:
         The SI unit. Seconds become ns ... h, d or years; counts and money get thousands separators; ``"iB"`` is bytes
         of memory, with binary prefixes (1 GiB = 2^30 B).
 
+    Raises
+    ------
+    TypeError
+        The value is not one number.
+    ValueError
+        The unit is not a short text.
+
     Examples
     --------
     >>> human(8280.0, "s"), human(0.045, "s"), human(8e10, "B")

@@ -111,6 +111,7 @@ BASE: dict[str, dict[str, Any]] = {
     "hint": {"*": ("Think of bytes.",)},
     "human": {"value": 3e9, "unit": "B/s"},
     "layers": {"table": [{"layer": "linear", "out": 10}], "input": [784]},
+    "machine": {"what": "dgx-h100", "per_node": 8},
     "match_storage": {
         "workload": "resnet50", "system": "a100-sxm-80gb", "storage": DRIVE, "data": DATA, "accelerators": 8,
     },
@@ -175,7 +176,7 @@ def formulas() -> dict[str, Callable[..., Any]]:
     found = {f"{room}.{name}": value for room in rooms for name, value in vars(getattr(cb, room)).items()}
     return {
         name: value for name, value in found.items()
-        if inspect.isfunction(value) and "._" not in name and value.__module__.startswith("cookbook.")
+        if inspect.isfunction(value) and value.__module__.startswith("cookbook.") and "._" not in name + value.__module__
     }  # fmt: skip
 
 
@@ -262,8 +263,12 @@ def spoken(error: Exception) -> str:
 
 
 def wrongly_taken(name: str, changed: dict[str, str], answer: Any) -> str:
-    """A size that is none, yet was answered; a table may answer with a reason in each row."""
+    """A size that is none, yet was answered; a table may answer with a reason in each row, and
+    of what is not known (NaN) nothing is known.
+    """
     if name in FILTERS or (hasattr(answer, "columns") and "why" in answer.columns and (answer["why"] != "").all()):
+        return ""
+    if isinstance(answer, (float, np.ndarray)) and np.asarray(answer).dtype.kind == "f" and np.isnan(answer).all():
         return ""
     wrong = (f"answered: {argument} = {value}" for argument, value in changed.items()
              if argument in SIZES and value in NO_SIZE)  # fmt: skip

@@ -77,20 +77,23 @@ class Price(Printed):
         for name in ("low", "median", "high"):
             value = getattr(self, name)
             single = isinstance(value, (int, float)) and not isinstance(value, bool)
-            several = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-            if not several and not (single and (abs(value) < MOST or math.isnan(value))):
+            several = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
+            if not several and not (single and (abs(value) < MOST or value != value)):
                 raise ValueError(f"{name} = {units.shown(value)} must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} = {units.shown(getattr(self, name))} must be text")
+        if not isinstance(self.rows, int) or not isinstance(self.source, tuple):
+            raise ValueError("rows and source of a price are a whole number and a tuple of keys of the table 'sources'")
 
     def summary(self) -> str:
         """The range with its unit, rows and dates; or why there is none."""
         if self.why:
             return self.why
         low, median, high = (np.asarray(getattr(self, end), dtype=float) for end in ENDS)
-        if median.ndim:
-            return f"{median.size} prices [{self.unit}]"
+        count = max(low.size, median.size, high.size)
+        if count > 1:
+            return f"{count} prices [{self.unit}]"
         several = f" ({low:.4g} to {high:.4g})" if high > low else ""
         dates = f", {self.dates}" if self.dates else ""
         return f"{median:.4g} {self.unit}{several}, {self.rows} row{'' if self.rows == 1 else 's'}{dates}"

@@ -6,6 +6,13 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
+def _floats(name: str, value: ArrayLike) -> Array:
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} = {str(value)[:40]!r} is not a number: give one, or an array of numbers") from None
+
+
 def _reject(name: str, values: Array, bad: NDArray[np.bool_], allowed: str, remedy: str) -> None:
     first = np.extract(bad, values)[0]
     raise ValueError(f"{name} = {first:g} is outside {allowed}: {remedy} (NaN marks a missing figure).")
@@ -13,7 +20,7 @@ def _reject(name: str, values: Array, bad: NDArray[np.bool_], allowed: str, reme
 
 def positive(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each > 0 or NaN."""
-    values = np.asarray(value, dtype=float)
+    values = _floats(name, value)
     bad = values <= 0
     if bad.any():
         _reject(name, values, bad, "(0, inf)", "give it in SI units, greater than zero")
@@ -22,7 +29,7 @@ def positive(name: str, value: ArrayLike) -> Array:
 
 def non_negative(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each >= 0 or NaN."""
-    values = np.asarray(value, dtype=float)
+    values = _floats(name, value)
     bad = values < 0
     if bad.any():
         _reject(name, values, bad, "[0, inf)", "give it in SI units, zero or more")
@@ -31,7 +38,7 @@ def non_negative(name: str, value: ArrayLike) -> Array:
 
 def at_least_one(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each >= 1 or NaN."""
-    values = np.asarray(value, dtype=float)
+    values = _floats(name, value)
     bad = values < 1
     if bad.any():
         _reject(name, values, bad, "[1, inf)", "give one or more")
@@ -40,7 +47,7 @@ def at_least_one(name: str, value: ArrayLike) -> Array:
 
 def fraction(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each between 0 and 1 or NaN."""
-    values = np.asarray(value, dtype=float)
+    values = _floats(name, value)
     bad = (values < 0) | (values > 1)
     if bad.any():
         _reject(name, values, bad, "[0, 1]", "give a fraction, not a percentage")

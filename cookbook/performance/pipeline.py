@@ -82,7 +82,7 @@ def bubble_share(
     """
     known = dict.fromkeys([*SCHEDULES, *FILLED])
     if kind not in known:
-        raise ValueError(f"kind = {kind!r} is not a schedule; take one of {', '.join(known)}")
+        raise ValueError(f"kind = {str(kind)[:40]!r} is not a schedule; take one of {', '.join(known)}")
     chunks = at_least_one("interleave", interleave) if kind == "interleaved" else 1.0
     waits = (at_least_one("stages", stages) - 1) * unfilled_share(FILLED.get(kind, 0.0), weights_share)
     return waits / (at_least_one("micro_batches", micro_batches) * chunks)

@@ -78,6 +78,14 @@ def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high
     return array
 
 
+def _one_shape(*given: Any) -> None:
+    """Refuse lists of figures that cannot be taken together."""
+    try:
+        np.broadcast_shapes(*map(np.shape, given))
+    except ValueError:
+        raise ValueError("the figures are lists of different lengths; give lists of one length") from None
+
+
 def _plain(array: np.ndarray) -> bool:
     return all(isinstance(each, (int, float, np.number)) and not isinstance(each, bool) for each in array.flat)
 
@@ -118,6 +126,7 @@ def annuity_usd(price_usd: Any, years: Any, money_rate: Any = 0.0) -> Any:
     3000.0
     """
     price = figure("price_usd", price_usd)
+    _one_shape(price_usd, years, money_rate)
     months = MONTHS * figure("years", years, open_low=True)
     rate = figure("money_rate", money_rate, high=1.0) / MONTHS
     factor = np.where(rate > 0, rate / -np.expm1(-months * np.log1p(np.where(rate > 0, rate, 1.0))), 1 / months)
@@ -181,14 +190,10 @@ def ownership_usd(
     >>> {name: round(float(usd) / 1e3) for name, usd in owned.parts.items() if usd}
     {'hardware': 180, 'electricity': 13, 'cooling': 6, 'staff': 60}
     """
-    given = (
+    _one_shape(
         hardware_usd, horizon_years, life_years, money_rate, network_share, storage_share, maintenance_share, watts,
         pue, usd_per_kwh, staff_usd_per_year, space_usd_per_year,
     )  # fmt: skip
-    try:
-        np.broadcast_shapes(*map(np.shape, given))
-    except ValueError:
-        raise ValueError("the figures are lists of different lengths; give lists of one length") from None
     horizon = figure("horizon_years", horizon_years, open_low=True)
     price = figure("hardware_usd", hardware_usd)
     yearly = annuity_usd(1.0, life_years, money_rate) * price
@@ -239,6 +244,7 @@ def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_ho
     >>> round(float(break_even_hours(833_806, 0.87, 98.32)))
     8556
     """
+    _one_shape(bought_usd, running_usd_per_hour, rent_usd_per_hour)
     gain = figure("rent_usd_per_hour", rent_usd_per_hour) - figure("running_usd_per_hour", running_usd_per_hour)
     price = figure("bought_usd", bought_usd)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -270,5 +276,6 @@ def break_even_use(owned_usd_per_year: Any, rent_usd_per_hour: Any) -> Any:
     >>> round(float(break_even_use(100e3, 28.0)), 2)
     0.41
     """
+    _one_shape(owned_usd_per_year, rent_usd_per_hour)
     rent = figure("rent_usd_per_hour", rent_usd_per_hour, open_low=True)
     return (figure("owned_usd_per_year", owned_usd_per_year) / (rent * HOURS_A_YEAR))[()]

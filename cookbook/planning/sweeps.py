@@ -67,7 +67,7 @@ def sweep(of: str = "needs", *, progress: bool = True, **axes: Any) -> pd.DataFr
     --------
     >>> frame = sweep(model=["resnet50", "vgg16"], batch=[16, 64], accelerator="v100-sxm2-16gb", precision="fp32")
     >>> frame[["model", "batch", "fits"]].values.tolist()
-    [['resnet50', 16, True], ['resnet50', 64, True], ['vgg16', 16, True], ['vgg16', 64, True]]
+    [['resnet50', 16.0, True], ['resnet50', 64.0, True], ['vgg16', 16.0, True], ['vgg16', 64.0, True]]
     >>> layout = {"devices": 64, "tp": [1, 2, 4], "global_batch": 512}
     >>> steps = sweep("train_step", model="llama2_7b", accelerator="h100-sxm", **layout)
     >>> len(steps), bool(steps["seconds"].notna().all())

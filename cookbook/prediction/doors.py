@@ -324,6 +324,8 @@ def _nan_where(blank: np.ndarray, value: Any) -> Any:
 def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
     """Rate, domain, pod and oversubscription of the fabrics that a plan names. A torus is refused."""
     names = np.ravel(np.asarray(plan["fabric"], dtype=object)).tolist()
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"fabric = {shown(plan['fabric'])} must name fabrics of the table 'fabrics'")
     found = [fabric(name) if name else None for name in names]
     for known in found:
         if known is not None and known.kind == "torus":

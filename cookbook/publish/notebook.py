@@ -36,7 +36,7 @@ def read(path: str | Path) -> nbformat.NotebookNode:
 
 
 def write(notebook: nbformat.NotebookNode, path: str | Path) -> Path:
-    """Store a notebook whole or not at all."""
+    """Store `notebook` at `path` whole or not at all."""
     return write_text(path, nbformat.writes(notebook).rstrip("\n") + "\n")
 
 
@@ -88,7 +88,7 @@ def normalise(path: str | Path) -> Path:
 
 
 def normalised(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook itself without what differs between two equal runs; solutions and what they print are folded."""
+    """The same `notebook` without what differs between two equal runs; solutions and what they print are folded."""
     notebook.metadata = _metadata()
     code_cells = 0
     for number, cell in enumerate(notebook.cells, start=1):

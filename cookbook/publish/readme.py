@@ -96,12 +96,12 @@ def write_links(readme: str | Path, repo: str, tag: str) -> Path:
 
 
 def marks(part: str) -> tuple[str, str]:
-    """The lines between which a command writes a part of a page."""
+    """The two lines between which a command writes the `part` of a page."""
     return f"<!-- {part}: start -->", f"<!-- {part}: end -->"
 
 
 def put(path: str | Path, part: str, text: str) -> Path:
-    """Replace what stands between the two marks of a part; raises ValueError where the page lacks them."""
+    """Write `text` between the marks of a `part` of the page at `path`; raises ValueError where it lacks them."""
     start, end = marks(part)
     page = Path(path).read_text(encoding="utf-8")
     before, found, rest = page.partition(start)

@@ -111,7 +111,7 @@ def page(path: str | Path) -> tuple[str, str]:
 
 
 def clean(body: str) -> str:
-    """HTML without what could run: scripts, handlers of events, links to anything but pages and mail."""
+    """The HTML of `body` without what could run: scripts, handlers of events, links to anything but pages and mail."""
     style = CSSSanitizer(allowed_css_properties=["text-align", "list-style", "list-style-type", "margin", "padding"])
     return bleach.clean(
         UNSEEN.sub("", body), tags={*TEXT.split(), *MATHML.split()}, attributes=_allowed, css_sanitizer=style,

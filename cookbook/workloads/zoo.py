@@ -185,6 +185,11 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
     pandas.DataFrame
         Columns name, parameters, parameters_adjustment (what the publication counts besides, explained in note),
         published_parameters, gmac, gmac_adjustment, published_gmac, how, note.
+
+    Raises
+    ------
+    KeyError, ValueError
+        A network the zoo lacks; no list of names.
     """
     rows = catalog.table("models").set_index("name", drop=False)
     if names is None:

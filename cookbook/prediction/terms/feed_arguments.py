@@ -547,7 +547,7 @@ def hour_price(accelerator: str) -> tuple[float, float, float, str]:
     accelerator : str
         Key in accelerators.
     """
-    if accelerator not in _catalogued():
+    if accelerator not in _accelerators():
         return np.nan, np.nan, np.nan, "no price is known"
     found = prices.hourly_usd(accelerator)
     if found.why:
@@ -556,7 +556,7 @@ def hour_price(accelerator: str) -> tuple[float, float, float, str]:
 
 
 @lru_cache(maxsize=1)
-def _catalogued() -> frozenset[str]:
+def _accelerators() -> frozenset[str]:
     return frozenset(catalog.table("accelerators")["key"])
 
 
