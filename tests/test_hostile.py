@@ -176,7 +176,9 @@ def formulas() -> dict[str, Callable[..., Any]]:
     found = {f"{room}.{name}": value for room in rooms for name, value in vars(getattr(cb, room)).items()}
     return {
         name: value for name, value in found.items()
-        if inspect.isfunction(value) and value.__module__.startswith("cookbook.") and "._" not in name + value.__module__
+        if inspect.isfunction(value)
+        and value.__module__.startswith("cookbook.")
+        and "._" not in name + value.__module__
     }  # fmt: skip
 
 
