@@ -140,7 +140,7 @@ def test_every_machine_can_be_drawn(panel: Any, machine: str, picture: str) -> N
 
 @pytest.mark.parametrize("load", ["needed", "all they can"])
 def test_links_are_drawn_as_full_as_they_are(panel: Any, load: str) -> None:
-    panel.update(machine="supermicro-4029gp-trt3", model="alexnet", load=load)
+    panel.update(machine="supermicro-4029gp-trt3", model="alexnet", data="imagenet-1k", load=load)
     box, frame = cb.topology("supermicro-4029gp-trt3"), pd.DataFrame(panel.columns)
     use = cb.planning.size_host(box, "alexnet", "imagenet-1k", load=load).traffic.use
     busier = {frozenset((r["from"], r["to"])): 0.0 for _, r in use.iterrows()}
