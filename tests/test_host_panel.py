@@ -17,7 +17,7 @@ from cookbook.charts.host import level
 from cookbook.panels.shell import MOST_ROWS
 
 MACHINES = list(cb.table("system_topologies")["key"])
-IMAGES = {"machine": "hgx-h100", "model": "resnet50", "data": "imagenet-1k", "batch": 64}
+IMAGES = {"machine": "hgx-h100", "model": "resnet50", "data": "imagenet-1k", "batch": 64, "workers": 2}
 
 
 @pytest.fixture
@@ -140,17 +140,16 @@ def test_every_machine_can_be_drawn(panel: Any, machine: str, picture: str) -> N
 
 @pytest.mark.parametrize("load", ["needed", "all they can"])
 def test_links_are_drawn_as_full_as_they_are(panel: Any, load: str) -> None:
-    panel.update(machine="supermicro-4029gp-trt3", model="alexnet", data="imagenet-1k", load=load)
+    panel.update(machine="supermicro-4029gp-trt3", model="alexnet", batch=32, workers=8, load=load)
     box, frame = cb.topology("supermicro-4029gp-trt3"), pd.DataFrame(panel.columns)
-    use = cb.planning.size_host(box, "alexnet", "imagenet-1k", load=load).traffic.use
+    use = cb.planning.size_host(box, "alexnet", "imagenet-1k", load=load, batch=32, workers=8).traffic.use
     busier = {frozenset((r["from"], r["to"])): 0.0 for _, r in use.iterrows()}
     for _, r in use.iterrows():
         busier[frozenset((r["from"], r["to"]))] = max(busier[frozenset((r["from"], r["to"]))], r["share"])
     hidden = set(box.named("storage") + box.named("nic") + box.named("network"))
     expected = sorted(level(share) for ends, share in busier.items() if not ends & hidden)
     drawn = frame[frame["what"] == "path"].drop_duplicates("id")
-    assert sorted(drawn["level"]) == expected
-    assert ("full" if load == "all they can" else "half used or more") in expected
+    assert sorted(drawn["level"]) == expected and "full" in expected
     nodes = frame[frame["what"] == "node"]
     assert len(nodes) == len(box.nodes) - len(hidden)
     assert not nodes.duplicated(["x", "y"]).any()
@@ -345,7 +344,7 @@ def test_at_most_six_controls_each_explained(panel: Any) -> None:
 
 def test_idle_cores_are_never_called_right() -> None:
     """Two of sixteen cores decode just enough: the workers are tight, not the host."""
-    panel = cb.panels.host(**{**IMAGES, "machine": "hgx-a100"}, workers=2)
+    panel = cb.panels.host(**{**IMAGES, "machine": "hgx-a100"})
     found = cb.planning.size_host("hgx-a100", "resnet50", "imagenet-1k", workers=2)
     assert found.limit == "computing" and found.workers < found.cores
     assert "the host is right" not in panel.answer and "Buy nothing for the host" in panel.answer

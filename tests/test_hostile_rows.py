@@ -177,7 +177,7 @@ CELLS: dict[str, dict[str, tuple[Cell, ...]]] = {
         "metric 1": (
             *meaning("TTFT ms", "TTFT s", scale=1e-3), *meaning("TPOT ms", "ITL ms"),
             *meaning(("latency ms", "TPOT ms", "TTFT ms"), "MS"), *refused("hours", "kg"),
-            *meaning("output tokens/s", "QPS", "requests/s", scale=1 / 128), *refused("bananas"),
+            *meaning("output tokens/s", "QPS", "requests/s"), *refused("bananas"),
             *meaning("output tokens/s", "output tok/s"), *anything("prefill tokens/s", "TTFT ms", "TPOT ms"),
         ),
     },
@@ -211,6 +211,11 @@ OTHER_NAMES: dict[str, dict[str, str]] = {
     "storage": {"accelerators": "gpus", "sample_bytes": "bytes_a_sample", "batch": "batch_size"},
 }  # fmt: skip
 
+# Which length an answer does not depend on, by metric: benchmarks write 0 there.
+IDLE = dict.fromkeys(("TPOT ms", "ITL ms"), "input_len") | dict.fromkeys(
+    ("TTFT ms", "TTFT s", "prefill tokens/s"), "output_len"
+)  # fmt: skip
+
 
 @dataclass
 class Case:
@@ -224,16 +229,30 @@ class Case:
         """Plain rows, each with the factor between its answer and this one; empty where it must be refused."""
         rows = [(self.row, 1.0)]
         for column, cell in self.changed.items():
-            if cell.plain is not None:
+            if cell.plain is not None and not self.idle(column):
                 rows = [(row | {column: plain}, scale * cell.scale) for row, scale in rows for plain in cell.plain]
+        if self.row.get("metric") in ("QPS", "requests/s") and self.row["output_len"]:  # a request is one answer
+            rows = [(row, scale / number(row, "output_len")) for row, scale in rows]
         return rows
 
     def unlike(self) -> list[Row]:
-        return [self.row | {column: cell.unlike} for column, cell in self.changed.items() if cell.unlike is not None]
+        """Rows whose answers it must not have; within one node no link between nodes counts."""
+        inside = any(number(row, "devices") <= number(row, "per_node") for row, _ in self.alternatives())
+        return [
+            self.row | {column: cell.unlike}
+            for column, cell in self.changed.items()
+            if cell.unlike is not None and not (inside and column == "inter_node_link")
+        ]
 
     def senseless(self) -> dict[str, str]:
         """Cells that can mean nothing."""
-        return {column: cell.text for column, cell in self.changed.items() if cell.plain == ()}
+        return {
+            column: cell.text for column, cell in self.changed.items() if cell.plain == () and not self.idle(column)
+        }
+
+    def idle(self, column: str) -> bool:
+        """Whether the cell says that there is none of a length that is not asked about."""
+        return self.row[column] == "0" and IDLE.get(self.row.get("metric", "")) == column
 
 
 def cases(kind: str, count: int, seed: int) -> list[Case]:

@@ -83,13 +83,10 @@ def resolve(scenario: Scenario) -> Rows:
                              [prompt.batch, prompt.batch * length, prompt.batch], prompt.batch * answer)  # fmt: skip
     why = prompt.why
     for bad, reason, *figures in (
+        ((s.number("input_len") < 1) & ~one_token, "input_len = 0: a prompt has 1 token or more"),
+        ((s.number("output_len") < 1) & ~(first | prompt_only), "output_len = 0: an answer has 1 token or more"),
         (shards * stages > prompt.devices * prompt.cores, MORE, shards * stages, prompt.devices),
         ((first | prompt_only) & (length < 1), NO_LENGTH),
-        ((s.number("input_len") < 1) & ~one_token, "input_len = 0: a prompt has 1 token or more"),
-        (
-            (s.number("output_len") < 1) & ~(first | prompt_only | one_token),
-            "output_len = 0: an answer has 1 token or more",
-        ),
         (np.isnan(kept * layers), "the model is no language model whose layers are known: give its parameters"),
     ):
         if np.any(bad):

@@ -333,10 +333,13 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     found["weight_exchange"] = exchange.partly_hidden_seconds(_gather(s, r, w), body, s.weights_hidden)
     sent = stream / np.where((s.sequence_parallel == 1) | (s.hops_split == 1), s.tp, 1)
     stage = s.tp * s.cp * s.dp
-    # All devices of a stage send at once, from pod to pod where stages lie in different ones.
-    rate = np.where(2 * stage <= r.domain, r.link, r.network * r.spread(np.minimum(stage, r.pod)))
+    # All devices of a stage send at once, from pod to pod where stages lie in different ones; of the hops between
+    # stages, those that leave a fast domain go through the network.
+    hops = np.maximum(s.pp - 1, 1)
+    far = np.clip((np.ceil(s.pp * stage / r.domain) - 1) / hops, 0, 1)
+    rate = 1 / ((1 - far) / r.link + far / (r.network * r.spread(np.minimum(stage, r.pod))))
     hop = exchange.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
-    found["pipeline_exchange"] = 2 * s.vp * hop * (1 - s.gradients_hidden)
+    found["pipeline_exchange"] = exchange.partly_hidden_seconds(2 * s.vp * hop, body, s.gradients_hidden)
     return {name: value * on[name] for name, value in found.items()}
 
 
