@@ -172,7 +172,7 @@ def test_a_model_by_name_has_its_own_length():
 @pytest.mark.parametrize("software", ["PyTorch FSDP", "Megatron-LM"])
 def test_stages_in_several_nodes_wait_for_a_slow_network(software: str) -> None:
     """Software hides an exchange behind computation for as long as there is computation, and no longer."""
-    plan = {"devices": 16, "pp": 8, "dp": 2, "zero": 1, "global_batch": 64, "software": software, "neighbours": False}
-    near, far = (train_step("llama2_7b", "h100-sxm", **plan, node_network=rate) for rate in (400e9, 1e7))
+    plan = {"devices": 16, "pp": 8, "zero": 1, "global_batch": 64, "software": software, "neighbours": False}
+    near, far = (train_step("llama2_7b", "h100-sxm", **plan, network=rate) for rate in (50e9, 1e7))
     sent = 4096 * 4096 * 2  # bytes of one micro-batch between stages
     assert far.point - near.point > 2 * sent / 1e7 / 7
