@@ -33,6 +33,7 @@ from cookbook.prediction.fabrics import fabric as fabric_of
 from cookbook.prediction.scenario import Coded, fields
 from cookbook.prediction.terms import layouts as checks
 from cookbook.prediction.terms.transformer import of_model
+from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -367,9 +368,12 @@ def sequence(network: Workload, seq: int | None) -> int:
 
 def shape_of(network: Workload) -> dict[str, int]:
     """Layers, heads and experts of a language model: what may be divided."""
-    known, own = of_model(network.name), network.arguments
-    if not known or not {"depth", "heads"} <= set(own):
-        raise ValueError(f"model = {network.name!r} is not a language model with layers that can be split")
+    known, own = of_model(network), network.arguments
+    if not known:
+        name, why = network.name, ""
+        if network.unsplit:
+            name, why = network.title, f": {network.unsplit}; build it of {zoo.DIVIDED}"
+        raise ValueError(f"model = {shown(name)} is not a language model with layers that can be split{why}")
     experts = (own.get("experts") or {}).get("number", 0)
     return {"layers": int(own["depth"]) * (2 if known["decoder"] else 1), "heads": int(own["heads"]),
             "experts": int(experts)}  # fmt: skip

@@ -220,9 +220,12 @@ def training_scenario(
         return scenario(kind, given | _parallel(plan, given["accelerator"]) | {"seq": seq})
     for name in PARALLEL:
         if name in plan and not _is_plain(name, plan[name]):
+            why, else_ = f", as {network.unsplit}", f"or build it of {zoo.DIVIDED}"
+            if not network.unsplit:
+                why, else_ = "", "other configurations are for language models"
             raise ValueError(
-                f"{name} = {shown(plan[name])}: of {network.title} data parallelism alone is estimated; leave {name} "
-                "out, other configurations are for language models"
+                f"{name} = {shown(plan[name])}: of {network.title[:80]} data parallelism alone is estimated{why}; "
+                f"leave {name} out, {else_}"
             )
     if seq is not None and not network.ops.needs_seq:
         raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")

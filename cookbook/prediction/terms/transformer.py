@@ -127,8 +127,8 @@ def _zoo() -> dict[str, dict[str, Any]]:
 
 
 def is_language_model(network: Workload) -> bool:
-    """Whether a network is a decoder, or an encoder with one: its own layers, or those of the zoo with changes."""
-    return network.name in _zoo() or bool(network.arguments.get("decoder_of"))
+    """Whether a network is a decoder, or an encoder with one: of the zoo, changed, or of the reader's own layers."""
+    return network.builder in zoo.LANGUAGE_MODELS
 
 
 @lru_cache(maxsize=4096)
@@ -137,8 +137,8 @@ def of_model(model: str | Workload) -> dict[str, float]:
     if isinstance(model, str):
         given = _zoo().get(model)
     else:
-        own = model.arguments.get("decoder_of") or {**_zoo().get(model.name, {}), **model.arguments}
-        given = own if "depth" in own else None
+        own = {**model.arguments, "decoder": model.builder != zoo.DECODER, "usual_seq": model.seq}
+        given = own if is_language_model(model) else None
     return {} if given is None else _dimensions(given)
 
 
