@@ -6,7 +6,7 @@ import pytest
 
 import cookbook as cb
 from cookbook import catalog
-from cookbook.performance import inference as formulas
+from cookbook.performance import networks as formulas
 from cookbook.prediction.answer import answer
 from cookbook.prediction.intake import tables, words
 from cookbook.prediction.intake.tables import measured_table

@@ -11,8 +11,8 @@ import cookbook as cb
 from cookbook import catalog
 from cookbook.catalog import UnknownName
 from cookbook.hardware import machine
-from cookbook.performance.pipeline import FILLED, SCHEDULES, bubble_share
-from cookbook.performance.sharded_memory import offloaded_update_seconds
+from cookbook.performance.memory import offloaded_update_seconds
+from cookbook.performance.parallelism import FILLED, SCHEDULES, bubble_share
 from cookbook.prediction.estimate import Estimate
 from cookbook.prediction.fabrics import fabric
 from cookbook.prediction.intake.tables import measured_table, read, without_outcomes

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cookbook import lesson
 from cookbook.lesson import exercises as store
 from cookbook.lesson import reading
-from cookbook.performance import roofline
+from cookbook.performance import arithmetic as roofline
 
 OPTIONS = {
     "the same": "1 MAC is not 1 FLOP",
@@ -186,7 +186,7 @@ def test_tolerance_out_of_range():
 
 def test_source_is_the_real_one_without_docstring():
     text = repr(lesson.show_source(roofline.op_seconds))
-    assert text.startswith("# cookbook.performance.roofline.op_seconds")
+    assert text.startswith("# cookbook.performance.arithmetic.op_seconds")
     assert "return smooth_max(compute, memory, smoothness)" in text
     assert '"""' not in text and ".. math::" not in text
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cookbook import catalog
-from cookbook.performance import sharded_memory as m
+from cookbook.performance import memory as m
 from cookbook.prediction.intake import tables
 from cookbook.prediction.rows import Rows
 from cookbook.prediction.terms import transformer_memory, transformer_step

@@ -190,9 +190,9 @@ def show_source(
 
     Examples
     --------
-    >>> from cookbook.performance import roofline
-    >>> show_source(roofline.ridge_point, lines=(-1, -1), highlight="mem_bandwidth")
-    # cookbook.performance.roofline.ridge_point
+    >>> from cookbook.performance import arithmetic
+    >>> show_source(arithmetic.ridge_point, lines=(-1, -1), highlight="mem_bandwidth")
+    # cookbook.performance.arithmetic.ridge_point
     >     return np.asarray(positive("peak_flops", peak_flops) / positive("mem_bandwidth", mem_bandwidth))
     """
     if not callable(function):

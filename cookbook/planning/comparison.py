@@ -11,7 +11,7 @@ import numpy as np
 from cookbook import catalog
 from cookbook.catalog.prices import checked_year, number, shown, text, whole
 from cookbook.hardware import Accelerator
-from cookbook.performance import memory, roofline
+from cookbook.performance import arithmetic, memory
 from cookbook.performance.arithmetic import FLOP_PER_MAC
 from cookbook.planning.cost import HOUR, active_seconds, hourly_usd, power_watts, shares
 from cookbook.prediction.checks import checked_seq
@@ -244,7 +244,7 @@ def _work(
     bandwidth = table["mem_bandwidth"].to_numpy(dtype=float)
     return {
         "evidence": [evidence(tier) for tier in found["tier"]], "peak_flops": peak, "mem_bandwidth": bandwidth,
-        "ridge": roofline.ridge_point(peak, bandwidth), "share_of_peak": found["samples_per_s"] * flop / peak,
+        "ridge": arithmetic.ridge_point(peak, bandwidth), "share_of_peak": found["samples_per_s"] * flop / peak,
     }  # fmt: skip
 
 
@@ -333,7 +333,7 @@ def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
     known = table[np.isfinite(table["ridge"])]
     corners = [np.full(len(known), least), np.clip(known["ridge"], least, most), np.full(len(known), most)]
     lines = [known[["key", "name"]].assign(
-        intensity=at, attainable_flops=roofline.attainable_flops(at, known["peak_flops"], known["mem_bandwidth"]))
+        intensity=at, attainable_flops=arithmetic.attainable_flops(at, known["peak_flops"], known["mem_bandwidth"]))
         for at in corners]  # fmt: skip
     return pd.concat(lines, ignore_index=True)
 

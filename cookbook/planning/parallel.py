@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.performance import collectives, data_parallel, pipeline
+from cookbook.performance import collectives, parallelism
 from cookbook.planning.cards import card, plain
 from cookbook.prediction.asked import choices, listed, quantity, shown, text, whole
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
@@ -123,7 +123,7 @@ def assembly_line(
     """
     import pandas as pd
 
-    (kind,) = choices("schedule", [schedule], pipeline.SCHEDULES, ())
+    (kind,) = choices("schedule", [schedule], parallelism.SCHEDULES, ())
     depth, fed, each = whole("stages", stages), whole("micro_batches", micro_batches), whole("interleave", interleave)
     chunks = each if kind == "interleaved" else 1
     if depth * fed * chunks > MOST_PASSES / 2:
@@ -131,7 +131,7 @@ def assembly_line(
             f"stages = {depth:,}, micro_batches = {fed:,}: more than {MOST_PASSES // 2:,} passes each way; take fewer"
         )
     forward = quantity("seconds", seconds, "s", "'5 ms'", 1e-12, 1e9)
-    found = pipeline.schedule(kind, [forward] * depth, [BACKWARD * forward] * depth, fed, chunks)
+    found = parallelism.schedule(kind, [forward] * depth, [BACKWARD * forward] * depth, fed, chunks)
     passes = pd.DataFrame(found).astype({"device": int, "micro_batch": int, "chunk": int})
     end = float(passes["end"].max())
     waiting = 1 - float((passes["end"] - passes["start"]).sum()) / (depth * end)
@@ -144,7 +144,7 @@ def assembly_line(
 def _kept(rows: pd.DataFrame) -> float:
     """Most passes of one device whose activations still wait for their last use."""
     last = rows["phase"].max()
-    taken, freed = rows.loc[rows["phase"] == pipeline.FORWARD, "start"], rows.loc[rows["phase"] == last, "end"]
+    taken, freed = rows.loc[rows["phase"] == parallelism.FORWARD, "start"], rows.loc[rows["phase"] == last, "end"]
     events = sorted([*((at, 1) for at in taken), *((at, -1) for at in freed)])
     return float(np.max(np.cumsum([change for _, change in events])))
 
@@ -199,7 +199,7 @@ def split_batch(
     counts = np.array([2**power for power in range(most.bit_length())])
     weights = GRADIENT * network.ops.parameter_count
     seconds = {
-        f"2 w log2(p), {name}": data_parallel.hpe_2017_data_parallel_seconds(0, weights, counts, 1, link)["exchange"]
+        f"2 w log2(p), {name}": parallelism.hpe_2017_data_parallel_seconds(0, weights, counts, 1, link)["exchange"]
         for name, link in ((near, inside), (far, between))
     }
     levels = np.minimum(counts, joined), np.maximum(counts / joined, 1)

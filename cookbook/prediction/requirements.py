@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.performance import arithmetic, memory, roofline
+from cookbook.performance import arithmetic, memory
+from cookbook.performance import arithmetic as roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
 from cookbook.prediction.checks import above_zero, at_least, checked_batch, checked_recompute, checked_seq
 from cookbook.prediction.demand import Sizes, memory_parts, traffic_per_epoch

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook.performance import roofline
+from cookbook.performance import arithmetic as roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
 from cookbook.prediction.checks import checked_batch, checked_seq
 from cookbook.prediction.devices import device_table, format_row, peaks

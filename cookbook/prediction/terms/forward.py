@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.performance import inference as formulas
-from cookbook.performance import network_training as layers
+from cookbook.performance import networks as formulas
+from cookbook.performance import networks as layers
 from cookbook.performance.memory import inference_bytes, workspace_bytes
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.rows import Rows

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.performance import inference as formulas
+from cookbook.performance import networks as formulas
 from cookbook.prediction.constants import figure
 from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.rows import Rows

@@ -10,7 +10,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.performance import collectives
-from cookbook.performance import network_training as formulas
+from cookbook.performance import networks as formulas
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.rows import Rows

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.performance.pipeline import FILLED
+from cookbook.performance.parallelism import FILLED
 from cookbook.prediction import stacks
 from cookbook.prediction.constants import figure
 from cookbook.prediction.rows import Rows

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.performance import sharded_memory as formulas
-from cookbook.performance.pipeline import FILLED
+from cookbook.performance import memory as formulas
+from cookbook.performance.parallelism import FILLED
 from cookbook.prediction.constants import Constant, figure
 
 CONSTANTS = (

@@ -10,8 +10,8 @@ import numpy as np
 from cookbook.performance import collectives as exchange
 from cookbook.performance import memory
 from cookbook.performance import transformer_training as formulas
-from cookbook.performance.pipeline import FILLED, unfilled_share
-from cookbook.performance.sharded_memory import offloaded_update_seconds
+from cookbook.performance.memory import offloaded_update_seconds
+from cookbook.performance.parallelism import FILLED, unfilled_share
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.rows import Rows, each_row
