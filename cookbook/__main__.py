@@ -150,27 +150,27 @@ def _refresh_prices(options: argparse.Namespace) -> None:
 
 def _calibrate(options: argparse.Namespace) -> None:
     from cookbook.calibration import storage
-    from cookbook.calibration.write import write_calibration, write_table
+    from cookbook.calibration.validate import write_calibration, write_table
 
     print(*write_calibration(), write_table("pipeline_constants", storage.constants()), sep="\n")
 
 
 def _judge_storage(options: argparse.Namespace) -> None:
-    from cookbook.calibration import storage_judgement as judged
-    from cookbook.calibration.write import write_table
+    from cookbook.calibration import judgement as judged
+    from cookbook.calibration.validate import write_table
 
     print(write_table(judged.TABLE, judged.judged_rows()) if options.write else judged.judgement())
 
 
 def _judge_exchanges(options: argparse.Namespace) -> None:
-    from cookbook.calibration.exchanges import judgement
+    from cookbook.calibration.judgement import exchange_judgement
 
-    print(judgement())
+    print(exchange_judgement())
 
 
 def _validate(options: argparse.Namespace) -> None:
     from cookbook.calibration import validate
-    from cookbook.calibration.write import write_row_schemas, write_validation
+    from cookbook.calibration.validate import write_row_schemas, write_validation
     from cookbook.catalog.writing import check_target, write_text
     from cookbook.publish.readme import write_accuracy
 

@@ -1,4 +1,4 @@
-"""Fits the few constants of storage and input to measurements; `storage_judgement` judges them by those left out."""
+"""Fits the few constants of storage and input to measurements; `judgement` judges them by those left out."""
 
 from __future__ import annotations
 

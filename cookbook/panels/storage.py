@@ -21,7 +21,7 @@ from cookbook.panels.options import accelerators as devices
 from cookbook.panels.options import benchmarks, cited, data_sets, networks, printed, storages
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
 from cookbook.panels.text import Source, capital, counted, money, percent
-from cookbook.planning.storage import chain_figures, epoch_parts, rank_changes
+from cookbook.planning.platforms import chain_figures, epoch_parts, rank_changes
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.terms.feed import Change
 from cookbook.prediction.terms.feed_arguments import BENCHMARK, tier

@@ -19,8 +19,7 @@ from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, one
 from cookbook.panels.options import data_sets, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
 from cookbook.panels.text import capital, counted, duration, percent
-from cookbook.planning.cost import BOUGHT, UNVALIDATED
-from cookbook.planning.ownership import MONTHS
+from cookbook.planning.cost import BOUGHT, MONTHS, UNVALIDATED
 from cookbook.planning.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
 from cookbook.planning.where import where_to_run as compare
 from cookbook.units import human

@@ -14,7 +14,7 @@ from cookbook import hardware, units
 from cookbook.hardware import Accelerator, Machine
 from cookbook.planning.cards import card, plain
 from cookbook.planning.cost import HOUR, device_usd
-from cookbook.planning.divisible import context_sizes, divisors, even_stages, stage_counts
+from cookbook.planning.parallel import context_sizes, divisors, even_stages, stage_counts
 from cookbook.prediction.asked import (
     MOST_SEQUENCES,
     MOST_TOKENS,

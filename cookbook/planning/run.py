@@ -14,7 +14,6 @@ from cookbook import catalog, hardware, units
 from cookbook.performance import parallelism, utilisation
 from cookbook.planning.cards import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
-from cookbook.planning.divisible import SIZES, check_layout, context_sizes, divisors, stage_counts, undivided
 from cookbook.planning.layouts import (
     AXES,
     RECOMPUTE,
@@ -29,6 +28,7 @@ from cookbook.planning.layouts import (
     shape_of,
     step_words,
 )  # fmt: skip
+from cookbook.planning.parallel import SIZES, check_layout, context_sizes, divisors, stage_counts, undivided
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
 from cookbook.prediction.terms.transformer_memory import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload

@@ -17,8 +17,7 @@ from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text, whole
 from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
-from cookbook.planning.cost import BOUGHT
-from cookbook.planning.ownership import HOUR, HOURS_A_YEAR, MONTHS
+from cookbook.planning.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS
 from cookbook.planning.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Task, costs, drawn, total
 from cookbook.prediction.doors import network_of
 from cookbook.prediction.terms.transformer import USUAL_SEQ

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cookbook.workloads.blocks import classify, conv_norm, variant_of
-from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.layers import Shape, Trace, classify, conv_norm, variant_of
 from cookbook.workloads.ops import Ops
 from cookbook.workloads.resnets import basic_block, bottleneck_block, resnet_stage
 

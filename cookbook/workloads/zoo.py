@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cookbook import catalog, units
 from cookbook.units import shown
-from cookbook.workloads import blocks
+from cookbook.workloads import layers as blocks
 from cookbook.workloads.arguments import (
     COUNTS,
     LARGEST,
