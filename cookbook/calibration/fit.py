@@ -41,24 +41,11 @@ FEW = 10
 class Rows:
     """Measured rows of one kind, ready to be fitted and judged.
 
-    Attributes
-    ----------
-    module : module
-        Terms of the kind: CONSTANTS, parts, step_seconds, outcome.
-    scenarios : cookbook.prediction.rows.Rows
-        What `module.resolve` made of them.
-    measured : numpy.ndarray
-        Outcomes, NaN where there is none.
-    group : numpy.ndarray of str
-        Publisher of each row.
-    terms : mapping of str to bool
-        Terms that are switched off.
-    engine_levels : bool
-        Whether constants may differ by software level.
-    clear : numpy.ndarray of bool, optional
-        Rows of which it is clear what was run; the others are predicted, never fitted. All by default.
-    workload : numpy.ndarray of str, optional
-        Family of networks that each row belongs to.
+    `module`: terms of the kind: CONSTANTS, parts, step_seconds, outcome; `scenarios`: what `module.resolve` made of
+    them; `measured`: outcomes, NaN where there is none; `group`: publisher of each row; `terms`: terms that are
+    switched off; `engine_levels`: whether constants may differ by software level; `clear`: rows of which it is clear
+    what was run; the others are predicted, never fitted. All by default; `workload`: family of networks that each row
+    belongs to.
     """
 
     module: Any
@@ -180,16 +167,9 @@ def publisher_weights(group: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 class Fit:
     """A finished fit.
 
-    Attributes
-    ----------
-    fitted : Fitted
-        The constants.
-    names : list of tuple
-        Each unknown: its constant and level.
-    spread : numpy.ndarray
-        Root of the inverse curvature for each: how far, as a share of its value, it may move before the rows object.
-    jacobian : numpy.ndarray
-        Change of each row's logarithmic error with the logarithm of each unknown.
+    `fitted`: the constants; `names`: each unknown: its constant and level; `spread`: root of the inverse curvature for
+    each: how far, as a share of its value, it may move before the rows object; `jacobian`: change of each row's
+    logarithmic error with the logarithm of each unknown.
     """
 
     fitted: Fitted
@@ -201,16 +181,9 @@ class Fit:
 def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int = ROUNDS) -> Fit:
     """Fit to the chosen rows.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    train : numpy.ndarray of bool
-        Which of them may be looked at; rows without an outcome are never used.
-    warm : Fit, optional
-        A fit to start from instead of the constants' start, its Jacobian included.
-    rounds : int
-        How often the Jacobian is computed at most; steps between follow the last one.
+    `rows`: all rows; `train`: which of them may be looked at; rows without an outcome are never used; `warm`: a fit to
+    start from instead of the constants' start, its Jacobian included; `rounds`: how often the Jacobian is computed at
+    most; steps between follow the last one.
     """
     train = train & rows.usable
     layout = _layout(rows, train)
@@ -316,16 +289,8 @@ def leave_out(
 ) -> list[Fitted]:
     """One fit for each name, without the rows that carry it.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    labels : numpy.ndarray of str
-        Label of each row: its publisher, its accelerator's generation ...
-    names : sequence of str
-        Labels to leave out, one at a time.
-    warm, rounds
-        As for `minimise`.
+    `rows`: all rows; `labels`: label of each row: its publisher, its accelerator's generation; `names`: labels to
+    leave out, one at a time; `warm`, `rounds`: as for `minimise`.
     """
     return [fit(rows, rows.usable & (labels != name), warm, rounds) for name in names]
 
@@ -338,16 +303,9 @@ LEAVE_OUT = ("source", "accelerator", "family")
 class LeftOut:
     """Each row as predicted by constants that were fitted without its fold.
 
-    Attributes
-    ----------
-    error : numpy.ndarray
-        Logarithm of predicted over measured outcome; NaN where there is none.
-    tier : numpy.ndarray of str
-        How well the rest of the measurements covers the row.
-    neighbours : numpy.ndarray of int
-        Similar measurements that corrected it.
-    fold : numpy.ndarray of str
-        The fold that each row was left out with.
+    `error`: logarithm of predicted over measured outcome; NaN where there is none; `tier`: how well the rest of the
+    measurements covers the row; `neighbours`: similar measurements that corrected it; `fold`: the fold that each row
+    was left out with.
     """
 
     error: np.ndarray
@@ -360,10 +318,7 @@ class LeftOut:
 def measured_rows(kind: str) -> tuple[Rows, Any]:
     """All measured rows of a kind, with the table that they come from.
 
-    Parameters
-    ----------
-    kind : str
-        "training_classic", "training_transformer" or "inference".
+    `kind`: "training_classic", "training_transformer" or "inference".
     """
     module, frame = terms_of(kind), tables.measured_table(kind)
     asked = tables.read(kind, tables.without_outcomes(frame))
@@ -392,12 +347,7 @@ def workload_families(module: Any, scenarios: Any, frame: Any) -> np.ndarray:
 def fold_labels(rows: Rows, leave_out: str) -> np.ndarray:
     """What each row is left out with.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
-    leave_out : str
-        "source" (publisher), "accelerator" (its generation) or "family" (of networks).
+    `rows`: the rows; `leave_out`: "source" (publisher), "accelerator" (its generation) or "family" (of networks).
     """
     if leave_out == "source":
         return rows.group
@@ -411,14 +361,8 @@ def fold_labels(rows: Rows, leave_out: str) -> np.ndarray:
 def without(rows: Rows, terms: Mapping[str, bool] | None = None, engine_levels: bool = True) -> Rows:
     """The same rows with terms or software levels switched off.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
-    terms : mapping of str to bool, optional
-        Terms of the kind; False switches one off.
-    engine_levels : bool
-        Whether software levels may differ.
+    `rows`: the rows; `terms`: terms of the kind; False switches one off; `engine_levels`: whether software levels may
+    differ.
     """
     return replace(rows, terms=dict(terms or {}), engine_levels=engine_levels)
 
@@ -429,20 +373,9 @@ def left_out(
 ) -> LeftOut:  # fmt: skip
     """Predict each fold with constants, and similar measurements, of the other folds.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    labels : numpy.ndarray of str
-        Fold of each row.
-    neighbours : bool
-        Whether similar measurements correct the predictions.
-    warm : Fit, optional
-        Where each fit starts.
-    only : sequence of str, optional
-        Some of the folds; rows of the others have no error.
-    rounds : int
-        As for `fit.minimise`.
+    `rows`: all rows; `labels`: fold of each row; `neighbours`: whether similar measurements correct the predictions;
+    `warm`: where each fit starts; `only`: some of the folds; rows of the others have no error; `rounds`: as for
+    `fit.minimise`.
     """
     error = np.full(len(labels), np.nan)
     tier = np.full(len(labels), "", dtype=object)
@@ -463,12 +396,7 @@ def each_row_out(rows: Rows, warm: Fit) -> LeftOut:
     The constants are those of all rows, on which a single row has next to no weight; only the row itself may not
     correct its prediction.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    warm : Fit
-        The fit to all rows.
+    `rows`: all rows; `warm`: the fit to all rows.
     """
     error = log_error(rows, warm.fitted)
     names = np.arange(len(error)).astype(str)
@@ -483,12 +411,7 @@ def each_row_out(rows: Rows, warm: Fit) -> LeftOut:
 def log_error(rows: Rows, fitted: Fitted) -> np.ndarray:
     """Logarithm of predicted over measured outcome of every row.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    fitted : Fitted
-        The constants.
+    `rows`: all rows; `fitted`: the constants.
     """
     with np.errstate(all="ignore"):
         found = np.log(rows.outcome(of_rows(fitted, rows.constants, rows.keys)) / rows.measured)
@@ -498,14 +421,8 @@ def log_error(rows: Rows, fitted: Fitted) -> np.ndarray:
 def similar_shift(rows: Rows, error: np.ndarray, train: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How far measurements similar to each row lie from their predictions, and how many they are.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    error : numpy.ndarray
-        Logarithmic error of every row under constants that have not seen the rows to correct.
-    train, out : numpy.ndarray of bool
-        Rows that may be looked at, and rows to correct.
+    `rows`: all rows; `error`: logarithmic error of every row under constants that have not seen the rows to correct;
+    `train`, `out`: rows that may be looked at, and rows to correct.
     """
     shift, count = np.zeros(len(error)), np.zeros(len(error), dtype=int)
     runs, at = full_runs(rows), np.flatnonzero(out)
@@ -540,18 +457,9 @@ ROUNDS = 6
 class MemoryRows:
     """Layouts with what is known of their memory.
 
-    Attributes
-    ----------
-    scenarios : object
-        The layouts.
-    ran : numpy.ndarray
-        1 where it ran, 0 where it ran out of memory, NaN where that is not a label (it ran, and nobody tried more).
-    stated : numpy.ndarray
-        Device memory as stated [B]; NaN where it is not.
-    fold : numpy.ndarray of str
-        Model and number of devices.
-    group : numpy.ndarray of str
-        Publisher.
+    `scenarios`: the layouts; `ran`: 1 where it ran, 0 where it ran out of memory, NaN where that is not a label (it
+    ran, and nobody tried more); `stated`: device memory as stated [B]; NaN where it is not; `fold`: model and number of
+    devices; `group`: publisher.
     """
 
     scenarios: Any
@@ -600,12 +508,7 @@ def fit_memory(rows: MemoryRows, train: np.ndarray) -> dict[str, float]:
     Each side of the label, and the rows with a statement, weigh the same. One constant at a time is searched on a grid
     that narrows, so the result does not depend on chance.
 
-    Parameters
-    ----------
-    rows : MemoryRows
-        All rows.
-    train : numpy.ndarray of bool
-        Those that may be looked at.
+    `rows`: all rows; `train`: those that may be looked at.
     """
     found = {constant.name: constant.start for constant in needs.CONSTANTS}
     for turn in range(ROUNDS):
@@ -642,10 +545,7 @@ def _loss(rows: MemoryRows, train: np.ndarray, constants: Mapping[str, float]) -
 def judge_memory() -> dict[str, float]:
     """Balanced accuracy of "fits", leaving out each model on each number of devices; error of the stated gigabytes.
 
-    Returns
-    -------
-    dict
-        balanced_accuracy, accuracy, rows, folds; stated_rows, stated_median_error.
+    Gives balanced_accuracy, accuracy, rows, folds; stated_rows, stated_median_error.
     """
     rows = memory_rows()
     over = np.full(len(rows.ran), np.nan)

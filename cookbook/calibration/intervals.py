@@ -36,16 +36,9 @@ CHAIN = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
 class Width:
     """Interval of one tier and scale.
 
-    Attributes
-    ----------
-    tier, scale : str
-        Where it holds; the scale is "" for all of the tier.
-    half : tuple of float
-        Half-width in the logarithm for each of `LEVELS`.
-    publishers, rows : int
-        What it rests on.
-    remark : str
-        "few sources" or "no measurements" where it does not rest on enough.
+    `tier`, `scale`: where it holds; the scale is "" for all of the tier; `half`: half-width in the logarithm for each
+    of `LEVELS`; `publishers`, `rows`: what it rests on; `remark`: "few sources" or "no measurements" where it does not
+    rest on enough.
     """
 
     tier: str
@@ -61,17 +54,8 @@ def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> floa
 
     A publisher with fewer than `fit.FEW` rows weighs in proportion.
 
-    Parameters
-    ----------
-    errors : numpy.ndarray
-        Absolute errors.
-    group : numpy.ndarray of str
-        Publisher of each.
-    level : float
-        Share of the weight, 0 to 1.
+    `errors`: absolute errors; `group`: publisher of each; `level`: share of the weight, 0 to 1.
 
-    Examples
-    --------
     >>> pooled_quantile(np.arange(1.0, 41), np.array(["a"] * 30 + ["b"] * 10), 0.5)
     30.0
     """
@@ -85,10 +69,7 @@ def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> floa
 def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
     """Half-width that covers a publisher not among these at the given level, on average.
 
-    Parameters
-    ----------
-    errors, group, level
-        As for `pooled_quantile`.
+    `errors`, `group`, `level`: as for `pooled_quantile`.
     """
     pooled = pooled_quantile(errors, group, level)
     names = np.unique(group)
@@ -107,12 +88,7 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, scale: np.nd
     A tier with fewer than `ENOUGH` publishers is widened by the next one: their errors are pooled. A scale gets
     widths of its own where enough publishers measured it.
 
-    Parameters
-    ----------
-    errors : numpy.ndarray
-        Absolute logarithmic errors of left-out rows.
-    group, tier, scale : numpy.ndarray of str
-        Publisher, tier and scale of each.
+    `errors`: absolute logarithmic errors of left-out rows; `group`, `tier`, `scale`: publisher, tier and scale of each.
     """
     whole = _chain(errors, group, tier, [""] * len(CHAIN), {})
     found = [*whole, _experts(errors, group, tier, whole)]
@@ -182,17 +158,8 @@ def _width(tier: str, scale: str, half: np.ndarray, group: np.ndarray) -> Width:
 def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, float]:
     """Shares of covered rows that chance alone allows, were the rows independent (Wilson score interval).
 
-    Parameters
-    ----------
-    rows : int
-        Rows of the publisher.
-    level : float
-        Nominal coverage, 0 to 1.
-    sure : float
-        0.95 or 0.9.
+    `rows`: rows of the publisher; `level`: nominal coverage, 0 to 1; `sure`: 0.95 or 0.9.
 
-    Examples
-    --------
     >>> tuple(round(edge, 2) for edge in coverage_band(50, 0.8))
     (0.67, 0.89)
     """
@@ -210,12 +177,7 @@ FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishe
 def row_widths(rows: Rows, folds: LeftOut) -> dict[int, np.ndarray]:
     """Half-width of the interval of each row, from the errors of the other publishers alone.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows; those that need care set no width.
-    folds : LeftOut
-        Their predictions.
+    `rows`: the rows; those that need care set no width; `folds`: their predictions.
     """
     errors, group, tier = folds.error, rows.group, np.asarray(folds.tier)
     scale = np.asarray(rows.keys["scale"])
@@ -236,14 +198,8 @@ def row_widths(rows: Rows, folds: LeftOut) -> dict[int, np.ndarray]:
 def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray] | None = None) -> dict[str, Any]:
     """Error, bias, coverage and width of some rows.
 
-    Parameters
-    ----------
-    errors : numpy.ndarray
-        Logarithm of predicted over measured.
-    group : numpy.ndarray of str
-        Publisher of each.
-    half : mapping of int to numpy.ndarray, optional
-        Half-widths of the rows by level.
+    `errors`: logarithm of predicted over measured; `group`: publisher of each; `half`: half-widths of the rows by
+    level.
     """
     relative = np.abs(np.expm1(errors))
     names = np.unique(group)
@@ -274,14 +230,7 @@ def _of_publishers(values: np.ndarray, group: np.ndarray) -> float:
 def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.ndarray]:
     """The strata that a report shows, one label a row each.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
-    frame : pandas.DataFrame
-        Their table, for dates.
-    folds : LeftOut
-        Their predictions.
+    `rows`: the rows; `frame`: their table, for dates; `folds`: their predictions.
     """
     keys = rows.keys
     year = frame["date"].astype(str).str.extract(r"((?:19|20)\d\d)")[0].fillna("not stated")
@@ -303,15 +252,7 @@ def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.n
 def report(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> pd.DataFrame:
     """Figures of every stratum.
 
-    Parameters
-    ----------
-    rows, frame, folds
-        As for `labels_of`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns by, stratum and `FIGURES`.
+    `rows`, `frame`, `folds`: as for `labels_of`. Gives columns by, stratum and `FIGURES`.
     """
     import pandas as pd
 
@@ -334,8 +275,6 @@ DIGITS = 3
 def table_name(kind: str) -> str:
     """Table that holds the predictions of a kind.
 
-    Examples
-    --------
     >>> table_name("training_classic")
     'validation_classic_rows'
     """
@@ -345,8 +284,6 @@ def table_name(kind: str) -> str:
 def column_of(model: str) -> str:
     """Column of a model or rule.
 
-    Examples
-    --------
     >>> column_of("llm-analysis 2023")
     'llm_analysis_2023'
     """
@@ -356,20 +293,9 @@ def column_of(model: str) -> str:
 def row_table(rows: Rows, frame: pd.DataFrame, judged: Mapping[str, LeftOut]) -> pd.DataFrame:
     """One row for each measurement of which it is clear what was run.
 
-    Parameters
-    ----------
-    rows : Rows
-        The measured rows.
-    frame : pandas.DataFrame
-        Their table.
-    judged : mapping of str to LeftOut
-        Predictions by model, publishers left out; `full` among them, and `row` where single rows were left out.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns of the tables ``validation_classic_rows`` and ``validation_transformer_rows``; ratios are logarithms
-        of predicted over measured outcome.
+    `rows`: the measured rows; `frame`: their table; `judged`: predictions by model, publishers left out; `full` among
+    them, and `row` where single rows were left out. Gives columns of the tables ``validation_classic_rows`` and
+    ``validation_transformer_rows``; ratios are logarithms of predicted over measured outcome.
     """
     import pandas as pd
 
@@ -391,12 +317,8 @@ def _short(values: np.ndarray) -> list[str]:
 def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[dict[str, str]]:
     """Schema of the table of a kind; its columns follow the terms that the kind has.
 
-    Parameters
-    ----------
-    kind : str
-        "training_classic" or "training_transformer".
-    terms, rules : sequence of str
-        Terms that can be switched off, and rules to beat.
+    `kind`: "training_classic" or "training_transformer"; `terms`, `rules`: terms that can be switched off, and rules to
+    beat.
     """
     known = [
         ("id", f"key:{kind}", "yes", "The measured row"),

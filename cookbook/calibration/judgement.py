@@ -184,14 +184,7 @@ def real_training() -> dict[str, Any]:
 def half_factor(error: np.ndarray, group: np.ndarray, level: int) -> float:
     """Factor by which an interval reaches, from errors of other groups.
 
-    Parameters
-    ----------
-    error : numpy.ndarray
-        Absolute logarithmic errors.
-    group : numpy.ndarray of str
-        Group of each.
-    level : int
-        Nominal coverage in per cent.
+    `error`: absolute logarithmic errors; `group`: group of each; `level`: nominal coverage in per cent.
     """
     return float(np.exp(half_width(error, group, level / 100)))
 
@@ -389,15 +382,8 @@ def constant_bandwidth(rows: Exchanges, known: np.ndarray) -> np.ndarray:
 def exchanges_left_out(by: str = "source") -> dict[str, np.ndarray]:
     """Logarithms of predicted over measured, each group of rows by constants that were fitted without it.
 
-    Parameters
-    ----------
-    by : str
-        "source" (publishers) or "family" (generations of accelerators).
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        ``model`` and ``constant bandwidth``, with ``group`` and ``payload`` [B].
+    `by`: "source" (publishers) or "family" (generations of accelerators). Gives ``model`` and ``constant bandwidth``,
+    with ``group`` and ``payload`` [B].
     """
     rows = measured_exchanges()
     group = getattr(rows, by)

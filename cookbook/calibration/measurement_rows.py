@@ -44,10 +44,7 @@ _BRACKETS = re.compile(r"\(.*?\)")
 def rows(table: str) -> pd.DataFrame:
     """Rows of one table of measurements: `TEXTS` and `NUMBERS`, outcomes in SI, NaN or blank where nothing is known.
 
-    Parameters
-    ----------
-    table : str
-        A key of `READERS`.
+    `table`: a key of `READERS`.
     """
     import pandas as pd
 
@@ -153,8 +150,6 @@ READERS = {
 def framework(software: str) -> str:
     """Framework that a printed name of software tells; the name itself where none is known, blank where blank.
 
-    Examples
-    --------
     >>> framework("NGC MXNet 20.06"), framework("Torch7 cuDNN 5.1"), framework("turbojpeg")
     ('MXNet', 'Torch7', 'turbojpeg')
     """
@@ -165,8 +160,6 @@ def framework(software: str) -> str:
 def network(model: str) -> str:
     """Name in the zoo of a network as printed; the printed name where the zoo has none.
 
-    Examples
-    --------
     >>> network("googlenet (inception_v1)"), network("FastSpeech of my own")
     ('googlenet', 'FastSpeech of my own')
     """
@@ -254,16 +247,9 @@ def efficiencies(rows: pd.DataFrame) -> pd.DataFrame:
     in batch a device (weak) or in global batch (strong). The base is the median rate per device on its fewest devices;
     those runs have no efficiency of their own.
 
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Columns of `SAME`, `layout`, `devices`, `batch`, `batch_per_device` and `throughput`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``weak_efficiency``, ``strong_efficiency`` (NaN without fewer devices to compare with), ``scaling`` (weak,
-        strong, weak and strong, or blank).
+    `rows`: columns of `SAME`, `layout`, `devices`, `batch`, `batch_per_device` and `throughput`. Gives
+    ``weak_efficiency``, ``strong_efficiency`` (NaN without fewer devices to compare with), ``scaling`` (weak, strong,
+    weak and strong, or blank).
     """
     run = rows[rows["kind"].isin(("training", "inference")) & rows["throughput"].notna() & rows["batch"].notna()]
     layout = run["layout"].where(run["kind"] == "training", "")
@@ -283,12 +269,8 @@ def efficiencies(rows: pd.DataFrame) -> pd.DataFrame:
 def utilisation(rows: pd.DataFrame, flop_per_item: Any) -> pd.Series:
     """Share of the dense peak of the devices in the number format of the row that the network's own FLOP amount to.
 
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        `throughput`, `devices`, `accelerator`, `number_format`.
-    flop_per_item : array_like
-        FLOP of one item that `throughput` counts.
+    `rows`: `throughput`, `devices`, `accelerator`, `number_format`; `flop_per_item`: FLOP of one item that `throughput`
+    counts.
     """
     names = rows[["accelerator", "number_format"]].drop_duplicates()
     known = {(key, name): peak_flops(key, name) if key and name else np.nan for key, name in names.to_numpy()}

@@ -133,18 +133,10 @@ __all__ = ["REFERENCES", "Budget", "measured_seconds", *(rule.__name__ for rule 
 class Budget:
     """Totals of a step on one device, in seconds at peak.
 
-    Attributes
-    ----------
-    arithmetic : numpy.ndarray
-        Matrix arithmetic, recomputation included, at the peak of its number format [s].
-    traffic : numpy.ndarray
-        Weights and activations moved once a pass, at the memory's bandwidth [s].
-    exchange : numpy.ndarray
-        Ring all-reduce of the gradients at the nominal rate of the slowest link [s].
-    exchange_per_level : numpy.ndarray
-        One transfer of all gradients over that link [s].
-    devices, peak : numpy.ndarray
-        Devices [-], and the peak of one [FLOP/s].
+    `arithmetic`: matrix arithmetic, recomputation included, at the peak of its number format [s]; `traffic`: weights
+    and activations moved once a pass, at the memory's bandwidth [s]; `exchange`: ring all-reduce of the gradients at
+    the nominal rate of the slowest link [s]; `exchange_per_level`: one transfer of all gradients over that link [s];
+    `devices`, `peak`: devices [-], and the peak of one [FLOP/s].
     """
 
     arithmetic: np.ndarray
@@ -158,10 +150,7 @@ class Budget:
 def budget(rows: Rows) -> Budget:
     """The totals of each row.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
+    `rows`: the rows.
     """
     with np.errstate(all="ignore"):
         totals = _of_networks if rows.scenarios.networks else _of_transformers

@@ -127,18 +127,9 @@ def judge(
 ) -> tuple[Rows, pd.DataFrame, LeftOut]:
     """Predict every measured row by constants that were fitted without its fold.
 
-    Parameters
-    ----------
-    kind : str
-        "training_classic" or "training_transformer".
-    leave_out : str
-        "source", "accelerator" or "family"; see `fit.fold_labels`.
-    neighbours, engine_levels : bool
-        Whether similar measurements correct predictions; whether software levels may differ.
-    terms : mapping of str to bool, optional
-        Terms to switch off.
-    only : sequence of str, optional
-        Some of the folds.
+    `kind`: "training_classic" or "training_transformer"; `leave_out`: "source", "accelerator" or "family"; see
+    `fit.fold_labels`; `neighbours`, `engine_levels`: whether similar measurements correct predictions; whether software
+    levels may differ; `terms`: terms to switch off; `only`: some of the folds.
     """
     rows, frame = measured_rows(kind)
     changed = without(rows, terms, engine_levels)
@@ -151,12 +142,7 @@ def judge(
 def judge_reference(kind: str, name: str, leave_out: str = "source") -> LeftOut:
     """The same for one of the `REFERENCES`.
 
-    Parameters
-    ----------
-    kind, leave_out : str
-        As for `judge`.
-    name : str
-        Name of the rule.
+    `kind`, `leave_out`: as for `judge`; `name`: name of the rule.
     """
     rows, _ = measured_rows(kind)
     labels = fold_labels(rows, leave_out)
@@ -242,10 +228,7 @@ def _line(kind: str, way: str, name: str, rows: Rows, folds: LeftOut) -> pd.Data
 def as_markdown(table: pd.DataFrame) -> str:
     """A report as Markdown tables, shares in per cent.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        From `validate`.
+    `table`: from `validate`.
     """
     parts = []
     for (kind, way), group in table.groupby(["kind", "leave_out"], sort=False):
@@ -280,10 +263,7 @@ def _shown(name: str, value: Any) -> str:
 def as_json(table: pd.DataFrame) -> str:
     """A report as JSON, one object a stratum.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        From `validate`.
+    `table`: from `validate`.
     """
     return json.dumps(json.loads(table.to_json(orient="records", double_precision=6)), indent=1)
 
@@ -399,14 +379,8 @@ def _quantiles(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
 def write_table(name: str, rows: Iterable[Mapping[str, Any]], directory: Path | None = None) -> Path:
     """Write a table in the column order of its schema.
 
-    Parameters
-    ----------
-    name : str
-        Table with a schema.
-    rows : iterable of dict
-        Cells by column; a column that a row lacks stays blank.
-    directory : Path, optional
-        Another data directory.
+    `name`: table with a schema; `rows`: cells by column; a column that a row lacks stays blank; `directory`: another
+    data directory.
     """
     from cookbook.catalog.schema import schema
 
@@ -425,10 +399,7 @@ def _cell(value: Any) -> str:
 def write_calibration(kinds: Sequence[str] = KINDS) -> list[Path]:
     """Refit and write the tables of constants and intervals.
 
-    Parameters
-    ----------
-    kinds : sequence of str
-        Kinds of training; the tables then hold these alone.
+    `kinds`: kinds of training; the tables then hold these alone.
     """
     return [write_table(name, rows) for name, rows in calibrate(kinds).items()]
 
@@ -436,12 +407,7 @@ def write_calibration(kinds: Sequence[str] = KINDS) -> list[Path]:
 def write_validation(report: pd.DataFrame, tables: Mapping[str, pd.DataFrame], baseline: bool = False) -> list[Path]:
     """Write the table ``validation`` and those of single rows; on request the baseline of later reports.
 
-    Parameters
-    ----------
-    report, tables
-        From `validate.validate`.
-    baseline : bool
-        Whether to set the baseline anew.
+    `report`, `tables`: from `validate.validate`; `baseline`: whether to set the baseline anew.
     """
     written = []
     for name, table in {"validation": report, **tables}.items():
@@ -458,12 +424,7 @@ def write_validation(report: pd.DataFrame, tables: Mapping[str, pd.DataFrame], b
 def write_row_schemas(kinds: Sequence[str] = KINDS, directory: Path | None = None) -> list[Path]:
     """Write the schemas of the tables of single rows: their columns follow the terms of each kind.
 
-    Parameters
-    ----------
-    kinds : sequence of str
-        Kinds of training.
-    directory : Path, optional
-        Another data directory.
+    `kinds`: kinds of training; `directory`: another data directory.
     """
     from cookbook.catalog.schema import FIELDS, schema
 
@@ -484,10 +445,7 @@ def noise(row: Mapping[str, Any]) -> float:
 def worse_than(report: pd.DataFrame, baseline: pd.DataFrame) -> list[str]:
     """Strata whose median error rose above the baseline by more than noise, in words.
 
-    Parameters
-    ----------
-    report, baseline : pandas.DataFrame
-        Rows like those of the tables ``validation`` and ``validation_baseline``.
+    `report`, `baseline`: rows like those of the tables ``validation`` and ``validation_baseline``.
     """
     place = ["kind", "leave_out", "by", "stratum"]
     full = report[report["model"] == "full"]

@@ -116,13 +116,6 @@ def run_cost(
         A row for each scenario and span (step, epoch, run): seconds, usd, kwh, kgco2e, each as _low, _median, _high;
         why, where a figure is missing; priced, the dates of the prices. Missing stays NaN.
 
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A device or region that the catalogue does not have.
-    ValueError
-        Samples, epochs or devices that are no number above 0, no prediction, or an unknown `way`.
-
     Examples
     --------
     >>> from cookbook.prediction.doors import train_step
@@ -226,11 +219,6 @@ def power_watts(rated_watts: Any, active_share: Any, idle_share: Any, full_share
     numpy.ndarray
         Power [W].
 
-    Raises
-    ------
-    ValueError
-        A share outside 0 to 1, power below 0, or what is no number.
-
     References
     ----------
     Fan, Weber & Barroso, Power provisioning for a warehouse-sized computer, ISCA 2007 (linear in utilisation).
@@ -276,11 +264,6 @@ def machine_power(device: str | Accelerator, devices: Any = 1) -> Power:
     Power
         NaN with the reason where the catalogue has no rated power.
 
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A device that the catalogue does not have.
-
     Examples
     --------
     >>> box = machine_power("h100-sxm", 8)
@@ -325,11 +308,6 @@ def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) 
     -------
     Price
         Arrays in `low`, `median`, `high`, one entry a scenario.
-
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A device that the catalogue does not have.
 
     Examples
     --------
@@ -453,11 +431,6 @@ def annuity_usd(price_usd: Any, years: Any, money_rate: Any = 0.0) -> Any:
     numpy.ndarray
         Cost of one year [USD/year].
 
-    Raises
-    ------
-    ValueError
-        A price or rate below 0, or no years.
-
     References
     ----------
     Hennessy & Patterson, Computer Architecture, 5th edition, 2011, section 6.4.
@@ -523,11 +496,6 @@ def ownership_usd(
     Ownership
         `parts`, `total`, `usd_per_year`; NaN where an argument is NaN.
 
-    Raises
-    ------
-    ValueError
-        A figure that cannot be, such as a horizon of 0.
-
     Examples
     --------
     >>> owned = ownership_usd(300e3, 3, life_years=5, watts=6e3, pue=1.5, usd_per_kwh=0.08, staff_usd_per_year=20e3)
@@ -576,11 +544,6 @@ def break_even_hours(bought_usd: Any, running_usd_per_hour: Any, rent_usd_per_ho
     numpy.ndarray
         Hours [h]; infinite where renting costs no more than running.
 
-    Raises
-    ------
-    ValueError
-        A figure below 0.
-
     Examples
     --------
     The published example of Lenovo, 8,556 hours:
@@ -609,11 +572,6 @@ def break_even_use(owned_usd_per_year: Any, rent_usd_per_hour: Any) -> Any:
     -------
     numpy.ndarray
         Part of 8,766 hours; above 1: renting is cheaper however much it is used.
-
-    Raises
-    ------
-    ValueError
-        A cost below 0, or rent that costs nothing.
 
     Examples
     --------

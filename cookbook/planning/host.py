@@ -256,13 +256,6 @@ def size_host(
     accelerator : str or Accelerator, optional
         What computes in place of the machine's own accelerators, on the same links.
 
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A machine, network or data set that the catalogue does not have.
-    ValueError
-        A figure that cannot be, or traffic that the machine has no way for.
-
     Examples
     --------
     Two workers starve an H100, while its links are all but idle:

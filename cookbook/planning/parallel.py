@@ -189,13 +189,6 @@ def split_batch(
     pandas.DataFrame
         devices, speed_up, network (the way of summing): as `cookbook.charts.speedups` takes it.
 
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A network that the catalogue does not have.
-    ValueError
-        A figure that cannot be.
-
     Examples
     --------
     >>> links = ("PCIe 3", "16 GB/s"), ("InfiniBand", "56 Gb/s")

@@ -56,13 +56,6 @@ def cores_needed(
     float
         Cores, in quarters; infinite where the process that collects batches stops before.
 
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A network, system or data set that the catalogue does not have.
-    ValueError
-        A figure that cannot be.
-
     Examples
     --------
     >>> cores_needed("gpt2", "dgx-h100", "c4-en-tokens", 8)
@@ -170,11 +163,6 @@ def rented(instances: Sequence[str], workload: str, data: str, batch: float = 64
     -------
     pandas.DataFrame
         By instance: ``cores``, ``needed`` and ``needed with augmentation``, which costs twice the decoding.
-
-    Raises
-    ------
-    ValueError
-        An instance without a number of virtual processors.
     """
     import pandas as pd
 
@@ -205,11 +193,6 @@ def lane_budget(names: Sequence[str]) -> pd.DataFrame:
         else than PCIe), ``asked`` (their sum), ``taken`` (lanes that leave the processors, to devices or to switches),
         ``sharing`` (asked over taken: devices' lanes for one of the processors'), ``offered`` (by all processors; NaN
         where the table ``processors`` does not say), ``left``, ``generation`` (the oldest of links to accelerators).
-
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A machine that the catalogue does not have.
 
     Examples
     --------
@@ -282,13 +265,6 @@ def size_platform(
         enough), ``bytes_in``, ``bytes_out`` [B/s] of all machines, ``host_link`` (what one machine takes) [B/s] and
         ``ethernet``, the slowest that carries it; "" where none does.
 
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A machine, network or data set that the catalogue does not have.
-    ValueError
-        A figure that cannot be, or a network that takes other data.
-
     Examples
     --------
     >>> frame = size_platform("hgx-h100", "resnet50", "imagenet-1k", 8)
@@ -338,11 +314,6 @@ def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES)
     -------
     pandas.DataFrame
         By store: ``shards`` and ``small files``, how many are needed; NaN where the figure for it is not known.
-
-    Raises
-    ------
-    ValueError
-        A rate or size that is not above zero.
     """
     import pandas as pd
 
