@@ -618,10 +618,11 @@ def squeeze_excite(t: Trace, x: Shape, hidden: int, act: str = "relu", gate: str
     return t.multiply(x, s, name=f"{name}.gate")
 
 
-def classify(t: Trace, x: Shape, classes: int, dropout: bool = False) -> None:
-    """Global mean, linear classifier, loss."""
+def classify(t: Trace, x: Shape, classes: int, dropout: bool = False) -> Ops:
+    """Global mean, linear classifier, loss: the last of a network, which is given back."""
     x = t.flatten(t.global_pool(x))
     t.loss(t.linear(t.dropout(x) if dropout else x, classes, name="classifier"))
+    return t.ops()
 
 
 def variant_of(table: Mapping[Any, Any], value: Any, argument: str) -> Any:

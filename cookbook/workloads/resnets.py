@@ -41,8 +41,7 @@ def resnet(depth: int = 50, image: int = 224, classes: int = 1000, stride_on: st
     for stage in range(4):
         x = resnet_stage(t, x, depth, stage, 1 if stage == 0 else 2, stride_on, groups, group_width, squeeze, deep_stem,
                          project_first=project_first)  # fmt: skip
-    classify(t, x, classes)
-    return t.ops()
+    return classify(t, x, classes)
 
 
 def resnet_stem(t: Trace, x: Shape, deep: bool = False) -> Shape:
@@ -118,8 +117,7 @@ def resnet_v2(depth: int = 50, image: int = 224, classes: int = 1000) -> Ops:
                 y = t.act(t.norm(t.conv(y, inner, 1, bias=False, name="reduce"), "batch"), "relu")
                 y = t.act(t.norm(t.conv(y, inner, 3, stride, 1, bias=False), "batch"), "relu")
                 x = t.add(t.conv(y, out, 1, bias=False, name="expand"), shortcut)
-    classify(t, t.act(t.norm(x, "batch"), "relu"), classes)
-    return t.ops()
+    return classify(t, t.act(t.norm(x, "batch"), "relu"), classes)
 
 
 # Brock et al., arXiv:2102.06171, Table 1 (F0, GELU form of pytorch-image-models): width and blocks of the stages.
@@ -137,8 +135,7 @@ def nfnet_f0(image: int = 192, classes: int = 1000) -> Ops:
         for number in range(times):
             with t.block(f"stage{stage + 1}"):
                 x = _norm_free_block(t, x, width, 2 if stage and not number else 1)
-    classify(t, t.act(_gained_conv(t, x, 3072, 1), "gelu"), classes)
-    return t.ops()
+    return classify(t, t.act(_gained_conv(t, x, 3072, 1), "gelu"), classes)
 
 
 def _gained_conv(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1, groups: int = 1) -> Shape:
@@ -186,8 +183,7 @@ def regnet(variant: str = "y_3.2gf", image: int = 224, classes: int = 1000) -> O
             y = conv_norm(t, y, width, 1, act="", name="expand")
             skip = conv_norm(t, x, width, 1, stride, act="", name="shortcut") if stride == 2 else x
             x = t.act(t.add(skip, y), "relu")
-    classify(t, x, classes)
-    return t.ops()
+    return classify(t, x, classes)
 
 
 def _regnet_widths(depth: int, first: int, slope: float, step: float, group: int) -> list[tuple[int, int]]:
@@ -240,8 +236,7 @@ _MOBILENET_V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((5
 def mobilenet_v1(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
     """MobileNet v1: depthwise and pointwise convolutions in turn."""
     t = Trace()
-    classify(t, mobilenet_v1_features(t, t.image(3, image, image), width)[0], classes)
-    return t.ops()
+    return classify(t, mobilenet_v1_features(t, t.image(3, image, image), width)[0], classes)
 
 
 def mobilenet_v1_features(t: Trace, x: Shape, width: float = 1.0, taps: Sequence[int] = (13,)) -> list[Shape]:
@@ -268,8 +263,8 @@ def mobilenet_v2(width: float = 1.0, image: int = 224, classes: int = 1000) -> O
             with t.block(f"stage{channels}"):
                 hidden = expansion * int(x.channels)
                 x = inverted_residual(t, x, hidden, divisible(channels * width), 3, 1 if number else stride, "relu6")
-    classify(t, conv_norm(t, x, divisible(1280 * max(1.0, width)), 1, act="relu6", name="head"), classes, dropout=True)
-    return t.ops()
+    x = conv_norm(t, x, divisible(1280 * max(1.0, width)), 1, act="relu6", name="head")
+    return classify(t, x, classes, dropout=True)
 
 
 # Howard et al., arXiv:1905.02244, Tables 1 and 2: kernel, hidden, channels, squeeze, hard-swish, stride.
@@ -328,8 +323,7 @@ def mnasnet(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
             with t.block(f"stage{channels}"):
                 hidden = expansion * int(x.channels)
                 x = inverted_residual(t, x, hidden, divisible(channels * width), kernel, 1 if number else stride)
-    classify(t, conv_norm(t, x, 1280, 1, name="head"), classes, dropout=True)
-    return t.ops()
+    return classify(t, conv_norm(t, x, 1280, 1, name="head"), classes, dropout=True)
 
 
 # Tan & Le, arXiv:1905.11946, Table 1: expansion, kernel, stride, channels, repeats; scaled by (width, depth, image).
@@ -349,8 +343,7 @@ def efficientnet(size: str = "b0", image: int | None = None, classes: int = 1000
     for expansion, kernel, stride, channels, times in _EFFICIENTNET:
         for number in range(math.ceil(times * depth)):
             x = _mbconv(t, x, expansion, kernel, 1 if number else stride, divisible(channels * width), wide_squeeze)
-    classify(t, conv_norm(t, x, divisible(1280 * width), 1, act="silu", name="head"), classes, dropout=True)
-    return t.ops()
+    return classify(t, conv_norm(t, x, divisible(1280 * width), 1, act="silu", name="head"), classes, dropout=True)
 
 
 def _mbconv(t: Trace, x: Shape, expansion: int, kernel: int, stride: int, out: int,
@@ -383,8 +376,7 @@ def efficientnet_v2(size: str = "s", image: int | None = None, classes: int = 10
             step = 1 if number else stride
             block = _fused_mbconv if fused else _mbconv
             x = block(t, x, expansion, 3, step, channels)
-    classify(t, conv_norm(t, x, 1280, 1, act="silu", name="head"), classes, dropout=True)
-    return t.ops()
+    return classify(t, conv_norm(t, x, 1280, 1, act="silu", name="head"), classes, dropout=True)
 
 
 def _fused_mbconv(t: Trace, x: Shape, expansion: int, kernel: int, stride: int, out: int) -> Shape:
@@ -411,8 +403,7 @@ def shufflenet_v2(width: float = 1.0, image: int = 224, classes: int = 1000) -> 
         for number in range(times):
             with t.block(f"stage{channels}"):
                 x = _shuffle_unit(t, x, channels, 1 if number else 2)
-    classify(t, conv_norm(t, x, last, 1, name="head"), classes)
-    return t.ops()
+    return classify(t, conv_norm(t, x, last, 1, name="head"), classes)
 
 
 def _shuffle_unit(t: Trace, x: Shape, out: int, stride: int) -> Shape:
@@ -490,8 +481,7 @@ def gpunet(variant: str = "0", image: int | None = None, classes: int = 1000) ->
         for number in range(times):
             with t.block(f"stage{out}"):
                 x = _residual(t, x, bool(fused), out, 1 if number else stride, expansion, kernel, act, bool(squeeze))
-    classify(t, conv_norm(t, x, 1280, 1, name="head"), classes, dropout=True)
-    return t.ops()
+    return classify(t, conv_norm(t, x, 1280, 1, name="head"), classes, dropout=True)
 
 
 def _residual(t: Trace, x: Shape, fused: bool, out: int, stride: int, expansion: int, kernel: int, act: str,
