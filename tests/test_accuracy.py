@@ -9,7 +9,7 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.calibration import fit, intervals, judged, validate
-from cookbook.calibration.references import REFERENCES
+from cookbook.calibration.intervals import REFERENCES
 from cookbook.calibration.validate import KINDS, write_row_schemas
 
 # Terms of layouts that no measured row has.

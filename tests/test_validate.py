@@ -12,8 +12,7 @@ import pytest
 from cookbook import catalog
 from cookbook.calibration import fit, validate
 from cookbook.calibration.fit import minimise
-from cookbook.calibration.intervals import figures, row_widths
-from cookbook.calibration.references import REFERENCES
+from cookbook.calibration.intervals import REFERENCES, figures, row_widths
 from cookbook.calibration.validate import KINDS, calibrate, noise, worse_than
 from cookbook.publish.readme import ACCURACY, accuracy_section, marks, write_accuracy
 

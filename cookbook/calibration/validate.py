@@ -38,6 +38,7 @@ from cookbook.calibration.intervals import (
     FIGURES,
     FULL,
     NO_NEIGHBOURS,
+    REFERENCES,
     ROW,
     figures,
     report,
@@ -46,7 +47,6 @@ from cookbook.calibration.intervals import (
     table_name,
     widths,
 )
-from cookbook.calibration.references import REFERENCES
 from cookbook.catalog.writing import write_csv
 from cookbook.prediction.engine import FITTED_AS, TERMS
 from cookbook.prediction.terms import transformer_memory

@@ -16,7 +16,7 @@ from cookbook import hardware
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
-from cookbook.planning.cards import card, plain
+from cookbook.planning import card, plain
 from cookbook.prediction.doors import train_step
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.requirements import sizes_of

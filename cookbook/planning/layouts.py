@@ -12,7 +12,7 @@ import numpy as np
 
 from cookbook import hardware, units
 from cookbook.hardware import Accelerator, Machine
-from cookbook.planning.cards import card, plain
+from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, device_usd
 from cookbook.planning.parallel import context_sizes, divisors, even_stages, stage_counts
 from cookbook.prediction.asked import (

@@ -14,7 +14,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.performance import collectives, parallelism
-from cookbook.planning.cards import card, plain
+from cookbook.planning import card, plain
 from cookbook.prediction.asked import (
     MOST_DEVICES,
     MOST_SEQUENCES,

@@ -12,7 +12,7 @@ import numpy as np
 
 from cookbook import catalog, hardware, units
 from cookbook.performance import parallelism, utilisation
-from cookbook.planning.cards import card, plain
+from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
 from cookbook.planning.layouts import (
     AXES,
