@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,6 @@ TIMES = {
     "latency ms p90": "batch, 90th percentile", "forward latency ms": "forward pass",
     "TTFT ms": "first token", "TTFT ms p50": "first token, median", "TPOT ms p50": "output token, median",
 }  # fmt: skip
-_BRACKETS = re.compile(r"\(.*?\)")
 
 
 def rows(table: str) -> pd.DataFrame:
@@ -204,20 +202,33 @@ def _servers(accelerators: pd.Series, texts: pd.Series) -> dict[str, list[str]]:
     for key, text in zip(accelerators, texts, strict=True):
         if (key, text) not in known:
             plain = normalise(text) if key in systems else ""
-            known[key, text] = next((row[1:] for row in systems.get(key, ()) if row[0].search(plain)), ("", ""))
+            known[key, text] = next((row[1:] for row in systems.get(key, ()) if _spelled(row[0], plain)), ("", ""))
         found.append(known[key, text])
     return {"server": [server for server, _ in found], "processor": [processor for _, processor in found]}
 
 
-def _systems() -> dict[str, list[tuple[re.Pattern[str], str, str]]]:
+def _spelled(name: str, text: str) -> bool:
+    """Whether a text holds a name that no digit follows, so that no larger model is meant."""
+    return any(not rest[:1].isdigit() for rest in text.split(name)[1:])
+
+
+def _without_brackets(name: str) -> str:
+    head, bracket, rest = name.partition("(")
+    inner, end, tail = rest.partition(")")
+    return head + _without_brackets(tail) if end else head + bracket + inner
+
+
+def _systems() -> dict[str, list[tuple[str, str, str]]]:
     """Accelerator -> (spelling, name, processor) of the systems it is sold in, the longest spelling first."""
-    frame, found = catalog.table("systems"), dict[str, list[tuple[re.Pattern[str], str, str]]]()
+    frame, found = catalog.table("systems"), dict[str, list[tuple[str, str, str]]]()
     for row in frame.itertuples(index=False):
-        spelling = normalise(re.sub(r"^(aws|azure|gcp) ", "", _BRACKETS.sub("", row.name).strip(), flags=re.I))
+        name = _without_brackets(row.name).strip()
+        vendor, _, model = name.partition(" ")
+        spelling = normalise(model if vendor.casefold() in ("aws", "azure", "gcp") else name)
         for key in filter(None, {row.accelerator_key, *row.accelerator_alternatives.split(";")}):
             # A TPU v3-8 is not named by a v3-8192.
-            found.setdefault(key, []).append((re.compile(re.escape(spelling) + r"(?!\d)"), row.name, row.cpu))
-    return {key: sorted(each, key=lambda one: -len(one[0].pattern)) for key, each in found.items()}
+            found.setdefault(key, []).append((spelling, row.name, row.cpu))
+    return {key: sorted(each, key=lambda one: -len(one[0])) for key, each in found.items()}
 
 
 # Runs that differ in nothing but devices and batch: a curve of scaling.
