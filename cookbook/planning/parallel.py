@@ -307,10 +307,7 @@ def context_sizes(seq: float) -> list[int]:
 def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: int, batch: int, seq: float) -> None:
     """Refuse a layout (some of `SIZES`) that does not divide the network (`shape`), devices, batch and sequence.
 
-    Raises
-    ------
-    ValueError
-        Which number does not divide which, and the nearest that does.
+    ValueError: which number does not divide which, and the nearest that does.
     """
     most = {"micro_batch": MOST_SEQUENCES, "cp": MOST_TOKENS}
     axes = {name: whole(name, layout.get(name, 1), most.get(name, MOST_DEVICES)) for name in SIZES}

@@ -1,7 +1,7 @@
 """How much host accelerators need: tables over generations, machines, rented instances, and a platform by phase.
 
 And what an input chain costs and what to change first: `rank_changes` by what they gain for the money, `epoch_parts`,
-`chain_figures`.
+`chain_figures`. They take what `cookbook.match_storage` gave for one scenario, and refuse several.
 """
 
 from __future__ import annotations
@@ -346,7 +346,7 @@ def rank_changes(found: StorageMatch) -> pd.DataFrame:
     Parameters
     ----------
     found : StorageMatch
-        What `cookbook.match_storage` gave for one scenario.
+        Of one scenario.
 
     Returns
     -------
@@ -355,11 +355,6 @@ def rank_changes(found: StorageMatch) -> pd.DataFrame:
         ("purchase", "month" or ""), ``usd_per_hour``, ``gain_per_usd`` [samples/s for each USD/h], ``saved_per_hour``
         (what the same training then costs less in an hour of the accelerators as they are) [USD/h], ``pays_after`` (of
         a purchase) [h], ``basis``, ``short`` (the change in at most 20 letters).
-
-    Raises
-    ------
-    ValueError
-        If `found` holds several scenarios.
 
     Examples
     --------
@@ -393,18 +388,13 @@ def epoch_parts(found: StorageMatch) -> pd.DataFrame:
     Parameters
     ----------
     found : StorageMatch
-        What `cookbook.match_storage` gave for one scenario.
+        Of one scenario.
 
     Returns
     -------
     pandas.DataFrame
         ``epoch`` ("first epoch", "each later epoch"), ``part`` (one of `PARTS`), ``start``, ``end`` [s], ``share`` of
         the epoch.
-
-    Raises
-    ------
-    ValueError
-        If `found` holds several scenarios.
 
     Examples
     --------
@@ -434,17 +424,12 @@ def chain_figures(found: StorageMatch) -> pd.DataFrame:
     Parameters
     ----------
     found : StorageMatch
-        What `cookbook.match_storage` gave for one scenario.
+        Of one scenario.
 
     Returns
     -------
     pandas.DataFrame
         ``kind`` (stage, whole or change), ``name``, ``samples_per_s`` and ``gain`` [1/s], ``utilisation``, ``usd``.
-
-    Raises
-    ------
-    ValueError
-        If `found` holds several scenarios.
 
     Examples
     --------

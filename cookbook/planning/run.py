@@ -507,8 +507,6 @@ def known_failures(
 ) -> Failures:
     """Failures as published, or as given: hours or a time, B/s, seconds.
 
-    Examples
-    --------
     >>> low, middle, high = known_failures().mtbf_seconds
     >>> low < middle < high
     True

@@ -225,10 +225,7 @@ class Ops:
 def from_rows(rows: Sequence[dict[str, Any]]) -> Ops:
     """Build a table from one dict an operation (`layers.Trace` makes them).
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Keys are columns of `Ops`; a missing polynomial is 0; a missing count, step or group is 1.
+    `rows`: keys are columns of `Ops`; a missing polynomial is 0; a missing count, step or group is 1.
     """
     if not rows:
         raise ValueError("rows = []: a network needs at least one operation; add a layer")
@@ -260,14 +257,8 @@ def repeat(ops: Ops, times: float) -> Ops:
 def optimiser_update(parameters: float, reads: float, writes: float, flop: float, name: str = "optimiser") -> Ops:
     """The optimiser's step as one operation.
 
-    Parameters
-    ----------
-    parameters : float
-        Trainable parameters updated.
-    reads, writes, flop : float
-        Elements read, elements written and FLOP for each parameter (table ``optimisers``).
-    name : str
-        Label of the operation.
+    `parameters`: trainable parameters updated; `reads`, `writes`, `flop`: elements read, elements written and FLOP for
+    each parameter (table ``optimisers``); `name`: label of the operation.
     """
     def constant(value: float) -> np.ndarray:
         return np.array([[value, 0.0, 0.0], [0.0, 0.0, 0.0]])
