@@ -66,10 +66,10 @@ class Workload:
         Keys of the table ``sources``.
     note : str
         What differs from the published figures, and why.
-    builder : str
-        Whose arguments it has: a function of `cookbook.workloads`, such as "transformers.decoder".
     arguments : mapping
         Arguments of its builder, changes included; of the reader's own network of decoder blocks, its dimensions.
+    builder : str
+        Whose arguments it has: a function of `cookbook.workloads`, such as "transformers.decoder".
     unsplit : str
         Why no layout can split the reader's own network: what keeps its layers from being equal decoder blocks.
     """
@@ -85,8 +85,8 @@ class Workload:
     how: str = "unverified"
     sources: tuple[str, ...] = ()
     note: str = ""
-    builder: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    builder: str = ""
     unsplit: str = ""
 
     def __post_init__(self) -> None:
@@ -446,7 +446,7 @@ def _named(name: str) -> Workload:
     arguments = json.loads(row["arguments"] or "{}")
     ops = _function(row["builder"])(**arguments)
     return Workload(name, row["title"], ops, row["family"], row["task"], row["data_kind"], row["sample"], seq,
-                    row["how"], tuple(keys), row["note"], row["builder"], arguments)  # fmt: skip
+                    row["how"], tuple(keys), row["note"], arguments, row["builder"])  # fmt: skip
 
 
 def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
