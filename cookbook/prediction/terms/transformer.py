@@ -81,21 +81,17 @@ def resolve(scenario: Scenario) -> Rows:
 
 def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]]) -> Rows:
     """Where recomputation is not stated, as many layers are recomputed as the memory of the device asks for."""
-    blank = np.isnan(rows.again_all)
-    v = dict(rows.values)
-    for part in RECOMPUTED:
-        v[f"again_{part}"] = np.where(np.isnan(v[f"again_{part}"]), 0.0, v[f"again_{part}"])
-    rows = replace(rows, values=v)
+    blank, v = np.isnan(rows.again_all), rows.values
     if not blank.any():
         return replace(rows, assumed=tuple(assumed))
-    names = [f"again_{part}" for part in RECOMPUTED]
-    all_again = replace(rows, values=v | {name: np.where(blank, 1.0, v[name]) for name in names})
-    needed, least = (memory.memory_bytes(each, memory.usual()) for each in (rows, all_again))
+    v = {**v, **{name: np.where(np.isnan(v[name]), 0.0, v[name]) for name in memory.AGAIN}}
+    needed, least = memory.needed_and_least(replace(rows, values=v), blank)
     over = needed - rows.memory / rows.cores
     share = np.clip(over / np.maximum(needed - least, 1.0), 0.0, 1.0)
     again = np.where(blank & (over > 0), share, 0.0)
     assumed.append(("recompute", blank, again))
-    return replace(rows, values=v | {name: np.maximum(v[name], again) for name in names}, assumed=tuple(assumed))
+    v |= {name: np.maximum(v[name], again) for name in memory.AGAIN}
+    return replace(rows, values=v, assumed=tuple(assumed))
 
 
 def _network(s: Scenario) -> dict[str, np.ndarray]:

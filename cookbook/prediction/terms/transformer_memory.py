@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from cookbook.performance import sharded_memory as formulas
 from cookbook.performance.pipeline import FILLED
 from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.scenario import RECOMPUTED
 
 CONSTANTS = (
     Constant("activation_margin", 1.15, 0.9, 1.5),
@@ -18,6 +20,7 @@ CONSTANTS = (
 # A weight and an activation in 16 bits; master weight, momentum and variance of Adam in 32.
 WEIGHT, OPTIMISER = 2.0, 12.0
 TRAINED = figure("low-rank-trained-share")
+AGAIN = tuple(f"again_{part}" for part in RECOMPUTED)
 
 
 def usual() -> dict[str, float]:
@@ -30,22 +33,34 @@ def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
     Parameters
     ----------
-    s : Scenarios
+    s : Rows
         The rows.
     constants : mapping of str to float or numpy.ndarray
         Value of each of `CONSTANTS`.
     """
-    good = np.flatnonzero(s.why == "")
-    rows = s if len(good) == len(s) else s.take(good)
-    first = _stage(rows, constants, True)
-    # One stage is both the first and the last.
-    last = first if np.all(rows.pp == 1) else _stage(rows, constants, False)
-    heavier = np.asarray(sum(first.values())) >= np.asarray(sum(last.values()))
-    found = {}
-    for name in first:
+    good = s.why == ""
+    if good.all():
+        return _Stage(s).parts(constants, s)
+    at, found = np.flatnonzero(good), {}
+    some = s.take(at)
+    for name, part in _Stage(some).parts(constants, some).items():
         found[name] = np.full(len(s), np.nan)
-        found[name][good] = np.where(heavier, first[name], last[name])
+        found[name][at] = part
     return found
+
+
+def needed_and_least(s: Any, blank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes on the fullest device as rows stand, and where rows that `blank` marks compute all layers again."""
+    found = np.full((2, len(s)), np.nan)
+    at = np.flatnonzero(s.why == "")
+    if not len(at):
+        return found[0], found[1]
+    every = len(at) == len(s)
+    some, blank = (s, blank) if every else (s.take(at), blank[at] if blank.ndim else blank)
+    stage, constants = _Stage(some), usual()
+    whole = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(some, name)) for name in AGAIN})
+    found[0, at], found[1, at] = (sum(stage.parts(constants, again).values()) for again in (some, whole))
+    return found[0], found[1]
 
 
 def memory_bytes(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
@@ -58,34 +73,64 @@ def fits(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
     return formulas.fits(memory_bytes(s, constants), s.memory / s.cores)
 
 
-def _stage(s: Any, c: Mapping[str, Any], first: bool) -> dict[str, np.ndarray]:
-    layers = np.ceil(s.layers / s.pp - 1e-9)
-    sparse = np.minimum(layers, s.layers - s.dense_layers) * s.moe
-    weights = layer_weights(s)
-    dense = layers * weights["attention"] + (layers - sparse) * weights["mlp"] + sparse * weights["shared"]
-    # One device has both ends of the model where there is one stage, or where stages lie in the form of a V.
-    both = (s.pp == 1) | (s.filled == FILLED["zb-v"])
-    edge = s.vocab * s.hidden / s.tp * np.where(both, 2, 1)
-    experts = sparse * weights["expert"] * s.experts / s.ep
-    stored = dense + experts + edge
-    # Experts are already spread over the ranks of `ep`; what is shared out further is the rest.
-    ranks = np.maximum(s.shard_group / np.where(experts > dense, s.ep, 1), 1)
-    states = formulas.sharded_state_bytes(stored, s.zero, ranks, WEIGHT, s.gradient_bytes, OPTIMISER)
-    states["optimiser"] = states["optimiser"] * (1 - s.offload_optimiser)
-    states["gradients"] = states["gradients"] * (1 - s.offload_optimiser)
-    states["weights"] = states["weights"] * (1 - s.offload_weights)
-    trained = np.where(s.lora == 1, TRAINED, 1.0)
-    states["gradients"], states["optimiser"] = states["gradients"] * trained, states["optimiser"] * trained
-    states["gathered"] = np.where(s.zero >= 3, 2 * WEIGHT * (stored - edge) / layers, 0.0)
-    held = held_micro_batches(s) if first else 1.0
-    tokens = s.micro_batch * s.seq_len / s.cp
-    kept, again = layer_activations(s, tokens)
-    states["activations"] = c["activation_margin"] * held * layers * kept * (1 - s.offload_activations)
-    vocabulary = s.vocab / np.where(s.logits_sharded == 1, s.tp, 1)
-    logits = np.where(both | (not first), formulas.logits_bytes(tokens, vocabulary, s.logit_bytes), 0.0)
-    # The logits are gone before the first layer is computed again.
-    states["transient"] = np.maximum(logits, c["activation_margin"] * again)
-    return {**states, "reserved": np.zeros(len(s)) + c["reserved_bytes"]}
+class _Stage:
+    """What a stage holds, apart from what is computed again; the first and the last differ in batches and logits."""
+
+    def __init__(self, s: Any) -> None:
+        layers = np.ceil(s.layers / s.pp - 1e-9)
+        sparse = np.minimum(layers, s.layers - s.dense_layers) * s.moe
+        weights = layer_weights(s)
+        dense = layers * weights["attention"] + (layers - sparse) * weights["mlp"] + sparse * weights["shared"]
+        # One device has both ends of the model where there is one stage, or where stages lie in the form of a V.
+        both = (s.pp == 1) | (s.filled == FILLED["zb-v"])
+        edge = s.vocab * s.hidden / s.tp * np.where(both, 2, 1)
+        experts = sparse * weights["expert"] * s.experts / s.ep
+        stored = dense + experts + edge
+        # Experts are already spread over the ranks of `ep`; what is shared out further is the rest.
+        ranks = np.maximum(s.shard_group / np.where(experts > dense, s.ep, 1), 1)
+        states = formulas.sharded_state_bytes(stored, s.zero, ranks, WEIGHT, s.gradient_bytes, OPTIMISER)
+        trained, updated = np.where(s.lora == 1, TRAINED, 1.0), 1 - s.offload_optimiser
+        self.states = {
+            "weights": states["weights"] * (1 - s.offload_weights),
+            "gradients": states["gradients"] * updated * trained,
+            "optimiser": states["optimiser"] * updated * trained,
+            "gathered": np.where(s.zero >= 3, 2 * WEIGHT * (stored - edge) / layers, 0.0),
+        }
+        tokens = s.micro_batch * s.seq_len / s.cp
+        self.size, self.layers, self.stays = len(s), layers, 1 - s.offload_activations
+        self.held = held_micro_batches(s)
+        self.logits = formulas.logits_bytes(tokens, s.vocab / np.where(s.logits_sharded == 1, s.tp, 1), s.logit_bytes)
+        self.both, self.single = both, bool(np.all(s.pp == 1))
+        self.kept, self.entry = layer_activations(s, tokens)
+
+    def parts(self, c: Mapping[str, Any], s: Any) -> dict[str, np.ndarray]:
+        """Bytes by part where `s` says what share of a layer is computed again."""
+        kept, again = self._kept_and_again(s)
+        margin, layers = c["activation_margin"], self.layers * kept * self.stays
+        activations = margin * self.held * layers
+        # The logits are gone before the first layer is computed again.
+        transient = np.maximum(np.where(self.both, self.logits, 0.0), margin * again)
+        if not self.single:
+            last, loss = margin * layers, np.maximum(self.logits, margin * again)
+            heavier = activations + transient >= last + loss
+            activations, transient = np.where(heavier, activations, last), np.where(heavier, transient, loss)
+        reserved = np.zeros(self.size) + c["reserved_bytes"]
+        return {**self.states, "activations": activations, "transient": transient, "reserved": reserved}
+
+    def _kept_and_again(self, s: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Bytes that a layer keeps, and those of one layer that exist again while it is recomputed."""
+        share = s.again_all
+        # The activation function counts as a small operation: computed again, it frees half of the feed-forward layer.
+        shares = {
+            "stream": np.maximum(s.again_elementwise, share), "attention": np.maximum(s.again_projection, share),
+            "mlp": np.maximum(np.maximum(s.again_mlp, share), 0.5 * s.again_elementwise),
+            "scores": np.maximum(s.again_core, share),
+        }  # fmt: skip
+        left = sum(
+            formulas.recomputed_bytes(part, self.entry if name == "stream" else 0.0, shares[name])
+            for name, part in self.kept.items()
+        )
+        return np.asarray(left), np.maximum(sum(self.kept.values()) - left, 0)
 
 
 def held_micro_batches(s: Any) -> np.ndarray:
@@ -111,8 +156,8 @@ def layer_weights(s: Any) -> dict[str, np.ndarray]:
     }
 
 
-def layer_activations(s: Any, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bytes that a layer keeps, and those of one layer that exist again while it is recomputed."""
+def layer_activations(s: Any, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Bytes that a layer keeps by where they arise, and those of its inputs."""
     latent, t = s.latent == 1, s.tp
     shards = np.where(s.sequence_parallel == 1, t, 1)
     query = s.heads * np.where(latent, s.nope_dim + s.rope_dim, s.head_dim) / t
@@ -126,14 +171,4 @@ def layer_activations(s: Any, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarra
     inner = np.where(s.gated == 1, s.gated_kept, 2) * inner + s.moe * chosen * s.hidden * 2 / t
     scores = np.where(s.kernel == 0, s.micro_batch * s.seq_len**2 / s.cp * s.heads / t, 0.0)
     kept = formulas.layer_activation_bytes(tokens, stream, 2 * query + pairs, inner, scores, s.element, 1)
-    entry = tokens * s.hidden * s.element / shards
-    share = s.again_all
-    inputs = {"stream": entry, "attention": 0.0, "mlp": 0.0, "scores": 0.0}
-    parts = {
-        "stream": np.maximum(s.again_elementwise, share), "attention": np.maximum(s.again_projection, share),
-        "mlp": np.maximum(s.again_mlp, share), "scores": np.maximum(s.again_core, share),
-    }  # fmt: skip
-    # The activation function counts as a small operation: computed again, it frees half of the feed-forward layer.
-    parts["mlp"] = np.maximum(parts["mlp"], 0.5 * s.again_elementwise)
-    left = np.zeros(len(s)) + sum(formulas.recomputed_bytes(kept[name], inputs[name], parts[name]) for name in kept)
-    return left, np.maximum(sum(kept.values(), np.zeros(len(s))) - left, 0)
+    return kept, tokens * s.hidden * s.element / shards
