@@ -52,7 +52,7 @@ class Constant:
     pull: float = 0.5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """Constants with their levels, and what they were fitted on.
 

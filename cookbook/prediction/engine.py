@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -89,21 +90,12 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     fitted : Fitted, optional
         Other constants than the committed ones.
     """
-    module, like = terms_of(kind), FITTED_AS.get(kind, kind)
-    known = committed(like) if fitted is None else fitted
+    like = FITTED_AS.get(kind, kind)
     distinct = together(*(rows.keys[name] for name in KEYS))
-    columns = np.empty((len(KEYS), len(distinct.levels)), dtype=object)
-    for at, level in enumerate(distinct.levels):
-        columns[:, at] = level
-    keys = dict(zip(KEYS, columns, strict=True))
-    keys["moe"] = keys["moe"].astype(bool)
-    tier = tiers_of_rows(known, keys)
+    known = _at_levels(kind, committed(like) if fitted is None else fitted, distinct.levels)
     codes = each_row(distinct.codes, len(rows))
-    factors = {level: each[codes] for level, each in widths.factors(like, tier, keys["scale"]).items()}
-    constants = of_rows(known, module.CONSTANTS, keys)
-    by_row = {name: value[codes] if np.ndim(value) else value for name, value in constants.items()}
-    remarks = [widths.remark(like, *pair) for pair in zip(tier.tolist(), keys["scale"].tolist(), strict=True)]
-    tier = tier[codes]
+    tier, factors = known.tier[codes], {level: each[codes] for level, each in known.factors.items()}
+    by_row = {name: value[codes] if np.ndim(value) else value for name, value in known.constants.items()}
     if like != kind:
         # No engine was fitted to language models, so intervals are those of answers that were composed.
         tier = np.where(np.isin(tier, (SEEN, SIBLING)), NEW_ENGINE, tier)
@@ -112,7 +104,30 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
         # Dimensions that follow from a number of parameters alone: no better known than another stack.
         bare = (rows.dimensions_known == 0) & np.isin(tier, (SEEN, SIBLING))
         tier = np.where(bare, NEW_ENGINE, tier) if np.any(bare) else tier
-    return Prepared(kind, rows, by_row, tier, factors, np.array(remarks, dtype=object)[codes])
+    return Prepared(kind, rows, by_row, tier, factors, known.remark[codes])
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What is known at each of several combinations of `KEYS`; as in `Prepared`."""
+
+    constants: Mapping[str, Any]
+    tier: np.ndarray
+    factors: Mapping[int, np.ndarray]
+    remark: np.ndarray
+
+
+@lru_cache(maxsize=256)
+def _at_levels(kind: str, fitted: Fitted, levels: tuple[tuple[Any, ...], ...]) -> _Known:
+    columns = np.empty((len(KEYS), len(levels)), dtype=object)
+    for at, level in enumerate(levels):
+        columns[:, at] = level
+    keys = dict(zip(KEYS, columns, strict=True))
+    keys["moe"] = keys["moe"].astype(bool)
+    like, tier = FITTED_AS.get(kind, kind), tiers_of_rows(fitted, keys)
+    remarks = [widths.remark(like, *pair) for pair in zip(tier.tolist(), keys["scale"].tolist(), strict=True)]
+    constants = of_rows(fitted, terms_of(kind).CONSTANTS, keys)
+    return _Known(constants, tier, widths.factors(like, tier, keys["scale"]), np.array(remarks, dtype=object))
 
 
 def estimate(

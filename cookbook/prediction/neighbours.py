@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -66,13 +66,26 @@ class Runs:
     def single(self) -> Runs:
         """The only run, with one entry a column."""
         labels = {
-            name: Coded(np.reshape(each.codes, 1), each.levels)
+            name: Coded(each.codes.reshape(1), each.levels)
             if isinstance(each, Coded)
             else Coded(np.zeros(1, dtype=int), (np.asarray(each).item(),))
             for name, each in self.labels.items()
         }
         amounts = {name: np.reshape(np.asarray(each, dtype=float), 1) for name, each in self.amounts.items()}
         return Runs(labels, amounts, self.costs)
+
+    @cached_property
+    def places(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
+        """For each label, the code of every level as text, and the code of every run."""
+        columns = {name: _column(label) for name, label in self.labels.items()}
+        return {name: ({str(level): at for at, level in enumerate(column.levels)}, np.atleast_1d(column.codes))
+                for name, column in columns.items()}  # fmt: skip
+
+    @cached_property
+    def logarithms(self) -> dict[str, np.ndarray]:
+        """Logarithms of the amounts."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return {name: np.log(amount) for name, amount in self.amounts.items()}
 
     def take(self, index: np.ndarray) -> Runs:
         """Some of the runs."""
@@ -213,19 +226,18 @@ def distances(
     distance: Any = np.zeros((1, 1))
     for name, cost in label_costs.items():
         if name in asked.labels and name in known.labels:
-            theirs = _column(known.labels[name])
-            places = {str(level): at for at, level in enumerate(theirs.levels)}
+            places, theirs = known.places[name]
             mine = coded(asked.labels[name])
             if mine.codes.size == 1:
-                ours = np.array([places.get(str(mine.levels[int(mine.codes.reshape(-1)[0])]), -1)])
+                ours = np.array([places.get(str(mine.levels[mine.codes.item()]), -1)])
             else:
                 ours = np.array([places.get(str(level), -1) for level in mine.levels])[mine.codes]
-            distance = distance + cost * (np.atleast_1d(ours)[:, None] != np.atleast_1d(theirs.codes)[None, :])
+            distance = distance + cost * (ours[:, None] != theirs)
     for name, cost in amount_costs.items():
         if name in asked.amounts and name in known.amounts:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                apart = np.log(asked.amounts[name])[:, None] - np.log(known.amounts[name])[None, :]
-            distance = distance + cost * np.nan_to_num(np.abs(apart), nan=REACH, posinf=REACH)
+            with np.errstate(invalid="ignore"):
+                apart = np.abs(asked.logarithms[name][:, None] - known.logarithms[name])
+            distance = distance + cost * np.nan_to_num(apart, nan=REACH, posinf=REACH)
     return distance
 
 
