@@ -137,6 +137,12 @@ class Coded:
         """One entry (by place or name) of the level of every row."""
         return self.each(itemgetter(key))
 
+    def figures(self, reader: Callable[[Any], Mapping[str, float]]) -> dict[str, np.ndarray]:
+        """Several numbers of every row, by name; `reader` tells the same names for each level."""
+        told = [reader(level) for level in self.levels]
+        found = np.array([tuple(each.values()) for each in told], dtype=float).T[:, self.codes]
+        return dict(zip(told[0], found, strict=True))
+
     def figure(self, name: str) -> np.ndarray:
         """One attribute of the level of every row."""
         return self.each(attrgetter(name))
