@@ -359,7 +359,7 @@ def _told(found: Estimate, asked: Scenario, network: Workload) -> Estimate:
         return replace(found, sources=sources)
     if found.why[0]:
         raise ValueError(str(found.why[0]))
-    return replace(found.one(), sources=sources)
+    return found.one(sources=sources)
 
 
 def forward_pass(

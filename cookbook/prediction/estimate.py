@@ -189,25 +189,19 @@ class Estimate:
         nothing = np.full((1, *np.shape(self.point)), np.nan)
         return np.array([*self.parts.values()], dtype=float) if self.parts else nothing
 
-    def one(self, at: int = 0) -> Estimate:
+    def one(self, at: int = 0, **changes: Any) -> Estimate:
         """One scenario, its numbers as plain numbers.
 
         Parameters
         ----------
         at : int
             Which one.
+        **changes
+            Attributes to set besides.
         """
-
-        def cut(value: Any) -> Any:
-            if isinstance(value, Mapping):
-                return {name: cut(each) for name, each in value.items()}
-            if not isinstance(value, np.ndarray) or not value.ndim:
-                return value
-            return value[at].item() if hasattr(value[at], "item") else value[at]
-
-        changed = {item.name: cut(getattr(self, item.name)) for item in fields(self) if item.name != "rows"}
+        found = {name: _entry(getattr(self, name), at) for name in _NAMES}
         rows = self.rows.take(slice(at, at + 1)) if self.rows is not None and len(self.rows) > 1 else self.rows
-        return replace(self, **changed, rows=rows)
+        return Estimate(**{**found, "rows": rows, **changes})
 
     def frame(self) -> pd.DataFrame:
         """All scenarios as a table: the point, intervals, bounds, rate, parts, memory, tier, remark, why ..."""
@@ -244,6 +238,18 @@ class Estimate:
         return replace(
             parts[0], **changed, told=join([np.asarray(part.assumed, dtype=object) for part in parts]), rows=None
         )
+
+
+_NAMES = tuple(item.name for item in fields(Estimate) if item.name != "rows")
+
+
+def _entry(value: Any, at: int) -> Any:
+    """One entry of a column, or of each column of a mapping; what is no column as it is."""
+    if isinstance(value, Mapping):
+        return {name: _entry(each, at) for name, each in value.items()}
+    if not isinstance(value, np.ndarray) or not value.ndim:
+        return value
+    return value[at].item() if value.dtype != object else value[at]
 
 
 def _plain(value: Any) -> Any:

@@ -39,6 +39,8 @@ class Rows:
         Fields that rows do not give: name, which rows lack it, and the value taken.
     inner : tuple of Rows
         Rows of the passes that a composed kind is made of.
+    stage : object, optional
+        What the kind worked out of `values` on the way and needs again.
     """
 
     values: Mapping[str, np.ndarray] = field(repr=False)
@@ -48,6 +50,7 @@ class Rows:
     place: np.ndarray = field(default_factory=lambda: np.array(0), repr=False)
     assumed: tuple[tuple[str, Any, Any], ...] = field(default=(), repr=False)
     inner: tuple[Rows, ...] = field(default=(), repr=False)
+    stage: Any = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.why)

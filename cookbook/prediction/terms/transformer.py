@@ -89,13 +89,19 @@ def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]]) -> Ro
     if not blank.any():
         return replace(rows, assumed=tuple(assumed))
     v = {**v, **{name: np.where(np.isnan(v[name]), 0.0, v[name])[()] for name in memory.AGAIN}}
-    needed, least = memory.needed_and_least(replace(rows, values=v), blank)
-    over = needed - rows.memory / rows.cores
-    share = np.clip(over / np.maximum(needed - least, 1.0), 0.0, 1.0)
-    again = np.where(blank & (over > 0), share, 0.0)[()]
+    rows = replace(rows, values=v)
+    good = rows.why == ""
+    some = rows if good.all() else rows.take(np.flatnonzero(good))
+    stage = memory.Stage(some)
+    over, spared = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    needed, least = memory.extremes(some, stage, blank if some is rows or not blank.ndim else blank[good])
+    over[good], spared[good] = needed - some.memory / some.cores, needed - least
+    share = np.clip(over / np.maximum(spared, 1.0), 0.0, 1.0)
+    again = np.where(blank & (over > 0), share, 0.0)
     assumed.append(("recompute", blank, again))
-    v |= {name: np.maximum(v[name], again) for name in memory.AGAIN}
-    return replace(rows, values=v, assumed=tuple(assumed))
+    v = {**v, **{name: np.maximum(v[name], again) for name in memory.AGAIN}}
+    stage.values = v
+    return replace(rows, values=v, assumed=tuple(assumed), stage=stage if some is rows else None)
 
 
 def _network(s: Scenario) -> dict[str, Any]:

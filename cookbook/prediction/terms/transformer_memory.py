@@ -40,27 +40,21 @@ def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """
     good = s.why == ""
     if good.all():
-        return _Stage(s).parts(constants, s)
+        known = s.stage is not None and s.stage.values is s.values
+        return (s.stage if known else Stage(s)).parts(constants, s)
     at, found = np.flatnonzero(good), {}
     some = s.take(at)
-    for name, part in _Stage(some).parts(constants, some).items():
+    for name, part in Stage(some).parts(constants, some).items():
         found[name] = np.full(len(s), np.nan)
         found[name][at] = part
     return found
 
 
-def needed_and_least(s: Any, blank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def extremes(s: Any, stage: Stage, blank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bytes on the fullest device as rows stand, and where rows that `blank` marks compute all layers again."""
-    found = np.full((2, len(s)), np.nan)
-    at = np.flatnonzero(s.why == "")
-    if not len(at):
-        return found[0], found[1]
-    every = len(at) == len(s)
-    some, blank = (s, blank) if every else (s.take(at), blank[at] if blank.ndim else blank)
-    stage, constants = _Stage(some), usual()
-    whole = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(some, name)) for name in AGAIN})
-    found[0, at], found[1, at] = (sum(stage.parts(constants, again).values()) for again in (some, whole))
-    return found[0], found[1]
+    whole, constants = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(s, name))[()] for name in AGAIN}), usual()
+    needed, least = (sum(stage.parts(constants, again).values()) for again in (s, whole))
+    return np.asarray(needed), np.asarray(least)
 
 
 def memory_bytes(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
@@ -73,10 +67,11 @@ def fits(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
     return formulas.fits(memory_bytes(s, constants), s.memory / s.cores)
 
 
-class _Stage:
+class Stage:
     """What a stage holds, apart from what is computed again; the first and the last differ in batches and logits."""
 
     def __init__(self, s: Any) -> None:
+        self.values = s.values
         layers = np.ceil(s.layers / s.pp - 1e-9)
         sparse = np.minimum(layers, s.layers - s.dense_layers) * s.moe
         weights = layer_weights(s)
