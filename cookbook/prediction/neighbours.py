@@ -128,6 +128,16 @@ class Measured:
     group: np.ndarray
     row: np.ndarray
 
+    def take(self, index: np.ndarray) -> Measured:
+        """Some of the runs."""
+        return Measured(self.runs.take(index), self.error[index], self.group[index], self.row[index])
+
+    @cached_property
+    def complete(self) -> Measured:
+        """Runs of which both outcomes are known."""
+        known = np.isfinite(self.error)
+        return self if known.all() else self.take(np.flatnonzero(known))
+
 
 @dataclass(frozen=True, eq=False)
 class Correction:
@@ -180,23 +190,23 @@ def correction(
     size = len(asked) if size is None else size
     costs = (label_costs or asked.costs or LABEL_COSTS, amount_costs or asked.costs or AMOUNT_COSTS)
     own = exclude_rows if isinstance(exclude_rows, np.ndarray) else None
-    barred = ~np.isfinite(measured.error)
+    measured = measured.complete
+    barred = np.zeros(len(measured.error), dtype=bool)
     if own is None and len(exclude_rows):
         barred |= np.isin(measured.row, list(exclude_rows))
     if exclude_groups:
         barred |= np.isin(measured.group, list(exclude_groups))
-    known = np.flatnonzero(~barred)
+    if barred.any():
+        measured = measured.take(np.flatnonzero(~barred))
     if own is not None:
         asked = Runs({**asked.labels, "row itself": coded(own.astype(object))}, asked.amounts, asked.costs)
     one, back = (asked.single(), np.zeros(1, dtype=int)) if size == 1 else asked.distinct(size)
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     rows: list[np.ndarray] = []
     runs, error, names = measured.runs, measured.error, measured.row
-    if len(known) < len(error):
-        runs, error, names = runs.take(known), error[known], names[known]
     for start in range(0, len(one), BLOCK):
         block = np.arange(start, min(start + BLOCK, len(one)))
-        some = one.take(block)
+        some = one if len(one) <= BLOCK else one.take(block)
         distance = distances(some, runs, *costs)
         weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
         if own is not None:

@@ -39,7 +39,7 @@ def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -
     """
     found = None
     for bad, reason, *figures in _refused(v, accelerator):
-        if np.any(bad):
+        if bad.any():
             found = told(why if found is None else found, bad, reason, figures)
     return why if found is None else found
 
@@ -56,7 +56,7 @@ def told(why: np.ndarray, bad: Any, reason: str, figures: Sequence[Any]) -> np.n
 def _bad(v: Mapping[str, np.ndarray], names: tuple[str, ...], least: float) -> Any:
     bad: Any = False
     for name in names:
-        bad = bad | ~(v[name] >= least) | (v[name] == np.inf)
+        bad = bad | ~((v[name] >= least) & (v[name] < np.inf))
     return bad
 
 
@@ -142,7 +142,7 @@ def impossible(s: Any, asked: Scenario) -> np.ndarray:
     """
     schedule, why = asked.words("pipeline_schedule").each(str, object), np.full(len(s), "", dtype=object)
     with np.errstate(all="ignore"):
-        if any(np.any(bad) for bad, _ in _checks(s, schedule)):
+        if any(bad.any() for bad, _ in _checks(s, schedule)):
             rows = _View({name: np.broadcast_to(value, len(s)) for name, value in s.values.items()})
             for bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
                 for row in np.flatnonzero(bad & (why == "")):
