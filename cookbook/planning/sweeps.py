@@ -15,8 +15,7 @@ from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.doors import kind_of, network_of
-from cookbook.prediction.engine import estimate
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.requirements import requirements
 from cookbook.prediction.scenario import Coded, Scenario, checked, fields, outer
 from cookbook.prediction.terms.transformer import is_language_model

@@ -9,8 +9,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.catalog.reading import nearest
-from cookbook.prediction.engine import estimate
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.intake import columns, networks, tables
 from cookbook.prediction.intake.columns import levels_of
 from cookbook.prediction.intake.reading import read_blocks

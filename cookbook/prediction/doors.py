@@ -12,17 +12,18 @@ import numpy as np
 
 from cookbook import hardware
 from cookbook.catalog.reading import nearest
+from cookbook.prediction.asked import flag
 from cookbook.prediction.constants import NEW_ENGINE, SEEN, SIBLING, figure
-from cookbook.prediction.engine import estimate
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.fabrics import fabric
-from cookbook.prediction.scenario import Coded, Scenario, checked, coded, fields, scenario, shown
+from cookbook.prediction.scenario import Coded, Scenario, checked, coded, fields, scenario, together
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.devices import of_inference, usual_precision
 from cookbook.prediction.terms.forward_rows import KIND as FORWARD
 from cookbook.prediction.terms.network_rows import KIND as NETWORK
 from cookbook.prediction.terms.transformer import KIND as TRANSFORMER
 from cookbook.prediction.terms.transformer import is_language_model
+from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -438,17 +439,8 @@ def _given(value: Any) -> Any:
     return None if isinstance(value, str) and not value else value
 
 
-def flag(name: str, value: Any) -> bool:
-    """Yes or no as given in a call; anything else is refused."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} = {shown(value)} says neither yes nor no; give True or False")
-    return bool(value)
-
-
 def _settled(asked: Scenario) -> tuple[Scenario, np.ndarray]:
     """The scenario with a number format for each row, and for each row what its device lacks."""
-    from cookbook.prediction.scenario import together
-
     pairs = together(asked.words("accelerator"), asked.words("precision"))
     formats, said = [], []
     for machine, wanted in pairs.levels:

@@ -15,11 +15,9 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.performance.pipeline import FILLED
-from cookbook.prediction import stacks
-from cookbook.prediction.constants import figure
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.scenario import NOTHING, Coded, Scenario, recomputed, together
-from cookbook.prediction.terms import transformer_memory as memory
+from cookbook.prediction.constants import figure, levels_of_rows
+from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
+from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.devices import Device, attention_share, engines, of_transformer, usual_precision
 from cookbook.prediction.terms.layouts import refusals
 from cookbook.workloads import zoo
@@ -88,18 +86,18 @@ def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]]) -> Ro
     blank, v = np.isnan(rows.again_all), rows.values
     if not blank.any():
         return replace(rows, assumed=tuple(assumed))
-    v = {**v, **{name: np.where(np.isnan(v[name]), 0.0, v[name])[()] for name in memory.AGAIN}}
+    v = {**v, **{name: np.where(np.isnan(v[name]), 0.0, v[name])[()] for name in layouts.AGAIN}}
     rows = replace(rows, values=v)
     good = rows.why == ""
     some = rows if good.all() else rows.take(np.flatnonzero(good))
-    stage = memory.Stage(some)
+    stage = layouts.Stage(some)
     over, spared = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    needed, least = memory.extremes(some, stage, blank if some is rows or not blank.ndim else blank[good])
+    needed, least = layouts.extremes(some, stage, blank if some is rows or not blank.ndim else blank[good])
     over[good], spared[good] = needed - some.memory / some.cores, needed - least
     share = np.clip(over / np.maximum(spared, 1.0), 0.0, 1.0)
     again = np.where(blank & (over > 0), share, 0.0)
     assumed.append(("recompute", blank, again))
-    v = {**v, **{name: np.maximum(v[name], again) for name in memory.AGAIN}}
+    v = {**v, **{name: np.maximum(v[name], again) for name in layouts.AGAIN}}
     stage.values = v
     return replace(rows, values=v, assumed=tuple(assumed), stage=stage if some is rows else None)
 
@@ -260,7 +258,7 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
     found["seq_len"] = s.number("seq")
     found["shard_group"] = np.where(s.number("shard_in_node") == 1, -1.0, found.pop("shard"))
     again = s.words("recompute")
-    found |= again.figures(lambda word: dict(zip(memory.AGAIN, recomputed(word), strict=True)))
+    found |= again.figures(lambda word: dict(zip(layouts.AGAIN, recomputed(word), strict=True)))
     found["lora"] = s.words("fine_tuning").each(lambda word: word == "lora")
     schedule = s.words("pipeline_schedule")
     kinds = schedule.map(lambda word: SCHEDULES.get(word, (np.nan, 0.0)))
@@ -289,7 +287,7 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
         keys[name] = Coded(pairs.codes, tuple(getattr(each, field) for each in devices))
     software = s.words("software")
     kinds = Coded(pairs.codes, tuple(each.kind for each in devices))
-    keys["engine"] = stacks.of_rows(KIND, software, keys["vendor"], kinds)
+    keys["engine"] = levels_of_rows(KIND, software, keys["vendor"], kinds)
     usual = software.where(lambda word: word == "")
     assumed.append(("software", usual, keys["engine"]))
     lacks = s.words("precision").where(lambda word: word == "")

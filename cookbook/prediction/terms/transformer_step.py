@@ -14,11 +14,10 @@ from cookbook.performance.pipeline import FILLED, unfilled_share
 from cookbook.performance.sharded_memory import offloaded_update_seconds
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.rows import Rows, each_row
-from cookbook.prediction.scenario import RECOMPUTED, together
-from cookbook.prediction.terms import transformer_memory as memory_terms
+from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row, together
+from cookbook.prediction.terms import layouts
+from cookbook.prediction.terms.layouts import OPTIMISER
 from cookbook.prediction.terms.transformer import resolve
-from cookbook.prediction.terms.transformer_memory import OPTIMISER
 
 __all__ = [
     "CONSTANTS",
@@ -54,7 +53,7 @@ CONSTANTS = (
 LIKENESS = {
     "stack": 10.0, "experts": 10.0, "format": 2.0, "accelerator": 1.0, "recompute": 1.0, "size": 2.0, "seq_len": 2.0,
 }  # fmt: skip
-MEMORY_CONSTANTS = memory_terms.CONSTANTS
+MEMORY_CONSTANTS = layouts.MEMORY_CONSTANTS
 # What an ablation may switch off.
 TERMS = (
     "products", "attention", "elementwise", "head", "experts", "recompute", "launch", "tensor_exchange",
@@ -101,7 +100,7 @@ def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Bytes by part on the fullest device, and the bytes that it has."""
-    return memory_terms.memory_parts(rows, constants), rows.memory / rows.cores
+    return layouts.memory_parts(rows, constants), rows.memory / rows.cores
 
 
 def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
