@@ -9,7 +9,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.catalog.reading import nearest
-from cookbook.prediction.engine import Estimate, estimate
+from cookbook.prediction.engine import Estimate, estimate, reasons_of
 from cookbook.prediction.intake import columns, networks, tables
 from cookbook.prediction.intake.columns import levels_of
 from cookbook.prediction.intake.reading import read_blocks
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tier", "why", "assumed")
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
-WORDS = ("id", "unit", "tier", "why", "assumed", "fits")
+WORDS = ("id", "unit", "tier", "why", "reason", "assumed", "fits")
 # Columns of storage rows in the spelling of reports.
 STORAGE_SPELLINGS = (
     "device_or_system",
@@ -50,7 +50,7 @@ def more_columns(kind: str) -> tuple[str, ...]:
         from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
 
         return tuple(name for name in STORAGE_COLUMNS if name not in COLUMNS)
-    return MEMORY_COLUMNS if kind != "training_classic" else ()
+    return ("reason", *MEMORY_COLUMNS) if kind != "training_classic" else ("reason",)
 
 
 def answer_blocks(path: str | Path, kind: str, neighbours: bool = True) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -147,7 +147,7 @@ def _joined(kind: str, frame: pd.DataFrame, parts: list[tuple[np.ndarray, Scenar
 
     size = len(frame)
     found: dict[str, Any] = {name: np.full(size, np.nan) for name in (*INTERVAL, "memory_bytes")}
-    found |= {name: np.full(size, "", dtype=object) for name in ("tier", "why", "assumed", "fits")}
+    found |= {name: np.full(size, "", dtype=object) for name in ("tier", "why", "reason", "assumed", "fits")}
     scale = np.full(size, np.nan)
     found["unit"] = _units(kind, frame, scale)
     for at, part, estimated in parts:
@@ -185,7 +185,7 @@ def _told(kind: str, part: Scenario, found: Estimate, scale: np.ndarray) -> dict
     said, read = np.asarray(found.assumed, dtype=object), part.read.each(str, object)
     joined = np.where(read == "", said, np.where(said == "", read, read + "; " + said)) if np.any(read != "") else said
     told = dict(zip(INTERVAL, numbers, strict=True))
-    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "assumed": np.where(good, joined, "")}
+    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "reason": reasons_of(why), "assumed": np.where(good, joined, "")}
     if kind != "training_classic":
         told["memory_bytes"] = np.where(good, found.memory_bytes, np.nan)
         told["fits"] = np.where(good, found.fits, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import units
+from cookbook import catalog, units
 from cookbook.prediction import constants, neighbours
 from cookbook.prediction.constants import NEW_ENGINE, SEEN, SIBLING, Fitted, committed, figure, of_rows, tiers_of_rows
 from cookbook.prediction.scenario import KEYS, Rows, Scenario, each_row, together
@@ -34,7 +35,7 @@ NAMES = {
     "waiting": ("waiting", "stragglers"),
 }
 COLUMNS = ("point", "low80", "high80", "low90", "high90", "bound_low", "bound_high", "rate", "unit", "tokens_per_s",
-           "bottleneck", "memory_bytes", "fits", "tier", "remark", "neighbours", "assumed", "why")  # fmt: skip
+           "bottleneck", "memory_bytes", "fits", "tier", "remark", "neighbours", "assumed", "why", "reason")  # fmt: skip
 STYLE = (
     "border:1px solid var(--jp-border-color2,#8888);border-radius:4px;padding:8px 12px;display:inline-block;"
     "color:var(--jp-ui-font-color1,inherit);background:var(--jp-layout-color1,transparent);"
@@ -73,7 +74,7 @@ class Estimate:
     similar : tuple of str
         Rows of the tables of measurements that corrected it, where there is one scenario.
     why : numpy.ndarray of str
-        Why there is no estimate; "" where there is one.
+        Why there is no estimate; "" where there is one. `reason` is its code.
     sources : tuple of str
         Keys of the sources that the constants, the device and the similar measurements come from.
     """
@@ -161,6 +162,11 @@ class Estimate:
         return told if np.ndim(self.point) else str(told[0])
 
     @property
+    def reason(self) -> Any:
+        """Stable code of `why`, a row of ``data/schema/reasons.csv``; "" where there is an estimate."""
+        return reasons_of(self.why)
+
+    @property
     def tokens_per_s(self) -> Any:
         """Throughput of all devices, of language models [tokens/s]; NaN of other networks."""
         return self.tokens / self.point
@@ -244,6 +250,57 @@ class Estimate:
         return replace(
             parts[0], **changed, told=join([np.asarray(part.assumed, dtype=object) for part in parts]), rows=None
         )
+
+
+def reasons_of(why: Any) -> Any:
+    """Codes of sentences that say why there is no answer; "" of "".
+
+    Parameters
+    ----------
+    why : str or numpy.ndarray of str
+        From `Estimate.why`.
+
+    Examples
+    --------
+    >>> reasons_of("tp x pp x cp = 16 is more than devices = 8"), reasons_of("")
+    ('split-exceeds-devices', '')
+    """
+    if isinstance(why, str):
+        return _reason(why) if why else ""
+    known = {sentence: reasons_of(str(sentence)) for sentence in set(why.tolist())}
+    return np.array([known[sentence] for sentence in why.tolist()], dtype=object)
+
+
+@lru_cache(maxsize=4096)
+def _reason(why: str) -> str:
+    """Code of the first row of the table, one of whose sentences this is."""
+    for code, sentences in _sentences():
+        for longest, pieces in sentences:
+            if longest in why and _says(why, pieces):
+                return code
+    raise LookupError(f"no row of data/schema/reasons.csv says {why!r}")
+
+
+def _says(why: str, pieces: Sequence[str]) -> bool:
+    """Whether a sentence consists of these words in this order, with figures between them."""
+    if not (why.startswith(pieces[0]) and why.endswith(pieces[-1])):
+        return False
+    at = 0
+    for piece in pieces:
+        at = why.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return True
+
+
+@lru_cache(maxsize=1)
+def _sentences() -> tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...]:
+    """For each code its sentences: their longest words, and all words between figures."""
+    with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
+        rows = [(row["code"], row["words"].split("|")) for row in csv.DictReader(file)]
+    cut = {code: [tuple(sentence.split("{}")) for sentence in sentences] for code, sentences in rows}
+    return tuple((code, tuple((max(each, key=len), each) for each in pieces)) for code, pieces in cut.items())
 
 
 _NAMES = tuple(item.name for item in fields(Estimate) if item.name != "rows")
