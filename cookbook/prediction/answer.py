@@ -26,19 +26,9 @@ INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
 WORDS = ("id", "unit", "tier", "why", "reason", "assumed", "fits")
 # Columns of storage rows in the spelling of reports.
 STORAGE_SPELLINGS = (
-    "device_or_system",
-    "accelerator_count",
-    "cpu_cores",
-    "emulated_or_real",
-    "notes",
-    "system",
-    "storage",
-    "unit",
-    "metric",
-    "cpu",
-    "cpu_count",
-    "workers",
-)
+    "device_or_system", "accelerator_count", "cpu_cores", "emulated_or_real", "notes", "system", "storage", "unit",
+    "metric", "cpu", "cpu_count", "workers",
+)  # fmt: skip
 MODELLED = ("training_classic", "training_transformer", "inference")
 ASKED = (*MODELLED, "storage")
 LONGEST_WHY = 300
@@ -54,17 +44,7 @@ def more_columns(kind: str) -> tuple[str, ...]:
 
 
 def answer_blocks(path: str | Path, kind: str, neighbours: bool = True) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Predict every row of a CSV file, block by block: rows as read, and their answers; see `answer`.
-
-    Parameters
-    ----------
-    path : str or Path
-        The table; any usual encoding and any of the usual delimiters.
-    kind : str
-        "training_classic", "training_transformer", "inference" or "storage".
-    neighbours : bool
-        Whether similar measurements correct the points.
-    """
+    """Predict every row of a CSV file of any usual encoding, block by block: rows as read, and their answers."""
     for frame, why in read_blocks(path):
         yield frame, answer(frame, kind, neighbours, why)
 
@@ -78,15 +58,7 @@ def answer_file(path: str | Path, kind: str, neighbours: bool = True) -> pd.Data
 
 
 def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
-    """Sentences about columns that no field is read from, each with the nearest that is.
-
-    Parameters
-    ----------
-    kind : str
-        As for `answer_blocks`.
-    headers : iterable of str
-        The header of a table.
-    """
+    """Sentences about columns that no field is read from, each with the nearest that is."""
     if kind == "storage":
         known = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
         lost = [(each, nearest(each[:60], known, 1)[0]) for each in headers if columns.normal(each) not in
@@ -185,7 +157,8 @@ def _told(kind: str, part: Scenario, found: Estimate, scale: np.ndarray) -> dict
     said, read = np.asarray(found.assumed, dtype=object), part.read.each(str, object)
     joined = np.where(read == "", said, np.where(said == "", read, read + "; " + said)) if np.any(read != "") else said
     told = dict(zip(INTERVAL, numbers, strict=True))
-    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "reason": reasons_of(why), "assumed": np.where(good, joined, "")}
+    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "reason": reasons_of(why)}
+    told["assumed"] = np.where(good, joined, "")
     if kind != "training_classic":
         told["memory_bytes"] = np.where(good, found.memory_bytes, np.nan)
         told["fits"] = np.where(good, found.fits, "")
@@ -202,15 +175,7 @@ def _cut(why: np.ndarray) -> np.ndarray:
 
 
 def as_csv(found: pd.DataFrame, header: bool = True) -> str:
-    """Answers as CSV text: six digits, blanks for what is not known.
-
-    Parameters
-    ----------
-    found : pandas.DataFrame
-        From `answer`.
-    header : bool
-        Whether to begin with the names of the columns.
-    """
+    """Answers as CSV text: six digits, blanks for what is not known."""
     names = list(found)
     head = ",".join(names) + "\n" if header else ""
     if not len(found):

@@ -86,16 +86,8 @@ def of_rows(fitted: Fitted, constants: Sequence[Constant], keys: Mapping[str, An
     """The value of each constant for each row: a number, or an array where it has levels.
 
     A level that was not measured takes the geometric mean of the measured levels of the same vendor, and where the
-    vendor has none, the start value: an efficiency is never carried from one vendor to another.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        What was fitted.
-    constants : sequence of Constant
-        The constants of the kind.
-    keys : mapping of str to numpy.ndarray
-        ``family``, ``engine`` and ``vendor`` of each row.
+    vendor has none, the start value: an efficiency is never carried from one vendor to another. `keys` has the
+    ``family``, ``engine`` and ``vendor`` of each row.
     """
     found: dict[str, Any] = {}
     for constant in constants:
@@ -124,15 +116,7 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
 
 
 def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
-    """How well each row is covered by what was measured: one of `TIERS`.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        What was fitted.
-    keys : mapping of str to numpy.ndarray
-        ``accelerator``, ``vendor``, ``engine`` and ``moe`` of each row.
-    """
+    """How well each row is covered by what was measured: one of `TIERS`, by device, maker, software and experts."""
     makers = frozenset().union(*fitted.vendors.values()) if fitted.vendors else frozenset()
     known, related, engine = (
         np.array([each in those for each in keys[name]], dtype=bool)
@@ -176,12 +160,7 @@ def figure(name: str) -> float:
 def factors(kind: str, tier: Any, scale: Any) -> dict[int, np.ndarray]:
     """For each level in per cent, the factor that the interval reaches up and down from the point.
 
-    Parameters
-    ----------
-    kind : str
-        Kind of prediction.
-    tier, scale : numpy.ndarray of str
-        Tier and scale of each row; a scale that has no figure of its own takes that of its tier.
+    A scale that has no figure of its own takes that of its tier.
     """
     table, none = _intervals(kind), (np.nan,) * len(LEVELS)
     found = [table.get(pair, table.get((pair[0], ""), none))[: len(LEVELS)] for pair in zip(tier, scale, strict=True)]
@@ -190,13 +169,7 @@ def factors(kind: str, tier: Any, scale: Any) -> dict[int, np.ndarray]:
 
 
 def remark(kind: str, tier: str, scale: str = "") -> str:
-    """What to mind about the interval of a tier: "few sources" and the like, or "".
-
-    Parameters
-    ----------
-    kind, tier, scale : str
-        As in the table ``interval_quantiles``.
-    """
+    """What to mind about the interval of a tier: "few sources" and the like, or ""."""
     if tier not in TIERS:
         raise ValueError(f"tier = {tier!r} is not one of {', '.join(TIERS)}")
     known = _intervals(kind)
@@ -246,11 +219,6 @@ def products(kind: str) -> list[str]:
 @lru_cache(maxsize=4096)
 def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
     """Level of the stack that a product stands for on a kind of device; of no name, the usual one.
-
-    Parameters
-    ----------
-    kind, name, vendor, device : str
-        Kind of prediction, product or level, maker and kind of the accelerator.
 
     Raises
     ------

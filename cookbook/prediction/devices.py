@@ -18,24 +18,12 @@ LARGE = 1024
 
 
 def format_row(precision: str) -> pd.Series:
-    """Row of the table ``number_formats``; an unknown name raises `catalog.UnknownName`.
-
-    Parameters
-    ----------
-    precision : str
-        Name such as "bf16".
-    """
+    """Row of the table ``number_formats``; an unknown name raises `catalog.UnknownName`."""
     return _row("number_formats", _text("precision", precision))
 
 
 def optimiser_row(optimiser: str) -> pd.Series:
-    """Row of the table ``optimisers``; an unknown name raises `catalog.UnknownName`.
-
-    Parameters
-    ----------
-    optimiser : str
-        Name such as "adam".
-    """
+    """Row of the table ``optimisers``; an unknown name raises `catalog.UnknownName`."""
     return _row("optimisers", _text("optimiser", optimiser))
 
 
@@ -72,15 +60,7 @@ def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
 
 
 def peaks(devices: pd.DataFrame, precision: str) -> np.ndarray:
-    """Peak of each accelerator in one number format [FLOP/s]; NaN where it has none or none is known.
-
-    Parameters
-    ----------
-    devices : pandas.DataFrame
-        Rows like those of `device_table`.
-    precision : str
-        Name such as "bf16"; its row lists the columns to use, in order of preference.
-    """
+    """Peak of each accelerator in one number format, whose row names the columns, the best first [FLOP/s]; or NaN."""
     found = np.full(len(devices), np.nan)
     for column in format_row(precision)["peak_columns"].split(";"):
         found = np.where(np.isnan(found), devices[column].to_numpy(dtype=float), found)
@@ -88,13 +68,7 @@ def peaks(devices: pd.DataFrame, precision: str) -> np.ndarray:
 
 
 def formats_that_train(devices: pd.DataFrame) -> list[str]:
-    """For each accelerator, the number formats that train and that it has a peak for, as one text.
-
-    Parameters
-    ----------
-    devices : pandas.DataFrame
-        Rows like those of `device_table`.
-    """
+    """For each accelerator, the number formats that train and that it has a peak for, as one text."""
     rows = catalog.table("number_formats")
     names = [str(name) for name in rows.loc[rows["trains"] == "yes", "name"]]
     has = np.array([~np.isnan(peaks(devices, name)) for name in names])

@@ -35,7 +35,8 @@ NAMES = {
     "waiting": ("waiting", "stragglers"),
 }
 COLUMNS = ("point", "low80", "high80", "low90", "high90", "bound_low", "bound_high", "rate", "unit", "tokens_per_s",
-           "bottleneck", "memory_bytes", "fits", "tier", "remark", "neighbours", "assumed", "why", "reason")  # fmt: skip
+           "bottleneck", "memory_bytes", "fits", "tier", "remark", "neighbours", "assumed", "why",
+           "reason")  # fmt: skip
 STYLE = (
     "border:1px solid var(--jp-border-color2,#8888);border-radius:4px;padding:8px 12px;display:inline-block;"
     "color:var(--jp-ui-font-color1,inherit);background:var(--jp-layout-color1,transparent);"
@@ -255,11 +256,6 @@ class Estimate:
 def reasons_of(why: Any) -> Any:
     """Codes of sentences that say why there is no answer; "" of "".
 
-    Parameters
-    ----------
-    why : str or numpy.ndarray of str
-        From `Estimate.why`.
-
     Examples
     --------
     >>> reasons_of("tp x pp x cp = 16 is more than devices = 8"), reasons_of("")
@@ -339,11 +335,6 @@ BLOCK, WORKERS = 16384, 2
 def terms_of(kind: str) -> Any:
     """The module that lists the terms of a kind of prediction: constants, rows, parts, outcome, memory.
 
-    Parameters
-    ----------
-    kind : str
-        "training_classic", "training_transformer", "inference" or "generation".
-
     Raises
     ------
     ValueError
@@ -383,23 +374,13 @@ class Prepared:
 
 
 def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
-    """Look up constants, tiers and intervals of rows.
-
-    Parameters
-    ----------
-    kind : str
-        Kind of prediction.
-    rows : Rows
-        As the kind's terms made them.
-    fitted : Fitted, optional
-        Other constants than the committed ones.
-    """
+    """Look up constants, tiers and intervals of rows; `fitted` stands in for the committed constants."""
     like = FITTED_AS.get(kind, kind)
     distinct = together(*(rows.keys[name] for name in KEYS))
-    known = _at_levels(kind, committed(like) if fitted is None else fitted, distinct.levels)
+    values, tier, factors, remark = _at_levels(kind, committed(like) if fitted is None else fitted, distinct.levels)
     codes = each_row(distinct.codes, len(rows))
-    tier, factors = known.tier[codes], {level: each[codes] for level, each in known.factors.items()}
-    by_row = {name: value[codes] if np.ndim(value) else value for name, value in known.constants.items()}
+    tier, factors = tier[codes], {level: each[codes] for level, each in factors.items()}
+    by_row = {name: value[codes] if np.ndim(value) else value for name, value in values.items()}
     if like != kind:
         # No engine was fitted to language models, so intervals are those of answers that were composed.
         tier = np.where(np.isin(tier, (SEEN, SIBLING)), NEW_ENGINE, tier)
@@ -408,21 +389,14 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
         # Dimensions that follow from a number of parameters alone: no better known than another stack.
         bare = (rows.dimensions_known == 0) & np.isin(tier, (SEEN, SIBLING))
         tier = np.where(bare, NEW_ENGINE, tier) if np.any(bare) else tier
-    return Prepared(kind, rows, by_row, tier, factors, known.remark[codes])
-
-
-@dataclass(frozen=True, eq=False)
-class _Known:
-    """What is known at each of several combinations of `KEYS`; as in `Prepared`."""
-
-    constants: Mapping[str, Any]
-    tier: np.ndarray
-    factors: Mapping[int, np.ndarray]
-    remark: np.ndarray
+    return Prepared(kind, rows, by_row, tier, factors, remark[codes])
 
 
 @lru_cache(maxsize=256)
-def _at_levels(kind: str, fitted: Fitted, levels: tuple[tuple[Any, ...], ...]) -> _Known:
+def _at_levels(
+    kind: str, fitted: Fitted, levels: tuple[tuple[Any, ...], ...]
+) -> tuple[dict[str, Any], np.ndarray, dict[int, np.ndarray], np.ndarray]:
+    """Constants, tier, factors and remark of several combinations of `KEYS`."""
     columns = np.empty((len(KEYS), len(levels)), dtype=object)
     for at, level in enumerate(levels):
         columns[:, at] = level
@@ -431,7 +405,7 @@ def _at_levels(kind: str, fitted: Fitted, levels: tuple[tuple[Any, ...], ...]) -
     like, tier = FITTED_AS.get(kind, kind), tiers_of_rows(fitted, keys)
     remarks = [constants.remark(like, *pair) for pair in zip(tier.tolist(), keys["scale"].tolist(), strict=True)]
     values = of_rows(fitted, terms_of(kind).CONSTANTS, keys)
-    return _Known(values, tier, constants.factors(like, tier, keys["scale"]), np.array(remarks, dtype=object))
+    return values, tier, constants.factors(like, tier, keys["scale"]), np.array(remarks, dtype=object)
 
 
 def estimate(
@@ -439,14 +413,7 @@ def estimate(
 ) -> Estimate:
     """Estimates of all rows of a scenario, with the committed constants.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        The rows.
-    neighbours : bool
-        Whether similar measurements correct the point.
-    refuse : callable, optional
-        Further reasons why a row cannot be, such as `terms.layouts.impossible`.
+    `neighbours` says whether similar measurements correct the point; `refuse` tells further reasons against a row.
     """
 
     def one(part: Scenario) -> Estimate:
@@ -468,19 +435,7 @@ def estimate(
 def estimate_rows(
     prepared: Prepared, neighbours: bool = True, terms: Mapping[str, bool] | None = None, memory: bool = True
 ) -> Estimate:
-    """Estimates of prepared rows.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        From `prepare`.
-    neighbours : bool
-        Whether similar measurements correct the point.
-    terms : mapping of str to bool, optional
-        Terms to switch off.
-    memory : bool
-        Whether to tell device memory too, for the kinds that know it.
-    """
+    """Estimates of prepared rows; `terms` switches some off, `memory` says whether to tell device memory too."""
     module, rows = terms_of(prepared.kind), prepared.rows
     size = len(rows)
     known = rows.why == ""

@@ -224,15 +224,7 @@ def correction(
 def distances(
     asked: Runs, known: Runs, label_costs: Mapping[str, float], amount_costs: Mapping[str, float]
 ) -> np.ndarray:
-    """Distance of each known run (second axis) from each asked one, by what both of them name.
-
-    Parameters
-    ----------
-    asked, known : Runs
-        Runs with labels and amounts.
-    label_costs, amount_costs : mapping of str to float
-        Distance of different labels, and of a factor of e in an amount; an amount that is missing is out of reach.
-    """
+    """Distance of each known run (second axis) from each asked one, by what both name; missing amounts are far off."""
     distance: Any = np.zeros((1, 1))
     for name, cost in label_costs.items():
         if name in asked.labels and name in known.labels:
@@ -256,11 +248,6 @@ def known_errors(kind: str) -> Measured | None:
     """Measured runs of a kind of which it is clear what was run; none for a kind that has no likeness of runs.
 
     Calibration writes them to the table ``training_neighbours``, so that no measured network is built to read them.
-
-    Parameters
-    ----------
-    kind : str
-        Kind of prediction.
     """
     table = catalog.table("training_neighbours")
     table = table[table["kind"] == kind]
@@ -280,19 +267,7 @@ def _columns(cells: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def correct(kind: str, asked: Runs, size: int, **without: Any) -> Correction | None:
-    """What similar measurements say about runs; none where the kind has no such layer.
-
-    Parameters
-    ----------
-    kind : str
-        Kind of prediction.
-    asked : Runs
-        The runs.
-    size : int
-        How many they are.
-    **without
-        ``exclude_groups`` or ``exclude_rows`` of `correction`.
-    """
+    """What similar measurements say about runs; none where the kind has no such layer."""
     known = known_errors(kind)
     if known is None or not size:
         return None

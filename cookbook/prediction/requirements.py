@@ -70,30 +70,14 @@ class Activations:
 
 
 def block_runs(ops: Ops) -> list[np.ndarray]:
-    """Row indices of each block: consecutive operations with the same label and the same number of repeats.
-
-    Parameters
-    ----------
-    ops : Ops
-        Table of one forward pass; an empty label is outside any block.
-    """
+    """Row indices of each block: consecutive operations with the same label, not an empty one, and repeats."""
     change = np.flatnonzero((ops.block[1:] != ops.block[:-1]) | (ops.count[1:] != ops.count[:-1])) + 1
     runs = np.split(np.arange(len(ops)), change)
     return [run for run in runs if ops.block[run[0]]]
 
 
 def activations(ops: Ops, batch: Any, seq: Any, bytes_per_element: float) -> Activations:
-    """Saved activations of one pass in bytes.
-
-    Parameters
-    ----------
-    ops : Ops
-        Table of one forward pass.
-    batch, seq : array_like
-        Samples of a batch and sequence length.
-    bytes_per_element : float
-        Size of one activation [B].
-    """
+    """Saved activations of one pass in bytes."""
     saved = ops.column("saved", batch, seq) * bytes_per_element + ops.column("mask_bytes", batch, seq)
     reads = ops.column("reads", batch, seq) * bytes_per_element
     writes = ops.column("writes", batch, seq) * bytes_per_element
@@ -106,19 +90,7 @@ def activations(ops: Ops, batch: Any, seq: Any, bytes_per_element: float) -> Act
 
 
 def memory_parts(ops: Ops, batch: Any, seq: Any, sizes: Sizes, recompute: float) -> dict[str, np.ndarray]:
-    """Training memory by part [B]; the argument list is that of `activations` plus the sizes.
-
-    Parameters
-    ----------
-    ops : Ops
-        Table of one forward pass.
-    batch, seq : array_like
-        Samples of a batch and sequence length.
-    sizes : Sizes
-        Bytes and elements of the number format and the optimiser.
-    recompute : float
-        Share of the blocks that is recomputed, 0 to 1.
-    """
+    """Training memory by part [B]; the argument list is that of `activations` plus the sizes."""
     kept = activations(ops, batch, seq, sizes.activation)
     parts = memory.training_bytes(
         ops.parameter_count,
@@ -141,19 +113,6 @@ def traffic_per_epoch(
 
     The backward pass moves `backward` times the bytes of the forward pass, recomputed blocks move theirs once
     more, and each step updates all parameters. Operations fused into one move less.
-
-    Parameters
-    ----------
-    ops : Ops
-        Table of one forward pass.
-    batch, seq : array_like
-        Samples of a batch and sequence length.
-    sizes : Sizes
-        Bytes and elements of the number format and the optimiser.
-    samples : float
-        Samples in one epoch.
-    backward, recompute : float
-        Passes of the backward pass for each forward pass; share of the blocks that is recomputed.
     """
     passes = 1 + backward + recompute * (ops.block != "")
     per_step = _moved(ops, 0, seq, sizes) @ passes
@@ -437,29 +396,12 @@ def _plain(value: Any) -> Any:
 
 
 def why_not(devices: pd.DataFrame, precision: str) -> list[str]:
-    """Reason why a row's numbers are missing or the model does not fit; "" where all is well.
-
-    Parameters
-    ----------
-    devices : pandas.DataFrame
-        Columns batch, capacity_bytes, needed_bytes, peak_flops, mem_bandwidth, fits, largest_batch, and formats
-        (those that the accelerator has).
-    precision : str
-        The number format asked for.
-    """
+    """Reason why a row's numbers are missing or the model does not fit; "" where all is well."""
     return [_reason(row, precision) for row in devices.itertuples(index=False)]
 
 
 def verdicts(devices: pd.DataFrame, epochs: float, target_seconds: float) -> list[str]:
-    """Whether each accelerator, alone, could meet the target, in plain words.
-
-    Parameters
-    ----------
-    devices : pandas.DataFrame
-        Columns as for `why_not`, and needed_fraction, observed_best, unfused_overlap_seconds.
-    epochs, target_seconds : float
-        Epochs to train, and the time for all of them [s].
-    """
+    """Whether each accelerator, alone, could meet the target, in plain words."""
     return [_verdict(row, epochs, target_seconds) for row in devices.itertuples(index=False)]
 
 

@@ -38,17 +38,7 @@ AGAIN = tuple(f"again_{part}" for part in RECOMPUTED)
 
 
 def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -> np.ndarray:
-    """Why a row cannot be predicted; empty where it can.
-
-    Parameters
-    ----------
-    v : mapping of str to numpy.ndarray
-        All numbers of the rows, blanks filled.
-    accelerator : Coded
-        Keys of the devices, "" where the catalogue has none.
-    why : numpy.ndarray of str
-        What reading said about each row.
-    """
+    """Why a row cannot be predicted; empty where it can."""
     found = None
     for bad, reason, *figures in _refused(v, accelerator):
         if bad.any():
@@ -74,84 +64,39 @@ def _bad(v: Mapping[str, np.ndarray], names: tuple[str, ...], least: float) -> A
 
 def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[Any, ...]]:
     below = "a count of devices, layers, shards, batch or tokens is missing or below 1"
-    devices, layout = v["devices"] * v["cores"], v["tp"] * v["pp"] * v["cp"]
-    yield (
-        accelerator.where(lambda key: key == ""),
-        'the accelerator is not in the catalogue: take a key of cb.table("accelerators")',
-    )
-    weights = (
-        v["layers"] * (4 * v["hidden"] ** 2 + (2 + v["gated"]) * v["hidden"] * v["ffn_hidden"])
-        + v["vocab"] * v["hidden"]
-    )
-    yield (
-        (v["moe"] == 0) & (np.abs(np.log(v["params"] / weights)) > np.log(CONTRADICTS)),
-        "parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}",
-        v["params"],
-        weights,
-    )
-    yield (
-        np.isnan(v["layers"] * v["hidden"]),
-        "the model is not in the zoo, and neither its dimensions nor its parameters are given: fill layers and hidden, "
-        "or parameters",
-    )
+    unknown = accelerator.where(lambda key: key == "")
+    yield unknown, 'the accelerator is not in the catalogue: take a key of cb.table("accelerators")'
+    layer = 4 * v["hidden"] ** 2 + (2 + v["gated"]) * v["hidden"] * v["ffn_hidden"]
+    weights = v["layers"] * layer + v["vocab"] * v["hidden"]
+    off = (v["moe"] == 0) & (np.abs(np.log(v["params"] / weights)) > np.log(CONTRADICTS))
+    yield off, ("parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}"
+                ), v["params"], weights  # fmt: skip
+    yield np.isnan(v["layers"] * v["hidden"]), ("the model is not in the zoo, and neither its dimensions nor its "
+          "parameters are given: fill layers and hidden, or parameters")  # fmt: skip
     yield v["offered"] == 0, "precision: the catalogue knows no such arithmetic of this accelerator; take another"
-    yield (
-        np.isnan(v["peak"] * v["mem_bandwidth"]),
-        "precision: the catalogue has no peak or no memory bandwidth of this accelerator in this number format",
-    )
+    yield np.isnan(v["peak"] * v["mem_bandwidth"]), ("precision: the catalogue has no peak or no memory bandwidth of "
+          "this accelerator in this number format")  # fmt: skip
     yield _bad(v, COUNTS, 1), below
-    yield from _refused_splits(v, devices, layout, below)
-
-
-def _refused_splits(
-    v: Mapping[str, np.ndarray], devices: np.ndarray, layout: np.ndarray, below: str
-) -> Iterator[tuple[Any, ...]]:
+    devices, layout = v["devices"] * v["cores"], v["tp"] * v["pp"] * v["cp"]
     yield layout > devices, "tp x pp x cp = {:g} is more than devices = {:g}", layout, devices
     whole = layout * v["dp"]
-    yield (
-        (np.abs(whole - devices) > 0.01 * whole) | (v["dp"] != np.round(v["dp"])),
-        "tp x pp x cp x dp = {:g} is not devices = {:g}",
-        whole,
-        devices,
-    )
+    odd = (np.abs(whole - devices) > 0.01 * whole) | (v["dp"] != np.round(v["dp"]))
+    yield odd, "tp x pp x cp x dp = {:g} is not devices = {:g}", whole, devices
     yield _bad(v, FOLLOWING, 1), below
-    yield (
-        v["pp"] > v["layers"],
-        "pp = {:g} is more than layers = {:g}: a stage holds at least one",
-        v["pp"],
-        v["layers"],
-    )
-    yield (
-        v["tp"] > v["heads"],
-        "tp = {:g} is more than heads = {:g}: a shard computes at least one",
-        v["tp"],
-        v["heads"],
-    )
+    for shards, of, holds in (("pp", "layers", "a stage holds"), ("tp", "heads", "a shard computes")):
+        yield v[shards] > v[of], f"{shards} = {{:g}} is more than {of} = {{:g}}: {holds} at least one", v[shards], v[of]
     yield v["kv_heads"] > v["heads"], "kv_heads = {:g} is more than heads = {:g}", v["kv_heads"], v["heads"]
     yield (v["moe"] == 1) & (v["ep"] > v["experts"]), "ep = {:g} is more than experts = {:g}", v["ep"], v["experts"]
-    yield (
-        v["stated_dp"] & (v["global_batch"] < v["dp"] * 0.99),
-        "global_batch = {:g} is less than dp = {:g}: every replica needs a sequence",
-        v["global_batch"],
-        v["dp"],
-    )
+    short = v["stated_dp"] & (v["global_batch"] < v["dp"] * 0.99)
+    said = "global_batch = {:g} is less than dp = {:g}: every replica needs a sequence"
+    yield short, said, v["global_batch"], v["dp"]
     odd = _bad(v, EXPERTS, 0) | ((v["latent"] == 0) & (~(v["head_dim"] >= 1) | (v["head_dim"] == np.inf)))
-    yield (
-        odd | (v["experts_per_token"] > v["experts"]) | (v["dense_layers"] > v["layers"]),
-        "a width or a number of experts is negative, infinite, or larger than what it is a part of",
-    )
+    odd = odd | (v["experts_per_token"] > v["experts"]) | (v["dense_layers"] > v["layers"])
+    yield odd, "a width or a number of experts is negative, infinite, or larger than what it is a part of"
 
 
 def impossible(s: Any, asked: Scenario) -> np.ndarray:
-    """Why each configuration that a reader asks for cannot be; "" where it can.
-
-    Parameters
-    ----------
-    s : Rows
-        The rows, as `terms.transformer.resolve` made them.
-    asked : Scenario
-        What they were made of.
-    """
+    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can."""
     schedule, why = asked.words("pipeline_schedule").each(str, object), np.full(len(s), "", dtype=object)
     with np.errstate(all="ignore"):
         if any(bad.any() for bad, _ in _checks(s, schedule)):
@@ -299,15 +244,7 @@ def usual() -> dict[str, float]:
 
 
 def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Bytes by part on the fullest device: the first stage, which holds most micro-batches, or the last, with logits.
-
-    Parameters
-    ----------
-    s : Rows
-        The rows.
-    constants : mapping of str to float or numpy.ndarray
-        Value of each of `MEMORY_CONSTANTS`.
-    """
+    """Bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with logits."""
     good = s.why == ""
     if good.all():
         known = s.stage is not None and s.stage.values is s.values

@@ -63,13 +63,7 @@ SCHEDULES = {"gpipe": (np.inf, 0.0), "zero-bubble": (np.nan, FILLED["zero-bubble
 
 
 def resolve(scenario: Scenario) -> Rows:
-    """Scenarios with their network, machine and software; blanks filled.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Of the kind "training_transformer".
-    """
+    """Scenarios with their network, machine and software; blanks filled."""
     with np.errstate(all="ignore"):
         v, keys, assumed = _network(scenario), dict[str, Coded](), list[tuple[str, Any, Any]]()
         v |= _layout(scenario)

@@ -19,18 +19,8 @@ from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.layouts import OPTIMISER
 from cookbook.prediction.terms.transformer import resolve
 
-__all__ = [
-    "CONSTANTS",
-    "MEMORY_CONSTANTS",
-    "TERMS",
-    "memory_parts",
-    "outcome",
-    "parts",
-    "resolve",
-    "runs",
-    "step_seconds",
-    "tokens",
-]
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs",
+           "step_seconds", "tokens"]  # fmt: skip
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
@@ -104,16 +94,7 @@ def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np
 
 
 def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
-    """Exposed seconds of a step by part; NaN where `rows.why` says why not.
-
-    Parameters
-    ----------
-    rows : Rows
-        From `resolve`.
-    constants : mapping of str to float or numpy.ndarray
-        Value of each of `CONSTANTS`, one or one a row.
-    terms : mapping of str to bool, optional
-        Terms to switch off, ``{"bubble": False}``; all are on if not given.
+    """Exposed seconds of a step by part; NaN where `rows.why` says why not; ``{"bubble": False}`` switches a term off.
 
     Raises
     ------
@@ -207,17 +188,7 @@ class _Layer:
 
 
 def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, np.ndarray]:
-    """Exposed seconds of a step by part, for rows that can be predicted.
-
-    Parameters
-    ----------
-    s : Scenarios
-        The rows.
-    c : mapping of str to float or numpy.ndarray
-        Constants of the kind.
-    on : mapping of str to bool
-        Whether each of `TERMS` counts.
-    """
+    """Exposed seconds of a step by part, for rows that can be predicted; `on` says whether each of `TERMS` counts."""
     rates, layer = _Rates(s, c), _Layer(s, on)
     time = _computation(s, rates, layer, c, on)
     body = sum(value for name, value in time.items() if name != "head")
