@@ -387,8 +387,8 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
         factors = {level: np.full(len(rows), figure(f"generation-interval-{level}")) for level in factors}
     if "dimensions_known" in rows.values:
         # Dimensions that follow from a number of parameters alone: no better known than another stack.
-        bare = (rows.dimensions_known == 0) & np.isin(tier, (SEEN, SIBLING))
-        tier = np.where(bare, NEW_ENGINE, tier) if np.any(bare) else tier
+        bare = rows.dimensions_known == 0
+        tier = np.where(bare & np.isin(tier, (SEEN, SIBLING)), NEW_ENGINE, tier) if np.any(bare) else tier
     return Prepared(kind, rows, by_row, tier, factors, remark[codes])
 
 

@@ -239,7 +239,7 @@ def distances(
         if name in asked.amounts and name in known.amounts:
             with np.errstate(invalid="ignore"):
                 apart = np.abs(asked.logarithms[name][:, None] - known.logarithms[name])
-            distance = distance + cost * np.nan_to_num(apart, nan=REACH, posinf=REACH)
+            distance = distance + cost * np.where(np.isfinite(apart), apart, REACH)
     return distance
 
 

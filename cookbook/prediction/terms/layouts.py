@@ -168,7 +168,7 @@ def _batches(s: Any) -> list[tuple[np.ndarray, Words]]:
 def _schedules(s: Any, schedule: np.ndarray) -> list[tuple[np.ndarray, Words]]:
     piped = s.pp > 1
     fed = s.micro_batches / s.flushes
-    whole = np.isin(schedule, ["gpipe", "1f1b", "zero-bubble"])
+    whole = (schedule == "gpipe") | (schedule == "1f1b") | (schedule == "zero-bubble")
     return [
         (piped & whole & (s.vp != 1), lambda row: f"vp = {s.vp[row]:g}: {schedule[row]} has one chunk a stage; take "
          "vp = 1, or pipeline_schedule = 'interleaved'"),
@@ -328,11 +328,14 @@ class Stage:
             "mlp": np.maximum(np.maximum(s.again_mlp, share), 0.5 * s.again_elementwise),
             "scores": np.maximum(s.again_core, share),
         }  # fmt: skip
+        whole = sum(self.kept.values())
+        if not any(np.any(each) for each in shares.values()):
+            return np.asarray(whole), np.zeros(np.shape(whole))
         left = sum(
             formulas.recomputed_bytes(part, self.entry if name == "stream" else 0.0, shares[name])
             for name, part in self.kept.items()
         )
-        return np.asarray(left), np.maximum(sum(self.kept.values()) - left, 0)
+        return np.asarray(left), np.maximum(whole - left, 0)
 
 
 def held_micro_batches(s: Any) -> np.ndarray:
@@ -367,7 +370,7 @@ def layer_activations(s: Any, tokens: np.ndarray) -> tuple[dict[str, np.ndarray]
     # A norm that runs operation by operation keeps single-precision copies: 8 more values in 16 bits.
     plain = (s.stream_bytes > 20) & (s.gated == 1)
     stream = s.hidden / shards * (4 + 8 * plain)
-    chosen = s.experts_per_token * np.nan_to_num(s.capacity_factor, nan=1.0)
+    chosen = s.experts_per_token * np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
     routed = (chosen + s.shared_experts) * s.moe_ffn_hidden
     inner = np.where(s.moe == 1, routed, s.ffn_hidden) / t
     inner = np.where(s.gated == 1, s.gated_kept, 2) * inner + s.moe * chosen * s.hidden * 2 / t

@@ -88,7 +88,7 @@ def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]]) -> Ro
     over, spared = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     needed, least = layouts.extremes(some, stage, blank if some is rows or not blank.ndim else blank[good])
     over[good], spared[good] = needed - some.memory / some.cores, needed - least
-    share = np.clip(over / np.maximum(spared, 1.0), 0.0, 1.0)
+    share = np.minimum(np.maximum(over / np.maximum(spared, 1.0), 0.0), 1.0)
     again = np.where(blank & (over > 0), share, 0.0)
     assumed.append(("recompute", blank, again))
     v = {**v, **{name: np.maximum(v[name], again) for name in layouts.AGAIN}}
@@ -321,7 +321,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     fill("global_batch", v["micro_batch"] * v["dp"] * np.where(v["pp"] > 1, 4 * v["pp"], 1))
     v["stated_dp"] = stated
     v["micro_batches"] = np.maximum(v["global_batch"] / (v["dp"] * v["micro_batch"]), 1.0)
-    v["flushes"] = np.maximum(np.nan_to_num(v["micro_batches"] / v.pop("micro_batches_per_flush"), nan=1.0), 1.0)
+    v["flushes"] = np.fmax(v["micro_batches"] / v.pop("micro_batches_per_flush"), 1.0)
     fill("zero", np.where(v["dp"] > 1, 1.0, 0.0))
     whole = v["dp"] * v["cp"]
     v["stated_shard"] = v["shard_group"]
@@ -366,7 +366,7 @@ def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any
     usual = np.isnan(v["kernel"])
     v["kernel"] = np.where(usual, v["flash_kernel"], v["kernel"])
     numbers = sorted(KERNEL)
-    codes = np.clip(np.nan_to_num(v["kernel"]), 0, len(numbers) - 1).astype(int)
+    codes = np.minimum(np.fmax(v["kernel"], 0), len(numbers) - 1).astype(int)
     kernel = Coded(codes, tuple(numbers))
     assumed.append(("attention", usual, kernel.map(lambda number: KERNEL[number])))
     scores = np.where(np.isnan(v["score_bytes"]), FUSED, v["score_bytes"])

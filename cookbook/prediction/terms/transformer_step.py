@@ -146,7 +146,7 @@ class _Rates:
 
     def levels(self, ranks: Any, stride: Any) -> tuple[Any, Any]:
         """Ranks within a fast domain, and domains, for ranks that lie `stride` shards apart."""
-        inner = np.clip(np.floor(self.domain / stride), 1, ranks)
+        inner = np.minimum(np.maximum(np.floor(self.domain / stride), 1), ranks)
         return inner, ranks / inner
 
 
@@ -160,7 +160,7 @@ class _Layer:
         self.dense = self.layers - self.sparse
         self.again = {part: getattr(s, f"again_{part}") * on["recompute"] for part in RECOMPUTED}
         self.passes = 3 - s.lora
-        self.padded = np.nan_to_num(s.capacity_factor, nan=1.0)
+        self.padded = np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
         self.gates = 2 + s.gated
         # The last of the feed-forward products is computed again only where nobody sees that nothing reads it.
         self.again["mlp"] = self.again["mlp"] * (1 - (1 - s.recomputes_last) / self.gates)
@@ -306,7 +306,7 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     # All devices of a stage send at once, from pod to pod where stages lie in different ones; of the hops between
     # stages, those that leave a fast domain go through the network.
     hops = np.maximum(s.pp - 1, 1)
-    far = np.clip((np.ceil(s.pp * stage / r.domain) - 1) / hops, 0, 1)
+    far = np.minimum(np.maximum((np.ceil(s.pp * stage / r.domain) - 1) / hops, 0), 1)
     rate = 1 / ((1 - far) / r.link + far / (r.network * r.spread(np.minimum(stage, r.pod))))
     hop = exchange.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
     found["pipeline_exchange"] = exchange.partly_hidden_seconds(2 * s.vp * hop, body, s.gradients_hidden)
@@ -335,7 +335,7 @@ def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
     gather = exchange.hierarchical_all_gather_seconds(
         (alike + experts) * s.element, inner, outer, r.link, network, LINK_LATENCY
     )
-    return gather * np.select([s.zero >= 3, s.zero >= 2], [3.0, 1.0], 0.0)
+    return gather * np.where(s.zero >= 3, 3.0, np.where(s.zero >= 2, 1.0, 0.0))
 
 
 def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
