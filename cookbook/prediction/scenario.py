@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
@@ -166,21 +166,19 @@ def together(*columns: Coded) -> Coded:
         code = code * len(column.levels) + column.codes
     if code.ndim == 0:
         return Coded(np.array(0), (tuple(column.levels[int(column.codes)] for column in columns),))
-    if total <= 1 << 20:
-        present = np.flatnonzero(np.bincount(code, minlength=total))
+    if total <= 1 << 16:
+        present = np.flatnonzero(np.bincount(code.reshape(-1), minlength=total))
         place = np.empty(total, dtype=np.int64)
         place[present] = np.arange(len(present))
         back = place[code]
     else:
         present, back = np.unique(code, return_inverse=True)
-    levels = []
-    for one in present.tolist():
-        parts = []
-        for column in reversed(columns):
-            one, at = divmod(one, len(column.levels))
-            parts.append(column.levels[at])
-        levels.append(tuple(reversed(parts)))
-    return Coded(back, tuple(levels))
+        back = back.reshape(code.shape)
+    parts = []
+    for column in reversed(columns):
+        present, at = np.divmod(present, len(column.levels))
+        parts.append([column.levels[one] for one in at.tolist()])
+    return Coded(back, tuple(zip(*reversed(parts), strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -505,6 +503,15 @@ class Rows:
         return Rows(
             values, self.why[at], keys, self.networks, place, assumed, tuple(each.take(at) for each in self.inner)
         )
+
+    def blanked(self) -> Rows:
+        """The same rows, those that cannot be predicted without any number; formulas let them pass."""
+        bad = self.why != ""
+        if not bad.any():
+            return self
+        values = {name: np.where(bad, np.nan, each) if each.dtype.kind == "f" else each
+                  for name, each in self.values.items()}  # fmt: skip
+        return replace(self, values=values, why=np.zeros((1,) * bad.ndim, dtype="<U1"))
 
     def key(self, name: str) -> np.ndarray:
         """One key of every row, as text."""

@@ -6,6 +6,7 @@ to more (`impossible`): shards divide heads, layers, tokens and devices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -48,11 +49,19 @@ def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -
 
 def told(why: np.ndarray, bad: Any, reason: str, figures: Sequence[Any]) -> np.ndarray:
     """Reasons with one more, its figures filled in, for bad rows that have none yet."""
-    found = why.astype(object)
-    at = np.flatnonzero((found == "") & bad)
-    rows = zip(*(np.broadcast_to(each, len(found))[at].tolist() for each in figures), strict=True)
-    found[at] = [reason.format(*row) for row in rows] if figures else reason
-    return found
+    new = (why == "") & bad
+    if not new.any():
+        return why
+    words: Any = reason
+    if figures:
+        # Of a grid the reasons stay as few as the figures that they tell.
+        shape = np.broadcast_shapes(np.shape(bad), *map(np.shape, figures))
+        at = np.flatnonzero(new if new.shape == shape else np.broadcast_to(bad, shape))
+        rows = zip(*(np.broadcast_to(each, shape).reshape(-1)[at].tolist() for each in figures), strict=True)
+        words = np.full(math.prod(shape), "", dtype=object)
+        words[at] = [reason.format(*row) for row in rows]
+        words = words.reshape(shape)
+    return np.where(new, words, why.astype(object))
 
 
 def _bad(v: Mapping[str, np.ndarray], names: tuple[str, ...], least: float) -> Any:
@@ -246,7 +255,8 @@ def usual() -> dict[str, float]:
 def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with logits."""
     good = s.why == ""
-    if good.all():
+    if good.all() or good.ndim > 1:
+        s = s.blanked()
         known = s.stage is not None and s.stage.values is s.values
         return (s.stage if known else Stage(s)).parts(constants, s)
     at, found = np.flatnonzero(good), {}
@@ -299,7 +309,7 @@ class Stage:
             "gathered": np.where(s.zero >= 3, 2 * WEIGHT * (stored - edge) / layers, 0.0),
         }
         tokens = s.micro_batch * s.seq_len / s.cp
-        self.size, self.layers, self.stays = len(s), layers, 1 - s.offload_activations
+        self.layers, self.stays = layers, 1 - s.offload_activations
         self.held = held_micro_batches(s)
         self.logits = formulas.logits_bytes(tokens, s.vocab / np.where(s.logits_sharded == 1, s.tp, 1), s.logit_bytes)
         self.both, self.single = both, bool(np.all(s.pp == 1))
@@ -316,7 +326,7 @@ class Stage:
             last, loss = margin * layers, np.maximum(self.logits, margin * again)
             heavier = activations + transient >= last + loss
             activations, transient = np.where(heavier, activations, last), np.where(heavier, transient, loss)
-        reserved = np.zeros(self.size) + c["reserved_bytes"]
+        reserved = np.asarray(c["reserved_bytes"])
         return {**self.states, "activations": activations, "transient": transient, "reserved": reserved}
 
     def _kept_and_again(self, s: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -82,12 +82,10 @@ def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]]) -> Ro
         return replace(rows, assumed=tuple(assumed))
     v = {**v, **{name: np.where(np.isnan(v[name]), 0.0, v[name])[()] for name in layouts.AGAIN}}
     rows = replace(rows, values=v)
-    good = rows.why == ""
-    some = rows if good.all() else rows.take(np.flatnonzero(good))
+    some = rows.blanked()
     stage = layouts.Stage(some)
-    over, spared = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
-    needed, least = layouts.extremes(some, stage, blank if some is rows or not blank.ndim else blank[good])
-    over[good], spared[good] = needed - some.memory / some.cores, needed - least
+    needed, least = layouts.extremes(some, stage, blank)
+    over, spared = needed - some.memory / some.cores, needed - least
     share = np.minimum(np.maximum(over / np.maximum(spared, 1.0), 0.0), 1.0)
     again = np.where(blank & (over > 0), share, 0.0)
     assumed.append(("recompute", blank, again))
