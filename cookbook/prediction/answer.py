@@ -175,7 +175,15 @@ def _cut(why: np.ndarray) -> np.ndarray:
 
 
 def as_csv(found: pd.DataFrame, header: bool = True) -> str:
-    """Answers as CSV text: six digits, blanks for what is not known."""
+    """Answers as CSV text: six digits, blanks for what is not known.
+
+    Parameters
+    ----------
+    found : pandas.DataFrame
+        From `answer`.
+    header : bool
+        Whether to begin with the names of the columns.
+    """
     names = list(found)
     head = ",".join(names) + "\n" if header else ""
     if not len(found):
