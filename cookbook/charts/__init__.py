@@ -20,20 +20,20 @@ _HOMES = {
     "machine": "host",
     "memory_bars": "models",
     "over_cores": "host",
-    "paid": "places",
+    "paid": "devices",
     "palette": "look",
     "parameters_vs_flop": "models",
     "per_device": "devices",
-    "place_costs": "places",
+    "place_costs": "devices",
     "points": "explore",
     "rate_needed": "models",
     "roofline": "devices",
     "speedups": "run",
     "step_parts": "run",
     "theme": "look",
-    "tornado": "places",
+    "tornado": "devices",
 }
-_MODULES = ("devices", "explore", "host", "live", "look", "models", "places", "run")
+_MODULES = ("devices", "explore", "host", "live", "look", "models", "run")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

@@ -14,8 +14,7 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.charts import devices as charts
-from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS
-from cookbook.charts.rows import row_order
+from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS, row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two

@@ -12,8 +12,7 @@ import pandas as pd
 from cookbook.calibration import judged
 from cookbook.charts import explore as charts
 from cookbook.charts.explore import percent, verdict
-from cookbook.charts.look import PALETTE
-from cookbook.charts.rows import row_order, spread
+from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults

@@ -12,8 +12,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.charts import host as charts
-from cookbook.charts.look import TIME_PARTS
-from cookbook.charts.rows import row_order
+from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import cited, data_sets, networks, printed

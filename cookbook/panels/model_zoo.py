@@ -12,8 +12,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.charts import models as charts
-from cookbook.charts.look import MEMORY_PARTS
-from cookbook.charts.rows import row_order
+from cookbook.charts.look import MEMORY_PARTS, row_order
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as device_options

@@ -13,8 +13,7 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.calibration import judged
 from cookbook.charts import run as charts
-from cookbook.charts.look import TIME_PARTS
-from cookbook.charts.rows import row_order
+from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import cited, networks

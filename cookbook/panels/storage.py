@@ -14,7 +14,7 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.charts import host as charts
-from cookbook.charts.rows import nice_ceiling, row_order
+from cookbook.charts.look import nice_ceiling, row_order
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as devices

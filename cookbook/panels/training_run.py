@@ -14,7 +14,7 @@ import pandas as pd
 from cookbook import hardware
 from cookbook.charts import models as memory_charts
 from cookbook.charts import run as charts
-from cookbook.charts.rows import row_order
+from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.charts import places as charts
-from cookbook.charts.look import MONEY_PARTS
-from cookbook.charts.rows import row_order
+from cookbook.charts import devices as charts
+from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import data_sets, networks, printed
