@@ -16,7 +16,7 @@ from cookbook.calibration.intervals import figures, row_widths
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.validate import KINDS
 from cookbook.calibration.write import calibrate, noise, worse_than
-from cookbook.publish.readme import ACCURACY, accuracy_section, marks, write_accuracy
+from cookbook.publish.refresh import ACCURACY, accuracy_section, marks, write_accuracy
 
 # Publishers that are left out again by the tests: few rows, several devices and software levels.
 SUBSET = {

@@ -15,7 +15,7 @@ from cookbook.calibration.intervals import schema_rows, table_name, widths
 from cookbook.calibration.memory import memory_constants, memory_rows
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.validate import KINDS
-from cookbook.catalog.writing import write_csv
+from cookbook.catalog.printed import write_csv
 from cookbook.prediction.terms import transformer_memory
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def write_table(name: str, rows: Iterable[Mapping[str, Any]], directory: Path | 
     directory : Path, optional
         Another data directory.
     """
-    from cookbook.catalog.schema import schema
+    from cookbook.catalog.reading import schema
 
     folder = directory or catalog.data_directory()
     columns = [column.name for column in schema(name, folder).columns]
@@ -192,7 +192,7 @@ def write_row_schemas(kinds: Sequence[str] = KINDS, directory: Path | None = Non
     directory : Path, optional
         Another data directory.
     """
-    from cookbook.catalog.schema import FIELDS, schema
+    from cookbook.catalog.reading import FIELDS, schema
 
     written = []
     for kind in kinds:

@@ -4,8 +4,7 @@
 np.float64(3350000000000.0)
 """
 
-from .describe import count_rows, describe_tables
-from .evidence import Provenance, Statement, cite, provenance, validate_all
+from .evidence import Provenance, Statement, cite, count_rows, describe_tables, provenance, validate_all
 from .names import lookup
 from .reading import CatalogError, UnknownName, data_directory
 from .tables import table, table_names

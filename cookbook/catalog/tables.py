@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..units import shown
-from .reading import CatalogError, Raw, UnknownName, folder_of, nearest, read
-from .schema import Schema, read_columns, schema
+from .reading import CatalogError, Raw, Schema, UnknownName, folder_of, nearest, read, read_columns, schema
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cookbook import catalog, units
 from cookbook.catalog.reading import nearest
+from cookbook.units import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,20 +155,6 @@ def accelerator(
     if name is None:
         raise ValueError('accelerator needs a name, or like= and what differs: accelerator(like="h100-sxm", ...)')
     return _own(name, changes) if changes else _known(name)
-
-
-def shown(value: Any, letters: int = 60) -> str:
-    """What a message says of a value: as Python writes it, cut where it is long."""
-    if isinstance(value, int) and value.bit_length() > 200:
-        return f"a number of about {value.bit_length() // 10 * 3:,} digits"
-    if isinstance(value, (list, tuple, dict, set)) and len(value) > letters:
-        return f"a {type(value).__name__} of {len(value):,} elements"
-    try:
-        text = repr(value[: 2 * letters] if isinstance(value, str) else value)
-    except (ValueError, RecursionError):  # a long integer or endless nesting somewhere within
-        text = f"a {type(value).__name__}"
-    text = " ".join(text.split())
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def found_key(table: str, name: Any) -> str:

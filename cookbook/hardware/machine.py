@@ -23,8 +23,8 @@ from cookbook.hardware.accelerator import (
     found_key,
     identity,
     interconnects,
-    shown,
 )
+from cookbook.units import shown
 
 # Devices of a node where neither a server nor the caller says.
 NODE = 8

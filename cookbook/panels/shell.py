@@ -14,7 +14,7 @@ import ipywidgets
 import traitlets
 
 from cookbook import catalog
-from cookbook.catalog.writing import csv_text
+from cookbook.catalog.printed import csv_text
 from cookbook.charts import live
 from cookbook.panels import options
 from cookbook.panels.controls import MISUSED, Combo, Control
