@@ -16,12 +16,11 @@ from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS, row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.options import device_of, networks, own_accelerator, plain_device
 from cookbook.panels.shell import MOST_ROWS, Off, Panel, Part, Picture, View
-from cookbook.panels.text import counted, figure, listed
+from cookbook.panels.text import as_arguments, as_python, counted, device_text, devices_text, figure, listed, panel_call
 from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
 from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.prediction.verdicts import ratio
@@ -294,19 +293,17 @@ def _title(model: str) -> str:
 
 
 def _code(values: dict[str, Any], view: Compared) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    devices = code.devices_text(values["accelerators"])
-    shown = [f"{name}={devices if name == 'accelerators' else code.literal(value)}" for name, value in changed.items()]
+    devices = devices_text(values["accelerators"])
     call = {"phase": values["phase"], "batch": values["batch"]}
     call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
     call |= {"software": values["software"]} if values["software"] else {}
     call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
-    lines = [f"cb.panels.accelerators({', '.join(shown)})"]
-    lines.append(f"cb.planning.compare({code.literal(values['model'])}, {devices}, {code.arguments(call)})")
+    lines = [panel_call("accelerators", values, DEFAULTS, accelerators=devices)]
+    lines.append(f"cb.planning.compare({as_python(values['model'])}, {devices}, {as_arguments(call)})")
     if values["picture"] == "roofline":
         on = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
-        where = f"{code.literal(values['model'])}, {code.device_text(on)}, {values['batch']}"
-        lines.append(f"cb.roofline_table({where}, precision={code.literal(view.looked['precision'])})")
+        where = f"{as_python(values['model'])}, {device_text(on)}, {values['batch']}"
+        lines.append(f"cb.roofline_table({where}, precision={as_python(view.looked['precision'])})")
     return "\n".join(lines)
 
 

@@ -9,9 +9,9 @@ import pandas as pd
 
 from cookbook.charts import run as charts
 from cookbook.charts.look import MUTED
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Control, Slider
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
+from cookbook.panels.text import as_python, panel_call
 from cookbook.planning.parallel import AssemblyLine
 from cookbook.planning.parallel import assembly_line as run
 from cookbook.units import human
@@ -132,9 +132,8 @@ def _followed(micro_batch: int, line: AssemblyLine) -> str:
 
 
 def _code(values: dict[str, Any]) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    call = f"{code.literal(values['schedule'])}, {values['stages']}, {values['micro_batches']}, 1e-3"
-    return f"cb.panels.assembly_line({code.arguments(changed)})\ncb.planning.assembly_line({call}).passes"
+    call = f"{as_python(values['schedule'])}, {values['stages']}, {values['micro_batches']}, 1e-3"
+    return f"{panel_call('assembly_line', values, DEFAULTS)}\ncb.planning.assembly_line({call}).passes"
 
 
 def _line(line: AssemblyLine, schedule: str, follow: int = 0) -> Picture:

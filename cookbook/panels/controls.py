@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from cookbook import units
-from cookbook.panels.text import duration, pieces, quoted
+from cookbook.panels.text import duration, pieces
+from cookbook.units import shown
 
 Option = tuple[str, str, str, str]
 LONGEST = 200
@@ -120,7 +121,7 @@ class Combo:
                 return self.own.show(entry)
         except MISUSED:
             pass
-        return "", quoted(entry)
+        return "", shown(entry)
 
     def typed(self, raw: Any) -> bool:
         """Whether a value, or one of several, is a text that the reader typed under "custom…"."""
@@ -170,11 +171,11 @@ class Combo:
         except ValueError as wrong:
             raise ValueError(f"{self.label} = {wrong}") from None
         if isinstance(value, str) and len(value) > LONGEST:
-            raise ValueError(f"{self.label} = {quoted(raw)} has {len(value):,} letters; no name is that long")
+            raise ValueError(f"{self.label} = {shown(raw)} has {len(value):,} letters; no name is that long")
         if isinstance(value, str):
             return value
         if self.own is None and self.plain is None:
-            raise ValueError(f"{self.label} = {quoted(raw)} is not a choice; give a name of the list")
+            raise ValueError(f"{self.label} = {shown(raw)} is not a choice; give a name of the list")
         return value
 
 
@@ -222,9 +223,9 @@ class Slider:
         low, high = self.stops[0], self.stops[-1]
         allowed, what = self._allowed(), "time" if self.seconds else "number"
         if not low <= value <= high:
-            raise ValueError(f"{self.label} = {quoted(raw)} is outside its range; give a {what} {allowed}")
+            raise ValueError(f"{self.label} = {shown(raw)} is outside its range; give a {what} {allowed}")
         if self.whole and value != int(value):
-            raise ValueError(f"{self.label} = {quoted(raw)} is not a whole number; give one {allowed}")
+            raise ValueError(f"{self.label} = {shown(raw)} is not a whole number; give one {allowed}")
         return int(value) if self.whole else float(value)
 
     def show(self, value: Any) -> dict[str, Any]:
@@ -232,7 +233,7 @@ class Slider:
         try:
             value = self.read(value)
         except ValueError:
-            return {"text": value[:LONGEST] if isinstance(value, str) else quoted(value), "index": 0}
+            return {"text": value[:LONGEST] if isinstance(value, str) else shown(value), "index": 0}
         return {"text": "", "index": 0} if value is None else {"text": self.text(value), "index": self._nearest(value)}
 
     def text(self, value: float) -> str:
@@ -243,14 +244,14 @@ class Slider:
 
     def _number(self, raw: Any) -> float:
         remedy = f"write {_TIMES}" if self.seconds else f"give one {self._allowed()}"
-        unreadable = f"{self.label} = {quoted(raw)} is not a {'time' if self.seconds else 'number'}; {remedy}"
+        unreadable = f"{self.label} = {shown(raw)} is not a {'time' if self.seconds else 'number'}; {remedy}"
         if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
             raise ValueError(unreadable)
         if not isinstance(raw, str):
             return float(max(min(raw, 1e300), -1e300)) if raw == raw else math.nan
         text = raw.strip().removesuffix(self.unit).strip()
         if self.seconds and text[-1:].isdecimal():
-            raise ValueError(f"{self.label} = {quoted(raw)} has no unit; write {text} h, or {text} s, min or d")
+            raise ValueError(f"{self.label} = {shown(raw)} has no unit; write {text} h, or {text} s, min or d")
         try:
             return float(units.si(text, "s" if self.seconds else ""))
         except (ValueError, ArithmeticError):
@@ -294,12 +295,12 @@ class Choice:
         """One of the values; ValueError names them all."""
         known = [value for value, _, _ in self.options]
         if not isinstance(raw, str) or raw not in known:
-            raise ValueError(f"{self.label} = {quoted(raw)} is not a choice; take one of {', '.join(known)}")
+            raise ValueError(f"{self.label} = {shown(raw)} is not a choice; take one of {', '.join(known)}")
         return raw
 
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser."""
-        return {"text": value[:LONGEST] if isinstance(value, str) else quoted(value)}
+        return {"text": value[:LONGEST] if isinstance(value, str) else shown(value)}
 
 
 Control = Combo | Slider | Choice

@@ -13,11 +13,10 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.charts import host as charts
 from cookbook.charts.look import TIME_PARTS, row_order
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import cited, data_sets, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import Source, counted, figure
+from cookbook.panels.text import Source, as_arguments, as_python, counted, figure, panel_call
 from cookbook.planning.host import BOUNDLESS, DECODED, LOADS, HostSize, size_host
 
 WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 48.0, 64.0)
@@ -155,8 +154,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _code(values: dict[str, Any], size: HostSize) -> str:
     """The panel's state, then the calls behind its links and its decoding."""
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    lines = [f"cb.panels.host({code.arguments(changed)})", f"box = cb.topology({code.literal(size.machine.key)})"]
+    lines = [panel_call("host", values, DEFAULTS), f"box = cb.topology({as_python(size.machine.key)})"]
     flows, source = size.traffic, '"storage"' if values["traffic"] == "storage" else ""
     parts = [f"box.input_flows({source})"] * bool(flows.inputs) + ["box.ring_flows()"] * bool(flows.rings)
     counts = (flows.inputs, len(flows.flows) - flows.inputs)
@@ -168,10 +166,10 @@ def _code(values: dict[str, Any], size: HostSize) -> str:
         cores = size.cores * count
         call = {"batch": values["batch"], "accelerators": count, "workers": values["workers"],
                 "cores": int(cores) if cores == int(cores) else cores, "processor": size.processor}  # fmt: skip
-        endless = code.literal({**BOUNDLESS, "read_bandwidth": "1 PB/s"})
-        where = f"{size.step:.6g}, {code.literal(size.machine.accelerator)}, {endless}"
-        card = code.literal({"card": values["data"], "layout": "shards"})
-        lines.append(f"cb.match_storage({where}, {card}, {code.arguments(call)})")
+        endless = as_python({**BOUNDLESS, "read_bandwidth": "1 PB/s"})
+        where = f"{size.step:.6g}, {as_python(size.machine.accelerator)}, {endless}"
+        card = as_python({"card": values["data"], "layout": "shards"})
+        lines.append(f"cb.match_storage({where}, {card}, {as_arguments(call)})")
     return "\n".join(lines)
 
 

@@ -13,16 +13,29 @@ import pandas as pd
 from cookbook import catalog, hardware
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS, row_order
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.options import device_of, networks, origin, own_accelerator, peak_column, plain_device
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, quoted, short_name
+from cookbook.panels.text import (
+    Source,
+    as_arguments,
+    counted,
+    devices_text,
+    duration,
+    json_of,
+    listed,
+    memories,
+    model_text,
+    panel_call,
+    percent,
+    preamble,
+    short_name,
+)
 from cookbook.prediction.evidence import observed_efficiency
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of
 from cookbook.prediction.verdicts import ratio
-from cookbook.units import human
+from cookbook.units import human, shown
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -139,7 +152,7 @@ def _network(value: Any) -> Any:
     """What a control keeps of a network: its name, its record, or a table of layers."""
     layers = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
     if not (layers or isinstance(value, (str, zoo.Workload))):
-        raise ValueError(f"{quoted(value)} is not a network; give a name, cb.layers(...) or {{'layers': [...]}}")
+        raise ValueError(f"{shown(value)} is not a network; give a name, cb.layers(...) or {{'layers': [...]}}")
     return value
 
 
@@ -230,14 +243,13 @@ def _formats_off(devices: tuple[str, ...]) -> dict[str, str]:
 
 
 def _code(values: dict[str, Any]) -> str:
-    changed = {name: value for name, value in values.items() if name == "model" or value != DEFAULTS[name]}
     plain = {name: values[name] for name in SCENARIO if values[name] is not None}
     if "seq" in plain and not _workload(values["model"]).ops.needs_seq:
         del plain["seq"]
-    model, devices = code.model_text(values["model"]), code.devices_text(values["accelerators"])
+    model, devices = model_text(values["model"]), devices_text(values["accelerators"])
     return (
-        f"{code.preamble(values)}cb.panels.model_zoo({code.arguments(changed)})\n"
-        f"cb.requirements(model={model}, {code.arguments(plain)}, accelerators={devices})"
+        f"{preamble(values)}{panel_call('model_zoo', values, {**DEFAULTS, 'model': None})}\n"
+        f"cb.requirements(model={model}, {as_arguments(plain)}, accelerators={devices})"
     )
 
 

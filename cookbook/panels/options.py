@@ -1,22 +1,35 @@
-"""What panels offer and print of tables of the catalogue."""
+"""What panels offer and print of tables of the catalogue, and the parts of a training step."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+import pandas as pd
+
 from cookbook import catalog, hardware
-from cookbook.catalog.names import index, normalise
+from cookbook.charts.look import TIME_PARTS
 from cookbook.panels.controls import Option, Own
-from cookbook.panels.text import Source, quoted
+from cookbook.panels.shell import Part
+from cookbook.panels.text import Source
 from cookbook.prediction.terms.feed_arguments import BENCHMARK
+from cookbook.units import human, shown
 from cookbook.workloads.zoo import LANGUAGE_MODELS
 
 ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
-MEASURED = ("training_classic", "training_transformer", "inference")
+FORMULAS = {
+    "compute": "Matmuls and attention: FLOP over the rate that the accelerator reaches.",
+    "memory traffic": "Operations between matmuls: bytes over memory bandwidth.",
+    "launch": "Time to launch kernels, whatever their size.",
+    "tensor-parallel communication": "All-reduces of the devices that share each matmul, where nothing hides them.",
+    "pipeline-parallel communication": "Activations sent from stage to stage.",
+    "data-parallel communication": "The part of the gradient (and weight) communication that nothing hides.",
+    "optimiser": "Weights, gradients and optimiser states are read and written once a step.",
+    "bubble": "Stages wait while the pipeline fills and drains.",
+    "waiting": "Stragglers and synchronisation: every device waits for the slowest.",
+}
 
 
 def networks(language: bool | None = None) -> tuple[Option, ...]:
@@ -32,6 +45,14 @@ def accelerators() -> tuple[Option, ...]:
     """Accelerators by vendor."""
     rows = catalog.table("accelerators")
     return tuple(zip(rows["key"], rows["name"], rows["aliases"], rows["vendor"], strict=True))
+
+
+def machines() -> tuple[Option, ...]:
+    """Accelerators by vendor, then servers whose accelerator is known."""
+    servers = catalog.table("systems")
+    servers = servers[servers["accelerator_key"].fillna("") != ""]
+    named = ((key, name, "", "servers") for key, name in zip(servers["key"], servers["name"], strict=True))
+    return (*accelerators(), *named)
 
 
 def data_sets() -> tuple[Option, ...]:
@@ -61,17 +82,6 @@ def cited(notes: Mapping[str, str]) -> tuple[Source, ...]:
     return tuple((row["title"], row["url"], notes[key]) for key, row in rows.items())
 
 
-@lru_cache(maxsize=1)
-def popular() -> dict[str, int]:
-    """How often each network and accelerator was measured."""
-    known, found = index("models", catalog.data_directory()), Counter[str]()
-    for table in map(catalog.table, MEASURED):
-        found.update(table["accelerator"].value_counts().to_dict())
-        for name, count in table["model"].value_counts().items():
-            found[known.get(normalise(str(name)), "")] += count
-    return {key: count for key, count in found.items() if key}
-
-
 @lru_cache(maxsize=256)
 def printed(table: str, key: str, column: str, name: str) -> str:
     """What a table says in one column of the row of a name, found as `catalog.lookup` does in the column `key`."""
@@ -93,7 +103,7 @@ def read_devices(text: str) -> list[dict[str, str]]:
     for line in filter(str.strip, text.splitlines()):
         pairs = [piece.partition("=") for piece in line.split(",")]
         if not all(sign for _, sign, _ in pairs):
-            raise ValueError(f"cannot read {quoted(line)}; write it like {ONE_LIKE_ANOTHER!r}")
+            raise ValueError(f"cannot read {shown(line)}; write it like {ONE_LIKE_ANOTHER!r}")
         devices.append({name.strip(): value.strip() for name, _, value in pairs})
     return devices
 
@@ -117,7 +127,7 @@ def plain_device(device: Any) -> Any:
     if isinstance(device, dict) and "like" in device and all(isinstance(name, str) for name in device):
         return device
     if not isinstance(device, str):
-        raise ValueError(f"{quoted(device)} is not an accelerator; give a name, or {{'like': 'h100-sxm', ...}}")
+        raise ValueError(f"{shown(device)} is not an accelerator; give a name, or {{'like': 'h100-sxm', ...}}")
     return device
 
 
@@ -155,3 +165,15 @@ def peak_column(device: hardware.Accelerator, precision: str) -> str:
 def _peak_columns(precision: str) -> tuple[str, ...]:
     rows = catalog.table("number_formats").set_index("name")
     return tuple(rows.loc[precision, "peak_columns"].split(";"))
+
+
+def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
+    """Place 4: the parts of a step [s], in the order and colours of every chart."""
+    known = {name: float(seconds[name]) for name in TIME_PARTS if name in seconds}
+    return tuple(Part(name, each, human(each, "s"), TIME_PARTS[name], FORMULAS[name]) for name, each in known.items())
+
+
+def plain(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
+    """Missing numbers as None, numbers to six digits."""
+    numbers = frame[list(columns)].astype(float).map(lambda value: float(f"{value:.6g}"))
+    return frame.assign(**numbers.astype(object).where(numbers.notna(), None))

@@ -14,12 +14,10 @@ from cookbook import catalog
 from cookbook.calibration import judged
 from cookbook.charts import run as charts
 from cookbook.charts.look import TIME_PARTS, row_order
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.options import cited, networks
+from cookbook.panels.options import cited, machines, networks, plain, step_parts
 from cookbook.panels.shell import Panel, Picture, View, defaults
-from cookbook.panels.steps import machines, plain, step_parts
-from cookbook.panels.text import figure
+from cookbook.panels.text import as_arguments, figure, panel_call
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
 from cookbook.prediction.terms.devices import TRAINING
 from cookbook.units import human
@@ -230,11 +228,10 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _code(values: dict[str, Any]) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
     usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "precision": ""}
     given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
-    call = f"cb.scaling({code.arguments({'workload': values['model'], **given})})"
-    return f"cb.panels.scaling({code.arguments(changed)})\n{call}"
+    call = f"cb.scaling({as_arguments({'workload': values['model'], **given})})"
+    return f"{panel_call('scaling', values, DEFAULTS)}\n{call}"
 
 
 def _answer(view: Scaled) -> str:

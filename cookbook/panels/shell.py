@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +16,13 @@ import ipywidgets
 import traitlets
 
 from cookbook import catalog
+from cookbook.catalog.names import index, normalise
 from cookbook.catalog.printed import csv_text
 from cookbook.charts import live
-from cookbook.panels import options
 from cookbook.panels.controls import MISUSED, Combo, Control
-from cookbook.panels.text import capital, quoted
+from cookbook.panels.text import capital
 from cookbook.prediction.verdicts import ratio
+from cookbook.units import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +32,8 @@ _CHARTS = Path(live.__file__).parent
 MOST_ROWS = 15
 HEIGHT = 380
 LONGEST = 300
+# Tables whose rows tell which networks and accelerators are asked for most.
+MEASURED = ("training_classic", "training_transformer", "inference")
 
 
 @dataclass(frozen=True)
@@ -273,7 +278,7 @@ class Panel(anywidget.AnyWidget):
     def _told(self, problem: Exception, changed: Mapping[str, Any]) -> str:
         """The sentence, with the words beside a control in place of the name of its parameter."""
         if not isinstance(problem, REFUSALS):
-            what = ", ".join(f"{self._controls[name].label} = {quoted(changed[name])}" for name in list(changed)[:3])
+            what = ", ".join(f"{self._controls[name].label} = {shown(changed[name])}" for name in list(changed)[:3])
             return f"Nothing can be computed with {what}; choose another value."
         text = sentence(problem)
         for name, control in self._controls.items():
@@ -282,7 +287,7 @@ class Panel(anywidget.AnyWidget):
                 strange = control.strange(self._state[name])
                 if strange and text.startswith((head, control.label)):
                     near = ", ".join(control.nearest(strange))
-                    return f"{control.label} = {quoted(strange)} is not a choice; nearest names: {near}."
+                    return f"{control.label} = {shown(strange)} is not a choice; nearest names: {near}."
             if text.startswith(head):
                 return f"{control.label} = {text.removeprefix(head)}"
         return text
@@ -362,7 +367,7 @@ def sentence(problem: Exception) -> str:
     """
     if isinstance(problem, catalog.UnknownName):
         near, table = ", ".join(problem.nearest), f'cb.table("{problem.kind}")'
-        return f"No {problem.what} called {quoted(problem.name)}; nearest names: {near}. {table} lists all."
+        return f"No {problem.what} called {shown(problem.name)}; nearest names: {near}. {table} lists all."
     text = " ".join(str(problem.args[0] if problem.args else problem).split()) or type(problem).__name__
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
@@ -373,10 +378,21 @@ def _described(control: Control) -> dict[str, Any]:
     """What the browser needs to draw a control; of a combo box also which of its names are most used."""
     found = control.describe()
     if isinstance(control, Combo):
-        counts = options.popular()
+        counts = _popular()
         known = [key for key, *_ in control.options if key in counts]
         found["popular"] = sorted(known, key=lambda key: -counts[key])
     return found
+
+
+@lru_cache(maxsize=1)
+def _popular() -> dict[str, int]:
+    """How often each network and accelerator was measured."""
+    known, found = index("models", catalog.data_directory()), Counter[str]()
+    for table in map(catalog.table, MEASURED):
+        found.update(table["accelerator"].value_counts().to_dict())
+        for name, count in table["model"].value_counts().items():
+            found[known.get(normalise(str(name)), "")] += count
+    return {key: count for key, count in found.items() if key}
 
 
 def defaults(make: Callable[..., Panel]) -> dict[str, Any]:

@@ -15,12 +15,11 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.charts import host as charts
 from cookbook.charts.look import nice_ceiling, row_order
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as devices
 from cookbook.panels.options import benchmarks, cited, data_sets, networks, printed, storages
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import Source, capital, counted, money, percent
+from cookbook.panels.text import Source, as_arguments, as_python, capital, counted, money, panel_call, percent
 from cookbook.planning.storage import chain_figures, epoch_parts, rank_changes
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.terms.feed import Change
@@ -278,9 +277,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any], scene: Scene) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    call = f"cb.match_storage({', '.join(map(code.literal, scene.names))}, {code.arguments(scene.given)})"
-    return f"cb.panels.storage({code.arguments(changed)})\n{call}"
+    call = f"cb.match_storage({', '.join(map(as_python, scene.names))}, {as_arguments(scene.given)})"
+    return f"{panel_call('storage', values, DEFAULTS)}\n{call}"
 
 
 def _chain_picture(scene: Scene, ghost: Scene | None) -> Picture:

@@ -16,12 +16,20 @@ from cookbook.charts import models as memory_charts
 from cookbook.charts import run as charts
 from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import ONE_LIKE_ANOTHER, cited, networks, plain_device, read_devices, show_device
+from cookbook.panels.options import (
+    ONE_LIKE_ANOTHER,
+    cited,
+    machines,
+    networks,
+    plain,
+    plain_device,
+    read_devices,
+    show_device,
+    step_parts,
+)
 from cookbook.panels.shell import Panel, Picture, View, defaults
-from cookbook.panels.steps import machines, money, plain, step_parts
-from cookbook.panels.text import figure
+from cookbook.panels.text import as_arguments, as_python, device_text, figure, panel_call, short_money
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
 from cookbook.units import human
@@ -266,20 +274,20 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _code(values: dict[str, Any]) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    first = f"{code.literal(values['model'])}, {code.device_text(values['system'])}, {values['devices']}"
+    first = f"{as_python(values['model'])}, {device_text(values['system'])}, {values['devices']}"
     return (
-        f"cb.panels.training_run({code.arguments(changed)})\n"
-        f"cb.planning.plan_run({first}, {code.arguments(_arguments(values))})"
+        f"{panel_call('training_run', values, DEFAULTS)}\n"
+        f"cb.planning.plan_run({first}, {as_arguments(_arguments(values))})"
     )
 
 
 def _first(view: Planned) -> str:
     """Days and USD."""
     own = view.own
+    usd, low, high, hours = (short_money(own[name]) for name in ("usd", "usd_low", "usd_high", "device_hours"))
     cost = (
-        f"for **{money(own['usd'])} USD** ({money(own['usd_low'])}-{money(own['usd_high'])} from the lowest price to "
-        "the highest)" if view.priced else f"of {money(own['device_hours'])} device-hours, whose price is not known"
+        f"for **{usd} USD** ({low}-{high} from the lowest price to the highest)" if view.priced else
+        f"of {hours} device-hours, whose price is not known"
     )  # fmt: skip
     tokens = human(view.run.tokens).replace(" G", " billion ").replace(" T", " trillion ").strip()
     return (
@@ -430,12 +438,13 @@ def _device_table(view: Planned) -> pd.DataFrame:
         if row["why"]:
             rows.append({**head, "Fastest layout": "none: " + str(row["why"]).partition(": ")[2]})
             continue
-        cost = {"Cost [USD]": f"{money(row['usd'])} ({money(row['usd_low'])}-{money(row['usd_high'])})"}
+        usd, low, high = (short_money(row[name]) for name in ("usd", "usd_low", "usd_high"))
+        cost = {"Cost [USD]": f"{usd} ({low}-{high})"}
         rows.append({
             **head, "Fastest layout": layout_words(row), "Step": human(row["step_seconds"], "s"),
             "MFU, HFU": f"{row['mfu']:.0%}, {row['hfu']:.0%}",
             "Days (80 %)": f"{figure(row['days'])} ({figure(row['days_low'])}-{figure(row['days_high'])})",
-            "Device-hours": money(row["device_hours"]), **(cost if view.priced else {}),
+            "Device-hours": short_money(row["device_hours"]), **(cost if view.priced else {}),
             "A failure every": human(row["mtbf_seconds"], "s"),
             "Checkpoint every": human(row["checkpoint_interval_seconds"], "s"), "Goodput": f"{row['goodput']:.1%}",
         })  # fmt: skip

@@ -13,11 +13,10 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import data_sets, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import capital, counted, duration, percent
+from cookbook.panels.text import as_arguments, as_python, capital, counted, duration, panel_call, percent
 from cookbook.planning.cost import BOUGHT, UNVALIDATED
 from cookbook.planning.ownership import MONTHS
 from cookbook.planning.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
@@ -208,13 +207,13 @@ def _code(values: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
     plain = {name: int(value) if isinstance(value, float) and value.is_integer() else value
              for name, value in values.items()} | {"deadline": duration(values["deadline"])}  # fmt: skip
-    changed = {name: value for name, value in plain.items() if values[name] != DEFAULTS[name]}
     left_out = ("model", "data", "picture", *(name for name, value in values.items() if value is None))
     call = {name: value for name, value in plain.items() if name not in left_out}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {} if values["utilisation"] is None else {"utilisation": values["utilisation"] / 100}
-    given = f"{code.literal(values['model'])}, {code.literal(values['data'])}, {code.arguments(call)}"
-    lines = [f"cb.panels.where_to_run({code.arguments(changed)})", f"found = cb.planning.where_to_run({given})"]
+    given = f"{as_python(values['model'])}, {as_python(values['data'])}, {as_arguments(call)}"
+    panel = panel_call("where_to_run", values, DEFAULTS, **{name: as_python(plain[name]) for name in plain})
+    lines = [panel, f"found = cb.planning.where_to_run({given})"]
     last = {"costs": "found.frame()", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}
     return "\n".join([*lines, last[values["picture"]]])
 
