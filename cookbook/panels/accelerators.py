@@ -19,8 +19,8 @@ from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.options import device_of, networks, own_accelerator, plain_device
-from cookbook.panels.shell import MOST_ROWS, Off, Panel, Part, Picture, View
-from cookbook.panels.text import as_arguments, as_python, counted, device_text, devices_text, figure, listed, panel_call
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, as_python, device_text, keywords, panel_call
+from cookbook.panels.text import counted, figure, listed
 from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
 from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.prediction.verdicts import ratio
@@ -114,8 +114,8 @@ def accelerators(
         "model": model, "phase": phase, "batch": batch, "accelerators": chosen, "precision": precision,
         "on": on or usual, "software": software, "way": way, "op": op, "picture": picture,
     }  # fmt: skip
-    off: dict[str, Off] = {"precision": _formats, "op": _operations}
-    return Panel("accelerators", "Which accelerator for this work?", _controls(), PICTURES, _draw, DEFAULTS, given, off)
+    return Panel("accelerators", "Which accelerator for this work?", _controls(), PICTURES, _draw, DEFAULTS, given,
+                 {"precision": _formats, "op": _operations})  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -293,13 +293,13 @@ def _title(model: str) -> str:
 
 
 def _code(values: dict[str, Any], view: Compared) -> str:
-    devices = devices_text(values["accelerators"])
+    devices = device_text(values["accelerators"])
     call = {"phase": values["phase"], "batch": values["batch"]}
     call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
     call |= {"software": values["software"]} if values["software"] else {}
     call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
     lines = [panel_call("accelerators", values, DEFAULTS, accelerators=devices)]
-    lines.append(f"cb.planning.compare({as_python(values['model'])}, {devices}, {as_arguments(call)})")
+    lines.append(f"cb.planning.compare({as_python(values['model'])}, {devices}, {keywords(call)})")
     if values["picture"] == "roofline":
         on = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
         where = f"{as_python(values['model'])}, {device_text(on)}, {values['batch']}"

@@ -14,8 +14,8 @@ from cookbook.charts import explore as charts
 from cookbook.charts.explore import percent, verdict
 from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
-from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults
-from cookbook.panels.text import as_arguments, capital, counted, figure, panel_call, sources_by_count
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults, keywords, panel_call
+from cookbook.panels.text import capital, counted, figure, sources_by_count
 
 BANDS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)
 PICTURES = {"points": charts.points, "errors": charts.errors, "coverage": charts.coverage}
@@ -239,7 +239,7 @@ def _code(values: dict[str, Any]) -> str:
     asked = {name: values[name] for name in ("kind", "publishers", "accelerators", "model")}
     call = {"by": "row" if values["picture"] == "points" else values["by"]}
     call |= {name: value for name, value in asked.items() if value != DEFAULTS[name]}
-    return f"{panel_call('accuracy', values, DEFAULTS)}\ncb.accuracy({as_arguments(call)})"
+    return f"{panel_call('accuracy', values, DEFAULTS)}\ncb.accuracy({keywords(call)})"
 
 
 # Pictures, tables and parts.

@@ -10,8 +10,7 @@ import pandas as pd
 from cookbook.charts import run as charts
 from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Choice, Control, Slider
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import as_python, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, defaults, panel_call
 from cookbook.planning.parallel import AssemblyLine
 from cookbook.planning.parallel import assembly_line as run
 from cookbook.units import human

@@ -15,8 +15,8 @@ from cookbook.charts import host as charts
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import cited, data_sets, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import Source, as_arguments, as_python, counted, figure, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, defaults, keywords, panel_call
+from cookbook.panels.text import Source, counted, figure
 from cookbook.planning.host import BOUNDLESS, DECODED, LOADS, HostSize, size_host
 
 WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 48.0, 64.0)
@@ -169,7 +169,7 @@ def _code(values: dict[str, Any], size: HostSize) -> str:
         endless = as_python({**BOUNDLESS, "read_bandwidth": "1 PB/s"})
         where = f"{size.step:.6g}, {as_python(size.machine.accelerator)}, {endless}"
         card = as_python({"card": values["data"], "layout": "shards"})
-        lines.append(f"cb.match_storage({where}, {card}, {as_arguments(call)})")
+        lines.append(f"cb.match_storage({where}, {card}, {keywords(call)})")
     return "\n".join(lines)
 
 

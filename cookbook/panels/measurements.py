@@ -17,17 +17,8 @@ from cookbook.calibration.measurements import NAMES, NUMBERS, SHARES, Selected, 
 from cookbook.charts import explore as charts
 from cookbook.charts.explore import OTHERS, UNKNOWN, few
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
-from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
-from cookbook.panels.text import (
-    as_arguments,
-    as_python,
-    capital,
-    counted,
-    figure,
-    json_of,
-    panel_call,
-    sources_by_count,
-)
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, as_python, keywords, panel_call
+from cookbook.panels.text import capital, counted, figure, json_of, sources_by_count
 from cookbook.units import human, shown
 
 # Filters: parameter -> (column, words, heading, "more").
@@ -368,14 +359,14 @@ def _code(values: dict[str, Any], asked: Asked) -> str:
         where["classic_flop"] = True
     stated = [f"{name} > 0" for name in (asked.y, asked.x) if name in {**Y, **NUMBERS}]
     stated += [f"year in [{', '.join(values['years'])}]"] if values["years"] else []
-    call = f"cb.measurements({as_arguments(where)}).query({as_python(' and '.join(stated))})"
+    call = f"cb.measurements({keywords(where)}).query({as_python(' and '.join(stated))})"
     if asked.aggregate != "all":
         keys = list(dict.fromkeys(filter(None, (asked.x, asked.by))))
         how = {"median": 'quantile(0.5, interpolation="lower")', "best": "min()" if asked.y == "time" else "max()"}
         call += f'.groupby({as_python(keys)})["{asked.y}"].{how[asked.aggregate]}'
     lines = [panel_call("measurements", values, DEFAULTS), call]
     if values["near"]:
-        lines.append(f"cb.measurements({as_arguments({'near': values['near'], **where})}).head(15)")
+        lines.append(f"cb.measurements({keywords({'near': values['near'], **where})}).head(15)")
     return "\n".join(lines)
 
 

@@ -16,22 +16,8 @@ from cookbook.charts.look import MEMORY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.options import device_of, networks, origin, own_accelerator, peak_column, plain_device
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import (
-    Source,
-    as_arguments,
-    counted,
-    devices_text,
-    duration,
-    json_of,
-    listed,
-    memories,
-    model_text,
-    panel_call,
-    percent,
-    preamble,
-    short_name,
-)
+from cookbook.panels.shell import Panel, Part, Picture, View, defaults, device_text, keywords, model_text, panel_call
+from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, short_name
 from cookbook.prediction.evidence import observed_efficiency
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of
 from cookbook.prediction.verdicts import ratio
@@ -246,10 +232,10 @@ def _code(values: dict[str, Any]) -> str:
     plain = {name: values[name] for name in SCENARIO if values[name] is not None}
     if "seq" in plain and not _workload(values["model"]).ops.needs_seq:
         del plain["seq"]
-    model, devices = model_text(values["model"]), devices_text(values["accelerators"])
+    model, devices = model_text(values["model"]), device_text(values["accelerators"])
     return (
-        f"{preamble(values)}{panel_call('model_zoo', values, {**DEFAULTS, 'model': None})}\n"
-        f"cb.requirements(model={model}, {as_arguments(plain)}, accelerators={devices})"
+        f"{panel_call('model_zoo', values, {**DEFAULTS, 'model': None})}\n"
+        f"cb.requirements(model={model}, {keywords(plain)}, accelerators={devices})"
     )
 
 

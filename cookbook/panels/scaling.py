@@ -16,8 +16,8 @@ from cookbook.charts import run as charts
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import cited, machines, networks, plain, step_parts
-from cookbook.panels.shell import Panel, Picture, View, defaults
-from cookbook.panels.text import as_arguments, figure, panel_call
+from cookbook.panels.shell import Panel, Picture, View, defaults, keywords, panel_call
+from cookbook.panels.text import figure
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
 from cookbook.prediction.terms.devices import TRAINING
 from cookbook.units import human
@@ -230,7 +230,7 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 def _code(values: dict[str, Any]) -> str:
     usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "precision": ""}
     given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
-    call = f"cb.scaling({as_arguments({'workload': values['model'], **given})})"
+    call = f"cb.scaling({keywords({'workload': values['model'], **given})})"
     return f"{panel_call('scaling', values, DEFAULTS)}\n{call}"
 
 

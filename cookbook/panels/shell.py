@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
+import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +26,7 @@ from cookbook.panels.controls import MISUSED, Combo, Control
 from cookbook.panels.text import capital
 from cookbook.prediction.verdicts import ratio
 from cookbook.units import shown
+from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +36,8 @@ _CHARTS = Path(live.__file__).parent
 MOST_ROWS = 15
 HEIGHT = 380
 LONGEST = 300
+# What the code calls a network that it cannot make again.
+UNNAMED = "my_model"
 # Tables whose rows tell which networks and accelerators are asked for most.
 MEASURED = ("training_classic", "training_transformer", "inference")
 
@@ -424,3 +430,102 @@ def _sources(view: View) -> dict[str, Any]:
     sources = view.sources()
     intro = f"{len(sources)} sources went into what is shown; a figure quoted from memory is marked recalled."
     return {"intro": intro, "items": [list(source) for source in sources]}
+
+
+# The state of a panel as Python that a reader can paste.
+
+
+def as_python(value: Any) -> str:
+    """A value as Python text: JSON's true, false and null are not Python.
+
+    Examples
+    --------
+    >>> as_python({"bias": False, "sizes": [1, 2.5, None]})
+    '{"bias": False, "sizes": [1, 2.5, None]}'
+    """
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{as_python(key)}: {as_python(entry)}' for key, entry in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(as_python, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return workload_text(value) if isinstance(value, zoo.Workload) else repr(value)
+
+
+def keywords(values: Mapping[str, Any]) -> str:
+    """Keyword arguments as Python text.
+
+    Examples
+    --------
+    >>> keywords({"batch": 32, "seq": None})
+    'batch=32, seq=None'
+    """
+    return ", ".join(f"{name}={as_python(value)}" for name, value in values.items())
+
+
+def panel_call(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any], **written: str) -> str:
+    """The call that makes a panel in this state, from what differs from its defaults; some of it as `written`.
+
+    A first line says so where the call needs a variable that only the reader has.
+
+    Examples
+    --------
+    >>> panel_call("host", {"model": "vgg16", "batch": 32}, {"model": "alexnet", "batch": 32})
+    'cb.panels.host(model="vgg16")'
+    """
+    changed = [each for each, value in values.items() if value != defaults[each]]
+    given = ", ".join(f"{each}={written.get(each) or as_python(values[each])}" for each in changed)
+    chosen = [each for value in values.values() for each in (value if isinstance(value, list) else [value])]
+    lost = [each.title for each in chosen if isinstance(each, zoo.Workload) and workload_text(each) == UNNAMED]
+    before = f"# {UNNAMED} is the network that you gave this panel: {lost[0]}\n" if lost else ""
+    return f"{before}cb.panels.{name}({given})"
+
+
+def model_text(value: Any) -> str:
+    """Argument `model` of `cb.requirements`: a name, a record, or the layers of the reader's own network."""
+    if not isinstance(value, Mapping):
+        return as_python(value)
+    more = "".join(f", {name}={as_python(value[name])}" for name in ("input", "title") if name in value)
+    return f"cb.layers({as_python(value['layers'])}{more})"
+
+
+def device_text(value: Any) -> str:
+    """Argument `system` or `accelerators`: a name, an accelerator like another, or several of them."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(device_text, value))}]"
+    return f"cb.accelerator({keywords(value)})" if isinstance(value, Mapping) else as_python(value)
+
+
+def workload_text(workload: zoo.Workload) -> str:
+    """Python that gives this network again: of the zoo, of the zoo with changes, or the reader's own variable."""
+    return _in_zoo(workload) or _in_session(workload) or UNNAMED
+
+
+@lru_cache(maxsize=16)
+def _in_zoo(workload: zoo.Workload) -> str:
+    """`"resnet50"` or `cb.model("resnet50", image=448)`, where that builds this very network."""
+    try:
+        plain = zoo.model(workload.name)
+    except KeyError:
+        return ""
+    if plain is workload:
+        return as_python(workload.name)
+    changes = {name: value for name, value in workload.arguments.items() if plain.arguments.get(name) != value}
+    try:
+        same = workload.title.startswith(f"{plain.title} (") and _same(zoo.model(workload.name, **changes), workload)
+    except (ValueError, TypeError):
+        return ""
+    return f"cb.model({as_python(workload.name)}, {keywords(changes)})" if same else ""
+
+
+def _same(one: zoo.Workload, other: zoo.Workload) -> bool:
+    work = [(w.ops.parameter_count, float(w.ops.total("macs", 1, w.seq or 1))) for w in (one, other)]
+    return one.arguments == other.arguments and work[0] == work[1]
+
+
+def _in_session(workload: zoo.Workload) -> str:
+    """The variable of the reader's notebook that holds this network."""
+    names = vars(sys.modules["__main__"]) if "__main__" in sys.modules else {}
+    return next((n for n, v in list(names.items()) if v is workload and not n.startswith("_")), "")

@@ -18,8 +18,8 @@ from cookbook.charts.look import nice_ceiling, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as devices
 from cookbook.panels.options import benchmarks, cited, data_sets, networks, printed, storages
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import Source, as_arguments, as_python, capital, counted, money, panel_call, percent
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, defaults, keywords, panel_call
+from cookbook.panels.text import Source, capital, counted, money, percent
 from cookbook.planning.storage import chain_figures, epoch_parts, rank_changes
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.terms.feed import Change
@@ -277,7 +277,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any], scene: Scene) -> str:
-    call = f"cb.match_storage({', '.join(map(as_python, scene.names))}, {as_arguments(scene.given)})"
+    call = f"cb.match_storage({', '.join(map(as_python, scene.names))}, {keywords(scene.given)})"
     return f"{panel_call('storage', values, DEFAULTS)}\n{call}"
 
 

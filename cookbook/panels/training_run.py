@@ -28,8 +28,8 @@ from cookbook.panels.options import (
     show_device,
     step_parts,
 )
-from cookbook.panels.shell import Panel, Picture, View, defaults
-from cookbook.panels.text import as_arguments, as_python, device_text, figure, panel_call, short_money
+from cookbook.panels.shell import Panel, Picture, View, as_python, defaults, device_text, keywords, panel_call
+from cookbook.panels.text import figure, short_money
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
 from cookbook.units import human
@@ -277,7 +277,7 @@ def _code(values: dict[str, Any]) -> str:
     first = f"{as_python(values['model'])}, {device_text(values['system'])}, {values['devices']}"
     return (
         f"{panel_call('training_run', values, DEFAULTS)}\n"
-        f"cb.planning.plan_run({first}, {as_arguments(_arguments(values))})"
+        f"cb.planning.plan_run({first}, {keywords(_arguments(values))})"
     )
 
 

@@ -15,8 +15,8 @@ from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import data_sets, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import as_arguments, as_python, capital, counted, duration, panel_call, percent
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, defaults, keywords, panel_call
+from cookbook.panels.text import capital, counted, duration, percent
 from cookbook.planning.cost import BOUGHT, UNVALIDATED
 from cookbook.planning.ownership import MONTHS
 from cookbook.planning.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
@@ -211,7 +211,7 @@ def _code(values: dict[str, Any]) -> str:
     call = {name: value for name, value in plain.items() if name not in left_out}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {} if values["utilisation"] is None else {"utilisation": values["utilisation"] / 100}
-    given = f"{as_python(values['model'])}, {as_python(values['data'])}, {as_arguments(call)}"
+    given = f"{as_python(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
     panel = panel_call("where_to_run", values, DEFAULTS, **{name: as_python(plain[name]) for name in plain})
     lines = [panel, f"found = cb.planning.where_to_run({given})"]
     last = {"costs": "found.frame()", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}
