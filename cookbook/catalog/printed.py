@@ -19,12 +19,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST = 12
-# Colours of the page around it, light or dark.
-STYLE = (
-    "color:var(--jp-ui-font-color1,inherit);background:var(--jp-layout-color1,transparent);max-width:100%;"
-    "border:1px solid var(--jp-border-color2,#8888);padding:8px;overflow-x:auto;font-variant-numeric:tabular-nums"
+MOST_ROWS = 12
+# Colours and font of the page that shows a card; where it has none, those of the browser, light or dark.
+_CARD = (
+    "color-scheme:light dark;color:var(--jp-ui-font-color1,CanvasText);background:var(--jp-layout-color1,Canvas);"
+    "border:1px solid var(--jp-border-color2,GrayText);padding:8px;max-width:100%;overflow-x:auto;"
+    "font-family:var(--jp-ui-font-family,sans-serif);font-variant-numeric:tabular-nums"
 )
+_QUIET = "color:var(--jp-ui-font-color2,GrayText)"
+_CELL = "padding:0 12px 0 0;text-align:left;white-space:nowrap;color:inherit;background:transparent"
+# Fields that hold several names for one row.
+_NAMES = ("source",)
 
 
 class Printed:
@@ -50,22 +55,37 @@ class Printed:
         return f"<{type(self).__name__}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        return f'<div style="{STYLE}"><b>{escape(self.summary())}</b>{html_table(self.frame())}</div>'
+        return card(self.summary(), self.frame().map(_short))
 
 
-# Fields that hold several names for one row.
-_NAMES = ("source",)
+def card(title: str, rows: pd.DataFrame | Mapping[str, Any], notes: Sequence[str] = ()) -> str:
+    """A result as HTML: its headline, at most twelve rows, and what is quiet below them; all text is escaped.
+
+    Parameters
+    ----------
+    title : str
+        The headline.
+    rows : pandas.DataFrame or mapping
+        Printed cells, with units in the headings; or facts by name.
+    notes : sequence of str
+        Sentences below the table.
+    """
+    if isinstance(rows, Mapping):
+        head, left = "", 0
+        lines = [_cell("th", name, ' scope="row"') + _cell("td", fact) for name, fact in rows.items()]
+    else:
+        head, left = "".join(_cell("th", name, ' scope="col"') for name in rows.columns), len(rows) - MOST_ROWS
+        lines = ["".join(_cell("td", each) for each in row) for row in rows.head(MOST_ROWS).itertuples(index=False)]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    head = f"<thead><tr>{head}</tr></thead>" if head else ""
+    table = f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
+    said = [*([f"{left:,} more rows in .frame()."] if left > 0 else []), *notes]
+    below = "".join(f'<div style="{_QUIET}">{escape(note)}</div>' for note in said)
+    return f'<div style="{_CARD}"><strong>{escape(title)}</strong>{table}{below}</div>'
 
 
-def html_table(frame: pd.DataFrame, most: int = MOST) -> str:
-    """At most so many rows of a table as HTML, in the colours of the page around it."""
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in frame)
-    rows = ("".join(f"<td>{escape(_short(cell))}</td>" for cell in row)
-            for row in frame.head(most).itertuples(index=False))  # fmt: skip
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    left = len(frame) - most
-    more = f"<p>{left:,} more rows: frame() has all.</p>" if left > 0 else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+def _cell(tag: str, value: Any, more: str = "") -> str:
+    return f'<{tag}{more} style="{_CELL}">{escape(str(value))}</{tag}>'
 
 
 def _short(value: Any) -> str:

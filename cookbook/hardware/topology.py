@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cookbook import catalog, units
+from cookbook.catalog.printed import card
 from cookbook.catalog.reading import nearest
 from cookbook.performance import topology as formulas
 from cookbook.units import shown
@@ -104,13 +104,12 @@ class Topology:
         return f"<{self.name}: {devices}, {self.root}, {len(self.nodes)} nodes, {len(self.links)} links>"
 
     def _repr_html_(self) -> str:
-        near = self.input_flows() if self.named("memory") else []
-        rates = [("kind", "nodes"), *((SPOKEN[kind], str(len(self.named(kind)))) for kind in ROWS if self.named(kind))]
-        rates += [("input, all at once", f"{self.concurrent(near).min() / 1e9:,.3g} GB/s")] if near else []
-        rates += [("rings of gradients", f"{self.ring_bandwidth() / 1e9:,.3g} GB/s")] if self.ring_flows() else []
-        rows = "".join(f"<tr><th style='text-align: left'>{name}</th><td>{value}</td></tr>" for name, value in rates)
-        style = "color: var(--jp-ui-font-color1, inherit); background: var(--jp-layout-color0, transparent)"
-        return f"<div style='{style}'><p>{html.escape(repr(self)[1:-1])}</p><table>{rows}</table></div>"
+        facts = {"kind": "nodes", **{SPOKEN[kind]: len(self.named(kind)) for kind in ROWS if self.named(kind)}}
+        if self.named("memory"):
+            facts["input, all at once"] = f"{self.concurrent(self.input_flows()).min() / 1e9:,.3g} GB/s"
+        if self.ring_flows():
+            facts["rings of gradients"] = f"{self.ring_bandwidth() / 1e9:,.3g} GB/s"
+        return card(repr(self)[1:-1], facts)
 
     def named(self, kind: str) -> list[str]:
         """Names of the nodes of a `kind`: accelerator, memory, storage, nic, network, socket, pcie_switch, nvswitch."""
