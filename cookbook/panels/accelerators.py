@@ -18,7 +18,7 @@ from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS, row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import accelerators as device_options
-from cookbook.panels.options import device_of, networks, own_accelerator, plain_device
+from cookbook.panels.options import cited, device_of, networks, own_accelerator, plain_device
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, as_python, device_text, keywords, panel_call
 from cookbook.panels.text import counted, figure, listed
 from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
@@ -530,6 +530,4 @@ def _data(view: Compared, picture: str) -> pd.DataFrame:
 def _source_rows(view: Compared) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of each source of devices and prices shown."""
     keys = dict.fromkeys(key for name in ("sources", "price_sources") for cell in view.table[name] for key in cell)
-    rows = catalog.table("sources").set_index("key").loc[list(keys)]
-    marks = ["recalled" if seen == "no" else "" for seen in rows["seen"].astype(str)]
-    return tuple(zip(rows["title"].astype(str), rows["url"].astype(str), marks, strict=True))
+    return cited(dict.fromkeys(keys, ""), "recalled")

@@ -15,7 +15,7 @@ from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as device_options
-from cookbook.panels.options import device_of, networks, origin, own_accelerator, peak_column, plain_device
+from cookbook.panels.options import cited, device_of, networks, origin, own_accelerator, peak_column, plain_device
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults, device_text, keywords, model_text, panel_call
 from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, short_name
 from cookbook.prediction.evidence import observed_efficiency
@@ -418,12 +418,10 @@ def _sources(needs: Sequence[Requirements], devices: Sequence[Accelerator]) -> t
             stated, recalled = origin(device, column)
             use(stated, what, label + (RECALLED if recalled else ""))
         use(_measured_sources(device.key, need.precision), "matmul measured on", label)
-    rows = catalog.table("sources").set_index("key")[["title", "url"]].fillna("").astype(str)
-    found = []
-    for key, used in uses.items():
-        marks = ["(recalled, not opened)"] if key.startswith("recalled") else []
-        title, url = rows.loc[key] if key in rows.index else (key, "")
-        found.append((title, url, " ".join([*marks, "; ".join(f"{w} {', '.join(n)}" for w, n in used.items())])))
+    found = cited({
+        key: "(recalled, not opened) " * key.startswith("recalled")
+        + "; ".join(f"{what} {', '.join(names)}" for what, names in used.items()) for key, used in uses.items()
+    })  # fmt: skip
     own = [(f"Your own figures for {label}", "", ", ".join(d.changed)) for label, d in labelled if d.changed]
     return (*found, *own)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import pandas as pd
@@ -75,11 +75,15 @@ def storages() -> tuple[Option, ...]:
     return tuple(zip(rows["key"], rows["name"], rows["interface"], rows["category"], strict=True))
 
 
-def cited(notes: Mapping[str, str]) -> tuple[Source, ...]:
-    """(title, link, note) of sources by their key; a key that the table does not have is its own title."""
-    known = catalog.table("sources").set_index("key")[["title", "url"]].fillna("").to_dict("index")
-    rows = {key: known.get(key, {"title": key, "url": ""}) for key in notes if key}
-    return tuple((row["title"], row["url"], notes[key]) for key, row in rows.items())
+def cited(notes: Mapping[str, str], unseen: str = "") -> tuple[Source, ...]:
+    """(title, link, note) of sources by their key; a key that the table does not have is its own title.
+
+    `unseen` stands before the note of a source that nobody opened.
+    """
+    known = catalog.table("sources").set_index("key")[["title", "url", "seen"]].to_dict("index")
+    rows = {key: known.get(key, {"title": key, "url": "", "seen": ""}) for key in notes if key}
+    return tuple((row["title"], row["url"], f"{unseen if row['seen'] == 'no' else ''}{notes[key]}")
+                 for key, row in rows.items())  # fmt: skip
 
 
 @lru_cache(maxsize=256)
@@ -89,23 +93,25 @@ def printed(table: str, key: str, column: str, name: str) -> str:
     return str(rows.loc[catalog.lookup(table, name), column])
 
 
-def own_accelerator() -> Own:
-    """An accelerator like another, in the reader's own words."""
+def own_accelerator(alone: str = "") -> Own:
+    """Accelerators like others, in the reader's own words; one of them for a control that takes it `alone`."""
+    start, peak = ("", "bf16") if alone else ("One a line: ", "fp16")
     return Own(
-        "custom…: one like another", "One a line: like=, then what differs (memory_bytes, mem_bandwidth, peak_fp16 …).",
-        ONE_LIKE_ANOTHER, read=read_devices, show=show_device,
+        "custom…: one like another", f"{start}like=, then what differs (memory_bytes, mem_bandwidth, peak_{peak} …).",
+        ONE_LIKE_ANOTHER, read=partial(_read_devices, alone), show=show_device,
     )  # fmt: skip
 
 
-def read_devices(text: str) -> list[dict[str, str]]:
-    """Accelerators like others, one a line: like=, then what differs."""
+def _read_devices(alone: str, text: str) -> Any:
     devices = []
     for line in filter(str.strip, text.splitlines()):
         pairs = [piece.partition("=") for piece in line.split(",")]
         if not all(sign for _, sign, _ in pairs):
             raise ValueError(f"cannot read {shown(line)}; write it like {ONE_LIKE_ANOTHER!r}")
         devices.append({name.strip(): value.strip() for name, _, value in pairs})
-    return devices
+    if alone and len(devices) != 1:
+        raise ValueError(f"{alone} takes one entry of your own, not {len(devices)}; write {ONE_LIKE_ANOTHER!r}")
+    return devices[0] if alone else devices
 
 
 def show_device(value: dict[str, Any]) -> tuple[str, str]:

@@ -16,18 +16,8 @@ from cookbook.charts import models as memory_charts
 from cookbook.charts import run as charts
 from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import (
-    ONE_LIKE_ANOTHER,
-    cited,
-    machines,
-    networks,
-    plain,
-    plain_device,
-    read_devices,
-    show_device,
-    step_parts,
-)
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import cited, machines, networks, own_accelerator, plain, plain_device, step_parts
 from cookbook.panels.shell import Panel, Picture, View, as_python, defaults, device_text, keywords, panel_call
 from cookbook.panels.text import figure, short_money
 from cookbook.planning.layouts import layout_words, machine_of
@@ -115,8 +105,6 @@ DEFAULTS = defaults(training_run)
 
 @lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
-    own = Own("custom…: one like another", "like=, then what differs (memory_bytes, mem_bandwidth, peak_bf16 …).",
-              ONE_LIKE_ANOTHER, read=_one_device, show=show_device)  # fmt: skip
     more = partial(Slider, more=True, optional=True, whole=False)
     return (
         Combo("model", "Model", "Workload", networks(language=True), tooltip="The language model to train"),
@@ -124,7 +112,7 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Tokens to train on"),
         Slider("batch", "Global batch", "Workload", powers_of_two(3, 16), unit="sequences",
                tooltip="Sequences of one update of all devices"),
-        Combo("system", "Machine", "Hardware", machines(), own=own, plain=plain_device,
+        Combo("system", "Machine", "Hardware", machines(), own=own_accelerator("Machine"), plain=plain_device,
               tooltip="An accelerator (in nodes of eight) or a server"),
         Slider("devices", "Devices", "Hardware", tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
         Slider("deadline", "Deadline", "Goal", (1, 2, 5, 7, 10, 14, 20, 30, 45, 60, 90, 120, 180, 365, 1000),
@@ -159,14 +147,6 @@ def _controls() -> tuple[Control, ...]:
             ("memory", "Memory", "What the fullest device holds in them"),
             ("checkpoints", "Checkpoints", "Useful share of the time over the interval")), place="picture"),
     )  # fmt: skip
-
-
-def _one_device(text: str) -> Any:
-    """One accelerator like another, from what the reader typed."""
-    found = read_devices(text)
-    if len(found) != 1:
-        raise ValueError(f"Machine takes one entry of your own, not {len(found)}; write {ONE_LIKE_ANOTHER!r}")
-    return found[0]
 
 
 def _system(value: Any) -> Any:

@@ -14,7 +14,7 @@ from cookbook import catalog
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import data_sets, networks, printed
+from cookbook.panels.options import cited, data_sets, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, defaults, keywords, panel_call
 from cookbook.panels.text import capital, counted, duration, percent
 from cookbook.planning.cost import BOUGHT, UNVALIDATED
@@ -474,7 +474,4 @@ def _source_rows(found: WhereToRun) -> tuple[tuple[str, str, str], ...]:
         for name, figure in place.figures.items():
             for key in figure.source if name != "step" else ():
                 used.setdefault(key, set()).add(FIGURES[name])
-    rows = catalog.table("sources").set_index("key").reindex(list(used)).fillna("").astype(str)
-    recalled = {key: "(recalled, not opened) " if row["seen"] == "no" else "" for key, row in rows.iterrows()}
-    return tuple((row["title"] or key, row["url"], f"{recalled[key]}{', '.join(sorted(used[key]))}")
-                 for key, row in rows.iterrows())  # fmt: skip
+    return cited({key: ", ".join(sorted(names)) for key, names in used.items()}, "(recalled, not opened) ")
