@@ -114,11 +114,10 @@ def accelerators(
         "model": model, "phase": phase, "batch": batch, "accelerators": chosen, "precision": precision,
         "on": on or usual, "software": software, "way": way, "op": op, "picture": picture,
     }  # fmt: skip
-    return Panel("accelerators", "Which accelerator for this work?", _controls(), PICTURES, _draw, DEFAULTS, given,
-                 {"precision": _formats, "op": _operations})  # fmt: skip
+    return Panel("accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, given,
+                 {"precision": _formats, "op": _operations}, good=DEFAULTS)  # fmt: skip
 
 
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     formats = catalog.table("number_formats")["name"]
     return (
@@ -298,7 +297,7 @@ def _code(values: dict[str, Any], view: Compared) -> str:
     call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
     call |= {"software": values["software"]} if values["software"] else {}
     call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
-    lines = [panel_call("accelerators", values, DEFAULTS, accelerators=devices)]
+    lines = [panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
     lines.append(f"cb.planning.compare({as_python(values['model'])}, {devices}, {keywords(call)})")
     if values["picture"] == "roofline":
         on = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]

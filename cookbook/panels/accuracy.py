@@ -14,7 +14,7 @@ from cookbook.charts import explore as charts
 from cookbook.charts.explore import percent, verdict
 from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
-from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults, keywords, panel_call
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults_of, keywords, panel_call
 from cookbook.panels.text import capital, counted, figure, sources_by_count
 
 BANDS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)
@@ -61,14 +61,10 @@ def accuracy(
     >>> panel.answer.split(";")[0]
     "Prediction = 'without magic' is not a choice"
     """
-    return Panel("accuracy", "How far can you trust a prediction?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+    return Panel(accuracy, "How far can you trust a prediction?", _controls, PICTURES, _draw, locals(),
                  {"picture": _pictures})  # fmt: skip
 
 
-DEFAULTS = defaults(accuracy)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     models = tuple((name, name, "", _family(name)) for name in judged.models_of())
     return (
@@ -238,8 +234,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 def _code(values: dict[str, Any]) -> str:
     asked = {name: values[name] for name in ("kind", "publishers", "accelerators", "model")}
     call = {"by": "row" if values["picture"] == "points" else values["by"]}
-    call |= {name: value for name, value in asked.items() if value != DEFAULTS[name]}
-    return f"{panel_call('accuracy', values, DEFAULTS)}\ncb.accuracy({keywords(call)})"
+    call |= {name: value for name, value in asked.items() if value != defaults_of(accuracy)[name]}
+    return f"{panel_call(accuracy, values)}\ncb.accuracy({keywords(call)})"
 
 
 # Pictures, tables and parts.

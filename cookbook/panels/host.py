@@ -15,7 +15,7 @@ from cookbook.charts import host as charts
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import cited, data_sets, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, defaults, keywords, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import Source, counted, figure
 from cookbook.planning.host import BOUNDLESS, DECODED, LOADS, HostSize, size_host
 
@@ -74,14 +74,10 @@ def host(
     >>> "DGX-1 (V100) gives each accelerator" in panel.answer
     True
     """
-    return Panel("host", "Does the host feed its accelerators?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+    return Panel(host, "Does the host feed its accelerators?", _controls, PICTURES, _draw, locals(),
                  {"picture": _pictures})  # fmt: skip
 
 
-DEFAULTS = defaults(host)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     return (
         Combo("machine", "Machine", "Host", _machines(), tooltip="A server or workstation whose inside is known"),
@@ -154,7 +150,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _code(values: dict[str, Any], size: HostSize) -> str:
     """The panel's state, then the calls behind its links and its decoding."""
-    lines = [panel_call("host", values, DEFAULTS), f"box = cb.topology({as_python(size.machine.key)})"]
+    lines = [panel_call(host, values), f"box = cb.topology({as_python(size.machine.key)})"]
     flows, source = size.traffic, '"storage"' if values["traffic"] == "storage" else ""
     parts = [f"box.input_flows({source})"] * bool(flows.inputs) + ["box.ring_flows()"] * bool(flows.rings)
     counts = (flows.inputs, len(flows.flows) - flows.inputs)

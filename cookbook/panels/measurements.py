@@ -75,11 +75,10 @@ def measurements(**state: Any) -> Panel:
     >>> panel.answer.split(":")[0]
     'No measurement matches'
     """
-    title = "What did others measure?"
-    return Panel("measurements", title, _controls(), {"explored": charts.explored}, _draw, DEFAULTS, state, pick="near")
+    return Panel(measurements, "What did others measure?", _controls, {"explored": charts.explored}, _draw, state,
+                 pick="near", good=DEFAULTS)  # fmt: skip
 
 
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     filters = [_filter(name, *about) for name, about in FILTERS.items()]
     values = tuple((name, about[0], "", "") for name, about in Y.items())
@@ -364,7 +363,7 @@ def _code(values: dict[str, Any], asked: Asked) -> str:
         keys = list(dict.fromkeys(filter(None, (asked.x, asked.by))))
         how = {"median": 'quantile(0.5, interpolation="lower")', "best": "min()" if asked.y == "time" else "max()"}
         call += f'.groupby({as_python(keys)})["{asked.y}"].{how[asked.aggregate]}'
-    lines = [panel_call("measurements", values, DEFAULTS), call]
+    lines = [panel_call(measurements, values, DEFAULTS), call]
     if values["near"]:
         lines.append(f"cb.measurements({keywords({'near': values['near'], **where})}).head(15)")
     return "\n".join(lines)

@@ -16,7 +16,7 @@ from cookbook.charts.look import MEMORY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.options import cited, device_of, networks, origin, own_accelerator, peak_column, plain_device
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults, device_text, keywords, model_text, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, device_text, keywords, model_text, panel_call
 from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, short_name
 from cookbook.prediction.evidence import observed_efficiency
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of
@@ -87,14 +87,10 @@ def model_zoo(
     >>> panel.answer
     'Batch = -4 is outside its range; give a number from 1 to 65,536.'
     """
-    return Panel("model_zoo", "What does this model need?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+    return Panel(model_zoo, "What does this model need?", _controls, PICTURES, _draw, locals(),
                  {"precision": _formats, "seq": _sequence})  # fmt: skip
 
 
-DEFAULTS = defaults(model_zoo)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     own = Own("custom…: your own layers", "One JSON object, as for cb.layers.", EXAMPLE, _read_layers, _show_layers)
     return (
@@ -234,7 +230,7 @@ def _code(values: dict[str, Any]) -> str:
         del plain["seq"]
     model, devices = model_text(values["model"]), device_text(values["accelerators"])
     return (
-        f"{panel_call('model_zoo', values, {**DEFAULTS, 'model': None})}\n"
+        f"{panel_call(model_zoo, values, {**defaults_of(model_zoo), 'model': None})}\n"
         f"cb.requirements(model={model}, {keywords(plain)}, accelerators={devices})"
     )
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import anywidget
@@ -120,22 +121,27 @@ class Panel(anywidget.AnyWidget):
 
     Parameters
     ----------
-    name, title : str
-        Name of the recipe's function, and what the panel is called for those who do not see it.
-    controls : sequence of Combo, Slider or Choice
-        In reading order; one Choice named "picture" selects the chart.
+    make : callable or str
+        The recipe's function: its name, and the defaults of its arguments, are those of the panel. Its name alone where
+        an argument of it is called the same.
+    title : str
+        What the panel is called for those who do not see it.
+    controls : callable
+        Gives Combos, Sliders and Choices in reading order, once; one Choice named "picture" selects the chart.
     charts : mapping
         Name of a picture -> function from its first frame to an Altair chart.
     draw : callable
         From the controls' values and the pinned view (or None) to a `View`. ValueError and KeyError become a
         sentence in place 1.
-    defaults, values : mapping
-        State that is known to be good, and the state to start (and Reset) with.
+    values : mapping
+        The state to start (and Reset) with; what is not in it is as in the state known to be good.
     off : mapping
         Control -> function from the values asked for to {option or "*": why it is not available}. It sees what was
         asked for, not what is shown, so that a state without an answer can be mended with any control.
     pick : str
         Control that a click on a mark sets to the mark's `key`; the table opens, which has its source.
+    good : mapping, optional
+        State that is known to be good; the defaults of `make` where none is given.
     """
 
     _esm = live.script(_CHARTS / "vega.js", _HERE / "controls.js", _HERE / "panel.js")
@@ -147,12 +153,14 @@ class Panel(anywidget.AnyWidget):
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
     def __init__(
-        self, name: str, title: str, controls: Sequence[Control],
-        charts: Mapping[str, Callable[[pd.DataFrame], Any]], draw: Draw, defaults: Mapping[str, Any],
-        values: Mapping[str, Any], off: Mapping[str, Off] | None = None, pick: str = "",
+        self, make: Callable[..., Panel] | str, title: str, controls: Callable[[], Sequence[Control]],
+        charts: Mapping[str, Callable[[pd.DataFrame], Any]], draw: Draw, values: Mapping[str, Any],
+        off: Mapping[str, Off] | None = None, pick: str = "", good: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        self._name, self._charts, self._draw = name, dict(charts), draw
-        self._controls = {control.name: control for control in controls}
+        self._name = make if isinstance(make, str) else make.__name__
+        self._charts, self._draw = dict(charts), draw
+        self._controls = {control.name: control for control in _made(controls)}
+        defaults = good or defaults_of(make)
         self._start = {**defaults, **self._checked(values)}
         self._state = dict(self._start)
         self._pinned: View | None = None
@@ -160,7 +168,7 @@ class Panel(anywidget.AnyWidget):
         self._open, self._seq, self._error = "", 0, ""
         self._drawn: pd.DataFrame | None = None
         self._view, wrong = self._first(defaults)
-        described = [_described(control) for control in controls]
+        described = [_described(control) for control in self._controls.values()]
         shape = {"title": title, "height": HEIGHT, "controls": described, "pick": pick}
         super().__init__(shape=shape, runtime=live.runtime())
         self._error = wrong
@@ -401,10 +409,16 @@ def _popular() -> dict[str, int]:
     return {key: count for key, count in found.items() if key}
 
 
-def defaults(make: Callable[..., Panel]) -> dict[str, Any]:
+@lru_cache(maxsize=16)
+def _made(controls: Callable[[], Sequence[Control]]) -> Sequence[Control]:
+    return controls()
+
+
+@lru_cache(maxsize=16)
+def defaults_of(make: Callable[..., Panel]) -> Mapping[str, Any]:
     """State of the panel that a recipe's function makes without arguments; tuples as lists, as controls keep them."""
     found = {name: argument.default for name, argument in inspect.signature(make).parameters.items()}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+    return MappingProxyType({name: list(value) if isinstance(value, tuple) else value for name, value in found.items()})
 
 
 def _part(part: Part) -> dict[str, Any]:
@@ -465,22 +479,21 @@ def keywords(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={as_python(value)}" for name, value in values.items())
 
 
-def panel_call(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any], **written: str) -> str:
+def panel_call(
+    make: Callable[..., Panel], values: Mapping[str, Any], good: Mapping[str, Any] | None = None,
+    written: Mapping[str, str] | None = None,
+) -> str:
     """The call that makes a panel in this state, from what differs from its defaults; some of it as `written`.
 
     A first line says so where the call needs a variable that only the reader has.
-
-    Examples
-    --------
-    >>> panel_call("host", {"model": "vgg16", "batch": 32}, {"model": "alexnet", "batch": 32})
-    'cb.panels.host(model="vgg16")'
     """
+    defaults = good or defaults_of(make)
     changed = [each for each, value in values.items() if value != defaults[each]]
-    given = ", ".join(f"{each}={written.get(each) or as_python(values[each])}" for each in changed)
+    given = ", ".join(f"{each}={(written or {}).get(each) or as_python(values[each])}" for each in changed)
     chosen = [each for value in values.values() for each in (value if isinstance(value, list) else [value])]
     lost = [each.title for each in chosen if isinstance(each, zoo.Workload) and workload_text(each) == UNNAMED]
     before = f"# {UNNAMED} is the network that you gave this panel: {lost[0]}\n" if lost else ""
-    return f"{before}cb.panels.{name}({given})"
+    return f"{before}cb.panels.{make.__name__}({given})"
 
 
 def model_text(value: Any) -> str:

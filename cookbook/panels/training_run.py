@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +18,7 @@ from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import cited, machines, networks, own_accelerator, plain, plain_device, step_parts
-from cookbook.panels.shell import Panel, Picture, View, as_python, defaults, device_text, keywords, panel_call
+from cookbook.panels.shell import Panel, Picture, View, as_python, device_text, keywords, panel_call
 from cookbook.panels.text import figure, short_money
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
@@ -96,14 +96,10 @@ def training_run(
     >>> panel.answer
     'TP degree = 6 does not divide 32 heads; nearest: 4 or 8.'
     """
-    return Panel("training_run", "What does it take to train a transformer?", _controls(), CHARTS, _draw, DEFAULTS,
-                 locals(), {"precision": _unavailable})  # fmt: skip
+    return Panel(training_run, "What does it take to train a transformer?", _controls, CHARTS, _draw, locals(),
+                 {"precision": _unavailable})  # fmt: skip
 
 
-DEFAULTS = defaults(training_run)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     more = partial(Slider, more=True, optional=True, whole=False)
     return (
@@ -256,7 +252,7 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 def _code(values: dict[str, Any]) -> str:
     first = f"{as_python(values['model'])}, {device_text(values['system'])}, {values['devices']}"
     return (
-        f"{panel_call('training_run', values, DEFAULTS)}\n"
+        f"{panel_call(training_run, values)}\n"
         f"cb.planning.plan_run({first}, {keywords(_arguments(values))})"
     )
 

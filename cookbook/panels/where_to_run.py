@@ -15,7 +15,7 @@ from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import cited, data_sets, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, defaults, keywords, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import capital, counted, duration, percent
 from cookbook.planning.cost import BOUGHT, UNVALIDATED
 from cookbook.planning.ownership import MONTHS
@@ -98,14 +98,10 @@ def where_to_run(
     >>> "Cloud" in panel.answer
     False
     """
-    return Panel("where_to_run", "Where should it run?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+    return Panel(where_to_run, "Where should it run?", _controls, PICTURES, _draw, locals(),
                  {"picture": _pictures})  # fmt: skip
 
 
-DEFAULTS = defaults(where_to_run)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     return (
         Combo("model", "Model", "Workload", networks(), tooltip="The network to train"),
@@ -212,7 +208,7 @@ def _code(values: dict[str, Any]) -> str:
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {} if values["utilisation"] is None else {"utilisation": values["utilisation"] / 100}
     given = f"{as_python(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
-    panel = panel_call("where_to_run", values, DEFAULTS, **{name: as_python(plain[name]) for name in plain})
+    panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
     lines = [panel, f"found = cb.planning.where_to_run({given})"]
     last = {"costs": "found.frame()", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}
     return "\n".join([*lines, last[values["picture"]]])
