@@ -10,17 +10,6 @@ from .reading import CatalogError, UnknownName, data_directory
 from .tables import table, table_names
 
 __all__ = [
-    "CatalogError",
-    "Provenance",
-    "Statement",
-    "UnknownName",
-    "cite",
-    "count_rows",
-    "data_directory",
-    "describe_tables",
-    "lookup",
-    "provenance",
-    "table",
-    "table_names",
-    "validate_all",
-]
+    "CatalogError", "Provenance", "Statement", "UnknownName", "cite", "count_rows", "data_directory",
+    "describe_tables", "lookup", "provenance", "table", "table_names", "validate_all",
+]  # fmt: skip

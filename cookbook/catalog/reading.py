@@ -314,8 +314,7 @@ def reader(column: Column, keys: frozenset[str]) -> Callable[[str], Any]:
         return _one_of(column.type.partition(":")[2].split("|"))
     if column.refers_to:
         return _reference(keys, column.refers_to, several=kind == "keys")
-    checks = {"key": _key, "date": _date, "json": _json, "unit": _unit}
-    return checks.get(kind, str)
+    return {"key": _key, "date": _date, "json": _json, "unit": _unit}.get(kind, str)
 
 
 def _number_reader(column: Column) -> Callable[[str], float]:
@@ -354,16 +353,17 @@ def _reference(keys: frozenset[str], table: str, several: bool) -> Callable[[str
     return read_keys
 
 
-def _key(cell: str) -> str:
-    if not KEY.fullmatch(cell):
-        raise ValueError("a name without spaces, commas and semicolons")
-    return cell
+def _pattern(pattern: re.Pattern[str], expected: str) -> Callable[[str], str]:
+    def read_text(cell: str) -> str:
+        if not pattern.fullmatch(cell):
+            raise ValueError(expected)
+        return cell
+
+    return read_text
 
 
-def _date(cell: str) -> str:
-    if not DATE.fullmatch(cell):
-        raise ValueError("a date such as 2024, 2024-Q3, 2024-09 or 2024-09-30")
-    return cell
+_key = _pattern(KEY, "a name without spaces, commas and semicolons")
+_date = _pattern(DATE, "a date such as 2024, 2024-Q3, 2024-09 or 2024-09-30")
 
 
 def _unit(cell: str) -> str:

@@ -81,50 +81,28 @@ VERDICTS = {
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 
+_WORDS: dict[str, Any] = {
+    "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelColor": INK, "titleColor": MUTED,
+}  # fmt: skip
 CONFIG: dict[str, Any] = {
     "background": PAPER,
     "font": FONT,
     "view": {"stroke": None},
     "axis": {
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "labelColor": INK,
-        "titleColor": MUTED,
-        "grid": True,
-        "gridColor": "#e0e0e0",
-        "gridWidth": 1,
-        "domain": False,
-        "tickColor": "#e0e0e0",
-        "labelPadding": 6,
-        "titlePadding": 8,
+        **_WORDS, "grid": True, "gridColor": "#e0e0e0", "gridWidth": 1, "domain": False, "tickColor": "#e0e0e0",
+        "labelPadding": 6, "titlePadding": 8,
     },
-    "legend": {
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "labelColor": INK,
-        "titleColor": MUTED,
-        "labelLimit": 260,
-        "symbolSize": 80,
-    },
+    "legend": {**_WORDS, "labelLimit": 260, "symbolSize": 80},
     "title": {
-        "fontSize": 14,
-        "fontWeight": 600,
-        "anchor": "start",
-        "frame": "bounds",
-        "color": INK,
-        "subtitleColor": MUTED,
-        "subtitleFontSize": 12,
-        "offset": 12,
-        "lineHeight": 18,
+        "fontSize": 14, "fontWeight": 600, "anchor": "start", "frame": "bounds", "color": INK, "subtitleColor": MUTED,
+        "subtitleFontSize": 12, "offset": 12, "lineHeight": 18,
     },
     "text": {"fontSize": 12, "color": INK},
     "mark": {"color": PALETTE[0]},
     "line": {"strokeWidth": 2},
     "rule": {"strokeWidth": 2},
     "range": {"category": list(PALETTE), "symbol": list(SHAPES), "heatmap": {"scheme": "viridis"}},
-}
+}  # fmt: skip
 
 
 def theme() -> dict[str, Any]:

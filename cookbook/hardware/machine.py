@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
@@ -18,10 +18,10 @@ from cookbook.hardware.accelerator import (
     LONGEST_NAME,
     MOST_COUNT,
     Accelerator,
+    ByFigures,
     accelerator,
     catalogue,
     found_key,
-    identity,
     interconnects,
 )
 from cookbook.units import shown
@@ -38,7 +38,7 @@ NO_INSTANCE = "(per chip)"
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
+class Machine(ByFigures):
     """What a job runs on, in SI; read-only, equal to another of the same figures, and usable as a dictionary key.
 
     Attributes
@@ -91,16 +91,6 @@ class Machine:
     generation: str
     cores: float
     sources: tuple[str, ...] = field(repr=False)
-
-    @cached_property
-    def _identity(self) -> tuple[Any, ...]:
-        return identity(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Machine) and self._identity == other._identity)
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
 
     def __repr__(self) -> str:
         rates = f"link {units.human(self.link, 'B/s')}, network {units.human(self.network, 'B/s')} a device"
