@@ -114,8 +114,8 @@ def accelerators(
         "model": model, "phase": phase, "batch": batch, "accelerators": chosen, "precision": precision,
         "on": on or usual, "software": software, "way": way, "op": op, "picture": picture,
     }  # fmt: skip
-    return Panel("accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, given,
-                 {"precision": _formats, "op": _operations}, good=DEFAULTS)  # fmt: skip
+    return Panel("accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, given, OFF,
+                 good=DEFAULTS)  # fmt: skip
 
 
 def _controls() -> tuple[Control, ...]:
@@ -159,15 +159,17 @@ def _software() -> tuple[tuple[str, str, str, str], ...]:
     return (("", "the usual of each device", "pytorch eager", ""), *((name, name, also, "") for name, also in listed))
 
 
-def _operations(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("picture") == "roofline" else {"*": "only the roofline shows operations"}
-
-
 def _formats(values: dict[str, Any]) -> dict[str, str]:
     """Formats that cannot be chosen, with the reason."""
     rows = catalog.table("number_formats")
     trains = values.get("phase", PHASES[0]) == "training"
     return {name: f"{name} does not train a network" for name in rows.loc[rows["trains"] != "yes", "name"] if trains}
+
+
+OFF: dict[str, Any] = {
+    "precision": _formats,
+    "op": lambda v: {} if v.get("picture") == "roofline" else {"*": "only the roofline shows operations"},
+}
 
 
 def _ids(devices: list[Any]) -> list[str]:
@@ -252,7 +254,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     roof = picture == "roofline"
     words = _picture_title(view, picture)
     return View(
-        answer=f"{moved}{_under_the_roof(view)} {_operation(view)}" if roof else f"{moved}{_answer(view, picture)}",
+        answer=moved + (_under_the_roof(view) if roof else _answer(view, picture)),
         headline={words: float(view.looked[name]) for words, name in PINNED.items() if view.looked[name] > 0},
         chips=_chips(view),
         picture=_roofline(view, words) if roof else _per_device(view, picture, words, pinned),
@@ -402,21 +404,17 @@ def _looked(view: Compared, picture: str) -> str:
 
 
 def _under_the_roof(view: Compared) -> str:
-    row, ops = view.looked, view.ops
+    row, ops, op = view.looked, view.ops, view.chosen
+    lost = "" if not view.op or view.op == op["name"] else f"{view.title} has no operation {view.op!r}; the longest: "
     bound = 100 * float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
     best, rate = view.batch / float(ops["seconds"].sum()), row["samples_per_s"]
     start = "Software that fuses operations moves less data: predicted" if rate > best else "Predicted"
     beside = f" {start} for {WHAT[view.phase]} are {figure(rate)} samples/s." if math.isfinite(rate) else ""
     return (
         f"Without fusion, a forward pass of {view.title} on **{row['name']}** in {row['precision']} reaches at most "
-        f"**{figure(best)}** samples/s, memory being the limit for **{bound:.0f} %** of its time.{beside}"
+        f"**{figure(best)}** samples/s, memory being the limit for **{bound:.0f} %** of its time.{beside} "
+        f"{lost}{op['name']}, {_formula(view, op)}"
     )
-
-
-def _operation(view: Compared) -> str:
-    op = view.chosen
-    lost = "" if not view.op or view.op == op["name"] else f"{view.title} has no operation {view.op!r}; the longest: "
-    return f"{lost}{op['name']}, {_formula(view, op)}"
 
 
 def _formula(view: Compared, op: Any) -> str:

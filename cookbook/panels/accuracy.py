@@ -22,6 +22,7 @@ PICTURES = {"points": charts.points, "errors": charts.errors, "coverage": charts
 COLOURS, MOST_GROUPS, ENOUGH = 4, 16, 20
 # Decades, across and up, between two numbers in a picture, so that both can be read; and by which runs are spread.
 APART, SPREAD = np.array((0.2, 0.13)), 0.16
+OFF = {"picture": lambda v: {} if v.get("model") == judged.FULL else {"coverage": "only the full model has intervals"}}
 EDGES = ((0.1, "within 10 %", PALETTE[2]), (0.2, "10 to 20 %", PALETTE[0]), (0.5, "20 to 50 %", PALETTE[3]),
          (np.inf, "further off", PALETTE[1]))  # fmt: skip
 # What groups the runs, in a sentence.
@@ -61,8 +62,7 @@ def accuracy(
     >>> panel.answer.split(";")[0]
     "Prediction = 'without magic' is not a choice"
     """
-    return Panel(accuracy, "How far can you trust a prediction?", _controls, PICTURES, _draw, locals(),
-                 {"picture": _pictures})  # fmt: skip
+    return Panel(accuracy, "How far can you trust a prediction?", _controls, PICTURES, _draw, locals(), OFF)
 
 
 def _controls() -> tuple[Control, ...]:
@@ -103,10 +103,6 @@ def _family(model: str) -> str:
     """Group of a prediction in the list."""
     known = {judged.FULL: FULL, judged.ROW_ALONE: FLATTERING, **dict.fromkeys(judged.RULES.values(), RULE)}
     return known.get(model, TERM)
-
-
-def _pictures(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("model") == judged.FULL else {"coverage": "only the full model has intervals"}
 
 
 @dataclass(frozen=True, eq=False)

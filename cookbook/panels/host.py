@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog
 from cookbook.charts import host as charts
 from cookbook.charts.look import TIME_PARTS, row_order
-from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.options import cited, data_sets, networks, printed
+from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
+from cookbook.panels.options import cited, data_sets, listed_options, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import Source, counted, figure
 from cookbook.planning.host import BOUNDLESS, DECODED, LOADS, HostSize, size_host
@@ -22,6 +21,8 @@ from cookbook.planning.host import BOUNDLESS, DECODED, LOADS, HostSize, size_hos
 WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 48.0, 64.0)
 CORES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 PICTURES = {"machine": charts.machine, "gets": charts.gets, "cores": charts.over_cores}
+OFF = {"picture": lambda v: {} if v.get("traffic") in DECODED else {
+    "cores": "this traffic has nothing that cores decode"}}  # fmt: skip
 LEAF = "leaf"
 ROWS = {
     "memory": "memory", "storage": "drives", "socket": "processors", "pcie_switch": "PCIe switches",
@@ -74,13 +75,13 @@ def host(
     >>> "DGX-1 (V100) gives each accelerator" in panel.answer
     True
     """
-    return Panel(host, "Does the host feed its accelerators?", _controls, PICTURES, _draw, locals(),
-                 {"picture": _pictures})  # fmt: skip
+    return Panel(host, "Does the host feed its accelerators?", _controls, PICTURES, _draw, locals(), OFF)
 
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("machine", "Machine", "Host", _machines(), tooltip="A server or workstation whose inside is known"),
+        Combo("machine", "Machine", "Host", listed_options("system_topologies", also="aliases", group="root"),
+              tooltip="A server or workstation whose inside is known"),
         Slider("workers", "Workers an accelerator", "Host", WORKERS,
                tooltip="Processes that decode and augment samples for one accelerator"),
         Choice("traffic", "Traffic", "Links", (
@@ -104,15 +105,6 @@ def _controls() -> tuple[Control, ...]:
             ("gets", "Gets and needs", "What each accelerator gets beside what keeps it busy"),
             ("cores", "Cores", "Samples a second over cores")), place="picture"),
     )  # fmt: skip
-
-
-def _machines() -> tuple[Option, ...]:
-    rows = catalog.table("system_topologies")
-    return tuple(zip(rows["key"], rows["name"], rows["aliases"].astype(str), rows["root"], strict=True))
-
-
-def _pictures(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("traffic") in DECODED else {"cores": "this traffic has nothing that cores decode"}
 
 
 @lru_cache(maxsize=64)

@@ -41,10 +41,17 @@ def networks(language: bool | None = None) -> tuple[Option, ...]:
     return tuple((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
 
 
+def listed_options(table: str, also: str = "", group: str = "", key: str = "key", name: str = "name") -> Any:
+    """Rows of a table as options: column of the value, of its words, of other words to search, and of the group."""
+    rows = catalog.table(table)
+    blank = [""] * len(rows)
+    columns = (rows[column].astype(str) if column else blank for column in (key, name, also, group))
+    return tuple(zip(*columns, strict=True))
+
+
 def accelerators() -> tuple[Option, ...]:
     """Accelerators by vendor."""
-    rows = catalog.table("accelerators")
-    return tuple(zip(rows["key"], rows["name"], rows["aliases"], rows["vendor"], strict=True))
+    return listed_options("accelerators", "aliases", "vendor")
 
 
 def machines() -> tuple[Option, ...]:
@@ -57,8 +64,7 @@ def machines() -> tuple[Option, ...]:
 
 def data_sets() -> tuple[Option, ...]:
     """Cards of data sets by kind of sample."""
-    rows = catalog.table("data_sets")
-    return tuple((row.key, row.name, "", row.data_type) for row in rows.itertuples(index=False))
+    return listed_options("data_sets", group="data_type")
 
 
 def benchmarks() -> tuple[Option, ...]:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
-from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import cited, data_sets, networks, printed
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import cited, data_sets, listed_options, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import capital, counted, duration, percent
 from cookbook.planning.cost import BOUGHT, UNVALIDATED
@@ -117,7 +116,8 @@ def _controls() -> tuple[Control, ...]:
         Slider("utilisation", "Utilisation", "Money", SHARES, unit="%", whole=False, optional=True,
                tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
                "share. Empty: this task pays for whole machines"),
-        Combo("region", "Region", "Money", _regions(), more=True, tooltip="Electricity price and carbon intensity"),
+        Combo("region", "Region", "Money", listed_options("regions", "aliases"), more=True,
+              tooltip="Electricity price and carbon intensity"),
         Slider("epochs", "Epochs", "Workload", one_two_five(1, 1000, also=[3, 30, 90]), more=True,
                tooltip="Passes over the data in one run"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 12), optional=True, more=True,
@@ -132,11 +132,6 @@ def _controls() -> tuple[Control, ...]:
             ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end")),
             place="picture"),
     )  # fmt: skip
-
-
-def _regions() -> tuple[Option, ...]:
-    rows = catalog.table("regions")
-    return tuple((r["key"], r["name"], r["aliases"], "") for r in rows.to_dict("records"))
 
 
 def _pictures(values: dict[str, Any]) -> dict[str, str]:
