@@ -92,9 +92,8 @@ def compare(kind: str, draw: Any, count: int, seed: int, left_out: bool) -> None
             else:
                 assert row["predicted"] == pytest.approx(step.rate, rel=SAME), asked[at]
             assert row["tier"] == step.tier
-            assert set(filter(None, row["assumed"].split("; "))) == set(filter(None, step.assumed.split("; "))), asked[
-                at
-            ]
+            one, other = (set(filter(None, each.split("; "))) for each in (row["assumed"], step.assumed))
+            assert one == other, asked[at]
 
 
 def searched(count: int, seed: int, left_out: bool) -> int:
@@ -103,15 +102,16 @@ def searched(count: int, seed: int, left_out: bool) -> int:
     for _ in range(count):
         given = transformer(rng, left_out)
         step = called(given, neighbours=False)
-        if step is None or step.fits != "yes" or "recompute" not in given or "devices" not in given:
+        if step is None or step.fits != "yes":
             continue
-        names = ("tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "global_batch")
+        names = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "global_batch")
         row = {name: float(np.ravel(getattr(step.rows, name))[0]) for name in names}
+        taken = dict(pair.split(" = ") for pair in step.assumed.split("; ") if pair)
         try:
             found = search(
                 given["workload"],
                 given["system"],
-                given["devices"],
+                int(row["devices"]),
                 int(row["global_batch"]),
                 seq=given.get("seq"),
                 precision=given.get("precision", ""),
@@ -119,7 +119,7 @@ def searched(count: int, seed: int, left_out: bool) -> int:
                 attention=given.get("attention", ""),
                 micro_batch=int(row["micro_batch"]),
                 zero=int(row["zero"]),
-                recompute=given["recompute"],
+                recompute=given.get("recompute") or taken["recompute"],
             ).table
         except ValueError:
             continue
@@ -145,7 +145,7 @@ def test_a_call_and_a_row_of_a_table_give_the_same(kind: str, left_out: bool) ->
 
 @each_way
 def test_a_search_finds_what_a_call_says(left_out: bool) -> None:
-    assert searched(60, 12, left_out) >= 10
+    assert searched(60, 12, left_out) >= 12
 
 
 @pytest.mark.slow
@@ -160,4 +160,4 @@ def test_ten_thousand_calls_and_rows_give_the_same(kind: str, left_out: bool) ->
 @pytest.mark.all
 @each_way
 def test_two_thousand_searches_find_what_calls_say(left_out: bool) -> None:
-    assert searched(2_000, 14, left_out) >= 350
+    assert searched(2_000, 14, left_out) >= 500
