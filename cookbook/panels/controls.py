@@ -6,7 +6,7 @@ import bisect
 import difflib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cookbook import units
@@ -41,13 +41,37 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Combo:
-    """Type-to-search box over many names, for one of them or (`many`) for several.
+class Described:
+    """What every control says of itself.
 
     Attributes
     ----------
     name, label, group : str
         Parameter, words beside the control, heading above it.
+    more : bool
+        Whether it stands under "more".
+    place : str
+        "controls", or "picture" for the row above the picture.
+    """
+
+    name: str
+    label: str
+    group: str
+    tooltip: str = field(default="", kw_only=True)
+    more: bool = field(default=False, kw_only=True)
+    place: str = field(default="controls", kw_only=True)
+
+    def _described(self, kind: str, **own: Any) -> dict[str, Any]:
+        names = ("name", "label", "group", "tooltip", "more", "place")
+        return {"kind": kind, **{name: getattr(self, name) for name in names}, **own}
+
+
+@dataclass(frozen=True)
+class Combo(Described):
+    """Type-to-search box over many names, for one of them or (`many`) for several.
+
+    Attributes
+    ----------
     options : tuple
         (value, label, other words to search, group) of each.
     many : bool
@@ -60,9 +84,6 @@ class Combo:
         Printed name to the name on the tag of a chosen entry.
     """
 
-    name: str
-    label: str
-    group: str
     options: tuple[Option, ...]
     many: bool = False
     least: int = 0
@@ -70,15 +91,12 @@ class Combo:
     own: Own | None = None
     plain: Callable[[Any], Any] | None = None
     short: Callable[[str], str] = str
-    tooltip: str = ""
-    more: bool = False
-    place: str = "controls"
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
         own = self.own and {"label": self.own.label, "help": self.own.help, "example": self.own.example}
         options = [list(option) for option in self.options]
-        return _common(self, "combo", options=options, many=self.many, limit=self.limit, custom=own)
+        return self._described("combo", options=options, many=self.many, limit=self.limit, custom=own)
 
     def read(self, raw: Any) -> Any:
         """Value that a message, a caller or the reader's typing means."""
@@ -180,7 +198,7 @@ class Combo:
 
 
 @dataclass(frozen=True)
-class Slider:
+class Slider(Described):
     """Slider over sensible values with an editable number beside it; any value in range may be typed.
 
     Attributes
@@ -197,21 +215,15 @@ class Slider:
         Whether it may be left empty, which reads as None.
     """
 
-    name: str
-    label: str
-    group: str
     stops: tuple[float, ...]
     unit: str = ""
     whole: bool = True
     seconds: bool = False
     optional: bool = False
-    tooltip: str = ""
-    more: bool = False
-    place: str = "controls"
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
-        return _common(self, "slider", stops=[[stop, self.text(stop)] for stop in self.stops], unit=self.unit)
+        return self._described("slider", stops=[[stop, self.text(stop)] for stop in self.stops], unit=self.unit)
 
     def read(self, raw: Any) -> float | int | None:
         """Value that a message, a caller or the reader's typing means; None where it may be left empty and is."""
@@ -268,28 +280,20 @@ class Slider:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Described):
     """A few values side by side, one of them chosen.
 
     Attributes
     ----------
     options : tuple
         (value, label, tooltip) of each.
-    place : str
-        "controls", or "picture" for the row above the picture.
     """
 
-    name: str
-    label: str
-    group: str
     options: tuple[tuple[str, str, str], ...]
-    tooltip: str = ""
-    more: bool = False
-    place: str = "controls"
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
-        return _common(self, "choice", options=[list(option) for option in self.options])
+        return self._described("choice", options=[list(option) for option in self.options])
 
     def read(self, raw: Any) -> str:
         """One of the values; ValueError names them all."""
@@ -314,11 +318,6 @@ def _custom(entry: Any) -> bool:
 def _words(text: str) -> str:
     """A text as its words, each between blanks."""
     return f" {' '.join(''.join(c if c.isalnum() or c == '_' else ' ' for c in text.casefold()).split())} "
-
-
-def _common(control: Control, kind: str, **own: Any) -> dict[str, Any]:
-    names = ("name", "label", "group", "tooltip", "more", "place")
-    return {"kind": kind, **{name: getattr(control, name) for name in names}, **own}
 
 
 def powers_of_two(low: int, high: int) -> tuple[float, ...]:

@@ -180,7 +180,7 @@ class Panel(anywidget.AnyWidget):
         try:
             values = self._read(self._state)
             view = self._draw(values, None)
-            self._remember(values)
+            self._remember()
             self._start = self._state = values
             return view, ""
         except PROBLEMS as problem:
@@ -272,13 +272,13 @@ class Panel(anywidget.AnyWidget):
         try:
             values = self._read(self._state)
             self._view = self._draw(values, self._pinned)
-            self._remember(values)
+            self._remember()
             self._state, self._error = values, ""
         except PROBLEMS as problem:
             self._error = self._told(problem, changed or self._state)
         self._show()
 
-    def _remember(self, values: Mapping[str, Any]) -> None:
+    def _remember(self) -> None:
         """Keep the text that a reader typed for as long as its value stands."""
         for name, control in self._controls.items():
             if isinstance(control, Combo) and control.typed(self._state[name]):
