@@ -260,7 +260,7 @@ def _built(
         server="",
         instance="",
         per_node=per_node,
-        link=device.device_link if math.isfinite(device.device_link) else _constant("link-where-unknown") / 2,
+        link=device.device_link if math.isfinite(device.device_link) else constant("link-where-unknown") / 2,
         ring_link=ring_link(device, server["node_link_kind"], server["bus_key"]) if server else ring_link(device),
         domain=float(domain if math.isfinite(domain) else device.scale_up_devices),
         network=network,
@@ -318,7 +318,7 @@ def host_rate(device: Accelerator) -> float:
     """
     key = "" if "host_link" in device.changed else _row(device).get("host_link_key", "")
     share = interconnects()[key]["efficiency"] if key else math.nan
-    return device.host_link * float(share if math.isfinite(share) else _constant("copy-bandwidth-share"))
+    return device.host_link * float(share if math.isfinite(share) else constant("copy-bandwidth-share"))
 
 
 def _row(device: Accelerator) -> Mapping[str, Any]:
@@ -327,7 +327,8 @@ def _row(device: Accelerator) -> Mapping[str, Any]:
 
 
 @cache
-def _constant(name: str) -> float:
+def constant(name: str) -> float:
+    """A figure of the table ``constants``, in SI."""
     table = catalog.table("constants").set_index("name")
     return float(units.si(f"{table.loc[name, 'value']} {table.loc[name, 'unit']}".strip(), None))
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook import catalog, units
+from cookbook import catalog
 from cookbook.catalog.printed import card
 from cookbook.catalog.reading import nearest
+from cookbook.hardware.machine import constant
 from cookbook.performance import topology as formulas
 from cookbook.units import shown
 
@@ -136,8 +137,8 @@ class Topology:
     def latency(self, start: str, end: str) -> float:
         """Time until a message from `start` to `end` arrives: its start and what each node on the way adds [s]."""
         kinds = {node.name: node.kind for node in self.nodes}
-        added = [_constant(f"forward-{kinds[name].replace('_', '-')}") for name in self.path(start, end)[1:-1]]
-        return float(formulas.message_latency(_constant("message-start-in-node"), added))
+        added = [constant(f"forward-{kinds[name].replace('_', '-')}") for name in self.path(start, end)[1:-1]]
+        return float(formulas.message_latency(constant("message-start-in-node"), added))
 
     def concurrent(self, flows: Iterable[Flow], demands: ArrayLike = np.inf) -> np.ndarray:
         """What each flow gets when all run at the same time and share links fairly (max-min).
@@ -367,12 +368,6 @@ def _places(nodes: Sequence[Node]) -> dict[str, tuple[float, float]]:
         name: ((place + 0.5) / len(row), 1 - level / height)
         for level, row in enumerate(filled) for place, name in enumerate(row)
     }  # fmt: skip
-
-
-@cache
-def _constant(name: str) -> float:
-    row = catalog.table("constants").set_index("name").loc[name]
-    return float(row["value"]) * units.scale(row["unit"])
 
 
 def topology(name: str | Topology) -> Topology:
