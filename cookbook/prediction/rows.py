@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,15 @@ class Rows:
         return Rows(
             values, self.why[at], keys, self.networks, place, assumed, tuple(each.take(at) for each in self.inner)
         )
+
+    def blanked(self) -> Rows:
+        """The same rows, those that cannot be predicted without any number; formulas let them pass."""
+        bad = self.why != ""
+        if not bad.any():
+            return self
+        values = {name: np.where(bad, np.nan, each) if each.dtype.kind == "f" else each
+                  for name, each in self.values.items()}  # fmt: skip
+        return replace(self, values=values, why=np.zeros((1,) * bad.ndim, dtype="<U1"))
 
     def key(self, name: str) -> np.ndarray:
         """One key of every row, as text."""

@@ -179,12 +179,13 @@ def together(*columns: Coded) -> Coded:
     if code.ndim == 0:
         return Coded(np.array(0), (tuple(column.levels[int(column.codes)] for column in columns),))
     if total <= 1 << 20:
-        present = np.flatnonzero(np.bincount(code, minlength=total))
+        present = np.flatnonzero(np.bincount(code.reshape(-1), minlength=total))
         place = np.empty(total, dtype=np.int64)
         place[present] = np.arange(len(present))
         back = place[code]
     else:
         present, back = np.unique(code, return_inverse=True)
+        back = back.reshape(code.shape)
     levels = []
     for one in present.tolist():
         parts = []

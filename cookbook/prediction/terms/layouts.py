@@ -6,6 +6,7 @@ to more (`impossible`): shards divide heads, layers, tokens and devices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,11 +47,19 @@ def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -
 
 def told(why: np.ndarray, bad: Any, reason: str, figures: Sequence[Any]) -> np.ndarray:
     """Reasons with one more, its figures filled in, for bad rows that have none yet."""
-    found = why.astype(object)
-    at = np.flatnonzero((found == "") & bad)
-    rows = zip(*(np.broadcast_to(each, len(found))[at].tolist() for each in figures), strict=True)
-    found[at] = [reason.format(*row) for row in rows] if figures else reason
-    return found
+    new = (why == "") & bad
+    if not new.any():
+        return why
+    words: Any = reason
+    if figures:
+        # Of a grid the reasons stay as few as the figures that they tell.
+        shape = np.broadcast_shapes(np.shape(bad), *map(np.shape, figures))
+        at = np.flatnonzero(new if new.shape == shape else np.broadcast_to(bad, shape))
+        rows = zip(*(np.broadcast_to(each, shape).reshape(-1)[at].tolist() for each in figures), strict=True)
+        words = np.full(math.prod(shape), "", dtype=object)
+        words[at] = [reason.format(*row) for row in rows]
+        words = words.reshape(shape)
+    return np.where(new, words, why.astype(object))
 
 
 def _bad(v: Mapping[str, np.ndarray], names: tuple[str, ...], least: float) -> Any:

@@ -35,17 +35,24 @@ def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     constants : mapping of str to float or numpy.ndarray
         Value of each of `CONSTANTS`.
     """
-    good = np.flatnonzero(s.why == "")
-    rows = s if len(good) == len(s) else s.take(good)
-    first = _stage(rows, constants, True)
-    # One stage is both the first and the last.
-    last = first if np.all(rows.pp == 1) else _stage(rows, constants, False)
-    heavier = np.asarray(sum(first.values())) >= np.asarray(sum(last.values()))
+    good = s.why == ""
+    if good.ndim > 1 or good.all():
+        return _fullest(s.blanked(), constants)
     found = {}
-    for name in first:
+    for name, part in _fullest(s.take(np.flatnonzero(good)), constants).items():
         found[name] = np.full(len(s), np.nan)
-        found[name][good] = np.where(heavier, first[name], last[name])
+        found[name][good] = part
     return found
+
+
+def _fullest(s: Any, c: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    first = _stage(s, c, True)
+    # One stage is both the first and the last.
+    if np.all(s.pp == 1):
+        return first
+    last = _stage(s, c, False)
+    heavier = np.asarray(sum(first.values())) >= np.asarray(sum(last.values()))
+    return {name: np.where(heavier, first[name], last[name]) for name in first}
 
 
 def memory_bytes(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
@@ -85,7 +92,7 @@ def _stage(s: Any, c: Mapping[str, Any], first: bool) -> dict[str, np.ndarray]:
     logits = np.where(both | (not first), formulas.logits_bytes(tokens, vocabulary, s.logit_bytes), 0.0)
     # The logits are gone before the first layer is computed again.
     states["transient"] = np.maximum(logits, c["activation_margin"] * again)
-    return {**states, "reserved": np.zeros(len(s)) + c["reserved_bytes"]}
+    return {**states, "reserved": np.asarray(c["reserved_bytes"])}
 
 
 def held_micro_batches(s: Any) -> np.ndarray:
@@ -135,5 +142,5 @@ def layer_activations(s: Any, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarra
     }  # fmt: skip
     # The activation function counts as a small operation: computed again, it frees half of the feed-forward layer.
     parts["mlp"] = np.maximum(parts["mlp"], 0.5 * s.again_elementwise)
-    left = np.zeros(len(s)) + sum(formulas.recomputed_bytes(kept[name], inputs[name], parts[name]) for name in kept)
-    return left, np.maximum(sum(kept.values(), np.zeros(len(s))) - left, 0)
+    left = sum(formulas.recomputed_bytes(kept[name], inputs[name], parts[name]) for name in kept)
+    return np.asarray(left), np.maximum(sum(kept.values()) - left, 0)

@@ -235,7 +235,7 @@ def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str
 def _bubble(s: Any, w: _Layer, chunk: Any, products: Any) -> Any:
     """Seconds that a pipeline fills and drains, less the products for weight gradients that its schedule puts there."""
     weights = products * (w.passes - 2) / (w.passes + w.again["projection"])
-    share = np.clip(np.divide(weights, chunk, out=np.zeros(len(s)), where=chunk > 0), 0, 1)
+    share = np.where(chunk > 0, np.clip(weights / np.where(chunk > 0, chunk, 1.0), 0, 1), 0.0)
     chunks = np.where(s.filled == FILLED["zb-v"], 1, s.vp)
     return formulas.bubble_seconds(chunk, s.pp, chunks, s.flushes) * unfilled_share(s.filled, share)
 
@@ -267,7 +267,7 @@ def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
 def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
     """Matrix products of experts, routed and shared."""
     if not np.any(w.sparse):
-        return np.zeros(len(s))
+        return np.zeros(())
     local, rate = s.experts / s.ep, r.products * c["expert_efficiency"]
     # With a capacity every expert computes as many rows, full or not; without, each has a ragged end.
     ragged = np.where(np.isnan(s.capacity_factor), c["ragged_rows"], 0.0)
@@ -346,7 +346,7 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
 def _switch(s: Any, r: _Rates, sent: Any) -> Any:
     """One all-to-all of tokens to experts; a token crosses to each node once, whichever of its experts are there."""
     if not np.any(s.moe):
-        return np.zeros(len(s))
+        return np.zeros(())
     inner, outer = r.levels(s.ep, 1)
     near = sent * formulas.distinct_ranks(s.experts_per_token, inner)
     far = sent * formulas.distinct_ranks(s.experts_per_token, outer)
