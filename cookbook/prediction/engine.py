@@ -27,6 +27,7 @@ TERMS = {"training_classic": "networks", "training_transformer": "transformer_st
          "generation": "generation"}  # fmt: skip
 # Answers of language models are made of forward passes, with their constants.
 FITTED_AS = {"generation": "inference"}
+NOT_FINITE = "the formulas give no finite time for this row: check its sizes"
 # Rows at a time: their arrays stay in the processor's cache. Two blocks run side by side.
 BLOCK, WORKERS = 16384, 2
 
@@ -178,9 +179,7 @@ def estimate_rows(
     why = rows.why
     if not good.all():
         seconds, rate = np.where(good, seconds, np.nan), np.where(good, rate, np.nan)
-        why = np.where(
-            good | ~known, why.astype(object), "the formulas give no finite time for this row: check its sizes"
-        )
+        why = np.where(good | ~known, why.astype(object), NOT_FINITE)
         parts = {name: np.where(good, part, np.nan) for name, part in parts.items()}
         told = {name: _without(value, good) for name, value in told.items()}
     half80, half90 = prepared.factors[80], prepared.factors[90]
@@ -225,9 +224,7 @@ def _memory(module: Any, prepared: Prepared) -> dict[str, Any]:
     """Device memory by part, in all, and whether it fits, for the kinds that know it."""
     if not hasattr(module, "memory_parts"):
         return {}
-    known = committed(FITTED_AS.get(prepared.kind, prepared.kind)).values
-    constants = {each.name: known.get(each.name, {}).get("", each.start) for each in module.MEMORY_CONSTANTS}
-    parts, capacity = module.memory_parts(prepared.rows, constants)
+    parts, capacity = module.memory_parts(prepared.rows, memory_constants(prepared.kind))
     total = np.asarray(sum(parts.values()))
     fits = np.where(total <= capacity, "yes", "no")
     size = len(prepared.rows)
@@ -236,3 +233,9 @@ def _memory(module: Any, prepared: Prepared) -> dict[str, Any]:
         "memory_bytes": each_row(total, size),
         "fits": each_row(np.where(np.isfinite(total) & np.isfinite(capacity), fits, ""), size),
     }
+
+
+def memory_constants(kind: str) -> dict[str, float]:
+    """The constants of device memory of a kind that knows it."""
+    known = committed(FITTED_AS.get(kind, kind)).values
+    return {each.name: known.get(each.name, {}).get("", each.start) for each in terms_of(kind).MEMORY_CONSTANTS}
