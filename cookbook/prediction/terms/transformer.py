@@ -170,6 +170,9 @@ def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
     """Dimensions from the arguments of a builder; an encoder and a decoder count their layers together."""
     expert, latent = given.get("experts") or {}, given.get("latent") or {}
     depth, heads = given["depth"], given["heads"]
+    if isinstance(expert, int):  # of an encoder with a decoder: one expert a token, in every so many layers of each
+        sparse = 2 * (depth // given.get("experts_every", 2))
+        expert = {"number": expert, "top_k": 1, "hidden": given["hidden"], "first_dense": 2 * depth - sparse}
     found: dict[str, Any] = {
         "layers": depth * (2 if given["decoder"] else 1), "hidden": given["width"], "heads": heads,
         "kv_heads": given.get("kv_heads") or heads, "head_dim": given.get("head_dim") or given["width"] / heads,
