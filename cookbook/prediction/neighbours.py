@@ -21,6 +21,8 @@ REACH = 9.0
 # Weight of the formulas themselves, in measurements of equal conditions.
 DAMPING = 0.03
 BLOCK = 512
+# Combinations of labels whose answer is remembered.
+MOST_ANSWERS = 1 << 18
 # Likeness of two runs: what a different label costs, and what a factor of e in an amount costs.
 # Another maker is out of reach.
 LABEL_COSTS = {
@@ -274,4 +276,106 @@ def correct(kind: str, asked: Runs, size: int, **without: Any) -> Correction | N
     known = known_errors(kind)
     if known is None or not size:
         return None
+    if size > 1 and not without:
+        return _of_many(asked, known, size)
     return correction(asked, known, size, **{"named": 8 if size == 1 else 0, **without})
+
+
+@dataclass(frozen=True, eq=False)
+class _Merged:
+    """Measured runs, those of the same labels and amounts as one, with the sum of their errors and their number.
+
+    `codes` are places in `levels` counted from 1: 0 is a label that nobody measured. `answers` remembers what was
+    said about combinations of labels alone, by their code.
+    """
+
+    levels: Mapping[str, Mapping[str, int]]
+    codes: Mapping[str, np.ndarray]
+    logarithms: Mapping[str, np.ndarray]
+    errors: np.ndarray
+    counts: np.ndarray
+    answers: dict[tuple[str, int], tuple[float, int]]
+
+
+@lru_cache(maxsize=8)
+def _merged(known: Measured) -> _Merged:
+    labels = {name: _column(label) for name, label in known.runs.labels.items()}
+    levels = {name: {str(level): at + 1 for at, level in enumerate(label.levels)} for name, label in labels.items()}
+    codes = [np.broadcast_to(label.codes + 1, len(known.error)) for label in labels.values()]
+    one, back = np.unique(np.stack([*codes, *known.runs.amounts.values()]), axis=1, return_inverse=True)
+    with np.errstate(all="ignore"):
+        logarithms = np.log(one[len(codes) :])
+    return _Merged(levels, dict(zip(labels, one.astype(int), strict=False)),
+                   dict(zip(known.runs.amounts, logarithms, strict=True)),
+                   np.bincount(back, known.error), np.bincount(back), {})  # fmt: skip
+
+
+def _of_many(asked: Runs, known: Measured, size: int) -> Correction:
+    """What `correction` says of many runs: once for each combination of labels and amounts, near measurements alone."""
+    merged, total, code = _merged(known), 1, np.zeros(1, dtype=np.int64)
+    parts = list[tuple[str, int, Any]]()  # name, how many values, and the values of amounts
+    costs = {name: cost for name, cost in (asked.costs or LABEL_COSTS).items() if name in asked.labels}
+    costs = {name: cost for name, cost in costs.items() if name in merged.levels}
+    for name in costs:
+        mine, places = _column(asked.labels[name]), merged.levels[name]
+        ours = np.array([places.get(str(level), 0) for level in mine.levels])[mine.codes]
+        parts.append((name, len(places) + 1, None))
+        code, total = code * (len(places) + 1) + ours, total * (len(places) + 1)
+    for name in asked.costs or AMOUNT_COSTS:
+        if name in asked.amounts and name in merged.logarithms:
+            values, at = np.unique(asked.amounts[name], return_inverse=True)
+            parts.append((name, len(values), values))
+            code, total = code * len(values) + at.reshape(np.shape(asked.amounts[name])), total * len(values)
+    if total >= 1 << 62:
+        return correction(asked, known, size, named=0)
+    one, back = np.unique(np.broadcast_to(code, (size,)), return_inverse=True)
+    if all(values is None for _, _, values in parts):
+        shift, count = _remembered(one, parts, merged, costs)
+    else:
+        shift, count = _summed(one, parts, merged, asked.costs or {**costs, **AMOUNT_COSTS})
+    return Correction(np.exp(-shift)[back], count[back], ())
+
+
+def _remembered(one: np.ndarray, parts: Any, merged: _Merged, costs: Mapping[str, float]) -> tuple[Any, Any]:
+    """Shift and count of combinations of labels, each worked out once."""
+    if len(merged.answers) > MOST_ANSWERS:
+        merged.answers.clear()
+    names, answers = " ".join(f"{name}={costs[name]:g}" for name, _, _ in parts), merged.answers
+    lost = np.array([each for each in one.tolist() if (names, each) not in answers], dtype=np.int64)
+    if len(lost):
+        found = zip(*(each.tolist() for each in _summed(lost, parts, merged, costs)), strict=True)
+        answers.update({(names, each): pair for each, pair in zip(lost.tolist(), found, strict=True)})
+    pairs = [answers[names, each] for each in one.tolist()]
+    return np.array([shift for shift, _ in pairs]), np.array([count for _, count in pairs])
+
+
+def _summed(one: np.ndarray, parts: Any, merged: _Merged, costs: Mapping[str, float]) -> tuple[Any, Any]:
+    """Shift and count of combinations; a label whose other values are out of reach tells which measurements count."""
+    labels, amounts = dict[str, np.ndarray](), dict[str, np.ndarray]()
+    rest = one
+    for name, many, values in reversed(parts):
+        rest, at = np.divmod(rest, many)
+        if values is None:
+            labels[name] = at
+        else:
+            with np.errstate(all="ignore"):
+                amounts[name] = np.log(values)[at]
+    mine, theirs = np.zeros(len(one), dtype=np.int64), np.zeros(len(merged.errors), dtype=np.int64)
+    for name in (name for name in labels if costs[name] > REACH):
+        many = len(merged.levels[name]) + 1
+        mine, theirs = mine * many + labels[name], theirs * many + merged.codes[name]
+    shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
+    for group in np.unique(mine).tolist():
+        rows, columns = np.flatnonzero(mine == group), np.flatnonzero(theirs == group)
+        for at in (rows[start : start + BLOCK] for start in range(0, len(rows) if len(columns) else 0, BLOCK)):
+            distance: Any = np.zeros((len(at), len(columns)))
+            for name, label in labels.items():
+                if costs[name] <= REACH:
+                    distance += costs[name] * (label[at][:, None] != merged.codes[name][columns])
+            for name, logarithms in amounts.items():
+                apart = np.abs(logarithms[at][:, None] - merged.logarithms[name][columns])
+                distance += costs[name] * np.nan_to_num(apart, nan=REACH, posinf=REACH)
+            weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
+            shift[at] = weight @ merged.errors[columns] / (weight @ merged.counts[columns] + DAMPING)
+            count[at] = (weight > 0) @ merged.counts[columns]
+    return shift, count
