@@ -178,7 +178,7 @@ def together(*columns: Coded) -> Coded:
         code = code * len(column.levels) + column.codes
     if code.ndim == 0:
         return Coded(np.array(0), (tuple(column.levels[int(column.codes)] for column in columns),))
-    if total <= 1 << 20:
+    if total <= 1 << 16:
         present = np.flatnonzero(np.bincount(code.reshape(-1), minlength=total))
         place = np.empty(total, dtype=np.int64)
         place[present] = np.arange(len(present))
@@ -186,14 +186,11 @@ def together(*columns: Coded) -> Coded:
     else:
         present, back = np.unique(code, return_inverse=True)
         back = back.reshape(code.shape)
-    levels = []
-    for one in present.tolist():
-        parts = []
-        for column in reversed(columns):
-            one, at = divmod(one, len(column.levels))
-            parts.append(column.levels[at])
-        levels.append(tuple(reversed(parts)))
-    return Coded(back, tuple(levels))
+    parts = []
+    for column in reversed(columns):
+        present, at = np.divmod(present, len(column.levels))
+        parts.append([column.levels[one] for one in at.tolist()])
+    return Coded(back, tuple(zip(*reversed(parts), strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
