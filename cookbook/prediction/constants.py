@@ -93,8 +93,9 @@ def of_rows(fitted: Fitted, constants: Sequence[Constant], keys: Mapping[str, An
         if not constant.by:
             found[constant.name] = levels.get("", constant.start)
             continue
-        pairs = zip(keys[constant.by], keys["vendor"], strict=True)
-        found[constant.name] = np.array([value_at(fitted, constant, *pair) for pair in pairs], dtype=float)
+        pairs = [*zip(keys[constant.by], keys["vendor"], strict=True)]
+        values = {pair: value_at(fitted, constant, *pair) for pair in dict.fromkeys(pairs)}
+        found[constant.name] = np.array([values[pair] for pair in pairs], dtype=float)
     return found
 
 

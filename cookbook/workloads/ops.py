@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,7 +119,7 @@ class Ops:
         """Trainable parameters that one token uses; fewer than all in a mixture of experts."""
         return float(self.active_parameters @ self.count)
 
-    @property
+    @cached_property
     def needs_seq(self) -> bool:
         """Whether any quantity depends on a sequence length."""
         return bool(any(np.any(getattr(self, p)[..., 1:]) for p in POLYNOMIALS))

@@ -199,7 +199,7 @@ def lanes() -> dict[str, float]:
     return dict(zip(rows["generation"], rows["lanes"].astype(float), strict=True))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4096)
 def cores_of(key: str) -> float:
     """Cores of a chip that software of inference sees as devices of their own."""
     names = catalog.table("constants")["name"].tolist()
