@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import cookbook as cb
 from cookbook.__main__ import main
 from cookbook.prediction.answer import answer, unknown_columns
 from cookbook.prediction.intake import networks, words
@@ -194,3 +195,46 @@ def test_cells_of_numbers_and_cells_of_text_are_the_same():
 def test_what_reading_gives_holds_no_outcome():
     rows = [read("training_transformer", pd.DataFrame([TRAINED | {"step_time_s": cell}])) for cell in ("1", "9e9")]
     assert set(rows[0].columns) == set(rows[1].columns) and not {"step_time_s", "value"} & set(rows[0].columns)
+
+
+@pytest.mark.parametrize(("cells", "weights", "kv"), [
+    ({"model": "Llama-2-70B-chat-AWQ", "precision": ""}, "int4", ""),
+    ({"model": "Llama-2-70B-chat-AWQ"}, "int4", ""),
+    ({"model": "llama2-70b.Q4_K_M.gguf", "precision": ""}, "q4_k_m", ""),
+    ({"model": "Llama-2-70B-FP8-KV", "precision": ""}, "fp8", "fp8"),
+    ({"model": "llama2_70b", "quantization": "gptq", "kv_cache_dtype": "fp8_e5m2"}, "int4", "fp8"),
+    ({"model": "llama2_70b", "precision": "fp8/bf16/fp16"}, "fp8", "fp16"),
+])  # fmt: skip
+def test_formats_of_checkpoints_are_read_wherever_they_stand(cells, weights, kv):
+    told = one("inference", SERVED | cells)
+    plain = {"precision": "fp16", "model": "llama2_70b"}
+    asked = one("inference", SERVED | plain | {"weights_format": weights, "kv_format": kv or "fp16"})
+    assert not told["why"]
+    assert told["memory_bytes"] == pytest.approx(asked["memory_bytes"], rel=0.05)
+    if "AWQ" in cells["model"] or "Q4" in cells["model"]:
+        assert f"weights_format = {weights}" in told["assumed"]
+        assert told["predicted"] == pytest.approx(asked["predicted"])
+
+
+@pytest.mark.parametrize("cells", [
+    {"quantization": "bananas"}, {"precision": "Q5_9"}, {"kv_cache_dtype": "fp3"}, {"weight_dtype": "int12"},
+])  # fmt: skip
+def test_formats_that_nobody_stores_in_are_refused(cells):
+    why = one("inference", SERVED | cells)["why"]
+    assert "is not known" in why and next(iter(cells.values())) in why
+
+
+def test_a_call_refuses_formats_that_are_not_listed():
+    with pytest.raises(ValueError, match="weights_format = 'int12' is not listed; nearest"):
+        cb.generate("llama2_7b", "h100-sxm", input_len=512, output_len=64, weights_format="int12")
+    one, other = (
+        cb.generate("llama2_7b", "h100-sxm", input_len=512, output_len=64, weights_format=name).point
+        for name in ("awq", "int4")
+    )
+    assert one == other
+
+
+def test_a_model_by_its_size_keeps_about_as_much_as_a_listed_one_of_that_size():
+    row = SERVED | {"batch": "32"}
+    listed, other = (one("inference", row | {"model": name}) for name in ("llama2_70b", "Qwen2.5-72B"))
+    assert 0.9 < other["memory_bytes"] / listed["memory_bytes"] < 1.25

@@ -58,7 +58,7 @@ PROSE: dict[str, dict[str, tuple[str, ...]]] = {
         "metric": ("measure", "quantity"),
         "note": ("notes",),
         "accelerator_as_printed": (),
-        "precision_text": ("precision", "dtype", "data_type", "datatype", "quantization", "quantisation"),
+        "precision_text": ("precision", "dtype", "data_type", "datatype"),
         "number_format": (),
         "params_b": ("parameters_b", "model_size_b", "size_b"),
         "params_active_b": ("active_params_b",),

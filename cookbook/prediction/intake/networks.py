@@ -65,6 +65,13 @@ SUFFIXES = re.compile(
     r"|finetune|pretrain(?:ed|ing)?|pre-?training|train(?:ing)?|inference|lora|qlora|phase ?\d|model|v\d\.\d|\d{4})$",
     re.I,
 )
+# Formats that the name of a checkpoint states for its weights, and for keys and values.
+STORED = re.compile(
+    r"(?<![a-z0-9])(awq|gptq|marlin|nf4|int[48]|[48][\s_-]?bit|w[48]a(?:4|8|16)|nvfp4|mxfp4|fp4|fp8|f16|fp16|bf16|fp32"
+    r"|i?q\d(?:[_-](?:0|1|k|s|m|l|xs|nl|xxs))+)(?![a-z0-9])",
+    re.I,
+)
+CACHED = re.compile(r"(?<![a-z0-9])(?:(fp8|int8|int4|fp4)[\s_-]?kv|kv[\s_-]?(fp8|int8|int4|fp4))(?![a-z0-9])", re.I)
 BILLIONS = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)\s*b(?![a-z0-9])", re.I)
 MIXTURE = re.compile(r"(\d+)\s*x\s*(\d+(?:\.\d+)?)\s*b(?![a-z0-9])", re.I)
 ACTIVE = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)b(?![a-z0-9])", re.I)
@@ -88,6 +95,8 @@ class Input:
     parameters: float = math.nan
     active_parameters: float = math.nan
     lost: str = ""
+    weights: str = ""
+    cache: str = ""
 
 
 @dataclass(frozen=True)
@@ -288,6 +297,31 @@ def metric_of(metric: str) -> Metric:
     )
 
 
+def stored(cell: str, field: str = "weights_format") -> str:
+    """Format of stored numbers that a cell states, in the word of the schema; "" where it states none.
+
+    >>> stored("AWQ"), stored("Q4-K-M"), stored("int8,fp16"), stored("auto")
+    ('int4', 'q4_k_m', 'int8', '')
+    """
+    known = fields()[field].choices
+    text = cell.strip().casefold()
+    parts = [text, *re.split(r"[\s,;+/()]+", text)]
+    spelt = (part.replace("-", joint) for part in parts for joint in ("_", ""))
+    return next((known[part] for part in spelt if part in known), "")
+
+
+@lru_cache(maxsize=65536)
+def checkpoint(model: str) -> tuple[str, str]:
+    """Formats of weights and of keys and values that the name of a checkpoint states.
+
+    >>> checkpoint("Qwen2.5-72B-Instruct-AWQ"), checkpoint("Llama-3.1-70B-Instruct-FP8-KV"), checkpoint("Llama 3 8B")
+    (('int4', ''), ('fp8', 'fp8'), ('', ''))
+    """
+    weights, cache = STORED.search(model), CACHED.search(model)
+    kept = (cache[1] or cache[2]).casefold() if cache else ""
+    return stored(re.sub(r"[\s]", "", weights[1])) if weights else kept, kept
+
+
 @lru_cache(maxsize=65536)
 def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     """The network of a row of inference, and how many of the counted items one sample has.
@@ -300,6 +334,7 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
         return Input(why=f"{shown(model)}: {row['note']}")
     said, asked = spoken(str(row.get("model") or model)), metric_of(metric)
     stated, problem, _ = words.number(length, fields()["input_len"]) if not SIZE.match(length) else (math.nan, "", "")
+    weights, cache = checkpoint(model)
     if not said.key:
         named = math.isfinite(said.parameters)
         if not (
@@ -316,6 +351,8 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
             parameters=said.parameters,
             active_parameters=said.active,
             lost="" if named else said.why,
+            weights=weights,
+            cache=cache,
         )
     found = zoo.model(said.key)
     language = builders().get(found.name, "") in zoo.LANGUAGE_MODELS
@@ -335,8 +372,9 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
             f"input_len = {shown(length)} is no number of tokens, which model = {found.name} takes; give 0 to 1e+08"
         )
     known = Input(
-        found.name, arguments, seq, items, 0.0, language or tokens, asked.why or problem, said.assumed, stated
-    )
+        found.name, arguments, seq, items, 0.0, language or tokens, asked.why or problem, said.assumed, stated,
+        weights=weights, cache=cache,
+    )  # fmt: skip
     if not asked.why and not known.served and not (math.isfinite(items) and items > 0):
         return replace(known, why=f"metric {shown(metric)} cannot be counted for {found.title}")
     if tokens and not language:

@@ -14,7 +14,7 @@ from cookbook.catalog import UnknownName, tables
 from cookbook.hardware.machine import ring_link
 from cookbook.prediction.intake import networks, words
 from cookbook.prediction.intake.columns import SERVED, Columns, N, T
-from cookbook.prediction.scenario import NOTHING, Coded, Scenario, together
+from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
 from cookbook.workloads.zoo import LANGUAGE_MODELS
 
 if TYPE_CHECKING:
@@ -320,11 +320,15 @@ def _inference(c: Columns) -> dict[str, Any]:
     found["accelerator"] = _accelerator(c)
     formats = together(c.text("number_format"), c.text("precision_text"))
     found["precision"] = c.values(formats, lambda pair: _stored(*pair))
-    # Weights, activations and cache of a language model, as in fp8/bf16/fp16.
-    stored = formats.map(lambda pair: (pair[1] or pair[0]).split("/"))
-    found["weights_format"] = stored.map(lambda cells: _kept_as(cells[0]))
-    found["kv_format"] = stored.map(lambda cells: _kept_as(cells[2]) if len(cells) > 2 else "")
-    found["activations"] = stored.map(lambda cells: _stored("", cells[1] if len(cells) > 1 else cells[0])[0])
+    # Weights, activations and cache of a language model, as in fp8/bf16/fp16; else what the name of a checkpoint says.
+    cells = formats.map(lambda pair: (pair[1] or pair[0]).split("/"))
+    told = together(cells, inputs, c.text("weights_format"), c.text("kv_format"))
+    kept = told.map(lambda each: _kept(*each))
+    found["weights_format"], found["kv_format"] = kept.map(lambda each: each[0]), kept.map(lambda each: each[1])
+    c.problems.append(kept.map(lambda each: each[2]))
+    c.note(kept.map(lambda each: each[3]))
+    products = cells.map(lambda each: _stored("", each[1] if len(each) > 1 else each[0])[0])
+    found["activations"] = together(products, kept).map(lambda each: each[0] or _products(each[1][0]))
     hints = together(c.text("software"), notes, c.text("accelerator"), way)
     found["software"] = hints.map(lambda each: words.stack("inference", each[0], "; ".join(each[1:])))
     found["served"] = named.where(lambda each: networks.served(*each).served)
@@ -378,16 +382,34 @@ def _stored(number_format: str, precision: str) -> tuple[str, str]:
         if name in FORMATS():
             return name, ""
         if re.search(r"q\d|int4|awq|gptq|w4|f16|4.?bit|8.?bit|gguf|no change|default|auto", cell, re.I):
-            return "", ""
+            unlisted = re.search(r"q\d", cell, re.I) and not networks.stored(cell.split("/")[0])
+            return "", f"weights_format = {words.shown(cell)} is not known" if unlisted else ""
         said = f"precision = {words.shown(cell)} is no known number format; write fp32, fp16, bf16, fp8, fp4 or int8"
         return "", said
     return "", ""
 
 
-def _kept_as(cell: str) -> str:
-    """Name of the format in which numbers are stored; "" where the words do not say."""
-    text = cell.strip().casefold().replace("-", "_")
-    return text if text and re.search(r"4|8|16|32", text) else ""
+def _products(kept: str) -> str:
+    """Format of products where only that of the weights is stated: narrow weights are widened."""
+    return kept if kept in ("", "fp32", "bf16", "fp8", "int8") else "fp16"
+
+
+def _kept(cells: list[str], named: networks.Input, weights: str, cache: str) -> tuple[str, str, str, str]:
+    """Formats of weights and of keys and values, what is wrong with them, and what was assumed."""
+    said, problems = [], []
+    found = {"weights_format": "", "kv_format": ""}
+    for field, column, cell, name in (
+        ("weights_format", weights, cells[0], named.weights),
+        ("kv_format", cache, cells[2] if len(cells) > 2 else "", named.cache),
+    ):
+        whole = len(cells) > 1 or not name
+        word = networks.stored(column, field) or (networks.stored(cell, field) if whole else "") or name
+        if not words.is_blank(column) and not networks.stored(column, field):
+            problems.append(f"{field} = {words.shown(column)} is not known; take one of {fields()[field].allowed}")
+        if name and word == name and words.is_blank(column) and not (whole and networks.stored(cell, field)):
+            said.append(f"{field} = {name}")
+        found[field] = word
+    return found["weights_format"], found["kv_format"], "; ".join(problems), "; ".join(said)
 
 
 def split(scenario: Scenario) -> list[tuple[np.ndarray, Scenario]]:

@@ -153,8 +153,9 @@ def own_decoder(total: float, active: float = np.nan) -> Workload:
     vocabulary = int(figure("usual-vocabulary"))
     depth = int(max(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
     heads = int(max(np.rint(np.sqrt(body / (12 * depth)) / 128), 1))
-    width = 128 * heads
-    pairs = 8 if heads % 8 == 0 else heads
+    # Larger decoders share keys and values between heads in eight groups.
+    heads = 8 * round(heads / 8) if heads > 8 else heads
+    width, pairs = 128 * heads, min(heads, 8)
     attention = 2 * width * (width + 128 * pairs)
     inner = max((body - 2 * vocabulary * width) / depth - attention, width) / (3 * width)
     arguments: dict[str, Any] = {"vocab": vocabulary, "width": width, "depth": depth, "heads": heads, "kv_heads": pairs,
