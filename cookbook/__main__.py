@@ -107,7 +107,7 @@ def _site(options: argparse.Namespace) -> None:
 
 
 def _lint(options: argparse.Namespace) -> None:
-    from cookbook.publish.lint import lint
+    from cookbook.publish.notebook import lint
 
     problems = [f"{path}: {problem}" for path in _paths(options) for problem in lint(path)]
     print("\n".join(problems) or "every notebook keeps its budgets")
@@ -115,14 +115,14 @@ def _lint(options: argparse.Namespace) -> None:
 
 
 def _binder_links(options: argparse.Namespace) -> None:
-    from cookbook.publish.readme import write_links
+    from cookbook.publish.refresh import write_links
 
     print(f"launch links for {options.tag} are in {write_links('README.md', options.repo, options.tag)}")
 
 
 def _data_readme(options: argparse.Namespace) -> None:
     from cookbook import catalog
-    from cookbook.catalog.writing import write_text
+    from cookbook.catalog.printed import write_text
 
     for name, (before, found) in catalog.count_rows().items():
         print(f"{name}: {found:,} rows, {before or 'none'} noted before")
@@ -140,7 +140,7 @@ def _check_data(options: argparse.Namespace) -> None:
 
 
 def _refresh_prices(options: argparse.Namespace) -> None:
-    from cookbook.publish.prices import CATALOGUES, refresh_prices
+    from cookbook.publish.refresh import CATALOGUES, refresh_prices
 
     for name, change in refresh_prices(options.catalogues or CATALOGUES).items():
         print(f"{name}: {change.updated} rows written anew, {change.added} added")
@@ -150,29 +150,29 @@ def _refresh_prices(options: argparse.Namespace) -> None:
 
 def _calibrate(options: argparse.Namespace) -> None:
     from cookbook.calibration import storage
-    from cookbook.calibration.write import write_calibration, write_table
+    from cookbook.calibration.validate import write_calibration, write_table
 
     print(*write_calibration(), write_table("pipeline_constants", storage.constants()), sep="\n")
 
 
 def _judge_storage(options: argparse.Namespace) -> None:
-    from cookbook.calibration import storage_judgement as judged
-    from cookbook.calibration.write import write_table
+    from cookbook.calibration import judgement as judged
+    from cookbook.calibration.validate import write_table
 
     print(write_table(judged.TABLE, judged.judged_rows()) if options.write else judged.judgement())
 
 
 def _judge_exchanges(options: argparse.Namespace) -> None:
-    from cookbook.calibration.exchanges import judgement
+    from cookbook.calibration.judgement import exchange_judgement
 
-    print(judgement())
+    print(exchange_judgement())
 
 
 def _validate(options: argparse.Namespace) -> None:
     from cookbook.calibration import validate
-    from cookbook.calibration.write import write_row_schemas, write_validation
-    from cookbook.catalog.writing import check_target, write_text
-    from cookbook.publish.readme import write_accuracy
+    from cookbook.calibration.validate import write_row_schemas, write_validation
+    from cookbook.catalog.printed import check_target, write_text
+    from cookbook.publish.refresh import write_accuracy
 
     if options.write and (options.table or options.leave_out):
         raise ValueError("--write takes the whole report: leave out --table and --leave-out")
@@ -195,7 +195,7 @@ def _validate(options: argparse.Namespace) -> None:
 
 
 def _predict(options: argparse.Namespace) -> None:
-    from cookbook.catalog.writing import check_target, writing
+    from cookbook.catalog.printed import check_target, writing
     from cookbook.prediction.answer import answer_blocks, answer_file, as_csv, unknown_columns
 
     check_target(options.output, options.input)

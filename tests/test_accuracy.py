@@ -9,9 +9,8 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.calibration import fit, intervals, judged, validate
-from cookbook.calibration.references import REFERENCES
-from cookbook.calibration.validate import KINDS
-from cookbook.calibration.write import write_row_schemas
+from cookbook.calibration.intervals import REFERENCES
+from cookbook.calibration.validate import KINDS, write_row_schemas
 
 # Terms of layouts that no measured row has.
 NOBODY_MEASURED = ("without context exchange",)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cookbook.charts import devices, explore, host, live, look, models, places, rows, run
+from cookbook.charts import devices, explore, host, live, look, models, run
 
 RATES = pd.DataFrame(
     [
@@ -125,9 +125,9 @@ CHARTS = {
     "per device": (devices.per_device, DEVICES),
     "roofline": (devices.roofline, ROOF),
     "growth": (devices.growth, GROWTH),
-    "costs": (places.place_costs, COSTS),
-    "tornado": (places.tornado, SWINGS),
-    "paid": (places.paid, PAID),
+    "costs": (devices.place_costs, COSTS),
+    "tornado": (devices.tornado, SWINGS),
+    "paid": (devices.paid, PAID),
     "machine": (host.machine, MACHINE),
     "gets": (host.gets, FLOWS),
     "cores": (host.over_cores, CORES),
@@ -176,7 +176,7 @@ def test_parts_that_touch_differ(parts: dict[str, str]) -> None:
 
 
 def test_verdicts_differ_in_shape_as_well_as_colour() -> None:
-    for verdicts in (look.VERDICTS, places.VERDICTS, devices.EVIDENCE, devices.BOUNDS):
+    for verdicts in (look.VERDICTS, devices.PLACES, devices.EVIDENCE, devices.BOUNDS):
         assert len({shape for _, shape in verdicts.values()}) == len(verdicts)
 
 
@@ -269,10 +269,10 @@ def test_a_readers_kernel_imports_no_vl_convert() -> None:
 
 
 def test_axes_end_at_round_numbers() -> None:
-    assert rows.decades([3e12, 9e14]) == (1e12, 1e15)
-    assert rows.decades([]) == (1e9, 1e15)
-    assert [rows.nice_ceiling(x) for x in (0.9, 1.0, 1.2, 26, 71)] == [1.0, 1.0, 1.5, 30.0, 100.0]
-    assert rows.nice_ceiling(float("nan")) == 1.0
+    assert look.decades([3e12, 9e14]) == (1e12, 1e15)
+    assert look.decades([]) == (1e9, 1e15)
+    assert [look.nice_ceiling(x) for x in (0.9, 1.0, 1.2, 26, 71)] == [1.0, 1.0, 1.5, 30.0, 100.0]
+    assert look.nice_ceiling(float("nan")) == 1.0
 
 
 def test_the_memory_axis_shows_every_capacity_in_full() -> None:

@@ -10,7 +10,7 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.catalog import UnknownName
-from cookbook.planning import comparison, cost, growth
+from cookbook.planning import comparison, cost
 
 DEVICES = ["h100-sxm", "k40", "tpu-v5e", "xeon-platinum-8592", "jetson-agx-orin-64gb"]
 # The founding deck's table of hardware, as quoted from its slide: device, field, figure, unit.
@@ -149,13 +149,13 @@ def test_hostile_arguments_are_refused_in_words(name: str) -> None:
 
 
 def test_one_name_of_a_quantity_is_not_its_letters() -> None:
-    one = growth.growth_lines(quantities="flops")
+    one = comparison.growth_lines(quantities="flops")
     assert set(one["words"].str.split(":").str[0]) == {"FLOP/s"}
     for wrong in (5, None, ["colour"], [[]]):
         with pytest.raises(ValueError, match="take some of"):
-            growth.growth_lines(quantities=wrong)
+            comparison.growth_lines(quantities=wrong)
     with pytest.raises(ValueError, match="level"):
-        growth.growth_rates(level="abc")
+        comparison.growth_rates(level="abc")
 
 
 def test_every_kind_of_device_can_be_compared_and_is_judged(inference) -> None:
@@ -203,7 +203,7 @@ def test_the_traps_of_the_founding_table_are_clocks_dies_and_memory() -> None:
 
 
 def test_growth_of_points_on_a_line_is_exact() -> None:
-    fit = growth.least_squares_growth([2014, 2016, 2018, 2024], 3.0 * 1.5 ** np.array([0, 2, 4, 10]))
+    fit = comparison.least_squares_growth([2014, 2016, 2018, 2024], 3.0 * 1.5 ** np.array([0, 2, 4, 10]))
     assert (fit.per_year, fit.low, fit.high) == pytest.approx((1.5, 1.5, 1.5))
     assert fit.doubling_years == pytest.approx(math.log(2) / math.log(1.5))
     assert float(fit.line(2014)) == pytest.approx(3.0) and fit.scatter == pytest.approx(1)
@@ -211,7 +211,7 @@ def test_growth_of_points_on_a_line_is_exact() -> None:
 
 def test_growth_of_three_points_by_hand() -> None:
     """ln v = 0, 1, 1: slope 1/2, residuals -1/6, 1/3, -1/6, so s^2 = 1/6 with one degree of freedom."""
-    fit = growth.least_squares_growth([2000, 2001, 2002], np.exp([0, 1, 1]))
+    fit = comparison.least_squares_growth([2000, 2001, 2002], np.exp([0, 1, 1]))
     reach = math.tan(math.pi * 0.4) * math.sqrt(1 / 6) / math.sqrt(2)
     assert fit.per_year == pytest.approx(math.exp(0.5))
     assert (fit.low, fit.high) == pytest.approx((math.exp(0.5 - reach), math.exp(0.5 + reach)))
@@ -221,7 +221,7 @@ def test_growth_of_three_points_by_hand() -> None:
     (0.9, 1, 3.078), (0.9, 2, 1.886), (0.9, 3, 1.638), (0.9, 8, 1.397), (0.95, 5, 2.015), (0.9, 30, 1.310),
 ])  # fmt: skip
 def test_quantiles_of_student_are_those_of_printed_tables(share: float, free: int, table: float) -> None:
-    assert growth.student_quantile(share, free) == pytest.approx(table, rel=2e-3)
+    assert comparison.student_quantile(share, free) == pytest.approx(table, rel=2e-3)
 
 
 @pytest.mark.parametrize(("years", "values", "words"), [
@@ -230,7 +230,7 @@ def test_quantiles_of_student_are_those_of_printed_tables(share: float, free: in
 ])  # fmt: skip
 def test_growth_of_too_little_is_refused(years: list[float], values: list[float], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        growth.least_squares_growth(years, values)
+        comparison.least_squares_growth(years, values)
 
 
 def test_growth_that_two_devices_state_is_missing_with_a_reason() -> None:
@@ -248,4 +248,4 @@ def test_ratios_grow_as_their_parts() -> None:
 
 def test_lines_of_growth_need_three_devices() -> None:
     with pytest.raises(ValueError, match="at least three devices"):
-        growth.growth_lines(["k40"])
+        comparison.growth_lines(["k40"])

@@ -8,7 +8,7 @@ import pytest
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog import reading, tables
-from cookbook.catalog.schema import schema
+from cookbook.catalog.reading import schema
 
 DATA = catalog.data_directory()
 NAMES = catalog.table_names()

@@ -39,7 +39,7 @@ def physics():
 
 
 # They take a name and lists, or refuse most numbers drawn at random; tests/test_parallelism.py scales them.
-APART = {"pipeline.bubble_share", "pipeline.schedule", "matmul.replicated_seconds"}
+APART = {"parallelism.bubble_share", "parallelism.schedule", "parallelism.replicated_seconds"}
 FUNCTIONS = {name: function for name, function in physics() if name not in APART}
 
 
@@ -98,7 +98,7 @@ def test_result_scales_by_its_declared_unit(name, data):
 
 
 def test_formula_modules_are_found():
-    assert {"roofline.op_seconds", "memory.largest_batch"} <= set(FUNCTIONS)
+    assert {"arithmetic.op_seconds", "memory.largest_batch"} <= set(FUNCTIONS)
 
 
 def test_a_wrong_unit_would_be_noticed():

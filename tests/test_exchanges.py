@@ -7,13 +7,13 @@ import pytest
 
 import cookbook as cb
 from cookbook import catalog
-from cookbook.calibration import exchanges as judged
+from cookbook.calibration import judgement as judged
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric, figures
 
 
 @pytest.fixture(scope="module")
 def publishers() -> dict[str, np.ndarray]:
-    return judged.left_out("source")
+    return judged.exchanges_left_out("source")
 
 
 def median(errors: np.ndarray) -> float:
@@ -21,7 +21,7 @@ def median(errors: np.ndarray) -> float:
 
 
 def test_the_committed_constants_are_those_that_the_fit_finds() -> None:
-    fitted = judged.fit(judged.measured())
+    fitted = judged.fit_exchanges(judged.measured_exchanges())
     assert figures() == pytest.approx(fitted, rel=0.01)
 
 
@@ -36,16 +36,16 @@ def test_exchanges_of_left_out_publishers_are_predicted_within_stated_bounds(pub
 
 
 def test_exchanges_of_left_out_generations_are_predicted_within_stated_bounds() -> None:
-    found = judged.left_out("family")
+    found = judged.exchanges_left_out("family")
     assert len(set(found["group"])) >= 5 and median(found["model"]) < 0.2
     assert median(found["model"]) < median(found["constant bandwidth"]) / 2
 
 
 def test_measured_outcomes_are_not_inputs() -> None:
     """Other measured times leave the predictions as they are."""
-    rows = judged.measured()
+    rows = judged.measured_exchanges()
     other = judged.Exchanges(**{**{n: getattr(rows, n) for n in rows.__annotations__}, "seconds": rows.seconds * 2})
-    assert (judged.predicted(rows, figures()) == judged.predicted(other, figures())).all()
+    assert (judged.predicted_exchanges(rows, figures()) == judged.predicted_exchanges(other, figures())).all()
 
 
 @pytest.mark.parametrize("name", catalog.table("fabrics")["key"].tolist())

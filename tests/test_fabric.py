@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cookbook.performance import collectives, fabric
+from cookbook.performance import collectives
 from cookbook.performance.topology import max_min_rates
 
 LINK, PORT = 400e9, 50e9
 sizes = st.sampled_from([1, 2, 4, 8, 32, 64, 256, 1024])
 payloads = st.floats(1e3, 1e10)
-EXCHANGES = (fabric.nested_all_gather_seconds, fabric.nested_all_reduce_seconds, fabric.nested_all_to_all_seconds)
+EXCHANGES = (
+    collectives.nested_all_gather_seconds, collectives.nested_all_reduce_seconds, collectives.nested_all_to_all_seconds,
+)  # fmt: skip
 
 
 def fair_seconds(flows, capacities, payload, devices):
@@ -52,14 +54,14 @@ def test_a_domain_as_large_as_the_job_is_one_node(exchange, payload, devices):
 @given(payload=payloads, devices=sizes, taper=st.floats(1, 16))
 def test_oversubscription_slows_an_all_to_all_and_never_hastens(payload, devices, taper):
     levels = [1, 8, 32], [LINK, PORT, PORT / taper]
-    full = fabric.nested_all_to_all_seconds(payload, devices, [1, 8, 32], [LINK, PORT, PORT], 0)
-    less = fabric.nested_all_to_all_seconds(payload, devices, *levels, 0)
+    full = collectives.nested_all_to_all_seconds(payload, devices, [1, 8, 32], [LINK, PORT, PORT], 0)
+    less = collectives.nested_all_to_all_seconds(payload, devices, *levels, 0)
     if devices > 64:  # at 64 each pod keeps half, and its nodes send 7/8 to others
         assert less / full >= taper * (1 - 32 / devices) / (1 - 8 / devices) * (1 - 1e-9)
     assert less >= full
     # A ring enters a pod once, on one port of each rail: four nodes of a pod may share it.
     if taper <= 4:
-        rings = [fabric.nested_all_reduce_seconds(payload, devices, [1, 8, 32], [LINK, PORT, PORT / o], 0)
+        rings = [collectives.nested_all_reduce_seconds(payload, devices, [1, 8, 32], [LINK, PORT, PORT / o], 0)
                  for o in (1, taper)]  # fmt: skip
         assert rings[1] == pytest.approx(float(rings[0]))
 
@@ -68,16 +70,16 @@ def test_oversubscription_slows_an_all_to_all_and_never_hastens(payload, devices
 @given(payload=payloads, devices=sizes)
 def test_one_level_is_the_ring_and_the_pairwise_exchange(payload, devices):
     ring = collectives.ring_all_reduce_seconds(payload, devices, LINK, 0)
-    assert fabric.nested_all_reduce_seconds(payload, devices, [1], [LINK], 0) == pytest.approx(float(ring))
+    assert collectives.nested_all_reduce_seconds(payload, devices, [1], [LINK], 0) == pytest.approx(float(ring))
     pairs = collectives.all_to_all_seconds(payload, devices, 1, LINK, PORT, 0)
-    assert fabric.nested_all_to_all_seconds(payload, devices, [1], [LINK], 0) == pytest.approx(float(pairs))
+    assert collectives.nested_all_to_all_seconds(payload, devices, [1], [LINK], 0) == pytest.approx(float(pairs))
 
 
 @settings(max_examples=40, deadline=None)
 @given(payload=payloads, nodes=st.integers(1, 64))
 def test_two_levels_equal_the_all_to_all_of_nodes(payload, nodes):
     known = collectives.all_to_all_seconds(payload, 8, nodes, 8 * PORT, PORT, 0)
-    found = fabric.nested_all_to_all_seconds(payload, 8 * nodes, [1, 8], [8 * PORT, PORT], 0)
+    found = collectives.nested_all_to_all_seconds(payload, 8 * nodes, [1, 8], [8 * PORT, PORT], 0)
     # The pairwise exchange counts the data within the node on its links, the levels all data that leave a device.
     assert known <= found * (1 + 1e-9) and (
         nodes == 1 or found == pytest.approx(max(float(known), payload * (8 * nodes - 1) / (8 * nodes) / (8 * PORT)))
@@ -98,7 +100,7 @@ def test_all_to_all_on_a_small_fat_tree_is_that_of_fair_flows(node, pod, devices
 
     flows = [flow(a, b) for a, b in itertools.permutations(range(devices), 2)]
     fair = fair_seconds(flows, lambda link: rate[link[0]], 1.0, devices)
-    found = fabric.nested_all_to_all_seconds(1.0, devices, [1, node, pod], [8, 1, 1 / oversubscription], 0)
+    found = collectives.nested_all_to_all_seconds(1.0, devices, [1, node, pod], [8, 1, 1 / oversubscription], 0)
     assert found == pytest.approx(fair)
 
 
@@ -120,7 +122,7 @@ def test_dragonfly_rates_are_those_of_fair_flows_over_all_detours(groups, used, 
     out = Counter()
     for (source, _), rate in zip(ways, rates, strict=True):
         out[source] += rate
-    found = fabric.dragonfly_bandwidth(1.0, 1.0, partners, used, groups) * (groups - 1)
+    found = collectives.dragonfly_bandwidth(1.0, 1.0, partners, used, groups) * (groups - 1)
     assert min(out.values()) == pytest.approx(float(found))
 
 
@@ -133,24 +135,24 @@ def test_a_job_that_fills_no_group_is_spread_evenly():
 
 def test_rails_without_a_spine_carry_what_a_spine_would():
     """Forwarding over NVLink makes a rail network as fast as a non-blocking one, as long as NVLink is the faster."""
-    spine = fabric.nested_all_to_all_seconds(1e9, 1024, [1, 8], [LINK, PORT], 0)
-    assert fabric.rail_all_to_all_seconds(1e9, 1024, 8, LINK, PORT) == pytest.approx(float(spine))
-    assert fabric.rail_all_to_all_seconds(1e9, 1024, 8, PORT / 2, PORT) > spine
-    assert fabric.rail_all_to_all_seconds(1e9, 1, 8, LINK, PORT) == 0
+    spine = collectives.nested_all_to_all_seconds(1e9, 1024, [1, 8], [LINK, PORT], 0)
+    assert collectives.rail_all_to_all_seconds(1e9, 1024, 8, LINK, PORT) == pytest.approx(float(spine))
+    assert collectives.rail_all_to_all_seconds(1e9, 1024, 8, PORT / 2, PORT) > spine
+    assert collectives.rail_all_to_all_seconds(1e9, 1, 8, LINK, PORT) == 0
 
 
 def test_larger_domains_hasten_an_all_to_all_most():
     """72 instead of 8 devices in a domain: an all-to-all of 72 leaves the network altogether."""
-    seconds = [float(fabric.nested_all_to_all_seconds(1e9, 72, [1, d], [LINK, PORT], 0)) for d in (8, 72)]
+    seconds = [float(collectives.nested_all_to_all_seconds(1e9, 72, [1, d], [LINK, PORT], 0)) for d in (8, 72)]
     assert seconds[0] / seconds[1] == pytest.approx(64 / 71 * LINK / PORT)
 
 
 @settings(max_examples=30, deadline=None)
 @given(payload=payloads, bandwidth=st.floats(1e9, 1e12), half=st.floats(0, 1e9))
 def test_bandwidth_saturates(payload, bandwidth, half):
-    found = fabric.saturating_bandwidth([payload, 2 * payload, 1e30], bandwidth, half)
+    found = collectives.saturating_bandwidth([payload, 2 * payload, 1e30], bandwidth, half)
     assert (np.diff(found) >= 0).all() and found[-1] == pytest.approx(bandwidth)
-    assert fabric.saturating_bandwidth(half + 1, bandwidth, half + 1) == pytest.approx(bandwidth / 2)
+    assert collectives.saturating_bandwidth(half + 1, bandwidth, half + 1) == pytest.approx(bandwidth / 2)
 
 
 # Tori.
@@ -182,7 +184,7 @@ def torus_flows(shape, wraps):
 @pytest.mark.parametrize("wraps", [True, False])
 def test_all_to_all_on_a_small_torus_is_that_of_fair_flows(shape, wraps):
     fair = fair_seconds(torus_flows(shape, wraps), lambda _: 1.0, 1.0, int(np.prod(shape)))
-    assert fabric.torus_all_to_all_seconds(1.0, shape, 1.0, 0, wraps) == pytest.approx(fair)
+    assert collectives.torus_all_to_all_seconds(1.0, shape, 1.0, 0, wraps) == pytest.approx(fair)
 
 
 @settings(max_examples=40, deadline=None)
@@ -190,19 +192,20 @@ def test_all_to_all_on_a_small_torus_is_that_of_fair_flows(shape, wraps):
 def test_the_bisection_of_a_torus_limits_its_all_to_all(shape, wraps):
     """Half of the devices send half of their data to the others: n M / 4 through the middle; exact for even axes."""
     devices = int(np.prod(shape))
-    seconds = fabric.torus_all_to_all_seconds(1.0, shape, 1.0, 0, wraps)
+    seconds = collectives.torus_all_to_all_seconds(1.0, shape, 1.0, 0, wraps)
     if devices == 1:
         assert seconds == 0
     else:
         k = max(shape)
         crossing = devices * (k // 2) * (k - k // 2) / k**2
-        assert seconds == pytest.approx(crossing / fabric.torus_bisection_bandwidth(shape, 1.0, wraps))
+        assert seconds == pytest.approx(crossing / collectives.torus_bisection_bandwidth(shape, 1.0, wraps))
 
 
 @settings(max_examples=40, deadline=None)
 @given(shape=st.lists(st.integers(1, 12), min_size=2, max_size=3))
 def test_a_closed_torus_is_never_slower_than_a_mesh_and_no_order_of_axes_matters(shape):
-    for exchange in (fabric.torus_all_gather_seconds, fabric.torus_all_reduce_seconds, fabric.torus_all_to_all_seconds):
+    names = ("torus_all_gather_seconds", "torus_all_reduce_seconds", "torus_all_to_all_seconds")
+    for exchange in (getattr(collectives, name) for name in names):
         closed, mesh = (exchange(1e9, shape, 50e9, 1e-6, wraps) for wraps in (1, 0))
         assert closed <= mesh
         assert exchange(1e9, shape[::-1], 50e9, 1e-6, 1) == pytest.approx(float(closed))
@@ -210,10 +213,10 @@ def test_a_closed_torus_is_never_slower_than_a_mesh_and_no_order_of_axes_matters
 
 def test_an_all_gather_on_a_torus_fills_all_links_of_a_device():
     """What each device must receive, over its six links."""
-    seconds = fabric.torus_all_gather_seconds(1e9, [8, 8, 8], 100e9, 0)
+    seconds = collectives.torus_all_gather_seconds(1e9, [8, 8, 8], 100e9, 0)
     assert seconds == pytest.approx(1e9 * 511 / 512 / 600e9)
     ring = collectives.ring_all_gather_seconds(1e9, 16, 2 * 50e9, 0)
-    assert fabric.torus_all_gather_seconds(1e9, [16], 50e9, 0) == pytest.approx(float(ring))
+    assert collectives.torus_all_gather_seconds(1e9, [16], 50e9, 0) == pytest.approx(float(ring))
 
 
 # Bisections.
@@ -222,10 +225,10 @@ def test_an_all_gather_on_a_torus_fills_all_links_of_a_device():
 def test_bisections_by_hand():
     """64 nodes of 8 in pods of 256: 256 ports cross the middle, a quarter of their rate at 4 : 1."""
     for oversubscription in (1, 4):
-        found = fabric.nested_bisection_bandwidth(512, [1, 8, 256], [LINK, PORT, PORT / oversubscription])
+        found = collectives.nested_bisection_bandwidth(512, [1, 8, 256], [LINK, PORT, PORT / oversubscription])
         assert found == pytest.approx(256 * PORT / oversubscription)
-    assert fabric.nested_bisection_bandwidth(72, [1, 72], [LINK, PORT]) == 36 * LINK
-    assert fabric.torus_bisection_bandwidth([16, 16, 24], 100e9) == 2 * 256 * 100e9
+    assert collectives.nested_bisection_bandwidth(72, [1, 72], [LINK, PORT]) == 36 * LINK
+    assert collectives.torus_bisection_bandwidth([16, 16, 24], 100e9) == 2 * 256 * 100e9
 
 
 def brute_bisection(links):
@@ -247,17 +250,17 @@ def test_the_bisection_of_a_torus_is_the_least_cut_of_all_halves(shape):
         for axis, k in enumerate(shape):
             for step in (1, -1):
                 links[at[node], at[(*node[:axis], (node[axis] + step) % k, *node[axis + 1 :])]] += 1.0
-    assert brute_bisection(links) == fabric.torus_bisection_bandwidth(shape, 1.0)
+    assert brute_bisection(links) == collectives.torus_bisection_bandwidth(shape, 1.0)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: fabric.nested_all_gather_seconds(1, 8, [8, 1], [1, 1], 0), ["groups", "ascend"]),
-        (lambda: fabric.nested_all_to_all_seconds(1, 0, [1], [1], 0), ["devices = 0"]),
-        (lambda: fabric.nested_all_to_all_seconds(1, 8, [1], [0], 0), ["bandwidths = 0"]),
-        (lambda: fabric.dragonfly_bandwidth(1, 57, 1, 2, 2), ["taper = 57", "fraction"]),
-        (lambda: fabric.torus_all_to_all_seconds(1, [0, 4], 1, 0), ["shape = 0"]),
+        (lambda: collectives.nested_all_gather_seconds(1, 8, [8, 1], [1, 1], 0), ["groups", "ascend"]),
+        (lambda: collectives.nested_all_to_all_seconds(1, 0, [1], [1], 0), ["devices = 0"]),
+        (lambda: collectives.nested_all_to_all_seconds(1, 8, [1], [0], 0), ["bandwidths = 0"]),
+        (lambda: collectives.dragonfly_bandwidth(1, 57, 1, 2, 2), ["taper = 57", "fraction"]),
+        (lambda: collectives.torus_all_to_all_seconds(1, [0, 4], 1, 0), ["shape = 0"]),
     ],
 )
 def test_bad_figures_are_told(call, words):

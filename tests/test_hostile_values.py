@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels.text import quoted
+from cookbook.units import shown
 
 RECIPES = [name for name in cb.panels.__all__ if name[0].islower()]
 DEEP: list[Any] = []
@@ -59,7 +59,7 @@ def check(panel: Any, values: dict[str, Any]) -> None:
     panel.reset()
     code, columns, start = panel.code, panel.columns, time.monotonic()
     panel.update(**values)
-    what = f"{panel.name}: {({name: quoted(value) for name, value in values.items()})}: {panel.answer[:400]}"
+    what = f"{panel.name}: {({name: shown(value) for name, value in values.items()})}: {panel.answer[:400]}"
     assert time.monotonic() - start < 10, what
     json.dumps(panel.shown, allow_nan=False)
     if not panel.shown["error"]:

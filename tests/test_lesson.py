@@ -8,9 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cookbook import lesson
-from cookbook.lesson import exercises as store
-from cookbook.lesson import reading
-from cookbook.performance import roofline
+from cookbook.performance import arithmetic as roofline
 
 OPTIONS = {
     "the same": "1 MAC is not 1 FLOP",
@@ -59,7 +57,7 @@ def test_live_question_tells_the_misconception_of_the_choice(monkeypatch, capsys
     pytest.importorskip("ipywidgets")
     monkeypatch.setenv("JPY_SESSION_NAME", "notebook")
     assert "application/vnd.jupyter.widget-view+json" in ask()._repr_mimebundle_()
-    box = reading._question_widget(ask())
+    box = lesson._question_widget(ask())
     radio, told = box.children[1], box.children[2]
     radio.value = "c"
     assert "the other way round" in told.value
@@ -186,7 +184,7 @@ def test_tolerance_out_of_range():
 
 def test_source_is_the_real_one_without_docstring():
     text = repr(lesson.show_source(roofline.op_seconds))
-    assert text.startswith("# cookbook.performance.roofline.op_seconds")
+    assert text.startswith("# cookbook.performance.arithmetic.op_seconds")
     assert "return smooth_max(compute, memory, smoothness)" in text
     assert '"""' not in text and ".. math::" not in text
 
@@ -246,28 +244,28 @@ def test_everything_prints_the_same_twice():
 
 @pytest.fixture
 def fresh(monkeypatch):
-    monkeypatch.setattr(store, "_seen", {})
-    return store._seen
+    monkeypatch.setattr(lesson, "_seen", {})
+    return lesson._seen
 
 
 def test_progress_of_a_session_is_restored_by_the_line_that_it_prints(fresh, monkeypatch):
     exercises = [lambda: 264e12, lambda: 2 * 3e9]
     assert lesson.check("264 TFLOP/s", exercises[0], unit="FLOP/s") and not lesson.check(1.0, exercises[1])
-    box = reading._question_widget(ask())
+    box = lesson._question_widget(ask())
     box.children[1].value = "b"
     told = lesson.progress()
     assert (told.answered, told.asked, told.solved, told.tried) == (1, 1, 1, 2)
-    monkeypatch.setattr(store, "_seen", {})
+    monkeypatch.setattr(lesson, "_seen", {})
     assert (lesson.progress().answered, lesson.progress().tried) == (0, 0)
     state = told.line.removeprefix('cb.progress("').removesuffix('")')
     assert lesson.progress(state) == told
-    assert reading._question_widget(ask()).children[1].value == "b"
+    assert lesson._question_widget(ask()).children[1].value == "b"
     assert "solved this before, with 264 TFLOP/s" in repr(lesson.check(None, exercises[0]))
     assert not lesson.check(2.0, exercises[0]) and lesson.progress() == told  # a later slip takes nothing away
 
 
 def test_exercises_are_told_apart(fresh):
-    keys = {store.key_of("x", each) for each in (lambda: 264e12, lambda: 2 * 3e9, lambda: 2 * 4e9, 7.0, "memory")}
+    keys = {lesson.key_of("x", each) for each in (lambda: 264e12, lambda: 2 * 3e9, lambda: 2 * 4e9, 7.0, "memory")}
     assert len(keys) == 5
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from cookbook import catalog
 from cookbook.catalog import tables
-from cookbook.catalog.schema import schema
+from cookbook.catalog.reading import schema
 
 DATA = catalog.data_directory()
 TABLES = {

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cookbook.performance import collectives
-from cookbook.performance import network_training as formulas
+from cookbook.performance import networks as formulas
 
 positive = st.floats(1e-3, 1e3)
 

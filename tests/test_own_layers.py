@@ -138,3 +138,89 @@ def test_what_a_network_holds_cannot_be_changed():
             change()
     assert cb.model("llama2_7b").ops.parameter_count == before
     assert dict(cb.model("llama2_7b", depth=2).arguments)["depth"] == 2
+
+
+def embedded(*blocks, vocab=32000, width=4096, out=None):
+    """Blocks between an embedding and a linear head."""
+    return [{"layer": "embedding", "vocab": vocab, "features": width}, *blocks, {"layer": "norm", "kind": "rms"},
+            {"layer": "linear", "out": out or vocab, "bias": False}, {"layer": "loss"}]  # fmt: skip
+
+
+ATTENTION = {"layer": "self_attention", "heads": 32, "bias": False, "causal": True}
+LLAMA = {"layer": "transformer_block", "heads": 32, "hidden": 11008, "norm": "rms", "gated": True, "act": "silu",
+         "bias": False, "causal": True}  # fmt: skip
+MLP = {"layer": "mlp", "hidden": 11008, "gated": True, "act": "silu", "bias": False}
+NORM = {"layer": "norm", "kind": "rms"}
+
+
+@pytest.fixture(scope="module")
+def own_llama():
+    return cb.layers(embedded(LLAMA | {"repeat": 32}), title="Mine")
+
+
+@pytest.mark.parametrize("plan", [{}, {"devices": 64, "tp": 8}, {"devices": 64, "tp": 8, "pp": 2, "global_batch": 256},
+                                  {"devices": 16, "zero": 3, "recompute": "full"}], ids=str)  # fmt: skip
+def test_an_own_decoder_trains_like_that_of_the_zoo(own_llama, plan):
+    """The same dimensions: 6.74e9 parameters, and the same step in any layout."""
+    assert own_llama.ops.parameter_count == cb.model("llama2_7b").ops.parameter_count
+    mine = cb.train_step(own_llama, "h100-sxm", plan, seq=4096)
+    assert mine.point == pytest.approx(cb.train_step("llama2_7b", "h100-sxm", plan).point, rel=1e-12)
+
+
+def test_an_own_decoder_goes_through_every_door(own_llama):
+    table = cb.search(own_llama, "h100-sxm", 16, 64, seq=4096).table
+    assert table.equals(cb.search("llama2_7b", "h100-sxm", 16, 64, seq=4096).table)
+    runs = [cb.plan_run(model, "dgx-h100", 64, 1e11, global_batch=512, seq=4096) for model in (own_llama, "llama2_7b")]
+    assert runs[0].table["days"].tolist() == runs[1].table["days"].tolist()
+    answers = [cb.generate(model, "h100-sxm", devices=8, tp=8).point for model in (own_llama, "llama2_7b")]
+    assert answers[0] == pytest.approx(answers[1], rel=1e-12)
+    places = [cb.planning.where_to_run(model, "c4-en-tokens", seq=seq).frame()["usd"].fillna(-1).tolist()
+              for model, seq in ((own_llama, None), ("llama2_7b", 2048))]  # fmt: skip
+    assert places[0] == pytest.approx(places[1])
+    with pytest.raises(ValueError, match="Mine reads text; take c4-en-tokens"):
+        cb.planning.where_to_run(own_llama)
+
+
+def test_a_block_may_be_written_as_its_layers():
+    parts = [NORM, ATTENTION, NORM, MLP]
+    one, other = (cb.layers(embedded(*blocks)).arguments for blocks in (parts * 32, [LLAMA | {"repeat": 32}]))
+    assert one == other and one["depth"] == 32
+    plain = [ATTENTION, {"layer": "linear", "out": 16384}, {"layer": "act", "kind": "gelu"},
+             {"layer": "linear", "out": 4096}]  # fmt: skip
+    found = cb.layers(embedded(*plain * 2)).arguments
+    assert (found["depth"], found["hidden"], found["gated"]) == (2, 16384, False)
+
+
+def test_an_own_mixture_of_experts_trains_like_that_of_the_zoo():
+    moe = {"layer": "moe", "experts": 8, "top_k": 2, "hidden": 14336}
+    mine = cb.layers(embedded(*[NORM, ATTENTION | {"kv_heads": 8}, NORM, moe] * 32))
+    plan = {"devices": 64, "tp": 4, "ep": 8, "global_batch": 128}
+    points = [cb.train_step(model, "h100-sxm", plan, seq=4096).point for model in (mine, "mixtral_8x7b")]
+    assert points[0] == pytest.approx(points[1], rel=0.01)
+
+
+UNSPLIT = [
+    ([LINEAR], "its first layer is no embedding"),
+    (embedded(LLAMA, out=9), "its last layer is not linear with the 32,000 outputs of its embedding"),
+    (embedded(LLAMA | {"causal": False}), "layer 2 (transformer_block) is not causal"),
+    (embedded(LLAMA, LLAMA | {"kv_heads": 8}), "its blocks are not equal: kv_heads differs between them"),
+    (embedded(LLAMA, LLAMA | {"hidden": 64}), "its blocks are not equal: hidden differs between them"),
+    (embedded(ATTENTION), "it has attention without a feed-forward layer"),
+    (embedded(MLP), "layer 2 (mlp) is part of no block of attention and feed-forward"),
+    (embedded(), "it has no attention"),
+    (embedded(LLAMA, {"layer": "recurrent", "hidden": 4096}), "layer 3 (recurrent) is part of no block"),
+]
+
+
+@pytest.mark.parametrize(("table", "why"), UNSPLIT, ids=[why[:40] for _, why in UNSPLIT])
+def test_layers_that_no_layout_divides_say_why_and_what_would(table, why):
+    own = cb.layers(table, input=(8,) if table == [LINEAR] else None)
+    remedy = "build it of an embedding, equal blocks of causal attention and feed-forward, and a linear head"
+    for door in (
+        lambda: cb.train_step(own, "h100-sxm", devices=64, tp=8), lambda: cb.search(own, "h100-sxm", 64, 512),
+        lambda: cb.plan_run(own, "h100-sxm", 64, 1e9),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=re.escape(why)) as error:
+            door()
+        assert remedy in str(error.value) and len(str(error.value)) <= 320
+    assert cb.train_step(own, "h100-sxm", devices=8, seq=128 if own.ops.needs_seq else None).point > 0

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from cookbook import catalog
-from cookbook.publish import prices
+from cookbook.publish import refresh as prices
 
 AZURE = {
     "Items": [

@@ -13,9 +13,19 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from strict import nbval, spoil
 
 from cookbook.__main__ import main
-from cookbook.publish.lint import code_lines, lint, words
-from cookbook.publish.notebook import SIGNATURE, _chunk, execute, normalise, repack_png, run_with, student
-from cookbook.publish.readme import BINDER, links, marks, write_links
+from cookbook.publish.notebook import (
+    SIGNATURE,
+    _chunk,
+    code_lines,
+    execute,
+    lint,
+    normalise,
+    repack_png,
+    run_with,
+    student,
+    words,
+)
+from cookbook.publish.refresh import BINDER, links, marks, write_links
 from cookbook.publish.site import clean, site
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cookbook.performance import roofline
+from cookbook.performance import arithmetic as roofline
 
 amounts = st.floats(1e3, 1e18)
 rates = st.floats(1e6, 1e16)

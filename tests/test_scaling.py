@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cookbook as cb
 from cookbook.calibration import judged
 from cookbook.charts.look import TIME_PARTS
-from cookbook.performance import collectives, pipeline
+from cookbook.performance import collectives, parallelism
 from cookbook.planning.parallel import assembly_line
 from cookbook.prediction.scaling import EXCHANGES
 
@@ -164,11 +164,11 @@ def test_judged_speed_ups_count_what_they_say() -> None:
         cb.accuracy(by="speed-up", kind="transformer")
 
 
-@pytest.mark.parametrize("kind", pipeline.SCHEDULES)
+@pytest.mark.parametrize("kind", parallelism.SCHEDULES)
 @pytest.mark.parametrize(("stages", "micro_batches"), [(2, 4), (4, 8), (8, 32)])
 def test_the_assembly_line_waits_as_its_formula_says(kind: str, stages: int, micro_batches: int) -> None:
     line = assembly_line(kind, stages, micro_batches, 0.5)
-    bubble = float(pipeline.bubble_share(kind, stages, micro_batches, 2))
+    bubble = float(parallelism.bubble_share(kind, stages, micro_batches, 2))
     assert line.waiting == pytest.approx(bubble / (1 + bubble), abs=0.02)
     passes = line.passes.sort_values(["device", "start"])
     after = passes.groupby("device")["start"].shift(-1)

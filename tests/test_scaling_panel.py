@@ -14,7 +14,7 @@ import pytest
 import cookbook as cb
 from cookbook.calibration import judged
 from cookbook.panels.shell import MOST_ROWS
-from cookbook.performance import pipeline
+from cookbook.performance import parallelism
 
 FP32 = {"precision": "fp32"}
 
@@ -210,7 +210,7 @@ def test_at_most_six_controls_are_visible_each_explained(panel: Any, line: Any) 
         assert all(control["tooltip"] for control in controls)
 
 
-@pytest.mark.parametrize("schedule", pipeline.SCHEDULES)
+@pytest.mark.parametrize("schedule", parallelism.SCHEDULES)
 def test_the_assembly_line_is_that_of_the_schedule(line: Any, schedule: str) -> None:
     line.update(schedule=schedule)
     passes = eval(line.code.splitlines()[1], {"cb": cb})

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import cookbook as cb
 from cookbook import catalog
+from cookbook.calibration import judgement
 from cookbook.calibration import storage as calibration
-from cookbook.calibration import storage_judgement as judgement
 from cookbook.catalog import tables
 from cookbook.prediction import storage
 from cookbook.prediction.answer import answer

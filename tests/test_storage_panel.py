@@ -13,13 +13,13 @@ import pytest
 
 import cookbook as cb
 from cookbook import catalog
-from cookbook.calibration import storage_judgement
+from cookbook.calibration import judgement
 from cookbook.charts import host as charts
 from cookbook.panels import options
 from cookbook.panels.shell import MOST_ROWS
 from cookbook.panels.storage import _samples
 from cookbook.panels.text import money, percent
-from cookbook.planning.storage import SHORT
+from cookbook.planning.platforms import SHORT
 from cookbook.prediction.terms import feed
 
 PICTURES = ("chain", "changes", "scaling", "epochs")
@@ -263,8 +263,8 @@ def test_charts_describe_themselves(panel: Any, picture: str) -> None:
 
 
 def test_committed_rows_of_judgement_are_those_that_judging_gives() -> None:
-    kept = catalog.table(storage_judgement.TABLE)
-    again = pd.DataFrame(storage_judgement.judged_rows())
+    kept = catalog.table(judgement.TABLE)
+    again = pd.DataFrame(judgement.judged_rows())
     assert kept[["kind", "group", "workload"]].equals(again[["kind", "group", "workload"]])
     for name in ("measured", "predicted", "rule", "error", "rule_error"):
         np.testing.assert_allclose(kept[name], again[name].astype(float), rtol=2e-3, atol=2e-3, err_msg=name)
@@ -274,7 +274,7 @@ def test_committed_rows_of_judgement_are_those_that_judging_gives() -> None:
 
 
 def test_predictions_left_out_beat_their_rules() -> None:
-    kept = catalog.table(storage_judgement.TABLE)
+    kept = catalog.table(judgement.TABLE)
     kept = kept[kept["kind"] != "accelerators"].groupby("kind")[["error", "rule_error"]]
     assert (kept.median()["error"] < kept.median()["rule_error"]).all()
     assert (kept.mean()["error"] < kept.mean()["rule_error"] / 2).all()

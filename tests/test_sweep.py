@@ -2,7 +2,9 @@
 
 import pytest
 
+from cookbook.planning import sweeps
 from cookbook.planning.sweeps import sweep
+from cookbook.prediction.doors import train_step
 from cookbook.prediction.requirements import requirements
 
 DEVICES = ["k40", "v100-sxm2-16gb"]
@@ -46,3 +48,37 @@ def test_the_optimiser_as_an_axis_keeps_its_name():
     assert frame["optimiser"].tolist() == ["sgd", "adam"]
     parameters = requirements("resnet18", accelerators=["k40"]).parameters
     assert frame["optimiser_bytes"].tolist() == [0, 2 * 4 * parameters]
+
+
+AXES = {
+    "model": ["llama2_7b", "resnet50", "mixtral-8x7b", "llama3-8b"], "accelerator": ["h100-sxm", "tpu-v4", "k40"],
+    "devices": [16, 64], "tp": [1, 4, 3], "pp": [1, 2], "global_batch": [64, 96, 100], "recompute": [None, "full"],
+    "zero": [1, 3],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [1 << 16, 100, 1])
+def test_a_sweep_of_steps_tells_what_single_calls_tell(block, monkeypatch):
+    monkeypatch.setattr(sweeps, "GRID", block)
+    axes = AXES | ({} if block > 1 else {"devices": 64, "zero": 1, "model": AXES["model"][:2]})
+    frame = sweep("train_step", progress=False, **axes)
+    assert frame["devices"].dtype.kind == frame["tp"].dtype.kind == "i" and frame["why"].ne("").any()
+    asked = frame[frame["why"] == ""].sample(40, random_state=1)
+    compared = 0
+    for row in asked.to_dict("records"):
+        given = {name: row[name] for name in AXES if row[name] != "None"}
+        try:
+            one = train_step(given.pop("model"), given.pop("accelerator"), neighbours=False, **given)
+        except ValueError:
+            continue  # a single call is held to whole splits, which a sweep takes with patience
+        compared += 1
+        for name in ("low80", "high80", "rate", "memory_bytes", "tokens_per_s"):
+            assert row[name] == pytest.approx(getattr(one, name), rel=1e-9, nan_ok=True), (name, row)
+        assert row["seconds"] == pytest.approx(one.point, rel=1e-9)
+        assert [row[name] for name in ("fits", "bottleneck", "tier")] == [one.fits, one.bottleneck, one.tier]
+    assert compared > 10
+
+
+def test_whole_numbers_stay_whole_in_a_sweep():
+    assert sweep(model="resnet18", batch=[1, 2], accelerator="k40")["batch"].dtype.kind == "i"
+    assert sweep(model="resnet18", batch=[1, -2], accelerator="k40")["batch"].isna().any()

@@ -176,3 +176,9 @@ def test_stages_in_several_nodes_wait_for_a_slow_network(software: str) -> None:
     near, far = (train_step("llama2_7b", "h100-sxm", **plan, network=rate) for rate in (50e9, 1e7))
     sent = 4096 * 4096 * 2  # bytes of one micro-batch between stages
     assert far.point - near.point > 2 * sent / 1e7 / 7
+
+
+@pytest.mark.parametrize("model", ["switch_base_8", "t5_base"])
+def test_an_encoder_with_a_decoder_is_predicted_with_experts_and_without(model):
+    found = train_step(model, "h100-sxm", global_batch=8)
+    assert found.point > 0 and (found.tier == "mixture of experts") == (model == "switch_base_8")

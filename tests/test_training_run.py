@@ -12,7 +12,7 @@ import pytest
 
 import cookbook as cb
 from cookbook.catalog import UnknownName
-from cookbook.planning.divisible import even_stages
+from cookbook.planning.parallel import even_stages
 from cookbook.planning.run import TrainingRun, known_failures, plan_run
 
 COUNTS = [32, 64, 128]

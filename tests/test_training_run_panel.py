@@ -12,8 +12,7 @@ import pytest
 
 import cookbook as cb
 from cookbook.panels.shell import MOST_ROWS
-from cookbook.panels.steps import money
-from cookbook.panels.text import figure
+from cookbook.panels.text import figure, short_money
 
 SMALL = {"model": "llama2_7b", "tokens": 100, "batch": 512, "devices": 64}
 
@@ -26,7 +25,7 @@ def panel() -> Any:
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     row = cb.planning.plan_run("llama2_7b", "h100-sxm", 64, 1e11, global_batch=512).table.iloc[0]
     days = f"{figure(row['days'])} days (80 %: {figure(row['days_low'])}-{figure(row['days_high'])})"
-    assert days in panel.answer and f"{money(row['usd'])} USD ({money(row['usd_low'])}-" in panel.answer
+    assert days in panel.answer and f"{short_money(row['usd'])} USD ({short_money(row['usd_low'])}-" in panel.answer
     assert f"MFU {row['mfu']:.0%}" in panel.answer and f"{row['goodput']:.1%} of the time is useful" in panel.answer
     step = sum(part["value"] for part in panel.shown["parts"])
     assert step == pytest.approx(row["step_seconds"])

@@ -10,13 +10,11 @@ import pandas as pd
 import pytest
 
 from cookbook import catalog
-from cookbook.calibration import fit, memory, validate
+from cookbook.calibration import fit, validate
 from cookbook.calibration.fit import minimise
-from cookbook.calibration.intervals import figures, row_widths
-from cookbook.calibration.references import REFERENCES
-from cookbook.calibration.validate import KINDS
-from cookbook.calibration.write import calibrate, noise, worse_than
-from cookbook.publish.readme import ACCURACY, accuracy_section, marks, write_accuracy
+from cookbook.calibration.intervals import REFERENCES, figures, row_widths
+from cookbook.calibration.validate import KINDS, calibrate, noise, worse_than
+from cookbook.publish.refresh import ACCURACY, accuracy_section, marks, write_accuracy
 
 # Publishers that are left out again by the tests: few rows, several devices and software levels.
 SUBSET = {
@@ -174,7 +172,7 @@ def test_widths_of_a_publishers_rows_come_from_the_others(kind):
 
 
 def test_memory_tells_what_ran_from_what_ran_out():
-    found = memory.judge_memory()
+    found = fit.judge_memory()
     assert found["balanced_accuracy"] >= 0.9
     assert found["rows"] > 900
 
@@ -234,7 +232,7 @@ def test_a_partial_report_is_not_written(root):
 
 
 def test_calibration_is_written_in_the_order_of_the_schema(tmp_path, refit):
-    from cookbook.calibration.write import write_table
+    from cookbook.calibration.validate import write_table
 
     shutil.copytree(catalog.data_directory(), tmp_path / "data")
     for name, rows in refit.items():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import cookbook as cb
 from cookbook import catalog
 from cookbook.catalog import prices
-from cookbook.planning import cost, ownership, places
+from cookbook.planning import cost, places
 from cookbook.planning.cost import Price
 from cookbook.planning.where import break_even, cumulative
 
@@ -27,7 +27,7 @@ def found():
 
 @given(POSITIVE, st.floats(0.5, 20), st.floats(0, 0.3))
 def test_an_annuity_pays_for_the_price_and_no_less(price, years, rate):
-    yearly = ownership.annuity_usd(price, years, rate)
+    yearly = cost.annuity_usd(price, years, rate)
     assert yearly * years >= price * (1 - 1e-9)
     months = np.arange(1, round(12 * years) + 1)
     if abs(12 * years - len(months)) < 1e-9:
@@ -36,8 +36,8 @@ def test_an_annuity_pays_for_the_price_and_no_less(price, years, rate):
 
 def test_owning_is_the_same_for_arrays_and_numbers():
     prices, lives = np.array([1e5, 3e5]), np.array([3.0, 5.0])
-    both = ownership.ownership_usd(prices, 3, life_years=lives, money_rate=0.05, watts=5e3, usd_per_kwh=0.1, pue=1.5)
-    each = [ownership.ownership_usd(p, 3, life_years=n, money_rate=0.05, watts=5e3, usd_per_kwh=0.1, pue=1.5).total
+    both = cost.ownership_usd(prices, 3, life_years=lives, money_rate=0.05, watts=5e3, usd_per_kwh=0.1, pue=1.5)
+    each = [cost.ownership_usd(p, 3, life_years=n, money_rate=0.05, watts=5e3, usd_per_kwh=0.1, pue=1.5).total
             for p, n in zip(prices, lives, strict=True)]  # fmt: skip
     np.testing.assert_allclose(both.total, each)
     assert both.parts["cooling"] == pytest.approx(0.5 * both.parts["electricity"])
@@ -54,13 +54,13 @@ def test_owning_is_the_same_for_arrays_and_numbers():
 def test_figures_that_cannot_be_are_named(change, words):
     values = {"hardware_usd": 1e5, "horizon_years": 3, "life_years": 5} | change
     with pytest.raises(ValueError, match=words):
-        ownership.ownership_usd(**values)
+        cost.ownership_usd(**values)
 
 
 def test_what_is_not_known_stays_unknown():
-    assert math.isnan(ownership.ownership_usd(math.nan, 3, life_years=5).total)
-    assert math.isnan(ownership.break_even_hours(1e5, math.nan, 20))
-    assert ownership.break_even_hours(1e5, 20, 20) == math.inf
+    assert math.isnan(cost.ownership_usd(math.nan, 3, life_years=5).total)
+    assert math.isnan(cost.break_even_hours(1e5, math.nan, 20))
+    assert cost.break_even_hours(1e5, 20, 20) == math.inf
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
@@ -314,7 +314,7 @@ def test_a_place_of_ones_own(found):
 
 def test_results_are_read_only_and_print_short(found):
     even = break_even(found)
-    owned = ownership.ownership_usd(300e3, 3, life_years=5)
+    owned = cost.ownership_usd(300e3, 3, life_years=5)
     for record in (found, found.task, found.places["laptop"], even, owned, cb.planning.hourly_usd("t4")):
         assert len(repr(record)) < 300 and "\n" not in repr(record) and "<table" in record._repr_html_()
         assert isinstance(record.to_dict(), dict) and len(record.frame()) >= 1
@@ -362,10 +362,10 @@ def test_hostile_arguments_of_run_cost_are_refused_in_words(name):
         assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
 
 
-@pytest.mark.parametrize("function", [ownership.annuity_usd, ownership.break_even_hours, ownership.break_even_use,
+@pytest.mark.parametrize("function", [cost.annuity_usd, cost.break_even_hours, cost.break_even_use,
                                       cost.power_watts])
 def test_hostile_arguments_of_formulas_of_cost_are_refused_in_words(function):
-    count = {ownership.annuity_usd: 3, ownership.break_even_hours: 3, ownership.break_even_use: 2, cost.power_watts: 4}
+    count = {cost.annuity_usd: 3, cost.break_even_hours: 3, cost.break_even_use: 2, cost.power_watts: 4}
     for at in range(count[function]):
         for wrong in (None, -1, 10**400, "", "abc", {}, object(), True, [[1], [2, 3]], "x" * 1000):
             given = [0.5] * count[function]

@@ -4,6 +4,9 @@ Logarithms of constants are moved to make logarithms of predicted over measured 
 many rows they have; residuals beyond `KNEE` count linearly (Huber), so that a few odd rows do not rule; a pull towards
 the start, as weak as each constant says, keeps in place what the rows at hand cannot tell. Gauss-Newton steps with a
 numerical Jacobian and Levenberg-Marquardt damping, no randomness: the same rows give the same constants.
+
+The memory of transformer training has a fit and a judgement of its own, `fit_memory` and `judge_memory`: layouts that
+ran, layouts that ran out, and stated gigabytes.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from cookbook.prediction.intake import tables
 from cookbook.prediction.intake.networks import metric_of
 from cookbook.prediction.neighbours import Measured, Runs, correction
 from cookbook.prediction.scenario import Coded, coded
+from cookbook.prediction.terms import layouts as needs
+from cookbook.prediction.terms import transformer
 
 KNEE = 0.2
 STEP = 1e-3
@@ -36,24 +41,11 @@ FEW = 10
 class Rows:
     """Measured rows of one kind, ready to be fitted and judged.
 
-    Attributes
-    ----------
-    module : module
-        Terms of the kind: CONSTANTS, parts, step_seconds, outcome.
-    scenarios : cookbook.prediction.rows.Rows
-        What `module.resolve` made of them.
-    measured : numpy.ndarray
-        Outcomes, NaN where there is none.
-    group : numpy.ndarray of str
-        Publisher of each row.
-    terms : mapping of str to bool
-        Terms that are switched off.
-    engine_levels : bool
-        Whether constants may differ by software level.
-    clear : numpy.ndarray of bool, optional
-        Rows of which it is clear what was run; the others are predicted, never fitted. All by default.
-    workload : numpy.ndarray of str, optional
-        Family of networks that each row belongs to.
+    `module`: terms of the kind: CONSTANTS, parts, step_seconds, outcome; `scenarios`: what `module.resolve` made of
+    them; `measured`: outcomes, NaN where there is none; `group`: publisher of each row; `terms`: terms that are
+    switched off; `engine_levels`: whether constants may differ by software level; `clear`: rows of which it is clear
+    what was run; the others are predicted, never fitted. All by default; `workload`: family of networks that each row
+    belongs to.
     """
 
     module: Any
@@ -175,16 +167,9 @@ def publisher_weights(group: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 class Fit:
     """A finished fit.
 
-    Attributes
-    ----------
-    fitted : Fitted
-        The constants.
-    names : list of tuple
-        Each unknown: its constant and level.
-    spread : numpy.ndarray
-        Root of the inverse curvature for each: how far, as a share of its value, it may move before the rows object.
-    jacobian : numpy.ndarray
-        Change of each row's logarithmic error with the logarithm of each unknown.
+    `fitted`: the constants; `names`: each unknown: its constant and level; `spread`: root of the inverse curvature for
+    each: how far, as a share of its value, it may move before the rows object; `jacobian`: change of each row's
+    logarithmic error with the logarithm of each unknown.
     """
 
     fitted: Fitted
@@ -196,16 +181,9 @@ class Fit:
 def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int = ROUNDS) -> Fit:
     """Fit to the chosen rows.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    train : numpy.ndarray of bool
-        Which of them may be looked at; rows without an outcome are never used.
-    warm : Fit, optional
-        A fit to start from instead of the constants' start, its Jacobian included.
-    rounds : int
-        How often the Jacobian is computed at most; steps between follow the last one.
+    `rows`: all rows; `train`: which of them may be looked at; rows without an outcome are never used; `warm`: a fit to
+    start from instead of the constants' start, its Jacobian included; `rounds`: how often the Jacobian is computed at
+    most; steps between follow the last one.
     """
     train = train & rows.usable
     layout = _layout(rows, train)
@@ -311,16 +289,8 @@ def leave_out(
 ) -> list[Fitted]:
     """One fit for each name, without the rows that carry it.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    labels : numpy.ndarray of str
-        Label of each row: its publisher, its accelerator's generation ...
-    names : sequence of str
-        Labels to leave out, one at a time.
-    warm, rounds
-        As for `minimise`.
+    `rows`: all rows; `labels`: label of each row: its publisher, its accelerator's generation; `names`: labels to
+    leave out, one at a time; `warm`, `rounds`: as for `minimise`.
     """
     return [fit(rows, rows.usable & (labels != name), warm, rounds) for name in names]
 
@@ -333,16 +303,9 @@ LEAVE_OUT = ("source", "accelerator", "family")
 class LeftOut:
     """Each row as predicted by constants that were fitted without its fold.
 
-    Attributes
-    ----------
-    error : numpy.ndarray
-        Logarithm of predicted over measured outcome; NaN where there is none.
-    tier : numpy.ndarray of str
-        How well the rest of the measurements covers the row.
-    neighbours : numpy.ndarray of int
-        Similar measurements that corrected it.
-    fold : numpy.ndarray of str
-        The fold that each row was left out with.
+    `error`: logarithm of predicted over measured outcome; NaN where there is none; `tier`: how well the rest of the
+    measurements covers the row; `neighbours`: similar measurements that corrected it; `fold`: the fold that each row
+    was left out with.
     """
 
     error: np.ndarray
@@ -355,10 +318,7 @@ class LeftOut:
 def measured_rows(kind: str) -> tuple[Rows, Any]:
     """All measured rows of a kind, with the table that they come from.
 
-    Parameters
-    ----------
-    kind : str
-        "training_classic", "training_transformer" or "inference".
+    `kind`: "training_classic", "training_transformer" or "inference".
     """
     module, frame = terms_of(kind), tables.measured_table(kind)
     asked = tables.read(kind, tables.without_outcomes(frame))
@@ -387,12 +347,7 @@ def workload_families(module: Any, scenarios: Any, frame: Any) -> np.ndarray:
 def fold_labels(rows: Rows, leave_out: str) -> np.ndarray:
     """What each row is left out with.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
-    leave_out : str
-        "source" (publisher), "accelerator" (its generation) or "family" (of networks).
+    `rows`: the rows; `leave_out`: "source" (publisher), "accelerator" (its generation) or "family" (of networks).
     """
     if leave_out == "source":
         return rows.group
@@ -406,14 +361,8 @@ def fold_labels(rows: Rows, leave_out: str) -> np.ndarray:
 def without(rows: Rows, terms: Mapping[str, bool] | None = None, engine_levels: bool = True) -> Rows:
     """The same rows with terms or software levels switched off.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
-    terms : mapping of str to bool, optional
-        Terms of the kind; False switches one off.
-    engine_levels : bool
-        Whether software levels may differ.
+    `rows`: the rows; `terms`: terms of the kind; False switches one off; `engine_levels`: whether software levels may
+    differ.
     """
     return replace(rows, terms=dict(terms or {}), engine_levels=engine_levels)
 
@@ -424,20 +373,9 @@ def left_out(
 ) -> LeftOut:  # fmt: skip
     """Predict each fold with constants, and similar measurements, of the other folds.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    labels : numpy.ndarray of str
-        Fold of each row.
-    neighbours : bool
-        Whether similar measurements correct the predictions.
-    warm : Fit, optional
-        Where each fit starts.
-    only : sequence of str, optional
-        Some of the folds; rows of the others have no error.
-    rounds : int
-        As for `fit.minimise`.
+    `rows`: all rows; `labels`: fold of each row; `neighbours`: whether similar measurements correct the predictions;
+    `warm`: where each fit starts; `only`: some of the folds; rows of the others have no error; `rounds`: as for
+    `fit.minimise`.
     """
     error = np.full(len(labels), np.nan)
     tier = np.full(len(labels), "", dtype=object)
@@ -458,12 +396,7 @@ def each_row_out(rows: Rows, warm: Fit) -> LeftOut:
     The constants are those of all rows, on which a single row has next to no weight; only the row itself may not
     correct its prediction.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    warm : Fit
-        The fit to all rows.
+    `rows`: all rows; `warm`: the fit to all rows.
     """
     error = log_error(rows, warm.fitted)
     names = np.arange(len(error)).astype(str)
@@ -478,12 +411,7 @@ def each_row_out(rows: Rows, warm: Fit) -> LeftOut:
 def log_error(rows: Rows, fitted: Fitted) -> np.ndarray:
     """Logarithm of predicted over measured outcome of every row.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    fitted : Fitted
-        The constants.
+    `rows`: all rows; `fitted`: the constants.
     """
     with np.errstate(all="ignore"):
         found = np.log(rows.outcome(of_rows(fitted, rows.constants, rows.keys)) / rows.measured)
@@ -493,14 +421,8 @@ def log_error(rows: Rows, fitted: Fitted) -> np.ndarray:
 def similar_shift(rows: Rows, error: np.ndarray, train: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """How far measurements similar to each row lie from their predictions, and how many they are.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows.
-    error : numpy.ndarray
-        Logarithmic error of every row under constants that have not seen the rows to correct.
-    train, out : numpy.ndarray of bool
-        Rows that may be looked at, and rows to correct.
+    `rows`: all rows; `error`: logarithmic error of every row under constants that have not seen the rows to correct;
+    `train`, `out`: rows that may be looked at, and rows to correct.
     """
     shift, count = np.zeros(len(error)), np.zeros(len(error), dtype=int)
     runs, at = full_runs(rows), np.flatnonzero(out)
@@ -521,3 +443,129 @@ def full_runs(rows: Rows) -> Runs:
 def _full(label: Any, size: int) -> Coded:
     column = label if isinstance(label, Coded) else coded(np.broadcast_to(label, (size,)).astype(object))
     return Coded(np.broadcast_to(column.codes, (size,)), column.levels)
+
+
+# How sharply "fits" turns into "does not" around the capacity, in the logarithm.
+SHARPNESS = 0.05
+# Tools that print device memory in "GB" divide by 2^30.
+GIGA = 2**30
+GRID = 13
+ROUNDS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRows:
+    """Layouts with what is known of their memory.
+
+    `scenarios`: the layouts; `ran`: 1 where it ran, 0 where it ran out of memory, NaN where that is not a label (it
+    ran, and nobody tried more); `stated`: device memory as stated [B]; NaN where it is not; `fold`: model and number of
+    devices; `group`: publisher.
+    """
+
+    scenarios: Any
+    ran: np.ndarray
+    stated: np.ndarray
+    fold: np.ndarray
+    group: np.ndarray
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """Rows that ran or ran out, and can be predicted."""
+        return np.isfinite(self.ran) & (self.scenarios.why == "")
+
+
+@lru_cache(maxsize=1)
+def memory_rows() -> MemoryRows:
+    """Rows of both tables: the publisher who lists failures lists what ran as well."""
+    import pandas as pd
+
+    out = tables.measured_table("training_out_of_memory")
+    ran = tables.measured_table("training_transformer")
+    failures = tables.publishers(out)
+    both = pd.concat([ran, out], ignore_index=True).fillna("")
+    group = np.concatenate([tables.publishers(ran), failures])
+    label = np.concatenate([np.where(np.isin(group[: len(ran)], failures), 1.0, np.nan), np.zeros(len(out))])
+    fold = np.char.add(np.char.add([name.casefold() for name in both["model"]], " on "), list(both["devices"]))
+    stated = np.array([float(cell or "nan") for cell in both["memory_bytes"]]) * GIGA
+    asked = tables.read(transformer.KIND, tables.without_outcomes(both))
+    return MemoryRows(transformer.resolve(asked), label, stated, fold, group)
+
+
+def needed_over_capacity(rows: MemoryRows, constants: Mapping[str, float]) -> np.ndarray:
+    """Logarithm of the memory needed over that of the device."""
+    with np.errstate(all="ignore"):
+        return np.log(needs.memory_bytes(rows.scenarios, constants) / capacity(rows))
+
+
+def capacity(rows: MemoryRows) -> np.ndarray:
+    """Device memory that one shard has [B]."""
+    return np.asarray(np.broadcast_to(rows.scenarios.memory / rows.scenarios.cores, len(rows.ran)))
+
+
+def fit_memory(rows: MemoryRows, train: np.ndarray) -> dict[str, float]:
+    """Constants that tell best what ran from what ran out, and meet the stated gigabytes.
+
+    Each side of the label, and the rows with a statement, weigh the same. One constant at a time is searched on a grid
+    that narrows, so the result does not depend on chance.
+
+    `rows`: all rows; `train`: those that may be looked at.
+    """
+    found = {constant.name: constant.start for constant in needs.MEMORY_CONSTANTS}
+    for turn in range(ROUNDS):
+        for constant in needs.MEMORY_CONSTANTS:
+            tried = _grid(constant, found[constant.name], turn)
+            losses = [_loss(rows, train, found | {constant.name: value}) for value in tried]
+            found[constant.name] = float(tried[int(np.argmin(losses))])
+    return found
+
+
+def _grid(constant: Constant, at: float, turn: int) -> np.ndarray:
+    """Values around the present one, between the bounds; each turn half as far apart."""
+    low, high = np.log(constant.low), np.log(constant.high)
+    reach = (high - low) / 2**turn
+    first, last = max(np.log(at) - reach / 2, low), min(np.log(at) + reach / 2, high)
+    return np.exp(np.linspace(first, last, GRID))
+
+
+def _loss(rows: MemoryRows, train: np.ndarray, constants: Mapping[str, float]) -> float:
+    over = needed_over_capacity(rows, constants)
+    total = 0.0
+    for label in (0.0, 1.0):
+        chosen = train & rows.labelled & (rows.ran == label)
+        if chosen.any():
+            wrong = np.where(label == 1.0, over[chosen], -over[chosen]) / SHARPNESS
+            total += float(np.mean(np.logaddexp(0, np.clip(wrong, -60, 60))))
+    stated = train & np.isfinite(rows.stated) & (rows.scenarios.why == "")
+    if stated.any():
+        error = over[stated] + np.log(capacity(rows)[stated] / rows.stated[stated])
+        total += float(np.mean(np.minimum(np.abs(error), 0.5))) / SHARPNESS / 4
+    return total
+
+
+def judge_memory() -> dict[str, float]:
+    """Balanced accuracy of "fits", leaving out each model on each number of devices; error of the stated gigabytes.
+
+    Gives balanced_accuracy, accuracy, rows, folds; stated_rows, stated_median_error.
+    """
+    rows = memory_rows()
+    over = np.full(len(rows.ran), np.nan)
+    wanted = rows.labelled | (np.isfinite(rows.stated) & (rows.scenarios.why == ""))
+    for fold in sorted(set(rows.fold[wanted].tolist())):
+        out = rows.fold == fold
+        over[out] = needed_over_capacity(rows, fit_memory(rows, ~out))[out]
+    known = rows.labelled
+    right = (over[known] <= 0) == (rows.ran[known] == 1)
+    sides = [right[rows.ran[known] == label].mean() for label in (0.0, 1.0)]
+    stated = np.isfinite(rows.stated) & np.isfinite(over)
+    error = np.exp(over[stated]) * capacity(rows)[stated] / rows.stated[stated] - 1
+    return {
+        "balanced_accuracy": float(np.mean(sides)), "accuracy": float(right.mean()), "rows": int(known.sum()),
+        "folds": len(set(rows.fold[wanted].tolist())), "stated_rows": int(stated.sum()),
+        "stated_median_error": float(np.median(np.abs(error))),
+    }  # fmt: skip
+
+
+def memory_constants() -> Fitted:
+    """The constants fitted to all rows."""
+    rows = memory_rows()
+    return Fitted({name: {"": value} for name, value in fit_memory(rows, np.ones(len(rows.ran), bool)).items()})

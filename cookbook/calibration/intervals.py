@@ -7,19 +7,27 @@ in turn).
 
 References: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World, 2005; Dunn, Wasserman & Ramdas,
 Distribution-free prediction sets for two-layer hierarchical models, JASA 118, 2023.
+
+Below stand the rules to beat (`REFERENCES`): what a constant utilisation, a scaled neighbour, or a published form would
+have said of the same rows. Each takes measured rows, which of them it may look at and which to predict, and returns the
+logarithm of predicted over measured outcome. Arithmetic, peaks and traffic are those that the kind's own formulas use,
+so that only the rule differs; a percentage that a published form leaves to its user is the median of the rows that may
+be looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cookbook.calibration.fit import FEW, LeftOut, Rows, publisher_weights
-from cookbook.prediction.constants import DATASHEET, EXPERTS, NEW_ENGINE, SEEN, SIBLING
-from cookbook.prediction.widths import LEVELS, SCALES
+from cookbook.prediction.constants import DATASHEET, EXPERTS, LEVELS, NEW_ENGINE, SCALES, SEEN, SIBLING
+from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,16 +44,9 @@ CHAIN = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
 class Width:
     """Interval of one tier and scale.
 
-    Attributes
-    ----------
-    tier, scale : str
-        Where it holds; the scale is "" for all of the tier.
-    half : tuple of float
-        Half-width in the logarithm for each of `LEVELS`.
-    publishers, rows : int
-        What it rests on.
-    remark : str
-        "few sources" or "no measurements" where it does not rest on enough.
+    `tier`, `scale`: where it holds; the scale is "" for all of the tier; `half`: half-width in the logarithm for each
+    of `LEVELS`; `publishers`, `rows`: what it rests on; `remark`: "few sources" or "no measurements" where it does not
+    rest on enough.
     """
 
     tier: str
@@ -61,17 +62,8 @@ def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> floa
 
     A publisher with fewer than `fit.FEW` rows weighs in proportion.
 
-    Parameters
-    ----------
-    errors : numpy.ndarray
-        Absolute errors.
-    group : numpy.ndarray of str
-        Publisher of each.
-    level : float
-        Share of the weight, 0 to 1.
+    `errors`: absolute errors; `group`: publisher of each; `level`: share of the weight, 0 to 1.
 
-    Examples
-    --------
     >>> pooled_quantile(np.arange(1.0, 41), np.array(["a"] * 30 + ["b"] * 10), 0.5)
     30.0
     """
@@ -85,10 +77,7 @@ def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> floa
 def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
     """Half-width that covers a publisher not among these at the given level, on average.
 
-    Parameters
-    ----------
-    errors, group, level
-        As for `pooled_quantile`.
+    `errors`, `group`, `level`: as for `pooled_quantile`.
     """
     pooled = pooled_quantile(errors, group, level)
     names = np.unique(group)
@@ -107,12 +96,7 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, scale: np.nd
     A tier with fewer than `ENOUGH` publishers is widened by the next one: their errors are pooled. A scale gets
     widths of its own where enough publishers measured it.
 
-    Parameters
-    ----------
-    errors : numpy.ndarray
-        Absolute logarithmic errors of left-out rows.
-    group, tier, scale : numpy.ndarray of str
-        Publisher, tier and scale of each.
+    `errors`: absolute logarithmic errors of left-out rows; `group`, `tier`, `scale`: publisher, tier and scale of each.
     """
     whole = _chain(errors, group, tier, [""] * len(CHAIN), {})
     found = [*whole, _experts(errors, group, tier, whole)]
@@ -182,17 +166,8 @@ def _width(tier: str, scale: str, half: np.ndarray, group: np.ndarray) -> Width:
 def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, float]:
     """Shares of covered rows that chance alone allows, were the rows independent (Wilson score interval).
 
-    Parameters
-    ----------
-    rows : int
-        Rows of the publisher.
-    level : float
-        Nominal coverage, 0 to 1.
-    sure : float
-        0.95 or 0.9.
+    `rows`: rows of the publisher; `level`: nominal coverage, 0 to 1; `sure`: 0.95 or 0.9.
 
-    Examples
-    --------
     >>> tuple(round(edge, 2) for edge in coverage_band(50, 0.8))
     (0.67, 0.89)
     """
@@ -210,12 +185,7 @@ FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishe
 def row_widths(rows: Rows, folds: LeftOut) -> dict[int, np.ndarray]:
     """Half-width of the interval of each row, from the errors of the other publishers alone.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows; those that need care set no width.
-    folds : LeftOut
-        Their predictions.
+    `rows`: the rows; those that need care set no width; `folds`: their predictions.
     """
     errors, group, tier = folds.error, rows.group, np.asarray(folds.tier)
     scale = np.asarray(rows.keys["scale"])
@@ -236,14 +206,8 @@ def row_widths(rows: Rows, folds: LeftOut) -> dict[int, np.ndarray]:
 def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray] | None = None) -> dict[str, Any]:
     """Error, bias, coverage and width of some rows.
 
-    Parameters
-    ----------
-    errors : numpy.ndarray
-        Logarithm of predicted over measured.
-    group : numpy.ndarray of str
-        Publisher of each.
-    half : mapping of int to numpy.ndarray, optional
-        Half-widths of the rows by level.
+    `errors`: logarithm of predicted over measured; `group`: publisher of each; `half`: half-widths of the rows by
+    level.
     """
     relative = np.abs(np.expm1(errors))
     names = np.unique(group)
@@ -274,14 +238,7 @@ def _of_publishers(values: np.ndarray, group: np.ndarray) -> float:
 def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.ndarray]:
     """The strata that a report shows, one label a row each.
 
-    Parameters
-    ----------
-    rows : Rows
-        The rows.
-    frame : pandas.DataFrame
-        Their table, for dates.
-    folds : LeftOut
-        Their predictions.
+    `rows`: the rows; `frame`: their table, for dates; `folds`: their predictions.
     """
     keys = rows.keys
     year = frame["date"].astype(str).str.extract(r"((?:19|20)\d\d)")[0].fillna("not stated")
@@ -303,15 +260,7 @@ def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.n
 def report(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> pd.DataFrame:
     """Figures of every stratum.
 
-    Parameters
-    ----------
-    rows, frame, folds
-        As for `labels_of`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns by, stratum and `FIGURES`.
+    `rows`, `frame`, `folds`: as for `labels_of`. Gives columns by, stratum and `FIGURES`.
     """
     import pandas as pd
 
@@ -334,8 +283,6 @@ DIGITS = 3
 def table_name(kind: str) -> str:
     """Table that holds the predictions of a kind.
 
-    Examples
-    --------
     >>> table_name("training_classic")
     'validation_classic_rows'
     """
@@ -345,8 +292,6 @@ def table_name(kind: str) -> str:
 def column_of(model: str) -> str:
     """Column of a model or rule.
 
-    Examples
-    --------
     >>> column_of("llm-analysis 2023")
     'llm_analysis_2023'
     """
@@ -356,20 +301,9 @@ def column_of(model: str) -> str:
 def row_table(rows: Rows, frame: pd.DataFrame, judged: Mapping[str, LeftOut]) -> pd.DataFrame:
     """One row for each measurement of which it is clear what was run.
 
-    Parameters
-    ----------
-    rows : Rows
-        The measured rows.
-    frame : pandas.DataFrame
-        Their table.
-    judged : mapping of str to LeftOut
-        Predictions by model, publishers left out; `full` among them, and `row` where single rows were left out.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns of the tables ``validation_classic_rows`` and ``validation_transformer_rows``; ratios are logarithms
-        of predicted over measured outcome.
+    `rows`: the measured rows; `frame`: their table; `judged`: predictions by model, publishers left out; `full` among
+    them, and `row` where single rows were left out. Gives columns of the tables ``validation_classic_rows`` and
+    ``validation_transformer_rows``; ratios are logarithms of predicted over measured outcome.
     """
     import pandas as pd
 
@@ -391,12 +325,8 @@ def _short(values: np.ndarray) -> list[str]:
 def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[dict[str, str]]:
     """Schema of the table of a kind; its columns follow the terms that the kind has.
 
-    Parameters
-    ----------
-    kind : str
-        "training_classic" or "training_transformer".
-    terms, rules : sequence of str
-        Terms that can be switched off, and rules to beat.
+    `kind`: "training_classic" or "training_transformer"; `terms`, `rules`: terms that can be switched off, and rules to
+    beat.
     """
     known = [
         ("id", f"key:{kind}", "yes", "The measured row"),
@@ -422,3 +352,196 @@ def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[d
         {"column": name, "type": kind_, "unit": "", "required": required, "description": words}
         for name, kind_, required, words in known
     ]
+
+
+DOUBLINGS = {"engine": 3.0, "accelerator": 2.0, "workload": 2.0}
+
+
+def _log_error(rows: Rows, seconds: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        found = np.log(rows.module.outcome(rows.scenarios, seconds) / rows.measured)
+    return np.where(rows.judged & np.isfinite(found), found, np.nan)
+
+
+def measured_seconds(rows: Rows) -> np.ndarray:
+    """Measured time of a step, whether the outcome is a time or a rate."""
+    one, two = (
+        np.asarray(rows.module.outcome(rows.scenarios, np.full(len(rows.measured), seconds)), dtype=float)
+        for seconds in (1.0, 2.0)
+    )
+    with np.errstate(all="ignore"):
+        return np.where(two > one, rows.measured / one, one / rows.measured)
+
+
+def _median_share(rows: Rows, share: np.ndarray, train: np.ndarray, out: np.ndarray, by: Sequence[str]) -> np.ndarray:
+    """Median of a share over the rows that may be looked at: of the same label where there is one, else of all."""
+    known = train & np.isfinite(share) & (share > 0)
+    found = np.full(len(share), _median(share[known], publisher_weights(rows.group, known)[known]))
+    for key in by:
+        labels = np.asarray(rows.keys[key])
+        for name in set(labels[out].tolist()):
+            same = known & (labels == name)
+            if same.any():
+                found[out & (labels == name)] = _median(share[same], publisher_weights(rows.group, same)[same])
+    return found
+
+
+def _median(values: np.ndarray, weights: np.ndarray) -> float:
+    if not len(values):
+        return np.nan
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
+
+
+def constant_utilisation(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """One share of the peak for each device; one that was not measured takes that of its vendor, else of all."""
+    ideal = budget(rows).arithmetic
+    share = ideal / measured_seconds(rows)
+    return _log_error(rows, ideal / _median_share(rows, share, train, out, ("vendor", "accelerator")))
+
+
+def scaled_neighbour(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """The most similar measured row, its utilisation carried over.
+
+    Distances are doublings of arithmetic, of devices and of the peak; another software level, device or network counts
+    as many doublings as `DOUBLINGS` says.
+    """
+    known_of, measured = budget(rows), measured_seconds(rows)
+    known = np.flatnonzero(train & np.isfinite(known_of.arithmetic / measured))
+    with np.errstate(all="ignore"):
+        places = np.nan_to_num(np.log2(np.column_stack([known_of.arithmetic, known_of.devices, known_of.peak])))
+    labels = [(np.asarray(rows.keys[key]), cost) for key, cost in DOUBLINGS.items() if key in rows.keys]
+    seconds = np.full(len(measured), np.nan)
+    for at in np.flatnonzero(out & np.isfinite(known_of.arithmetic)):
+        distance = np.abs(places[known] - places[at]).sum(1)
+        for label, cost in labels:
+            distance += cost * (label[known] != label[at])
+        if len(known):
+            nearest = known[np.argmin(distance)]
+            seconds[at] = known_of.arithmetic[at] / known_of.arithmetic[nearest] * measured[nearest]
+    return _log_error(rows, seconds)
+
+
+def paleo_2017(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Qi, Sparks & Talwalkar, Paleo, ICLR 2017: arithmetic and traffic at one percentage of peak.
+
+    The percentage belongs to the platform, that is the software, and is the same on every device; gradients are
+    exchanged without overlap.
+    """
+    known = budget(rows)
+    ideal = known.arithmetic + known.traffic
+    with np.errstate(divide="ignore"):
+        share = ideal / np.maximum(measured_seconds(rows) - known.exchange, 0)
+    return _log_error(rows, ideal / _median_share(rows, share, train, out, ("engine",)) + known.exchange)
+
+
+def llm_analysis_2023(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Li, llm-analysis, 2023: the larger of arithmetic at one efficiency and traffic at peak; no pipeline bubble."""
+    known = budget(rows)
+    share = known.arithmetic / measured_seconds(rows)
+    efficiency = np.minimum(_median_share(rows, share, train, out, ()), 1)
+    return _log_error(rows, np.fmax(known.arithmetic / efficiency, known.traffic))
+
+
+def hpe_2017(rows: Rows, train: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """The founding form of the Deep Learning Cookbook, 2017: c/(p gamma) + 2 w log2(p)/beta, nothing overlapping."""
+    known = budget(rows)
+    exchange = known.exchange_per_level * 2 * np.log2(np.maximum(known.devices, 1))
+    with np.errstate(divide="ignore"):
+        share = known.arithmetic / np.maximum(measured_seconds(rows) - exchange, 0)
+    return _log_error(rows, known.arithmetic / _median_share(rows, share, train, out, ("vendor",)) + exchange)
+
+
+Rule = Callable[[Rows, np.ndarray, np.ndarray], np.ndarray]
+REFERENCES: Mapping[str, Rule] = {
+    "constant utilisation": constant_utilisation,
+    "scaled neighbour": scaled_neighbour,
+    "paleo 2017": paleo_2017,
+    "llm-analysis 2023": llm_analysis_2023,
+    "hpe 2017": hpe_2017,
+}
+
+__all__ = ["REFERENCES", "Budget", "measured_seconds", *(rule.__name__ for rule in REFERENCES.values())]
+
+
+@dataclass(frozen=True, eq=False)
+class Budget:
+    """Totals of a step on one device, in seconds at peak.
+
+    `arithmetic`: matrix arithmetic, recomputation included, at the peak of its number format [s]; `traffic`: weights
+    and activations moved once a pass, at the memory's bandwidth [s]; `exchange`: ring all-reduce of the gradients at
+    the nominal rate of the slowest link [s]; `exchange_per_level`: one transfer of all gradients over that link [s];
+    `devices`, `peak`: devices [-], and the peak of one [FLOP/s].
+    """
+
+    arithmetic: np.ndarray
+    traffic: np.ndarray
+    exchange: np.ndarray
+    exchange_per_level: np.ndarray
+    devices: np.ndarray
+    peak: np.ndarray
+
+
+def budget(rows: Rows) -> Budget:
+    """The totals of each row.
+
+    `rows`: the rows.
+    """
+    with np.errstate(all="ignore"):
+        totals = _of_networks if rows.scenarios.networks else _of_transformers
+        return totals(rows.scenarios)
+
+
+def _of_networks(s: Any) -> Budget:
+    """Totals of networks of the zoo; a backward pass costs two forward ones, inference has none."""
+    totals = np.array([_totals(*each) for each in s.networks] + [(np.nan,) * 3])
+    macs, moved, parameters = totals[s.place].T
+    once = "is_delay" in s.values
+    passes = (1.0 if once else 3.0) * s.accumulation
+    samples = s.batch * passes
+    slowest = np.inf if once else np.where(s.nodes > 1, s.values["network"], s.link)
+    level = np.where(s.devices > 1, parameters * s.element_bytes / slowest, 0)
+    return Budget(
+        arithmetic=2 * macs * samples / s.peak,
+        traffic=(moved * samples + parameters * passes) * s.element_bytes / s.mem_bandwidth,
+        exchange=2 * (s.devices - 1) / s.devices * level,
+        exchange_per_level=level,
+        devices=s.devices,
+        peak=s.peak,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _totals(name: str, arguments: str, seq: float | None) -> tuple[float, float, float]:
+    ops = zoo.model(name, **json.loads(arguments or "{}")).ops
+    macs, reads, writes = (float(ops.total(column, 1, seq)) for column in ("macs", "reads", "writes"))
+    return macs, reads + writes, ops.parameter_count
+
+
+def _of_transformers(s: Any) -> Budget:
+    """Six FLOP a weight and token, causal attention on top, a third more where layers are computed again.
+
+    Activations are 34 bytes an element and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
+    """
+    tokens = s.global_batch * s.seq_len
+    head = s.vocab * s.hidden
+    attended = np.where(s.latent == 1, s.heads * (s.nope_dim + s.rope_dim + s.v_dim) / 2, s.heads * s.head_dim)
+    layer = s.hidden * (2 * s.heads + 2 * s.kv_heads) * np.where(s.latent == 1, s.hidden / s.heads, s.head_dim)
+    experts = s.experts_per_token + s.shared_experts
+    dense = (2 + s.gated) * s.hidden * np.where(s.moe == 1, s.moe_ffn_hidden * experts, s.ffn_hidden)
+    blocks = 6 * s.layers * (layer + dense + s.seq_len * attended)
+    flop = blocks * (1 + s.again_all / 3) + 6 * head
+    held = (s.layers * (layer + dense) + head) / (s.tp * s.pp)
+    micro = s.micro_batches
+    activations = 34 * s.micro_batch * s.seq_len * s.hidden * s.layers / (s.tp * s.pp * s.cp)
+    slowest = np.where(s.devices > s.domain, s.values["network"], s.link)
+    level = np.where(s.dp > 1, 2 * held / slowest, 0)
+    return Budget(
+        arithmetic=flop * tokens / (s.devices * s.peak),
+        traffic=micro * 3 * (2 * held + activations) / s.mem_bandwidth,
+        exchange=2 * (s.dp - 1) / s.dp * level,
+        exchange_per_level=level,
+        devices=s.devices,
+        peak=s.peak,
+    )

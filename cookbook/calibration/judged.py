@@ -16,9 +16,9 @@ from cookbook import catalog
 from cookbook.calibration.intervals import FULL, NO_NEIGHBOURS, ROW, figures, table_name
 from cookbook.prediction import scaling as engine
 from cookbook.prediction.asked import choices, listed, shown, text
+from cookbook.prediction.constants import LEVELS
 from cookbook.prediction.intake import networks
 from cookbook.prediction.intake.tables import OUTCOMES
-from cookbook.prediction.widths import LEVELS
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -133,8 +133,6 @@ def chosen(kind: str = "both", publishers: Sequence[str] = (), accelerators: Seq
 def models_of(kind: str = "both") -> tuple[str, ...]:
     """What can be put in the place of the full prediction, in the order of the tables.
 
-    Examples
-    --------
     >>> models_of("classic")[:3]
     ('full', 'without neighbours', 'without software levels')
     """
@@ -145,8 +143,6 @@ def models_of(kind: str = "both") -> tuple[str, ...]:
 def base_of(model: str) -> str:
     """What a model is fairly compared with: terms are switched off in the model without neighbours.
 
-    Examples
-    --------
     >>> base_of("without launch"), base_of("without neighbours"), base_of("constant utilisation")
     ('without neighbours', 'full', 'full')
     """
@@ -230,12 +226,7 @@ def per_prediction(rows: pd.DataFrame) -> pd.DataFrame:
 def grouped(rows: pd.DataFrame, by: str, model: str = FULL) -> pd.DataFrame:
     """Figures of each group, the groups in the order of their names.
 
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        From `chosen`.
-    by, model : str
-        As for `accuracy`.
+    `rows`: from `chosen`; `by`, `model`: as for `accuracy`.
     """
     import pandas as pd
 
@@ -255,16 +246,9 @@ def grouped(rows: pd.DataFrame, by: str, model: str = FULL) -> pd.DataFrame:
 def repeats(rows: pd.DataFrame) -> pd.DataFrame:
     """The noise floor: how far runs lie from the median of the runs that no column tells from them.
 
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        From `chosen`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One line for each reading of "the same": what is the same, configurations measured more than once, their runs,
-        publishers, and the median and the ninetieth percentile of |outcome / median of the same - 1|.
+    `rows`: from `chosen`. Gives one line for each reading of "the same": what is the same, configurations measured more
+    than once, their runs, publishers, and the median and the ninetieth percentile of |outcome / median of the same -
+    1|.
     """
     import pandas as pd
 
@@ -314,17 +298,10 @@ LAYOUT = ("tp", "pp", "vp", "cp", "ep", "dp", "zero_stage", "sequence_parallel",
 def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
     """How good the layout is that the predictions call fastest, of those that a publisher measured for one run.
 
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Judged runs with predicted and measured step times, as `cookbook.accuracy(by="row")` gives them.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One line a run of which at least five layouts were measured: publisher, model, devices, seq_len,
-        attention_kernel, fused_norm, layouts; rank_correlation (Spearman) of measured and predicted; and over the
-        fastest measured layout: chosen (the one predicted fastest), median and slowest, 1 where it is the fastest.
+    `rows`: judged runs with predicted and measured step times, as `cookbook.accuracy(by="row")` gives them. Gives one
+    line a run of which at least five layouts were measured: publisher, model, devices, seq_len, attention_kernel,
+    fused_norm, layouts; rank_correlation (Spearman) of measured and predicted; and over the fastest measured layout:
+    chosen (the one predicted fastest), median and slowest, 1 where it is the fastest.
     """
     import pandas as pd
 
@@ -467,10 +444,7 @@ def judged_pairs(ids: Any) -> pd.DataFrame:
     speed-up and of what claiming the ideal would be off by; inside_80: share inside the interval that the other
     publishers give.
 
-    Raises
-    ------
-    ValueError
-        None of the runs has a twin on one device.
+    ValueError: none of the runs has a twin on one device.
     """
     found = pairs()
     found = found[found["id"].isin(ids)]

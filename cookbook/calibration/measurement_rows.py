@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -38,16 +37,12 @@ TIMES = {
     "latency ms p90": "batch, 90th percentile", "forward latency ms": "forward pass",
     "TTFT ms": "first token", "TTFT ms p50": "first token, median", "TPOT ms p50": "output token, median",
 }  # fmt: skip
-_BRACKETS = re.compile(r"\(.*?\)")
 
 
 def rows(table: str) -> pd.DataFrame:
     """Rows of one table of measurements: `TEXTS` and `NUMBERS`, outcomes in SI, NaN or blank where nothing is known.
 
-    Parameters
-    ----------
-    table : str
-        A key of `READERS`.
+    `table`: a key of `READERS`.
     """
     import pandas as pd
 
@@ -153,8 +148,6 @@ READERS = {
 def framework(software: str) -> str:
     """Framework that a printed name of software tells; the name itself where none is known, blank where blank.
 
-    Examples
-    --------
     >>> framework("NGC MXNet 20.06"), framework("Torch7 cuDNN 5.1"), framework("turbojpeg")
     ('MXNet', 'Torch7', 'turbojpeg')
     """
@@ -165,8 +158,6 @@ def framework(software: str) -> str:
 def network(model: str) -> str:
     """Name in the zoo of a network as printed; the printed name where the zoo has none.
 
-    Examples
-    --------
     >>> network("googlenet (inception_v1)"), network("FastSpeech of my own")
     ('googlenet', 'FastSpeech of my own')
     """
@@ -211,20 +202,33 @@ def _servers(accelerators: pd.Series, texts: pd.Series) -> dict[str, list[str]]:
     for key, text in zip(accelerators, texts, strict=True):
         if (key, text) not in known:
             plain = normalise(text) if key in systems else ""
-            known[key, text] = next((row[1:] for row in systems.get(key, ()) if row[0].search(plain)), ("", ""))
+            known[key, text] = next((row[1:] for row in systems.get(key, ()) if _spelled(row[0], plain)), ("", ""))
         found.append(known[key, text])
     return {"server": [server for server, _ in found], "processor": [processor for _, processor in found]}
 
 
-def _systems() -> dict[str, list[tuple[re.Pattern[str], str, str]]]:
+def _spelled(name: str, text: str) -> bool:
+    """Whether a text holds a name that no digit follows, so that no larger model is meant."""
+    return any(not rest[:1].isdigit() for rest in text.split(name)[1:])
+
+
+def _without_brackets(name: str) -> str:
+    head, bracket, rest = name.partition("(")
+    inner, end, tail = rest.partition(")")
+    return head + _without_brackets(tail) if end else head + bracket + inner
+
+
+def _systems() -> dict[str, list[tuple[str, str, str]]]:
     """Accelerator -> (spelling, name, processor) of the systems it is sold in, the longest spelling first."""
-    frame, found = catalog.table("systems"), dict[str, list[tuple[re.Pattern[str], str, str]]]()
+    frame, found = catalog.table("systems"), dict[str, list[tuple[str, str, str]]]()
     for row in frame.itertuples(index=False):
-        spelling = normalise(re.sub(r"^(aws|azure|gcp) ", "", _BRACKETS.sub("", row.name).strip(), flags=re.I))
+        name = _without_brackets(row.name).strip()
+        vendor, _, model = name.partition(" ")
+        spelling = normalise(model if vendor.casefold() in ("aws", "azure", "gcp") else name)
         for key in filter(None, {row.accelerator_key, *row.accelerator_alternatives.split(";")}):
             # A TPU v3-8 is not named by a v3-8192.
-            found.setdefault(key, []).append((re.compile(re.escape(spelling) + r"(?!\d)"), row.name, row.cpu))
-    return {key: sorted(each, key=lambda one: -len(one[0].pattern)) for key, each in found.items()}
+            found.setdefault(key, []).append((spelling, row.name, row.cpu))
+    return {key: sorted(each, key=lambda one: -len(one[0])) for key, each in found.items()}
 
 
 # Runs that differ in nothing but devices and batch: a curve of scaling.
@@ -254,16 +258,9 @@ def efficiencies(rows: pd.DataFrame) -> pd.DataFrame:
     in batch a device (weak) or in global batch (strong). The base is the median rate per device on its fewest devices;
     those runs have no efficiency of their own.
 
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        Columns of `SAME`, `layout`, `devices`, `batch`, `batch_per_device` and `throughput`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``weak_efficiency``, ``strong_efficiency`` (NaN without fewer devices to compare with), ``scaling`` (weak,
-        strong, weak and strong, or blank).
+    `rows`: columns of `SAME`, `layout`, `devices`, `batch`, `batch_per_device` and `throughput`. Gives
+    ``weak_efficiency``, ``strong_efficiency`` (NaN without fewer devices to compare with), ``scaling`` (weak, strong,
+    weak and strong, or blank).
     """
     run = rows[rows["kind"].isin(("training", "inference")) & rows["throughput"].notna() & rows["batch"].notna()]
     layout = run["layout"].where(run["kind"] == "training", "")
@@ -283,12 +280,8 @@ def efficiencies(rows: pd.DataFrame) -> pd.DataFrame:
 def utilisation(rows: pd.DataFrame, flop_per_item: Any) -> pd.Series:
     """Share of the dense peak of the devices in the number format of the row that the network's own FLOP amount to.
 
-    Parameters
-    ----------
-    rows : pandas.DataFrame
-        `throughput`, `devices`, `accelerator`, `number_format`.
-    flop_per_item : array_like
-        FLOP of one item that `throughput` counts.
+    `rows`: `throughput`, `devices`, `accelerator`, `number_format`; `flop_per_item`: FLOP of one item that `throughput`
+    counts.
     """
     names = rows[["accelerator", "number_format"]].drop_duplicates()
     known = {(key, name): peak_flops(key, name) if key and name else np.nan for key, name in names.to_numpy()}

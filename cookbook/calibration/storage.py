@@ -1,4 +1,4 @@
-"""Fits the few constants of storage and input to measurements; `storage_judgement` judges them by those left out."""
+"""Fits the few constants of storage and input to measurements; `judgement` judges them by those left out."""
 
 from __future__ import annotations
 
@@ -68,16 +68,8 @@ def start() -> dict[str, float]:
 class Measured:
     """Measured rows with their outcomes and the group by which they are left out.
 
-    Attributes
-    ----------
-    rows : StorageRows
-        What was run.
-    outcome : numpy.ndarray
-        Utilisation, samples a second or bytes a second, by kind.
-    samples_per_s : numpy.ndarray
-        Samples a second.
-    group : numpy.ndarray of str
-        Submitter, processor or instance.
+    `rows`: what was run; `outcome`: utilisation, samples a second or bytes a second, by kind; `samples_per_s`: samples
+    a second; `group`: submitter, processor or instance.
     """
 
     def __init__(self, kind: str) -> None:
@@ -104,16 +96,8 @@ def search(
 ) -> np.ndarray:
     """Smallest loss near a start: each unknown moves by its own step, which grows with success and halves without.
 
-    Parameters
-    ----------
-    loss : callable
-        From unknowns to a number.
-    start : numpy.ndarray
-        Where to begin.
-    step : float
-        First step.
-    rounds : int
-        Most rounds over all unknowns.
+    `loss`: from unknowns to a number; `start`: where to begin; `step`: first step; `rounds`: most rounds over all
+    unknowns.
     """
     at, best = np.array(start, dtype=float), loss(np.array(start, dtype=float))
     steps = np.full(len(at), step)
@@ -157,12 +141,7 @@ def _searched(
 def fit_mlperf(data: Measured, train: np.ndarray) -> dict[str, float]:
     """Constants of MLPerf Storage from chosen rows.
 
-    Parameters
-    ----------
-    data : Measured
-        Rows of the kind.
-    train : numpy.ndarray of bool
-        Which of them may be used.
+    `data`: rows of the kind; `train`: which of them may be used.
     """
     # The most that a drive reads bounds what is predicted; the constants are those of the chain below that.
     known, rows = start(), replace(data.rows, drive_most=np.full(len(data.rows), np.inf))
@@ -237,12 +216,7 @@ def real_pairs() -> pd.DataFrame:
 def fit_real(pairs: pd.DataFrame, train: np.ndarray) -> float:
     """Host work beside the step for one sample [s], from chosen pairs.
 
-    Parameters
-    ----------
-    pairs : pandas.DataFrame
-        From `real_pairs`.
-    train : numpy.ndarray of bool
-        Which of them may be used.
+    `pairs`: from `real_pairs`; `train`: which of them may be used.
     """
     real, synthetic = (pairs[name].to_numpy(dtype=float)[train] for name in ("r", "s"))
 
@@ -261,14 +235,7 @@ FITS: dict[str, Callable[[Measured, np.ndarray], dict[str, float]]] = {
 def left_out(data: Measured, kind: str, group: np.ndarray) -> tuple[np.ndarray, list[dict[str, float]]]:
     """What each row gets from constants fitted without its group, and those constants.
 
-    Parameters
-    ----------
-    data : Measured
-        Rows of the kind.
-    kind : str
-        mlperf, decode or object_store.
-    group : numpy.ndarray of str
-        Group of each row.
+    `data`: rows of the kind; `kind`: mlperf, decode or object_store; `group`: group of each row.
     """
     found, every = np.full(len(group), np.nan), []
     for name in sorted(set(group.tolist())):

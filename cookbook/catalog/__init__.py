@@ -4,24 +4,12 @@
 np.float64(3350000000000.0)
 """
 
-from .describe import count_rows, describe_tables
-from .evidence import Provenance, Statement, cite, provenance, validate_all
+from .evidence import Provenance, Statement, cite, count_rows, describe_tables, provenance, validate_all
 from .names import lookup
 from .reading import CatalogError, UnknownName, data_directory
 from .tables import table, table_names
 
 __all__ = [
-    "CatalogError",
-    "Provenance",
-    "Statement",
-    "UnknownName",
-    "cite",
-    "count_rows",
-    "data_directory",
-    "describe_tables",
-    "lookup",
-    "provenance",
-    "table",
-    "table_names",
-    "validate_all",
-]
+    "CatalogError", "Provenance", "Statement", "UnknownName", "cite", "count_rows", "data_directory",
+    "describe_tables", "lookup", "provenance", "table", "table_names", "validate_all",
+]  # fmt: skip

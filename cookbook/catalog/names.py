@@ -11,8 +11,7 @@ from heapq import nlargest
 from pathlib import Path
 
 from ..units import shown
-from .reading import NAME_LETTERS, CatalogError, UnknownName, folder_of, nearest
-from .schema import schema
+from .reading import NAME_LETTERS, CatalogError, UnknownName, folder_of, nearest, schema
 from .tables import raw, table_names
 
 SPELLINGS = ("name", "title", "aliases")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import units
+from cookbook.units import shown
 
 from .names import UnknownName, lookup, normalise
 from .printed import Printed
@@ -33,12 +34,8 @@ HOUR, YEAR = units.si("1 h"), units.si("1 year")
 MONTH = YEAR / 12
 # Years of which a list may hold prices.
 EARLIEST, LATEST = 1900, 2200
-# The smallest and the largest number of anything that is counted or measured: products of several still are numbers.
-LEAST, MOST = 1e-18, 1e18
-
-
-# No price or amount is beyond this.
-MOST = 1e300
+# The smallest and the largest number of anything that is counted, measured or paid.
+LEAST, MOST = 1e-18, 1e300
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,10 +76,10 @@ class Price(Printed):
             single = isinstance(value, (int, float)) and not isinstance(value, bool)
             several = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
             if not several and not (single and (abs(value) < MOST or value != value)):
-                raise ValueError(f"{name} = {units.shown(value)} must be a number, in the unit of the price")
+                raise ValueError(f"{name} = {shown(value)} must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} = {units.shown(getattr(self, name))} must be text")
+                raise ValueError(f"{name} = {shown(getattr(self, name))} must be text")
         if not isinstance(self.rows, int) or not isinstance(self.source, tuple):
             raise ValueError("rows and source of a price are a whole number and a tuple of keys of the table 'sources'")
 
@@ -230,12 +227,6 @@ def checked_year(since: Any) -> int | None:
     if isinstance(since, bool) or not isinstance(since, (int, np.integer)) or not EARLIEST <= since <= LATEST:
         raise ValueError(f"since = {shown(since)} is no year; give one such as 2025, or None for all prices")
     return int(since)
-
-
-def shown(value: Any) -> str:
-    """A value as a message shows it, cut short."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 @lru_cache(maxsize=2048)

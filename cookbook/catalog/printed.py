@@ -1,22 +1,35 @@
-"""How records print: a line, a small table in a notebook, a frame, a plain dict."""
+"""How results leave the package: records as they print, tables as CSV text that no spreadsheet takes for formulas, and
+files written whole or not at all.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from html import escape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from tempfile import mkstemp
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST = 12
-# Colours of the page around it, light or dark.
-STYLE = (
-    "color:var(--jp-ui-font-color1,inherit);background:var(--jp-layout-color1,transparent);max-width:100%;"
-    "border:1px solid var(--jp-border-color2,#8888);padding:8px;overflow-x:auto;font-variant-numeric:tabular-nums"
+MOST_ROWS = 12
+# Colours and font of the page that shows a card; where it has none, those of the browser, light or dark.
+_CARD = (
+    "color-scheme:light dark;color:var(--jp-ui-font-color1,CanvasText);background:var(--jp-layout-color1,Canvas);"
+    "border:1px solid var(--jp-border-color2,GrayText);padding:8px;max-width:100%;overflow-x:auto;"
+    "font-family:var(--jp-ui-font-family,sans-serif);font-variant-numeric:tabular-nums"
 )
+_QUIET = "color:var(--jp-ui-font-color2,GrayText)"
+_CELL = "padding:0 12px 0 0;text-align:left;white-space:nowrap;color:inherit;background:transparent"
+# Fields that hold several names for one row.
+_NAMES = ("source",)
 
 
 class Printed:
@@ -42,22 +55,37 @@ class Printed:
         return f"<{type(self).__name__}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        return f'<div style="{STYLE}"><b>{escape(self.summary())}</b>{html_table(self.frame())}</div>'
+        return card(self.summary(), self.frame().map(_short))
 
 
-# Fields that hold several names for one row.
-_NAMES = ("source",)
+def card(title: str, rows: pd.DataFrame | Mapping[str, Any], notes: Sequence[str] = ()) -> str:
+    """A result as HTML: its headline, at most twelve rows, and what is quiet below them; all text is escaped.
+
+    Parameters
+    ----------
+    title : str
+        The headline.
+    rows : pandas.DataFrame or mapping
+        Printed cells, with units in the headings; or facts by name.
+    notes : sequence of str
+        Sentences below the table.
+    """
+    if isinstance(rows, Mapping):
+        head, left = "", 0
+        lines = [_cell("th", name, ' scope="row"') + _cell("td", fact) for name, fact in rows.items()]
+    else:
+        head, left = "".join(_cell("th", name, ' scope="col"') for name in rows.columns), len(rows) - MOST_ROWS
+        lines = ["".join(_cell("td", each) for each in row) for row in rows.head(MOST_ROWS).itertuples(index=False)]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    head = f"<thead><tr>{head}</tr></thead>" if head else ""
+    table = f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
+    said = [*([f"{left:,} more rows in .frame()."] if left > 0 else []), *notes]
+    below = "".join(f'<div style="{_QUIET}">{escape(note)}</div>' for note in said)
+    return f'<div style="{_CARD}"><strong>{escape(title)}</strong>{table}{below}</div>'
 
 
-def html_table(frame: pd.DataFrame, most: int = MOST) -> str:
-    """At most so many rows of a table as HTML, in the colours of the page around it."""
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in frame)
-    rows = ("".join(f"<td>{escape(_short(cell))}</td>" for cell in row)
-            for row in frame.head(most).itertuples(index=False))  # fmt: skip
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    left = len(frame) - most
-    more = f"<p>{left:,} more rows: frame() has all.</p>" if left > 0 else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+def _cell(tag: str, value: Any, more: str = "") -> str:
+    return f'<{tag}{more} style="{_CELL}">{escape(str(value))}</{tag}>'
 
 
 def _short(value: Any) -> str:
@@ -78,3 +106,126 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+UNUSUAL = ("\t", "\r", "\n", "\0")
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[TextIO]:
+    """A text file to write to, which takes the place of `path` only once all of it is on the disk.
+
+    Until then it stands beside the target under another name; whatever goes wrong, the old file stays whole. A link
+    stays a link: the file that it leads to is replaced. Devices and pipes, such as /dev/stdout, are written directly.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, written as UTF-8 with the line ends given.
+
+    Raises
+    ------
+    ValueError
+        As `check_target` does.
+    """
+    check_target(path)
+    if Path(path).exists() and not Path(path).is_file():
+        with open(path, "w", encoding="utf-8", newline="") as device:
+            yield device
+        return
+    target = Path(path).resolve()
+    handle, name = mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        os.replace(name, target)
+    finally:  # where all went well, nothing bears the name any more
+        Path(name).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a text file whole or not at all; see `writing`."""
+    with writing(path) as file:
+        file.write(text)
+    return Path(path)
+
+
+def write_bytes(path: str | Path, content: bytes) -> Path:
+    """Write a file of any kind whole or not at all; see `writing`."""
+    with writing(path) as file:
+        file.buffer.write(content)
+    return Path(path)
+
+
+def write_csv(path: str | Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write rows as a table of `data/`, cells in the order of `columns` and blank where a row has none."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return write_text(path, text.getvalue())
+
+
+def check_target(path: str | Path, *sources: str | Path, new_folders: bool = False) -> Path:
+    """Refuse a file that cannot be written, or that is one of the sources: ask before anything is computed.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write.
+    *sources : str or Path
+        Files that are read for it, under whichever name or link.
+    new_folders : bool
+        Whether folders that do not exist will be made.
+
+    Raises
+    ------
+    ValueError
+        The folder does not exist or takes no files, the path is a folder, or the file is a source.
+    """
+    target = Path(path)
+    folder = target.resolve().parent
+    if target.is_dir():
+        raise ValueError(f"{target} is a folder: name a file in it")
+    if not folder.is_dir() and not new_folders:
+        raise ValueError(f"{target} cannot be written: the folder {folder} does not exist; make it first")
+    if folder.is_dir() and not os.access(folder, os.W_OK) and not target.exists():
+        raise ValueError(f"{target} cannot be written: the folder {folder} takes no new files; choose another")
+    for source in map(Path, sources):
+        if target.resolve() == source.resolve() or (target.exists() and source.exists() and target.samefile(source)):
+            raise ValueError(f"{target} is the file that is read ({source}) and would be destroyed; choose another")
+    return target
+
+
+def safe_cell(cell: Any) -> Any:
+    """A cell as a download may hold it: text that a spreadsheet would run as a formula begins with an apostrophe.
+
+    >>> [safe_cell(cell) for cell in ("=1+1", "-3.5e3", "@SUM(A1)", "H100", "-x", 7)]
+    ["'=1+1", '-3.5e3', "'@SUM(A1)", 'H100', "'-x", 7]
+    """
+    if not isinstance(cell, str) or not cell.lstrip(" ").startswith(FORMULA):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell if "_" not in cell and not any(letter in cell for letter in UNUSUAL) else f"'{cell}"
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """A frame as the text of a CSV file for a reader to keep, its text cells and headings made safe."""
+    shown = frame.rename(columns=safe_cell)
+    for place, kind in enumerate(shown.dtypes):
+        if kind.kind not in "biufcmM":
+            shown.isetitem(place, shown.iloc[:, place].map(safe_cell))
+    return shown.to_csv(index=False)

@@ -1,16 +1,36 @@
-"""Reads CSV files as text, strictly: what a table holds is decided by its schema, never guessed."""
+"""Reads CSV files as text, strictly: what a table holds is decided by its schema, never guessed.
+
+A schema is a CSV file `data/schema/<table>.csv` with the columns `column,type,unit,required,description`. Types:
+
+========================  =====================================================================
+``key``                   name of the row, different in every row
+``key:<table>``           name of a row of another table
+``keys:<table>``          several of them, separated by semicolons
+``text``, ``names``       words; several words or names separated by semicolons
+``number``, ``integer``   not negative; `unit` says in what, and reading multiplies it up to SI
+``signed``                a number that may be negative
+``date``                  2024, 2024-Q3, 2024-09 or 2024-09-30
+``choice:a|b|c``          one of these
+``json``                  a JSON object
+``unit``                  a unit, for a table whose values have different ones
+========================  =====================================================================
+"""
 
 from __future__ import annotations
 
 import csv
 import difflib
 import io
-from collections.abc import Iterator, Sequence
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from .. import units
 from ..units import shown
 
 # A name is compared by so many of its letters; no table has a longer one.
@@ -190,3 +210,217 @@ def wrong_count(name: str, line: int, cells: Sequence[str], header: Sequence[str
 def nearest(name: Any, known: Sequence[str], count: int = 1) -> list[str]:
     """The most similar of the known names; of a long name the first letters are compared."""
     return difflib.get_close_matches(str(name)[:NAME_LETTERS], known, n=count, cutoff=0.0)
+
+
+FIELDS = ("column", "type", "unit", "required", "description")
+PLAIN = ("key", "text", "names", "number", "integer", "signed", "date", "json", "unit")
+NUMERIC = ("number", "integer", "signed")
+NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
+DATE = re.compile(r"\d{4}(-Q[1-4]|-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
+KEY = re.compile(r"[^\s;,]+")
+UNSOURCED = ("sources",)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a schema."""
+
+    name: str
+    type: str
+    unit: str
+    required: bool
+    description: str
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it holds numbers."""
+        return self.type in NUMERIC
+
+    @property
+    def refers_to(self) -> str:
+        """Table that its keys belong to; empty if none."""
+        kind, _, table = self.type.partition(":")
+        return table if kind in ("key", "keys") else ""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of one table, in the order of its documentation."""
+
+    table: str
+    columns: tuple[Column, ...]
+
+    @property
+    def key(self) -> str:
+        """Column that names the rows; empty if rows have no name."""
+        return next((column.name for column in self.columns if column.type == "key"), "")
+
+    def __getitem__(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+    def __contains__(self, name: str) -> bool:
+        return any(column.name == name for column in self.columns)
+
+
+@lru_cache(maxsize=128)
+def schema(table: str, directory: Path) -> Schema:
+    """Read and check the schema of a table.
+
+    Raises
+    ------
+    CatalogError
+        If a type or unit of the schema is unknown, or the table could not cite its sources.
+    """
+    raw = read(directory / "schema" / f"{table}.csv", f"data/schema/{table}.csv")
+    for error in raw.errors:
+        raise error
+    if raw.header != FIELDS:
+        raise CatalogError(raw.file, 1, "", ",".join(raw.header), ",".join(FIELDS), "write this header")
+    columns = tuple(read_column(raw.file, line, record) for line, record in zip(raw.lines, raw.records(), strict=True))
+    names = [column.name for column in columns]
+    for name in names:
+        if names.count(name) > 1:
+            raise CatalogError(raw.file, None, name, name, "each column once", "remove one of the rows")
+    if table not in UNSOURCED and ("source" not in names or "how" not in names):
+        expected = "the columns how and source"
+        raise CatalogError(raw.file, None, "", ",".join(names), expected, "every row says how it is known and where")
+    return Schema(table, columns)
+
+
+def read_column(file: str, line: int, record: dict[str, str]) -> Column:
+    """Check one row of a schema file."""
+    kind, _, rest = record["type"].partition(":")
+    if not (record["type"] in PLAIN or (kind in ("key", "keys", "choice") and rest)):
+        expected = ", ".join(PLAIN) + ", key:<table>, keys:<table> or choice:a|b"
+        raise CatalogError(file, line, "type", record["type"], expected, "correct the schema")
+    if record["required"] not in ("yes", "no"):
+        raise CatalogError(file, line, "required", record["required"], "yes or no", "correct the schema")
+    if record["unit"]:
+        if record["type"] not in NUMERIC:
+            raise CatalogError(file, line, "unit", record["unit"], "blank, as the column holds no numbers")
+        try:
+            units.parse(record["unit"])
+        except ValueError as error:
+            raise CatalogError(file, line, "unit", record["unit"], "a known unit", str(error)) from None
+    return Column(record["column"], record["type"], record["unit"], record["required"] == "yes", record["description"])
+
+
+def reader(column: Column, keys: frozenset[str]) -> Callable[[str], Any]:
+    """The function that turns a cell of this column into a value, or raises ValueError saying what it expected."""
+    kind = column.type.partition(":")[0]
+    if kind in NUMERIC:
+        return _number_reader(column)
+    if kind == "choice":
+        return _one_of(column.type.partition(":")[2].split("|"))
+    if column.refers_to:
+        return _reference(keys, column.refers_to, several=kind == "keys")
+    return {"key": _key, "date": _date, "json": _json, "unit": _unit}.get(kind, str)
+
+
+def _number_reader(column: Column) -> Callable[[str], float]:
+    whole, signed = column.type == "integer", column.type == "signed"
+    what = f"a {'whole ' if whole else ''}number{' in ' + column.unit if column.unit else ''}"
+    what += "" if signed else ", not negative"
+
+    def read_number(cell: str) -> float:
+        if not NUMBER.fullmatch(cell):
+            raise ValueError(f"{what}; write digits only, without unit or thousands separators")
+        value = float(cell)
+        if not math.isfinite(value) or (value < 0 and not signed) or (whole and value != round(value)):
+            raise ValueError(what)
+        return units.si(f"{cell} {column.unit}") if column.unit else value
+
+    return read_number
+
+
+def _one_of(choices: list[str]) -> Callable[[str], str]:
+    def read_choice(cell: str) -> str:
+        if cell not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return cell
+
+    return read_choice
+
+
+def _reference(keys: frozenset[str], table: str, several: bool) -> Callable[[str], str]:
+    def read_keys(cell: str) -> str:
+        for key in cell.split(";") if several else [cell]:
+            if key not in keys:
+                close = ", ".join(nearest(key, sorted(keys), 3)) or "none: the table is empty"
+                raise ValueError(f"a key of data/{table}.csv; {key!r} is not one (nearest: {close}); add its row there")
+        return cell
+
+    return read_keys
+
+
+def _pattern(pattern: re.Pattern[str], expected: str) -> Callable[[str], str]:
+    def read_text(cell: str) -> str:
+        if not pattern.fullmatch(cell):
+            raise ValueError(expected)
+        return cell
+
+    return read_text
+
+
+_key = _pattern(KEY, "a name without spaces, commas and semicolons")
+_date = _pattern(DATE, "a date such as 2024, 2024-Q3, 2024-09 or 2024-09-30")
+
+
+def _unit(cell: str) -> str:
+    units.parse(cell)
+    return cell
+
+
+def _json(cell: str) -> str:
+    try:
+        value = json.loads(cell)
+    except json.JSONDecodeError as error:
+        raise ValueError(f'a JSON object such as {{"depth": 50}} ({error})') from None
+    if not isinstance(value, dict):
+        raise ValueError('a JSON object such as {"depth": 50}')
+    return cell
+
+
+def header_errors(raw: Raw, columns: Schema) -> Iterator[CatalogError]:
+    """Columns of the file that the schema does not know, and the reverse."""
+    names = [column.name for column in columns.columns]
+    for name in raw.header:
+        if name not in names:
+            remedy = f"nearest: {nearest(name, names)[0]}; rename it or describe it in data/schema/{columns.table}.csv"
+            yield CatalogError(raw.file, 1, name, name, "a column of the schema", remedy)
+    for name in names:
+        if name not in raw.header:
+            yield CatalogError(raw.file, 1, name, ",".join(raw.header), f"a column {name}", "add the column")
+
+
+def read_columns(
+    raw: Raw, columns: Schema, keys: dict[str, frozenset[str]]
+) -> tuple[dict[str, list[Any]], list[CatalogError]]:
+    """Read every cell by its schema: the values by column, in SI, and every error found."""
+    values: dict[str, list[Any]] = {}
+    errors = [*raw.errors, *header_errors(raw, columns)]
+    for column in columns.columns:
+        if column.name in raw.header:
+            values[column.name], found = _read_column(raw, column, keys.get(column.refers_to, frozenset()))
+            errors += found
+    return values, errors
+
+
+def _read_column(raw: Raw, column: Column, keys: frozenset[str]) -> tuple[list[Any], list[CatalogError]]:
+    read_cell = reader(column, keys)
+    missing: Any = math.nan if column.numeric else ""
+    values, errors, seen = [], [], dict[str, int]()
+    for line, cell in zip(raw.lines, raw.column(column.name), strict=True):
+        value = missing
+        try:
+            if cell:
+                value = read_cell(cell)
+            elif column.required:
+                raise ValueError(f"a value: {column.description or column.name}")
+            if column.type == "key" and cell in seen:
+                raise ValueError(f"a name of its own: row {seen[cell]} has it too")
+        except ValueError as error:
+            errors.append(CatalogError(raw.file, line, column.name, cell, str(error)))
+        seen.setdefault(cell, line)
+        values.append(value)
+    return values, errors

@@ -5,42 +5,23 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOMES = {
-    "LiveChart": "live",
-    "assembly_line": "run",
-    "checkpoints": "run",
-    "coverage": "explore",
-    "days_hours": "run",
-    "days_usd": "run",
-    "efficiencies": "run",
-    "errors": "explore",
-    "explored": "explore",
-    "gets": "host",
-    "growth": "devices",
-    "machine": "host",
-    "memory_bars": "models",
-    "over_cores": "host",
-    "paid": "places",
-    "palette": "look",
-    "parameters_vs_flop": "models",
-    "per_device": "devices",
-    "place_costs": "places",
-    "points": "explore",
-    "rate_needed": "models",
-    "roofline": "devices",
-    "speedups": "run",
-    "step_parts": "run",
-    "theme": "look",
-    "tornado": "places",
+_OFFERED = {
+    "devices": "growth paid per_device place_costs roofline tornado",
+    "explore": "coverage errors explored points",
+    "host": "gets machine over_cores",
+    "live": "LiveChart",
+    "look": "palette theme",
+    "models": "memory_bars parameters_vs_flop rate_needed",
+    "run": "assembly_line checkpoints days_hours days_usd efficiencies speedups step_parts",
 }
-_MODULES = ("devices", "explore", "host", "live", "look", "models", "places", "run")
+_HOMES = {name: home for home, names in _OFFERED.items() for name in names.split()}
 
-__all__ = sorted([*_HOMES, *_MODULES])
+__all__ = sorted([*_HOMES, *_OFFERED])
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    if name in _MODULES:
+    if name in _OFFERED:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"cookbook.charts has no name {name!r}; it offers {', '.join(__all__)}")

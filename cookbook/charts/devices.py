@@ -1,4 +1,6 @@
-"""Charts of many devices: one figure a device with its interval, operations under rooflines, growth over the years."""
+"""Charts to choose by: figures of many devices with their intervals, rooflines, growth over the years; cost by place,
+what moves it, and what has been paid by month.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, SHAPES
-from cookbook.charts.rows import alt, decades, row_text, rows_axis, rows_param, titled
+from cookbook.charts import look
+from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, SHAPES, alt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +38,18 @@ _ROOM = 206
 _APART = 0.3
 _SIGNS = tuple((PALETTE[at % 5], SHAPES[at % 5], dash) for at, dash in enumerate(
     ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [1, 0], [6, 3], [2, 2])))  # fmt: skip
+# Whether a place will do.
+PLACES = {
+    "cheapest that will do": (PALETTE[2], "diamond"),
+    "will do": (PALETTE[0], "circle"),
+    "will not do": (PALETTE[1], "cross"),
+    "cannot tell": (MUTED, "triangle-up"),
+}
+_PAYING = ("owned", "rented")
+_PLACE_ROOM = 205
+_COSTS_KEY = "Bar: middle 80 % of draws. Total over the horizon, all runs; no mark: a figure is missing."
+_TORNADO_KEY = "One figure from its low to its high end, the others at their medians; the least are in the table."
+_PAID_KEY = "Lines: paid so far, band: middle 80 % of draws. Diamonds: the cost counted, a purchase at its share alone."
 
 
 def per_device(frame: pd.DataFrame, title: str | None = None, what: str = "throughput") -> Any:
@@ -66,55 +80,36 @@ def per_device(frame: pd.DataFrame, title: str | None = None, what: str = "throu
     '1 of 1 devices has a figure'
     """
     start, end = figure_domain(frame)
-    scale = alt.Scale(type="log", domainMin=alt.ExprRef("start"), domainMax=alt.ExprRef("end"), nice=False)
-    x = partial(alt.X, title=AXES[what], scale=scale, axis=_decades())
-    names = list(EVIDENCE)
-    colour = alt.Color("evidence:N", scale=alt.Scale(domain=names, range=[c for c, _ in EVIDENCE.values()]),
-                       legend=alt.Legend(orient="top", title=None))  # fmt: skip
-    shape = alt.Shape("evidence:N", scale=alt.Scale(domain=names, range=[s for _, s in EVIDENCE.values()]))
-    tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("evidence:N"),
-           *(alt.Tooltip(f"{name}:Q", format=",.3~g") for name in ("point", "low", "high"))]  # fmt: skip
-    y, known = rows_axis(_ROOM), alt.Chart().transform_filter("isValid(datum.point)")
-    tick = alt.Chart().transform_filter("isValid(datum.peak)").mark_tick(thickness=2, size=14, color=MUTED, clip=True)
-    ghost = alt.Chart().transform_filter("isValid(datum.before)").mark_point(size=90, color=MUTED, filled=False)
+    tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 19)
+    x = partial(alt.X, title=AXES[what], scale=look.log_scale("start", "end"), axis=tenths)
+    seen = look.looks("evidence", EVIDENCE, look.top_legend())
+    ends = look.number_tips(",.3~g", "point", "low", "high")
+    tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("evidence:N"), *ends]
+    y, known = look.rows_axis(_ROOM), look.rows_with("point")
+    tick = look.rows_with("peak").mark_tick(thickness=2, size=14, color=MUTED, clip=True)
+    ghost = look.rows_with("before").mark_point(size=90, color=MUTED, filled=False)
     ring = known.transform_filter("datum.looked").mark_point(size=330, color=INK, strokeWidth=1.5, filled=False)
     layers = [
-        *row_text(alt.Chart(), _ROOM),
+        *look.row_text(alt.Chart(), _ROOM),
         tick.encode(x=x("peak:Q"), y=y),
         ghost.encode(x=x("before:Q"), y=y),
-        known.mark_rule(strokeWidth=3, clip=True).encode(x=x("low:Q"), x2="high:Q", y=y, color=colour),
+        known.mark_rule(strokeWidth=3, clip=True).encode(x=x("low:Q"), x2="high:Q", y=y, color=seen["color"]),
         known.mark_point(filled=True, size=110, opacity=1, cursor="pointer", clip=True).encode(
-            x=x("point:Q"), y=y, color=colour, shape=shape, tooltip=tip),
+            x=x("point:Q"), y=y, tooltip=tip, **seen),
         ring.encode(x=x("point:Q"), y=y),
     ]  # fmt: skip
-    ends = (alt.param(name="start", value=start), alt.param(name="end", value=end))
-    chart = alt.layer(*layers, data=frame).add_params(rows_param(frame), *ends)
-    return titled(chart, title or per_device_title(frame), _KEYS[what], per_device_description(frame, what))
-
-
-def _decades() -> Any:
-    """One tick a decade; 0.1 and not 100m."""
-    label = "format(datum.value, datum.value < 1 ? '~g' : '~s')"
-    return alt.Axis(labelExpr=label, values=[10.0**power for power in range(-9, 19)])
+    count = int(frame["point"].notna().sum())
+    title = title or f"{count} of {len(frame)} devices {'has' if count == 1 else 'have'} a figure"
+    words = (
+        f"One row for each of {len(frame)} devices on a logarithmic axis ({AXES[what]}): a mark whose shape says how "
+        "the figure is known, a bar for its interval, and where there is none the reason at the right."
+    )
+    return look.finished(frame, layers, title, _KEYS[what], words, start=start, end=end)
 
 
 def figure_domain(frame: pd.DataFrame) -> tuple[float, float]:
     """Ends of the axis of `per_device`: whole decades around intervals, peaks and pinned figures."""
-    return decades([v for name in ("low", "high", "peak", "before") for v in frame[name]], 1.0, 1000.0)
-
-
-def per_device_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `per_device`."""
-    known = int(frame["point"].notna().sum())
-    return f"{known} of {len(frame)} devices {'has' if known == 1 else 'have'} a figure"
-
-
-def per_device_description(frame: pd.DataFrame, what: str) -> str:
-    """Words for those who do not see the picture."""
-    return (
-        f"One row for each of {len(frame)} devices on a logarithmic axis ({AXES[what]}): a mark whose shape says how "
-        "the figure is known, a bar for its interval, and where there is none the reason at the right."
-    )
+    return look.decades([v for name in ("low", "high", "peak", "before") for v in frame[name]], 1.0, 1000.0)
 
 
 def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -143,34 +138,36 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     'Memory holds back 1 of 1 operations'
     """
     left, right, bottom, top = roofline_domain(frame)
-    across = alt.Scale(type="log", domainMin=alt.ExprRef("left"), domainMax=alt.ExprRef("right"), nice=False)
-    up = alt.Scale(type="log", domainMin=alt.ExprRef("bottom"), domainMax=alt.ExprRef("top"), nice=False)
-    x = alt.X("x:Q", title="Arithmetic per byte moved [FLOP/B], logarithmic", scale=across, axis=_decades())
-    y = alt.Y("y:Q", title="At best, unfused [FLOP/s], logarithmic", scale=up, axis=_decades())
-    names = list(BOUNDS)
-    colour = alt.Color("bound:N", scale=alt.Scale(domain=names, range=[c for c, _ in BOUNDS.values()]),
-                       legend=alt.Legend(orient="top", title="held back by", titleOrient="left"))  # fmt: skip
-    shape = alt.Shape("bound:N", scale=alt.Scale(domain=names, range=[s for _, s in BOUNDS.values()]))
+    tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 19)
+    x = alt.X("x:Q", title="Arithmetic per byte moved [FLOP/B], logarithmic", axis=tenths,
+              scale=look.log_scale("left", "right"))  # fmt: skip
+    y = alt.Y("y:Q", title="At best, unfused [FLOP/s], logarithmic", axis=tenths,
+              scale=look.log_scale("bottom", "top"))  # fmt: skip
+    held = look.looks("bound", BOUNDS, look.top_legend(title="held back by", titleOrient="left"))
     size = alt.Size("share:Q", scale=alt.Scale(domain=[0, 0.25], range=[40, 500], clamp=True), legend=None)
     tip = [alt.Tooltip("text:N", title="operation"), alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
            alt.Tooltip("y:Q", title="FLOP/s at best", format=".3~s"),
            alt.Tooltip("share:Q", title="of the time", format=".1%")]  # fmt: skip
-    roof, ops = _part("roof"), _part("op")
-    line = {"x": x, "y": y, "detail": "id:N"}
+    roof, ops, name = (look.rows_of(what) for what in ("roof", "op", "label"))
+    line, label = {"x": x, "y": y, "detail": "id:N"}, {"align": "right", "dy": -10}
     chosen = ops.transform_filter("datum.looked").mark_point(size=620, color=INK, strokeWidth=2, filled=False)
     layers = [
         roof.transform_filter("!datum.looked").mark_line(color=MUTED, strokeWidth=1, clip=True).encode(**line),
         roof.transform_filter("datum.looked").mark_line(color=INK, strokeWidth=2.5, clip=True).encode(**line),
         ops.mark_point(filled=True, opacity=0.75, cursor="pointer", clip=True).encode(
-            x=x, y=y, color=colour, shape=shape, size=size, tooltip=tip),
+            x=x, y=y, size=size, tooltip=tip, **held),
         chosen.encode(x=x, y=y),
-        _part("label").mark_text(align="right", dy=-10, stroke=PAPER, strokeWidth=4, color=PAPER).encode(
-            x=x, y=y, text="text:N"),
-        _part("label").mark_text(align="right", dy=-10, color=INK).encode(x=x, y=y, text="text:N"),
+        name.mark_text(**label, stroke=PAPER, strokeWidth=4, color=PAPER).encode(x=x, y=y, text="text:N"),
+        name.mark_text(**label, color=INK).encode(x=x, y=y, text="text:N"),
     ]  # fmt: skip
-    ends = zip(("left", "right", "bottom", "top"), (left, right, bottom, top), strict=True)
-    chart = alt.layer(*layers, data=frame).add_params(*(alt.param(name=name, value=value) for name, value in ends))
-    return titled(chart, title or roofline_title(frame), _ROOF_KEY, roofline_description(frame))
+    bounds, roofs = frame.loc[frame["what"] == "op", "bound"], frame.loc[frame["what"] == "roof", "id"].nunique()
+    title = title or f"Memory holds back {int((bounds == 'memory').sum())} of {len(bounds)} operations"
+    words = (
+        f"{len(bounds)} operations on two logarithmic axes, arithmetic per byte and rate at best, under the rooflines "
+        f"of {roofs} devices: a slope where memory is the limit, level where arithmetic is. The table lists operations."
+    )
+    ends = {"left": left, "right": right, "bottom": bottom, "top": top}
+    return look.finished(frame, layers, title, _ROOF_KEY, words, **ends)
 
 
 def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame], chosen: str, on: str) -> pd.DataFrame:
@@ -215,32 +212,13 @@ def _labels(roofs: pd.DataFrame, right: float) -> pd.DataFrame:
     return ends[ends["what"] == "label"].assign(x=right * 0.93)
 
 
-def _part(name: str) -> Any:
-    return alt.Chart().transform_filter(f"datum.what == '{name}'")
-
-
 def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
     """Ends of both axes of `roofline`: whole decades around its operations, and up to the highest roof."""
     ops, roofs = frame[frame["what"] == "op"], frame[frame["what"] == "roof"]
-    left, right = decades(ops["x"], 0.1, 1000.0)
-    bottom = decades(ops["y"], 1e9, 1e15)[0]
+    left, right = look.decades(ops["x"], 0.1, 1000.0)
+    bottom = look.decades(ops["y"], 1e9, 1e15)[0]
     # Marks on the highest roof, and its name, need room above it.
-    return left, max(right, 1000.0), bottom, decades([2 * y for y in (*ops["y"], *roofs["y"])], 1e9, 1e15)[1]
-
-
-def roofline_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `roofline`."""
-    ops = frame[frame["what"] == "op"]
-    return f"Memory holds back {int((ops['bound'] == 'memory').sum())} of {len(ops)} operations"
-
-
-def roofline_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    ops, roofs = frame[frame["what"] == "op"], frame.loc[frame["what"] == "roof", "id"].nunique()
-    return (
-        f"{len(ops)} operations on two logarithmic axes, arithmetic per byte and rate at best, under the rooflines of "
-        f"{roofs} devices: a slope where memory is the limit, level where arithmetic is. The table lists operations."
-    )
+    return left, max(right, 1000.0), bottom, look.decades([2 * y for y in (*ops["y"], *roofs["y"])], 1e9, 1e15)[1]
 
 
 def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -268,37 +246,187 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     names = list(dict.fromkeys(frame["words"]))
     first, last = float(frame["year"].min()) - 0.5, float(frame["year"].max()) + 0.3
-    low, high = decades(frame["value"], 0.1, 1000.0)
+    low, high = look.decades(frame["value"], 0.1, 1000.0)
     x = alt.X("year:Q", title="Launch [year]", axis=alt.Axis(format="d", tickMinStep=1),
               scale=alt.Scale(domain=[first, last], nice=False))  # fmt: skip
-    y = alt.Y("value:Q", title="Times the first year's line, logarithmic", axis=_decades(),
+    y = alt.Y("value:Q", title="Times the first year's line, logarithmic",
+              axis=look.decade_axis(look.PLAIN_TENTHS, -9, 19),
               scale=alt.Scale(type="log", domain=[low, high], nice=False))  # fmt: skip
-    looks, legend = zip(*(_SIGNS[at % len(_SIGNS)] for at in range(len(names))), strict=True), alt.Legend(
-        orient="top", title="growth in a year", columns=2, symbolType="stroke", titleOrient="left")  # fmt: skip
-    colours, shapes, dashes = (list(look) for look in looks)
+    colours, shapes, dashes = map(list, zip(*(_SIGNS[at % len(_SIGNS)] for at in range(len(names))), strict=True))
+    legend = look.top_legend(title="growth in a year", columns=2, symbolType="stroke", titleOrient="left")
     colour = alt.Color("words:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
     shape = alt.Shape("words:N", scale=alt.Scale(domain=names, range=shapes), legend=None)
     dash = alt.StrokeDash("words:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     tip = [alt.Tooltip("name:N", title="device"), alt.Tooltip("words:N", title="quantity"),
            alt.Tooltip("value:Q", title="times the first", format=",.3~g")]  # fmt: skip
-    points = _part("device").mark_point(filled=True, size=60, opacity=0.8)
     layers = [
-        _part("line").mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash),
-        points.encode(x=x, y=y, color=colour, shape=shape, tooltip=tip),
-    ]
-    return titled(alt.layer(*layers, data=frame), title or growth_title(frame), _GROWTH_KEY, growth_description(frame))
-
-
-def growth_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `growth`."""
-    names = [words.replace(":", "") for words in dict.fromkeys(frame["words"])]
-    return f"A year brings {names[0]}" + (f", but {names[-1]}" if len(names) > 1 else "")
-
-
-def growth_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    devices = int((frame["what"] == "device").sum())
-    return (
-        f"{devices} marks over the year of launch on a logarithmic axis, and a straight line for each of "
-        f"{frame['words'].nunique()} quantities, with its growth in a year in the legend."
+        look.rows_of("line").mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash),
+        look.rows_of("device").mark_point(filled=True, size=60, opacity=0.8).encode(
+            x=x, y=y, color=colour, shape=shape, tooltip=tip),
+    ]  # fmt: skip
+    said = [name.replace(":", "") for name in names]
+    title = title or f"A year brings {said[0]}" + (f", but {said[-1]}" if len(said) > 1 else "")
+    words = (
+        f"{int((frame['what'] == 'device').sum())} marks over the year of launch on a logarithmic axis, and a straight "
+        f"line for each of {len(names)} quantities, with its growth in a year in the legend."
     )
+    return look.finished(frame, layers, title, _GROWTH_KEY, words)
+
+
+def place_costs(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """What a task costs at each place, with its band.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `row` (label, in order from the top), `usd`, `low`, `high` [USD], `verdict` (a key of `PLACES`),
+        `text` (words at the right).
+    title : str, optional
+        The takeaway; the cheapest that will do by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `rows`, the order of the rows; `low` and `high`, the ends of the axis [USD].
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["a", 90.0, 70.0, 120.0, "cheapest that will do", ""], ["b", 50.0, 40.0, 60.0, "will not do", "late"]]
+    >>> place_costs(pd.DataFrame(rows, columns=["row", "usd", "low", "high", "verdict", "text"])).title.text
+    'a is the cheapest place that will do'
+    """
+    low, high = cost_domain(frame)
+    scale = look.log_scale("low", "high")
+    x = alt.X("usd:Q", title="Cost over the horizon [USD], logarithmic", scale=scale,
+              axis=look.decade_axis(low=-2, high=12))  # fmt: skip
+    known, y = look.rows_with("usd"), look.rows_axis(_PLACE_ROOM)
+    verdict = look.looks("verdict", PLACES, look.top_legend(columns=alt.ExprRef("narrow ? 2 : 4")))
+    tip = [alt.Tooltip("row:N", title="place"), *look.number_tips(",.3~s", "low", "usd", "high")]
+    layers = [
+        *look.row_text(alt.Chart(), _PLACE_ROOM),
+        known.mark_bar(height=7, opacity=0.4, color=MUTED, clip=True).encode(
+            x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, tooltip=tip),
+        known.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
+    ]  # fmt: skip
+    best = frame.loc[frame["verdict"] == "cheapest that will do", "row"]
+    title = title or (f"{best.iloc[0]} is the cheapest place that will do" if len(best) else "No place will do")
+    words = (
+        f"One row for each of {len(frame)} places: a mark at the cost over the horizon on a logarithmic axis in USD, a "
+        "bar over the middle 80 % of draws, and at the right the cost or the reason why the place will not do."
+    )
+    return look.finished(frame, layers, title, _COSTS_KEY, words, narrow=False, low=low, high=high)
+
+
+def cost_domain(frame: pd.DataFrame) -> tuple[float, float]:
+    """Ends of the axis of `place_costs`: whole decades [USD]."""
+    return look.decades([*frame["low"].dropna(), *frame["high"].dropna()], 100.0, 1e6)
+
+
+def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """What each uncertain figure does to one cost, the largest on top.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `row` (label, in order from the top), `start`, `end` (cost at either end of the figure),
+        `centre` (cost with all figures at their medians), in thousands of USD, `text` (words at the right).
+    title : str, optional
+        The takeaway; the figure that matters most by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `rows`, the order of the rows; `low` and `high`, the ends of the axis [kUSD].
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["price", 10.0, 40.0, 20.0, ""], ["tariff", 19.0, 21.0, 20.0, ""]]
+    >>> tornado(pd.DataFrame(rows, columns=["row", "start", "end", "centre", "text"])).title.text
+    'The price decides: from 10 to 40 kUSD'
+    """
+    low, high = tornado_domain(frame)
+    scale, y = look.linear_scale("high", alt.ExprRef("low")), look.rows_axis(_PLACE_ROOM)
+    x = alt.X("start:Q", title="Cost over the horizon [kUSD]", scale=scale)
+    tip = [alt.Tooltip("row:N", title="figure"), *look.number_tips(",.3~f", "start", "end")]
+    bar = alt.Chart().mark_bar(height=14, opacity=0.75, color=PALETTE[0])
+    centre = alt.Chart().mark_rule(color=INK, strokeWidth=2)
+    layers = [
+        *look.row_text(alt.Chart(), _PLACE_ROOM),
+        bar.encode(x=x, x2="end:Q", y=y, tooltip=tip),
+        centre.encode(x=alt.X("mean(centre):Q", scale=scale)),
+    ]
+    first, last = sorted((float(frame["start"].iloc[0]), float(frame["end"].iloc[0])))
+    title = title or f"The {frame['row'].iloc[0]} decides: from {first:,.3g} to {last:,.3g} kUSD"
+    words = (
+        f"One horizontal bar for each of {len(frame)} uncertain figures, from the cost with the figure at its low end "
+        "to that with it at its high end, the widest on top; a vertical rule at the cost with all at their medians."
+    )
+    return look.finished(frame, layers, title, _TORNADO_KEY, words, low=low, high=high)
+
+
+def tornado_domain(frame: pd.DataFrame) -> tuple[float, float]:
+    """Ends of the axis of `tornado` [kUSD]: a little beyond the widest bar."""
+    low, high = float(frame[["start", "end"]].min().min()), float(frame[["start", "end"]].max().max())
+    room = 0.05 * (high - low) or 1.0
+    return max(low - room, 0.0), high + room
+
+
+def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """What has been paid after each month, owning and renting.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `what` ("owned" or "rented"), `month`, `usd`, `low`, `high` [kUSD], `text` (the place, in its last
+        month), `counted` (cost that is compared, in the last month; missing elsewhere, or left out), `meets` (month in
+        which both have cost the same, else missing).
+    title : str, optional
+        The takeaway; the month in which they meet by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `top`, the end of the axis [kUSD]; `last`, the last month.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> columns = ["what", "month", "usd", "low", "high", "text", "counted", "meets"]
+    >>> rows = [["owned", 0, 20.0, 15.0, 30.0, "", 8.0, 10.0], ["rented", 12, 24.0, 20.0, 40.0, "cloud", 24.0, 10.0]]
+    >>> paid(pd.DataFrame(rows, columns=columns)).title.text
+    'Owning has paid for itself after 10 months'
+    """
+    scale, months = look.linear_scale("top"), look.linear_scale("last")
+    x = alt.X("month:Q", title="Months since the start", scale=months, axis=alt.Axis(tickMinStep=1))
+    y = alt.Y("usd:Q", title="Paid so far [kUSD]", scale=scale)
+    colour = look.coloured("what", dict(zip(_PAYING, PALETTE[:2], strict=True)), look.top_legend(
+        symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1))  # fmt: skip
+    dash = alt.StrokeDash("what:N", legend=None, scale=alt.Scale(domain=list(_PAYING), range=[[1, 0], [6, 4]]))
+    tip = [alt.Tooltip("what:N", title="place"), alt.Tooltip("month:Q", format=".0f"),
+           *look.number_tips(",.3~f", "low", "usd", "high")]  # fmt: skip
+    ends = [alt.Tooltip("text:N", title="place"), alt.Tooltip("counted:Q", title="cost counted", format=",.3~f")]
+    base, meets = alt.Chart(), look.rows_with("meets").transform_aggregate(at="min(meets)")
+    diamond: dict[str, Any] = {"filled": True, "shape": "diamond", "size": 160, "opacity": 1, "stroke": INK}
+    layers = [
+        base.mark_area(opacity=0.18, clip=True).encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=colour),
+        base.mark_line(clip=True).encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=tip),
+        meets.mark_rule(color=MUTED, strokeWidth=2, strokeDash=[2, 3]).encode(x=alt.X("at:Q", scale=months)),
+        look.rows_with("counted").mark_point(**diamond).encode(
+            x=x, y=alt.Y("counted:Q", scale=scale), color=colour, tooltip=ends),
+    ]  # fmt: skip
+    at, last = frame["meets"].dropna(), float(frame["month"].max())
+    title = title or ("Owning does not pay for itself within the horizon" if at.empty else
+                      f"Owning has paid for itself after {at.iloc[0]:.0f} months")  # fmt: skip
+    words = (
+        f"Two lines over {last:.0f} months with bands: what owning has cost, from the price of the purchase upward, "
+        "and what renting has cost, from nothing upward; a dotted rule where the medians meet; at the end a diamond at "
+        "the cost of each that is compared, in which a purchase counts with the share of its years that is used."
+    )
+    return look.finished(frame, layers, title, _PAID_KEY, words, top=paid_top(frame), last=last, narrow=False)
+
+
+def paid_top(frame: pd.DataFrame) -> float:
+    """End of the axis of `paid` [kUSD]: bands may run out of the picture, lines may not."""
+    return look.nice_ceiling(1.5 * float(frame.reindex(columns=["usd", "counted"]).astype(float).max().max()))

@@ -13,18 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES
-from cookbook.charts.rows import (
-    HEIGHT,
-    alt,
-    narrow_param,
-    nice_ceiling,
-    row_text,
-    rows_axis,
-    rows_param,
-    spread,
-    titled,
-)
+from cookbook.charts import look
+from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES, alt
 
 # One pane is SIDE wide and SIDE high, in whole steps.
 SIDE = 10_000
@@ -90,18 +80,12 @@ def explored(frame: pd.DataFrame, title: str = "") -> Any:
     line = _of("lines").mark_rule(strokeWidth=2, opacity=0.6)
     lines = line.encode(x=x, y=y, x2="x2:Q", y2="y2:Q", color=_looks()["color"])
     layers = [grid, lines, _measured(x, y), *_predictions(x, y), *_texts(x, y)]
-    chart = alt.layer(*layers, data=frame).add_params(
-        *(alt.param(name=name, value=value) for name, value in _FIRST.items()), narrow_param(),
-        *(alt.param(name=name, value=[]) for name in LISTS),
-        *(alt.param(name=name, value=nothing(name)) for name in BESIDE),
-    )  # fmt: skip
+    signals = {**_FIRST, "narrow": False, **{name: [] for name in LISTS}, **{name: nothing(name) for name in BESIDE}}
     words = (
         "Measurements as marks, one colour and shape a group, over gridlines with their values; the table below the "
         "panel lists the first of them with their sources."
     )
-    return chart.properties(
-        title=alt.Title(title, subtitle=_KEY), description=words, width="container", height=HEIGHT
-    )
+    return look.finished(frame, layers, title, _KEY, words, **signals)
 
 
 def nothing(signal: str) -> dict[str, list[Any]]:
@@ -117,10 +101,9 @@ def _of(signal: str) -> Any:
 
 
 def _looks() -> dict[str, Any]:
-    legend = alt.Legend(
-        orient="top", title=None, columns=alt.ExprRef("narrow ? 2 : 3"), symbolOpacity=1, labelLimit=190,
-        labelExpr="groups[datum.value]",
-    )  # fmt: skip
+    legend = look.top_legend(
+        columns=alt.ExprRef("narrow ? 2 : 3"), symbolOpacity=1, labelLimit=190, labelExpr="groups[datum.value]"
+    )
     domain = {"domain": alt.ExprRef("sequence(length(groups))")}
     return {
         "color": alt.Color("group:N", scale=alt.Scale(range=list(COLOURS), **domain), legend=legend),
@@ -243,7 +226,7 @@ def number_axis(values: pd.Series, log: bool, most: int) -> Axis:
     """Axis over amounts (logarithmic) or years, at which marks are spread; a margin keeps them off its ends."""
     low, high = float(values.min()), float(values.max())
     if not log:
-        return _axis(values + SPREAD * spread(len(values)), (low - 0.6, high + 0.6), False, most, whole=True)
+        return _axis(values + SPREAD * look.spread(len(values)), (low - 0.6, high + 0.6), False, most, whole=True)
     span = max(np.log10(high / low), 0.3)
     return _axis(values, (low * 10 ** (-MARGIN * span), high * 10 ** (MARGIN * span)), True, most)
 
@@ -251,7 +234,7 @@ def number_axis(values: pd.Series, log: bool, most: int) -> Axis:
 def value_axis(values: pd.Series, log: bool, most: int, beside: np.ndarray) -> Axis:
     """Axis over outcomes: logarithmic, or from 0 for shares, with room for what is drawn `beside` them."""
     known = np.concatenate([values.to_numpy(), beside[np.isfinite(beside)]])
-    ends = number_axis(pd.Series(known), True, most).ends if log else (0.0, nice_ceiling(float(known.max())))
+    ends = number_axis(pd.Series(known), True, most).ends if log else (0.0, look.nice_ceiling(float(known.max())))
     return _axis(values, ends, log, most)
 
 
@@ -266,7 +249,7 @@ def name_axis(names: pd.Series, values: pd.Series, least: bool) -> Axis:
     """Axis over names, one row each, the best median at the top; marks are spread a little within their row."""
     middle = values.groupby(names).median().sort_values(ascending=not least)
     order = {name: at for at, name in enumerate(middle.index)}
-    aside = SPREAD * spread(len(names)) * (len(names) > len(order))
+    aside = SPREAD * look.spread(len(names)) * (len(names) > len(order))
     at = (names.map(order).to_numpy(dtype=float) + 0.5 + aside) / len(order)
     counts = names.value_counts()
     return Axis(at, [((place + 0.5) / len(order), f"{name} ({counts[name]:,})") for name, place in order.items()])
@@ -463,7 +446,7 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> points(pd.DataFrame([row])).title.text
     '100 % of 1 runs are predicted within 20 %'
     """
-    ends = alt.Scale(type="log", domainMin=alt.ExprRef("low"), domainMax=alt.ExprRef("high"), nice=False)
+    ends = look.log_scale("low", "high")
     ticks = alt.Axis(values=[10.0**power for power in range(6)], format="~s")
     x = alt.X("at:Q", title="Accelerators of the run, logarithmic, spread a little", scale=ends, axis=ticks)
     ratios = alt.Scale(type="log", domain=list(RATIOS), clamp=True, nice=False)
@@ -473,12 +456,19 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     bands = [_ends(1 + share, 1 - share).mark_area(color=MUTED, opacity=0.22, clip=True).encode(x=x, y=y, y2="below:Q")
              for share in BANDS]  # fmt: skip
     exact = _ends(1, 1).mark_line(color=INK, strokeWidth=1, clip=True).encode(x=x, y=y)
-    chart = alt.layer(*bands, _runs(x, y), exact, *_furthest(x, y), data=frame).add_params(
-        alt.param(name="low", value=low), alt.param(name="high", value=high),
-        alt.param(name="groups", value=list(dict.fromkeys(frame["group"]))), narrow_param(),
-        *(alt.param(name=name, value=[]) for name in MOST_LISTED),
-    )  # fmt: skip
-    return titled(chart, title or points_title(frame), _POINTS_KEY, points_description(frame))
+    layers = [*bands, _runs(x, y), exact, *_furthest(x, y)]
+    inside = (abs(frame["ratio"] - 1) <= BANDS[0]).mean()
+    title = title or f"{100 * inside:.0f} % of {len(frame):,} runs are predicted within {100 * BANDS[0]:.0f} %"
+    words = (
+        f"Scatter of {len(frame)} measured training runs: predicted over measured outcome, over the number of "
+        "accelerators, both logarithmic. The line is 1; two grey bands around it are 10 and 20 %. The runs furthest "
+        "off are ringed, and numbered as in the table below where there is room."
+    )
+    lists: dict[str, Any] = {name: [] for name in MOST_LISTED}
+    groups = list(dict.fromkeys(frame["group"]))
+    return look.finished(
+        frame, layers, title, _POINTS_KEY, words, low=low, high=high, groups=groups, narrow=False, **lists
+    )
 
 
 def device_domain(frame: pd.DataFrame) -> tuple[float, float]:
@@ -488,24 +478,22 @@ def device_domain(frame: pd.DataFrame) -> tuple[float, float]:
 
 def _ends(ratio: float, below: float) -> Any:
     """Two rows, at the ends of the axis, at one height and at another below."""
-    one = alt.Chart().transform_aggregate(n="count()").transform_calculate(both="[low, high]")
-    return one.transform_flatten(["both"], ["at"]).transform_calculate(ratio=str(ratio), below=str(below))
+    ends = look.one_row(both="[low, high]").transform_flatten(["both"], ["at"])
+    return ends.transform_calculate(ratio=str(ratio), below=str(below))
 
 
 def _runs(x: Any, y: Any) -> Any:
     looks = {"domain": alt.ExprRef("groups")}
-    legend = alt.Legend(orient="top", title=None, columns=alt.ExprRef("narrow ? 2 : 3"), symbolOpacity=1)
+    legend = look.top_legend(columns=alt.ExprRef("narrow ? 2 : 3"), symbolOpacity=1)
     named = alt.Chart().transform_calculate(
         publisher="publishers[datum.source]", url="urls[datum.source]",
         network="models[datum.model]", on="datum.count + ' x ' + devices[datum.device]",
         was="format(datum.measured, ',.4~g') + ' ' + units[datum.unit]",
         told="format(datum.predicted, ',.4~g') + ' ' + units[datum.unit]",
     )  # fmt: skip
+    said = {"network": "network", "on": "on", "was": "measured", "told": "predicted"}
     tip = [
-        alt.Tooltip("network:N", title="network"),
-        alt.Tooltip("on:N", title="on"),
-        alt.Tooltip("was:N", title="measured"),
-        alt.Tooltip("told:N", title="predicted"),
+        *(alt.Tooltip(f"{name}:N", title=word) for name, word in said.items()),
         alt.Tooltip("ratio:Q", title="predicted / measured", format=".3~g"),
         alt.Tooltip("publisher:N", title="published by"),
     ]
@@ -519,26 +507,11 @@ def _runs(x: Any, y: Any) -> Any:
 
 def _furthest(x: Any, y: Any) -> list[Any]:
     """Rings of the runs that the table lists, and where there is room their numbers, away from the line."""
-    chosen = alt.Chart().transform_filter("isValid(datum.rank)")
+    chosen = look.rows_with("rank")
     ring = chosen.mark_point(size=110, strokeWidth=2, color=INK, filled=False, shape="circle")
     away = alt.ExprRef(f"inrange(datum.ratio, [{RATIOS[0]}, 1]) ? 16 : -14")
     number = chosen.transform_filter("datum.rank > 0").mark_text(dy=away, fontSize=12, color=INK)
     return [ring.encode(x=x, y=y), number.encode(x=x, y=y, text="rank:Q")]
-
-
-def points_title(frame: pd.DataFrame) -> str:
-    """Takeaway of `points`."""
-    inside = (abs(frame["ratio"] - 1) <= BANDS[0]).mean()
-    return f"{100 * inside:.0f} % of {len(frame):,} runs are predicted within {100 * BANDS[0]:.0f} %"
-
-
-def points_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    return (
-        f"Scatter of {len(frame)} measured training runs: predicted over measured outcome, over the number of "
-        "accelerators, both logarithmic. The line is 1; two grey bands around it are 10 and 20 %. The runs furthest "
-        "off are ringed, and numbered as in the table below where there is room."
-    )
 
 
 def errors(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -567,25 +540,28 @@ def errors(frame: pd.DataFrame, title: str | None = None) -> Any:
     scale = alt.Scale(type="log", domain=list(ERRORS), clamp=True, nice=False)
     ticks = alt.Axis(values=[1, 2, 5, 10, 20, 50, 100, 200], format="~g")
     x = alt.X("median:Q", title="|predicted / measured - 1| [%], logarithmic", scale=scale, axis=ticks)
-    tip = _tip("lower", "median", "upper")
-    base = alt.Chart()
+    tip, y, base = _tip("lower", "median", "upper"), look.rows_axis(_ROOM), alt.Chart()
     bar = base.mark_bar(height=6, opacity=0.45, color=PALETTE[0], clip=True)
     dot = base.mark_point(filled=True, size=90, opacity=1, color=PALETTE[0])
-    hollow = base.transform_filter("isValid(datum.before)").mark_point(size=90, strokeWidth=2, color=PALETTE[1])
-    one = base.transform_aggregate(n="count()").transform_calculate(at="band")
+    hollow = look.rows_with("before").mark_point(size=90, strokeWidth=2, color=PALETTE[1])
+    rule = look.one_row(at="band").mark_rule(color=MUTED, strokeWidth=2, strokeDash=[4, 4])
     layers = [
-        *row_text(alt.Chart(), _ROOM),
-        one.mark_rule(color=MUTED, strokeWidth=2, strokeDash=[4, 4]).encode(x=alt.X("at:Q", scale=scale)),
-        bar.encode(x=alt.X("lower:Q", scale=scale), x2="upper:Q", y=rows_axis(_ROOM), tooltip=tip),
-        dot.encode(x=x, y=rows_axis(_ROOM), tooltip=tip),
-        hollow.encode(x=alt.X("before:Q", scale=scale), y=rows_axis(_ROOM), shape=alt.value("diamond"), tooltip=tip),
+        *look.row_text(base, _ROOM),
+        rule.encode(x=alt.X("at:Q", scale=scale)),
+        bar.encode(x=alt.X("lower:Q", scale=scale), x2="upper:Q", y=y, tooltip=tip),
+        dot.encode(x=x, y=y, tooltip=tip),
+        hollow.encode(x=alt.X("before:Q", scale=scale), y=y, shape=alt.value("diamond"), tooltip=tip),
     ]
-    chart = alt.layer(*layers, data=frame).add_params(rows_param(frame), alt.param(name="band", value=20))
-    return titled(chart, title or errors_title(frame), _GROUPS_KEY, errors_description(frame))
+    words = (
+        f"One row for each of {len(frame)} groups of runs: a mark at the median error and a bar over the middle half, "
+        "on a logarithmic axis in per cent; a dashed rule at the band chosen. A hollow diamond is the model to compare "
+        "with."
+    )
+    return look.finished(frame, layers, title or errors_title(frame), _GROUPS_KEY, words, band=20)
 
 
 def _tip(*columns: str) -> list[Any]:
-    return [alt.Tooltip("row:N", title="runs"), *(alt.Tooltip(f"{column}:Q", format=".1f") for column in columns)]
+    return [alt.Tooltip("row:N", title="runs"), *look.number_tips(".1f", *columns)]
 
 
 def errors_title(frame: pd.DataFrame) -> str:
@@ -605,15 +581,6 @@ def percent(value: float) -> str:
     ('7.4 %', '143 %')
     """
     return f"{value:.1f} %" if value < 9.95 else f"{value:.0f} %"
-
-
-def errors_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    return (
-        f"One row for each of {len(frame)} groups of runs: a mark at the median error and a bar over the middle half, "
-        "on a logarithmic axis in per cent; a dashed rule at the band chosen. A hollow diamond is the model to compare "
-        "with."
-    )
 
 
 def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -641,25 +608,20 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     scale = alt.Scale(domain=[0, 100], nice=False)
     x = alt.X("share:Q", title="Runs inside their 80 % interval [%]", scale=scale, axis=alt.Axis(tickCount=6))
-    base, names = alt.Chart(), list(COVERED)
-    one = base.transform_aggregate(n="count()").transform_calculate(at="promised")
-    colour = alt.Scale(domain=names, range=[colour for colour, _ in COVERED.values()])
-    legend = alt.Legend(orient="top", title=None)
-    shape = alt.Scale(domain=names, range=[shape for _, shape in COVERED.values()])
-    tip = _tip("share", "low", "high")
+    base, y, tip = alt.Chart(), look.rows_axis(_ROOM), _tip("share", "low", "high")
+    promised = look.one_row(at="promised").mark_rule(color=INK, strokeWidth=2)
+    verdicts = look.looks("verdict", COVERED, look.top_legend())
     layers = [
-        *row_text(alt.Chart(), _ROOM),
-        base.mark_bar(height=10, opacity=0.3, color=MUTED).encode(
-            x=alt.X("low:Q", scale=scale), x2="high:Q", y=rows_axis(_ROOM)
-        ),
-        one.mark_rule(color=INK, strokeWidth=2).encode(x=alt.X("at:Q", scale=scale)),
-        base.mark_point(filled=True, size=100, opacity=1).encode(
-            x=x, y=rows_axis(_ROOM), tooltip=tip, color=alt.Color("verdict:N", scale=colour, legend=legend),
-            shape=alt.Shape("verdict:N", scale=shape, legend=legend),
-        ),
-    ]  # fmt: skip
-    chart = alt.layer(*layers, data=frame).add_params(rows_param(frame), alt.param(name="promised", value=80))
-    return titled(chart, title or coverage_title(frame), _COVERAGE_KEY, coverage_description(frame))
+        *look.row_text(base, _ROOM),
+        base.mark_bar(height=10, opacity=0.3, color=MUTED).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y),
+        promised.encode(x=alt.X("at:Q", scale=scale)),
+        base.mark_point(filled=True, size=100, opacity=1).encode(x=x, y=y, tooltip=tip, **verdicts),
+    ]
+    words = (
+        f"One row for each of {len(frame)} groups of runs: a mark at the share inside the 80 % interval, a grey bar at "
+        "what chance allows around 80 %, were the runs independent, and a rule at 80 %."
+    )
+    return look.finished(frame, layers, title or coverage_title(frame), _COVERAGE_KEY, words, promised=80)
 
 
 def coverage_title(frame: pd.DataFrame) -> str:
@@ -667,14 +629,6 @@ def coverage_title(frame: pd.DataFrame) -> str:
     few = int((frame["verdict"] == "too seldom").sum())
     count, lie = few or "None", "lies inside its" if few < 2 else "lie inside their"
     return f"{count} of {len(frame)} groups {lie} interval more seldom than chance allows"
-
-
-def coverage_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    return (
-        f"One row for each of {len(frame)} groups of runs: a mark at the share inside the 80 % interval, a grey bar at "
-        "what chance allows around 80 %, were the runs independent, and a rule at 80 %."
-    )
 
 
 def verdict(share: float, low: float, high: float) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cookbook.charts.look import INK, MUTED, PALETTE, PAPER
-from cookbook.charts.rows import alt, decades, nice_ceiling, row_text, rows_axis, rows_param, titled
+from cookbook.charts import look
+from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, alt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,15 +121,15 @@ def machine(frame: pd.DataFrame, title: str | None = None) -> Any:
     y = alt.Y("y:Q", scale=alt.Scale(domain=_DOWN, nice=False), axis=hidden)
     tip = [alt.Tooltip("tip:N", title="what")]
     words = {"fontSize": 12, "baseline": "middle"}
-    nodes = _part("node").mark_point(shape="square", size=620, filled=True, color=PAPER, opacity=1, stroke=INK,
-                                     strokeWidth=1.5).encode(x=x, y=y, tooltip=tip)  # fmt: skip
+    node, row, share = (look.rows_of(what) for what in ("node", "row", "share"))
+    square: dict[str, Any] = {"shape": "square", "size": 620, "filled": True, "color": PAPER, "opacity": 1}
     layers = [
         *_links(x, y),
-        nodes,
-        _part("node").mark_text(color=INK, **words).encode(x=x, y=y, text="text:N", tooltip=tip),
-        _part("row").mark_text(align="left", color=MUTED, **words).encode(x=x, y=y, text="text:N"),
-        _part("share").mark_text(color=PAPER, stroke=PAPER, strokeWidth=5, **words).encode(x=x, y=y, text="text:N"),
-        _part("share").mark_text(color=INK, **words).encode(x=x, y=y, text="text:N"),
+        node.mark_point(**square, stroke=INK, strokeWidth=1.5).encode(x=x, y=y, tooltip=tip),
+        node.mark_text(color=INK, **words).encode(x=x, y=y, text="text:N", tooltip=tip),
+        row.mark_text(align="left", color=MUTED, **words).encode(x=x, y=y, text="text:N"),
+        share.mark_text(color=PAPER, stroke=PAPER, strokeWidth=5, **words).encode(x=x, y=y, text="text:N"),
+        share.mark_text(color=INK, **words).encode(x=x, y=y, text="text:N"),
     ]
     paths = frame[frame["what"] == "path"].drop_duplicates("id")
     full = int((paths["level"] == "full").sum())
@@ -139,23 +139,19 @@ def machine(frame: pd.DataFrame, title: str | None = None) -> Any:
         "top, then processors, PCIe switches, accelerators. Links are wider and another colour the more of their rate "
         "is used; the table below lists them."
     )
-    return titled(alt.layer(*layers, data=frame), headline, _GRAPH_KEY, about)
+    return look.finished(frame, layers, headline, _GRAPH_KEY, about)
 
 
 def _links(x: Any, y: Any) -> list[Any]:
     """One layer for each level, the busiest on top."""
-    colours = alt.Scale(domain=list(LEVELS), range=[colour for colour, _ in LEVELS.values()])
-    legend = alt.Legend(orient="top", title="Share of the rate of a link [%]", titleOrient="left", columns=4,
-                        symbolType="stroke", symbolStrokeWidth=4, titleLimit=240)  # fmt: skip
+    legend = look.top_legend(title="Share of the rate of a link [%]", titleOrient="left", columns=4,
+                             symbolType="stroke", symbolStrokeWidth=4, titleLimit=240)  # fmt: skip
     tip = [alt.Tooltip("tip:N", title="link")]
     line: dict[str, Any] = {"x": x, "y": y, "detail": "id:N", "order": "order:Q", "tooltip": tip}
-    line["color"] = alt.Color("level:N", scale=colours, legend=legend)
-    layers = ((_part("path").transform_filter(f"datum.level == '{name}'"), LEVELS[name][1]) for name in LEVELS)
+    line["color"] = look.coloured("level", {name: colour for name, (colour, _) in LEVELS.items()}, legend)
+    paths = look.rows_of("path")
+    layers = ((paths.transform_filter(f"datum.level == '{name}'"), width) for name, (_, width) in LEVELS.items())
     return [layer.mark_line(strokeWidth=width, strokeCap="round").encode(**line) for layer, width in layers]
-
-
-def _part(name: str) -> Any:
-    return alt.Chart().transform_filter(f"datum.what == '{name}'")
 
 
 def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -181,32 +177,30 @@ def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
     '1 of 2 get the rate that keeps them busy'
     """
     low, high = rate_domain(frame)
-    scale = alt.Scale(type="log", domainMin=alt.ExprRef("low"), domainMax=alt.ExprRef("high"), nice=False)
-    label = "format(datum.value, datum.value < 1 ? '~g' : '~s')"  # 0.1 and not 100m
-    axis = alt.Axis(labelExpr=label, values=[10.0**power for power in range(-6, 6)])
-    x = alt.X("got:Q", title="Rate of links, one direction [GB/s], logarithmic", scale=scale, axis=axis)
-    tip = [alt.Tooltip("row:N", title="flow"), *(alt.Tooltip(f"{c}:Q", format=".3~g") for c in ("got", "need"))]
-    base, y = alt.Chart(), rows_axis(_ROOM)
+    scale, y = look.log_scale("low", "high"), look.rows_axis(_ROOM)
+    x = alt.X("got:Q", title="Rate of links, one direction [GB/s], logarithmic", scale=scale,
+              axis=look.decade_axis(look.PLAIN_TENTHS, -6, 6))  # fmt: skip
+    tip = [alt.Tooltip("row:N", title="flow"), *look.number_tips(".3~g", "got", "need")]
+    base = alt.Chart()
     need = base.mark_point(size=110, strokeWidth=2, color=PALETTE[1], shape="diamond", filled=False)
     layers = [
-        *row_text(alt.Chart(), _ROOM),
+        *look.row_text(base, _ROOM),
         base.mark_rule(color=MUTED, strokeWidth=2).encode(x=x, x2="need:Q", y=y),
         base.mark_point(filled=True, size=90, opacity=1, color=PALETTE[0]).encode(x=x, y=y, tooltip=tip),
         need.encode(x=alt.X("need:Q", scale=scale), y=y, tooltip=tip),
     ]
-    ends = (alt.param(name="low", value=low), alt.param(name="high", value=high))
-    chart = alt.layer(*layers, data=frame).add_params(rows_param(frame), *ends)
     enough = int((frame["got"] >= frame["need"] * FULL).sum())
+    title = title or f"{enough} of {len(frame)} get the rate that keeps them busy"
     about = (
         f"One row for each of {len(frame)} flows, on a logarithmic axis: a filled mark at the rate that it gets while "
         "all others run, and a hollow diamond at the rate that keeps the accelerator busy."
     )
-    return titled(chart, title or f"{enough} of {len(frame)} get the rate that keeps them busy", _GETS_KEY, about)
+    return look.finished(frame, layers, title, _GETS_KEY, about, low=low, high=high)
 
 
 def rate_domain(frame: pd.DataFrame) -> tuple[float, float]:
     """Ends of the axis of `gets`: whole decades."""
-    return decades([*frame["got"], *frame["need"]], 0.01, 100.0)
+    return look.decades([*frame["got"], *frame["need"]], 0.01, 100.0)
 
 
 def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -238,10 +232,10 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
     ticks = alt.Axis(values=[0.25, 0.5, 1, 2, 4, 8, 16, 32, 64], format="~g")
     x = alt.X("cores:Q", title="Physical cores for one accelerator, logarithmic", axis=ticks,
               scale=alt.Scale(type="log", domain=[min(0.5, ends[0]), 64], nice=False))  # fmt: skip
-    scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("top"), nice=False)
+    scale = look.linear_scale("top")
     y = alt.Y("rate:Q", title="Decoded for one accelerator [samples/s]", scale=scale)
     tip = [alt.Tooltip("cores:Q", format=".3~g"), alt.Tooltip("rate:Q", format=",.0f")]
-    line, demand, here = (_part(name) for name in ("curve", "demand", "here"))
+    line, demand, here = (look.rows_of(name) for name in ("curve", "demand", "here"))
     words, low = {"fontSize": 12, "color": INK}, alt.Y("low:Q", scale=scale)
     square = here.mark_point(filled=True, size=110, opacity=1, shape="square", color=PALETTE[1])
     layers = [
@@ -254,7 +248,6 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
         square.encode(x=x, y=y, tooltip=tip),
         here.mark_text(align="left", dx=9, dy=12, **words).encode(x=x, y=y, text="text:N"),
     ]  # fmt: skip
-    chart = alt.layer(*layers, data=frame).add_params(alt.param(name="top", value=top_of(frame)))
     curve = frame[frame["what"] == "curve"]
     need = float(curve.loc[curve["rate"] >= frame.loc[frame["what"] == "demand", "rate"].min(), "cores"].min())
     headline = title or (
@@ -266,13 +259,13 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
         "interval; a horizontal rule at what the accelerator takes, and a square where the machine stands with the "
         "workers chosen."
     )
-    return titled(chart, headline, _CORES_KEY, about)
+    return look.finished(frame, layers, headline, _CORES_KEY, about, top=top_of(frame))
 
 
 def top_of(frame: pd.DataFrame) -> float:
     """End of the axis of `over_cores`: the demand lies in its lower half, unless the curve ends before."""
     marked = float(frame.loc[frame["what"] != "curve", "rate"].max())
-    return nice_ceiling(min(1.2 * float(frame["rate"].max()), 2.5 * marked))
+    return look.nice_ceiling(min(1.2 * float(frame["rate"].max()), 2.5 * marked))
 
 
 STATES = {"slowest stage": PALETTE[1], "below the demand": PALETTE[3], "keeps up": PALETTE[0], "the demand": MUTED}
@@ -312,14 +305,11 @@ def chain(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> chain(pd.DataFrame(rows, columns=["row", "rate", "state", "before", "text"])).title.text
     'Slowest stage: storage'
     """
-    base = alt.Chart()
-    hollow = base.transform_filter("isValid(datum.before)").mark_point(
-        size=90, strokeWidth=2, color=INK, shape="diamond", clip=True
-    )
-    layers = [*_bars(frame, "state", STATES), hollow.encode(x=_rates("before"), y=rows_axis(_ROOM_BESIDE))]
+    hollow = look.rows_with("before").mark_point(size=90, strokeWidth=2, color=INK, shape="diamond", clip=True)
     slow = frame.loc[frame["state"] == "slowest stage", "row"]
-    words = title or f"Slowest stage: {slow.iloc[0] if len(slow) else 'none'}"
-    return titled(_with_rates(layers, frame), words, _CHAIN_KEY, _told(frame, "stage of the input chain"))
+    title = title or f"Slowest stage: {slow.iloc[0] if len(slow) else 'none'}"
+    ghost = hollow.encode(x=_rates("before"), y=look.rows_axis(_ROOM_BESIDE))
+    return _bars(frame, STATES, title, _CHAIN_KEY, "stage of the input chain", ghost)
 
 
 def changes(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -337,46 +327,31 @@ def changes(frame: pd.DataFrame, title: str | None = None) -> Any:
     altair.LayerChart
         Signals as for `chain`.
     """
-    words = title or (f"First: {frame['row'].iloc[1]}" if len(frame) > 1 else "No change here brings half a per cent")
-    layers = _bars(frame, "state", PRICED)
-    return titled(_with_rates(layers, frame), words, _CHANGE_KEY, _told(frame, "change"))
+    title = title or (f"First: {frame['row'].iloc[1]}" if len(frame) > 1 else "No change here brings half a per cent")
+    return _bars(frame, PRICED, title, _CHANGE_KEY, "change")
 
 
-def _bars(frame: pd.DataFrame, column: str, looks: dict[str, str]) -> list[Any]:
-    """Bars from nothing, cut at the end of the axis, the rule of the demand, and words."""
-    base = alt.Chart()
-    scale = alt.Scale(domain=list(looks), range=list(looks.values()))
-    tip = [
-        alt.Tooltip("row:N", title="what"),
-        alt.Tooltip("rate:Q", title="samples/s", format=",.4~s"),
-        alt.Tooltip(f"{column}:N", title="state"),
-    ]
-    bar = base.transform_filter("isValid(datum.rate)").mark_bar(height={"band": 0.55}, clip=True).encode(
-        x=_rates("rate"), y=rows_axis(_ROOM_BESIDE), tooltip=tip,
-        color=alt.Color(f"{column}:N", scale=scale, legend=alt.Legend(orient="top", title=None)),
-    )  # fmt: skip
-    one = base.transform_aggregate(n="count()").transform_calculate(at="demand")
-    return [*row_text(base, _ROOM_BESIDE), bar, one.mark_rule(color=INK, strokeWidth=2).encode(x=_rates("at"))]
-
-
-def _rates(column: str) -> Any:
-    scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("most"), nice=False, clamp=True)
-    axis = alt.Axis(tickCount=5, labelExpr="format(datum.value, '~s')")
-    return alt.X(f"{column}:Q", title="Samples a second", scale=scale, axis=axis)
-
-
-def _with_rates(layers: list[Any], frame: pd.DataFrame) -> Any:
-    ends = float(frame["rate"].max())
-    ends = ends if ends > 0 else 1.0
-    signals = [alt.param(name="most", value=ends), alt.param(name="demand", value=ends)]
-    return alt.layer(*layers, data=frame).add_params(rows_param(frame), *signals)
-
-
-def _told(frame: pd.DataFrame, what: str) -> str:
-    return (
+def _bars(frame: pd.DataFrame, looks: dict[str, str], title: str, key: str, what: str, *more: Any) -> Any:
+    """Bars from nothing, cut at the end of the axis, the rule of the demand, words, and what stands over them."""
+    tip = [alt.Tooltip("row:N", title="what"), alt.Tooltip("rate:Q", title="samples/s", format=",.4~s"),
+           alt.Tooltip("state:N", title="state")]  # fmt: skip
+    bar = look.rows_with("rate").mark_bar(height={"band": 0.55}, clip=True).encode(
+        x=_rates("rate"), y=look.rows_axis(_ROOM_BESIDE), tooltip=tip,
+        color=look.coloured("state", looks, look.top_legend()))  # fmt: skip
+    demand = look.one_row(at="demand").mark_rule(color=INK, strokeWidth=2).encode(x=_rates("at"))
+    layers, most = [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar, demand, *more], float(frame["rate"].max())
+    most = most if most > 0 else 1.0
+    words = (
         f"Horizontal bars, one for each {what} ({len(frame)} rows), in samples a second on a linear axis; a vertical "
         "rule marks what the accelerators could take. Words at the right give the figures."
     )
+    return look.finished(frame, layers, title, key, words, most=most, demand=most)
+
+
+def _rates(column: str) -> Any:
+    scale = look.linear_scale("most", clamp=True)
+    axis = alt.Axis(tickCount=5, labelExpr="format(datum.value, '~s')")
+    return alt.X(f"{column}:Q", title="Samples a second", scale=scale, axis=axis)
 
 
 def scaling(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -406,31 +381,25 @@ def scaling(frame: pd.DataFrame, title: str | None = None) -> Any:
               labelExpr="format(datum.value, ',')"),
               scale=alt.Scale(type="log", base=2, domainMin=1, domainMax=alt.ExprRef("most"), nice=False))  # fmt: skip
     y = alt.Y("utilisation:Q", title="Accelerator utilisation [%]", scale=alt.Scale(domain=[0, 100], nice=False))
-    base, names = alt.Chart(), list(LINES)
-    colour = alt.Scale(domain=names, range=[colour for colour, _ in LINES.values()])
-    dash = alt.Scale(domain=names, range=[dash for _, dash in LINES.values()])
-    legend = alt.Legend(orient="top", title=None, symbolType="stroke", symbolStrokeWidth=2.5)
-    lines = base.mark_line(strokeWidth=2.5, clip=True).encode(
-        x=x, y=y, color=alt.Color("line:N", scale=colour, legend=legend),
-        strokeDash=alt.StrokeDash("line:N", scale=dash, legend=legend),
+    legend = look.top_legend(symbolType="stroke", symbolStrokeWidth=2.5)
+    dashes = alt.Scale(domain=list(LINES), range=[dash for _, dash in LINES.values()])
+    lines = alt.Chart().mark_line(strokeWidth=2.5, clip=True).encode(
+        x=x, y=y, color=look.coloured("line", {name: colour for name, (colour, _) in LINES.items()}, legend),
+        strokeDash=alt.StrokeDash("line:N", scale=dashes, legend=legend),
         tooltip=[alt.Tooltip("count:Q", format=","), alt.Tooltip("utilisation:Q", format=".1f"), "line:N"],
     )  # fmt: skip
-    one = base.transform_aggregate(n="count()")
-    rule = one.transform_calculate(utilisation="bar").mark_rule(color=MUTED, strokeDash=[4, 4], strokeWidth=2)
-    point = one.transform_calculate(count="now", utilisation="here").mark_point(
-        filled=True, size=120, opacity=1, color=INK
-    )
-    chart = alt.layer(rule.encode(y=y), lines, point.encode(x=x, y=y), data=frame).add_params(
-        alt.param(name="most", value=float(frame["count"].max())), alt.param(name="now", value=1.0),
-        alt.param(name="here", value=float(frame["utilisation"].max())), alt.param(name="bar", value=90.0),
-    )  # fmt: skip
+    rule = look.one_row(utilisation="bar").mark_rule(color=MUTED, strokeDash=[4, 4], strokeWidth=2)
+    point = look.one_row(count="now", utilisation="here").mark_point(filled=True, size=120, opacity=1, color=INK)
+    layers = [rule.encode(y=y), lines, point.encode(x=x, y=y)]
     ends = frame["utilisation"].iloc[0], frame["utilisation"].min()
-    words = title or f"Utilisation from {ends[0]:.0f} % to {ends[1]:.0f} %"
     about = (
         "Lines of accelerator utilisation over the number of accelerators, logarithmic from 1; one for later epochs, "
         "one for the first, one for a pinned scenario. A dashed rule is the utilisation to keep, a point the choice."
     )
-    return titled(chart, words, _SCALE_KEY, about)
+    return look.finished(
+        frame, layers, title or f"Utilisation from {ends[0]:.0f} % to {ends[1]:.0f} %", _SCALE_KEY, about, now=1.0,
+        most=float(frame["count"].max()), here=float(frame["utilisation"].max()), bar=90.0,
+    )  # fmt: skip
 
 
 def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -456,27 +425,17 @@ def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> epochs(pd.DataFrame([row], columns=["row", "part", "start", "end", "text"])).title.text
     'The longest epoch takes 60 s'
     """
-    scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("most"), nice=False)
-    x = alt.X("start:Q", title="Time of one epoch", scale=scale, axis=_clock())
-    looks = alt.Scale(domain=list(TIMES), range=list(TIMES.values()))
+    clock = alt.Axis(values=alt.ExprRef(_TICKS), labelExpr=_CLOCK)
+    x = alt.X("start:Q", title="Time of one epoch", scale=look.linear_scale("most"), axis=clock)
     tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("start:Q", format=",.3~r", title="from [s]"),
            alt.Tooltip("end:Q", format=",.3~r", title="to [s]")]  # fmt: skip
-    base = alt.Chart()
-    bar = base.mark_bar(height={"band": 0.45}, clip=True).encode(
-        x=x, x2="end:Q", y=rows_axis(_ROOM_BESIDE), tooltip=tip,
-        color=alt.Color("part:N", scale=looks, legend=alt.Legend(orient="top", title=None)),
-    )  # fmt: skip
-    chart = alt.layer(*row_text(base, _ROOM_BESIDE), bar, data=frame).add_params(
-        rows_param(frame), alt.param(name="most", value=float(frame["end"].max())),
-        alt.param(name="unit", value=1.0), alt.param(name="clock", value="s"),
-    )  # fmt: skip
+    bar = alt.Chart().mark_bar(height={"band": 0.45}, clip=True).encode(
+        x=x, x2="end:Q", y=look.rows_axis(_ROOM_BESIDE), tooltip=tip,
+        color=look.coloured("part", TIMES, look.top_legend()))  # fmt: skip
+    longest, layers = float(frame["end"].max()), [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar]
     about = (
         f"Stacked horizontal bars of time for {frame['row'].nunique()} kinds of epoch: computing, waiting for input, "
         "writing checkpoints. Words at the right give the totals."
     )
-    return titled(chart, title or f"The longest epoch takes {frame['end'].max():.0f} s", _EPOCH_KEY, about)
-
-
-def _clock() -> Any:
-    """Five steps of an axis of time in a unit that the signals give."""
-    return alt.Axis(values=alt.ExprRef(_TICKS), labelExpr=_CLOCK)
+    title = title or f"The longest epoch takes {longest:.0f} s"
+    return look.finished(frame, layers, title, _EPOCH_KEY, about, most=longest, unit=1.0, clock="s")

@@ -6,19 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from cookbook.charts.look import INK, MEMORY_PARTS, MUTED, PALETTE, PAPER, SHAPES, VERDICTS
-from cookbook.charts.rows import (
-    NEEDS,
-    alt,
-    decade_axis,
-    decades,
-    narrow_param,
-    nice_ceiling,
-    row_text,
-    rows_axis,
-    rows_param,
-    titled,
-)
+from cookbook.charts import look
+from cookbook.charts.look import INK, MEMORY_PARTS, MUTED, PALETTE, PAPER, SHAPES, VERDICTS, alt
 
 # Thirteen families in five groups: as many as colour and shape can tell apart.
 FAMILY_GROUPS = {
@@ -53,8 +42,7 @@ def group_of(family: str) -> str:
 
 
 def _verdict(channel: Any) -> Any:
-    place = 1 if channel is alt.Shape else 0
-    looks = [pair[place] for pair in VERDICTS.values()]
+    looks = [pair[channel is alt.Shape] for pair in VERDICTS.values()]
     return channel("verdict:N", scale=alt.Scale(domain=list(VERDICTS), range=looks), legend=None)
 
 
@@ -104,12 +92,16 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     low, high = rate_domain(frame)
     scale = alt.Scale(type="log", domainMin=alt.ExprRef("x_low"), domainMax=alt.ExprRef("x_high"))
-    x = alt.X("rate:Q", title="Sustained rate [FLOP/s], logarithmic", scale=scale, axis=decade_axis())
-    layers = [*row_text(alt.Chart()), *_peaks(x), *_needed_rates(x), _peak_marks(x)]
-    chart = alt.layer(*layers, data=frame).add_params(
-        alt.param(name="x_low", value=low), alt.param(name="x_high", value=high), rows_param(frame)
+    x = alt.X("rate:Q", title="Sustained rate [FLOP/s], logarithmic", scale=scale, axis=look.decade_axis())
+    layers = [*look.row_text(alt.Chart()), *_peaks(x), *_needed_rates(x), _peak_marks(x)]
+    needs, devices = frame[frame["role"] == "need"], frame[frame["role"] == "device"]
+    first = needs["row"].iloc[0] if len(needs) else "The network needs"
+    words = (
+        f"Vertical rule: the rate that {first.removesuffix(look.NEEDS)} needs. One row for each of {len(devices)} "
+        "accelerators: a mark at its peak, a tick at the best matrix product of one search on it, or a band (10th "
+        "to 90th percentile) of several. Marks to the left of the rule cannot meet it."
     )
-    return titled(chart, title or rate_title(frame), _RATE_KEY, rate_description(frame))
+    return look.finished(frame, layers, title or rate_title(frame), _RATE_KEY, words, x_low=low, x_high=high)
 
 
 def _peaks(x: Any) -> list[Any]:
@@ -120,9 +112,9 @@ def _peaks(x: Any) -> list[Any]:
     band = seen.transform_filter("datum.measured > 1").mark_bar(height=12, opacity=0.45, strokeWidth=2, clip=True)
     tick = seen.transform_filter("!(datum.measured > 1)").mark_tick(height=16, thickness=3, clip=True)
     return [
-        line.encode(y=rows_axis(), x=x, x2="x_from:Q"),
-        band.encode(y=rows_axis(), x="low:Q", x2="high:Q", color=_verdict(alt.Color), stroke=_verdict(alt.Stroke)),
-        tick.encode(y=rows_axis(), x="high:Q", color=_verdict(alt.Color), tooltip=_device_tip()),
+        line.encode(y=look.rows_axis(), x=x, x2="x_from:Q"),
+        band.encode(y=look.rows_axis(), x="low:Q", x2="high:Q", color=_verdict(alt.Color), stroke=_verdict(alt.Stroke)),
+        tick.encode(y=look.rows_axis(), x="high:Q", color=_verdict(alt.Color), tooltip=_device_tip()),
     ]
 
 
@@ -137,29 +129,25 @@ def _needed_rates(x: Any) -> list[Any]:
             x=x, color=shade, strokeDash={"condition": dashes, "value": [1, 0]}
         ),
         need.mark_point(filled=True, size=90, shape="triangle-down", opacity=1, clip=True).encode(
-            x=x, y=rows_axis(), color=shade, tooltip=tip
+            x=x, y=look.rows_axis(), color=shade, tooltip=tip
         ),
     ]
 
 
 def _peak_marks(x: Any) -> Any:
     marks = _device_rows(alt.Chart(), "rate").mark_point(filled=True, size=110, opacity=1, clip=True)
-    look = {"color": _verdict(alt.Color), "shape": _verdict(alt.Shape), "tooltip": _device_tip()}
-    return marks.encode(x=x, y=rows_axis(), **look)
+    looks = {"color": _verdict(alt.Color), "shape": _verdict(alt.Shape), "tooltip": _device_tip()}
+    return marks.encode(x=x, y=look.rows_axis(), **looks)
 
 
 def _device_tip() -> list[Any]:
-    return [
-        alt.Tooltip("whose:N", title="accelerator"),
-        alt.Tooltip("rate:Q", title="peak FLOP/s", format=".3~s"),
-        alt.Tooltip("seen:N", title="matmul measured, FLOP/s"),
-        "verdict:N",
-    ]
+    return [alt.Tooltip("whose:N", title="accelerator"), alt.Tooltip("rate:Q", title="peak FLOP/s", format=".3~s"),
+            alt.Tooltip("seen:N", title="matmul measured, FLOP/s"), "verdict:N"]  # fmt: skip
 
 
 def rate_domain(frame: pd.DataFrame) -> tuple[float, float]:
     """Ends of the axis of `rate_needed` [FLOP/s]: whole decades around all rates, observed ones too."""
-    return decades([*frame["rate"], *frame["low"].dropna()])
+    return look.decades([*frame["rate"], *frame["low"].dropna()])
 
 
 def rate_title(frame: pd.DataFrame) -> str:
@@ -173,18 +161,6 @@ def rate_title(frame: pd.DataFrame) -> str:
     if not sure + maybe:
         return f"None of {total} could meet the target alone{rest}"
     return f"{sure + maybe} of {total} {'is' if sure + maybe == 1 else 'are'} not ruled out{under}{rest}"
-
-
-def rate_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    needs = frame[frame["role"] == "need"]
-    devices = frame[frame["role"] == "device"]
-    first = needs["row"].iloc[0] if len(needs) else "The network needs"
-    return (
-        f"Vertical rule: the rate that {first.removesuffix(NEEDS)} needs. One row for each of {len(devices)} "
-        "accelerators: a mark at its peak, a tick at the best matrix product of one search on it, or a band (10th "
-        "to 90th percentile) of several. Marks to the left of the rule cannot meet it."
-    )
 
 
 def memory_bars(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -211,18 +187,16 @@ def memory_bars(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> memory_bars(pd.DataFrame(rows, columns=["row", "role", "part", "bytes", "verdict", "text"])).title.text
     'It fits 1 of 1 accelerators'
     """
-    x = alt.X(
-        "gib:Q",
-        title="Memory of one accelerator [GiB]",
-        stack="zero",
-        scale=alt.Scale(domainMin=0, domainMax=alt.ExprRef("x_high"), nice=False),
-        axis=alt.Axis(tickCount=6),
+    x = alt.X("gib:Q", title="Memory of one accelerator [GiB]", stack="zero", scale=look.linear_scale("x_high"),
+              axis=alt.Axis(tickCount=6))  # fmt: skip
+    layers = [*look.row_text(alt.Chart()), _stacks(x), _capacities(x), _total()]
+    words = (
+        "Stacked bars: memory that training needs, by part (weights, gradients, optimiser states, activations, "
+        f"workspace). Below, outlined bars: the memory of each of {int((frame['role'] == 'device').sum())} "
+        "accelerators; a dashed outline means that it is too small. The vertical rule is the first network's total."
     )
-    layers = [*row_text(alt.Chart()), _stacks(x), _capacities(x), _total()]
-    chart = alt.layer(*layers, data=frame).add_params(
-        alt.param(name="x_high", value=memory_domain(frame)), rows_param(frame), narrow_param()
-    )
-    return titled(chart, title or memory_title(frame), _MEMORY_KEY, memory_description(frame))
+    title, most = title or memory_title(frame), memory_domain(frame)
+    return look.finished(frame, layers, title, _MEMORY_KEY, words, x_high=most, narrow=False)
 
 
 def _gibibytes() -> Any:
@@ -236,16 +210,13 @@ _CAPACITY_TIP = [alt.Tooltip("whose:N", title="accelerator"), alt.Tooltip("verdi
 
 def _stacks(x: Any) -> Any:
     """What is needed, part by part in the cookbook's order."""
-    part = alt.Color(
-        "part:N",
-        scale=alt.Scale(domain=list(MEMORY_PARTS), range=list(MEMORY_PARTS.values())),
-        legend=alt.Legend(orient="top", title=None, columns=_columns(6), symbolType="square"),
-    )
+    part = look.coloured("part", MEMORY_PARTS, look.top_legend(columns=_columns(6), symbolType="square"))
     need = _need_rows(_gibibytes()).transform_calculate(place=f"indexof({list(MEMORY_PARTS)}, datum.part)")
     bars = need.mark_bar(height={"band": 0.72}, clip=True, stroke=PAPER, strokeWidth=1)
     return bars.encode(
-        x=x, y=rows_axis(), color=part, order=alt.Order("place:Q"), opacity=_when("pinned", 0.45, 1), tooltip=_BYTES_TIP
-    )
+        x=x, y=look.rows_axis(), color=part, order=alt.Order("place:Q"), opacity=_when("pinned", 0.45, 1),
+        tooltip=_BYTES_TIP,
+    )  # fmt: skip
 
 
 def _capacities(x: Any) -> Any:
@@ -255,12 +226,10 @@ def _capacities(x: Any) -> Any:
         height={"band": 0.5}, fill="transparent", strokeWidth=2, clip=True
     )
     return bars.encode(
-        x=x,
-        y=rows_axis(),
+        x=x, y=look.rows_axis(), tooltip=_CAPACITY_TIP,
         stroke=alt.condition(fits, alt.value(PALETTE[2]), alt.value(PALETTE[1])),
         strokeDash=alt.condition(fits, alt.value([1, 0]), alt.value([5, 3])),
-        tooltip=_CAPACITY_TIP,
-    )
+    )  # fmt: skip
 
 
 def _total() -> Any:
@@ -274,7 +243,7 @@ def memory_domain(frame: pd.DataFrame) -> float:
     """End of the axis of `memory_bars` [GiB]: all that is needed and every capacity lie before it."""
     need = frame[frame["role"] != "device"].groupby("row")["bytes"].sum()
     capacity = frame.loc[frame["role"] == "device", "bytes"]
-    return nice_ceiling(max([*need, *capacity.dropna()], default=0.0) * 1.02 / _GIBI)
+    return look.nice_ceiling(max([*need, *capacity.dropna()], default=0.0) * 1.02 / _GIBI)
 
 
 def memory_title(frame: pd.DataFrame) -> str:
@@ -282,16 +251,6 @@ def memory_title(frame: pd.DataFrame) -> str:
     verdicts = frame.loc[frame["role"] == "device", "verdict"]
     fitting = int((verdicts == "fits").sum())
     return f"It fits {fitting or 'none'} of {len(verdicts)} accelerators"
-
-
-def memory_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    devices = frame[frame["role"] == "device"]
-    return (
-        "Stacked bars: memory that training needs, by part (weights, gradients, optimiser states, activations, "
-        f"workspace). Below, outlined bars: the memory of each of {len(devices)} accelerators; a dashed outline "
-        "means that it is too small. The vertical rule is the first network's total."
-    )
 
 
 def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -319,37 +278,36 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> parameters_vs_flop(pd.DataFrame([row])).title.text
     'Size does not tell the work: for one sample, 80 % of the networks here compute 200 to 200 FLOP a parameter'
     """
-    ends = decades(frame["parameters"])
+    ends, tall = (look.decades(frame[name]) for name in ("parameters", "flop"))
     x = alt.X("parameters:Q", title="Parameters, logarithmic",
-              scale=alt.Scale(type="log", domain=list(ends)), axis=decade_axis())  # fmt: skip
+              scale=alt.Scale(type="log", domain=list(ends)), axis=look.decade_axis())  # fmt: skip
     y = alt.Y("flop:Q", title="Forward FLOP a sample, logarithmic",
-              scale=alt.Scale(type="log", domain=list(decades(frame["flop"]))), axis=decade_axis())  # fmt: skip
+              scale=alt.Scale(type="log", domain=list(tall)), axis=look.decade_axis())  # fmt: skip
     layers = [_used_once(x, y, ends), *_networks(x, y), *_names(x, y)]
-    chart = alt.layer(*layers, data=frame).add_params(narrow_param())
-    return titled(chart, title or zoo_title(frame), _ZOO_KEY, zoo_description(frame))
+    published = int((frame["status"] == "published").sum())
+    words = (
+        f"Scatter of {len(frame)} networks, parameters against FLOP of one forward pass, both logarithmic, colour and "
+        f"shape by family. {published} filled marks agree with published figures; hollow ones are unverified. The "
+        "dashed line is two FLOP for each parameter: every parameter used once."
+    )
+    return look.finished(frame, layers, title or zoo_title(frame), _ZOO_KEY, words, narrow=False)
 
 
 def _used_once(x: Any, y: Any, ends: tuple[float, float]) -> Any:
     """Line of two FLOP for each parameter."""
-    one = alt.Chart().transform_aggregate(n="count()").transform_calculate(ends=str(list(ends)))
-    line = one.transform_flatten(["ends"], ["parameters"]).transform_calculate(flop="2 * datum.parameters")
+    line = look.one_row(ends=str(list(ends))).transform_flatten(["ends"], ["parameters"])
+    line = line.transform_calculate(flop="2 * datum.parameters")
     return line.mark_line(color=MUTED, strokeDash=[4, 4], clip=True).encode(x=x, y=y)
 
 
 def _networks(x: Any, y: Any) -> list[Any]:
-    groups = alt.Scale(domain=list(FAMILY_GROUPS), range=list(PALETTE))
-    legend = alt.Legend(orient="top", title=None, columns=_columns(5))
-    tip = [
-        alt.Tooltip("title:N", title="network"),
-        alt.Tooltip("group:N", title="kind"),
-        alt.Tooltip("parameters:Q", format=".4~s"),
-        alt.Tooltip("flop:Q", title="forward FLOP", format=".4~s"),
-        alt.Tooltip("status:N", title="figures"),
-    ]
+    groups = {group: pair for group, pair in zip(FAMILY_GROUPS, zip(PALETTE, SHAPES, strict=True), strict=True)}
+    looks = look.looks("group", groups, look.top_legend(columns=_columns(5)))
+    tip = [alt.Tooltip("title:N", title="network"), alt.Tooltip("group:N", title="kind"),
+           alt.Tooltip("parameters:Q", format=".4~s"), alt.Tooltip("flop:Q", title="forward FLOP", format=".4~s"),
+           alt.Tooltip("status:N", title="figures")]  # fmt: skip
     marks = alt.Chart().mark_point(size=70, strokeWidth=1.5).encode(
-        x=x, y=y, tooltip=tip, color=alt.Color("group:N", scale=groups, legend=legend),
-        fill=alt.Fill("group:N", scale=groups, legend=None),
-        shape=alt.Shape("group:N", scale=alt.Scale(domain=list(FAMILY_GROUPS), range=list(SHAPES)), legend=legend),
+        x=x, y=y, tooltip=tip, fill=alt.Fill("group:N", scale=looks["color"]["scale"], legend=None), **looks,
         fillOpacity=alt.condition("datum.status == 'published'", alt.value(0.75), alt.value(0)),
     )  # fmt: skip
     ring = alt.Chart().transform_filter("datum.selected").mark_point(
@@ -372,13 +330,3 @@ def zoo_title(frame: pd.DataFrame) -> str:
     low, high = (float(f"{ratio.quantile(share):.2g}") for share in (0.1, 0.9))
     span = f"{low:,.{0 if low >= 10 else 1}f} to {high:,.0f} FLOP a parameter"
     return f"Size does not tell the work: for one sample, 80 % of the networks here compute {span}"
-
-
-def zoo_description(frame: pd.DataFrame) -> str:
-    """Words for those who do not see the picture."""
-    published = int((frame["status"] == "published").sum())
-    return (
-        f"Scatter of {len(frame)} networks, parameters against FLOP of one forward pass, both logarithmic, colour and "
-        f"shape by family. {published} filled marks agree with published figures; hollow ones are unverified. The "
-        "dashed line is two FLOP for each parameter: every parameter used once."
-    )

@@ -7,16 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES, TIME_PARTS
-from cookbook.charts.rows import alt, narrow_param, nice_ceiling, row_order, row_text, rows_axis, rows_param, titled
-
-if TYPE_CHECKING:
-    import pandas as pd
+from cookbook.charts import look
+from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES, TIME_PARTS, alt
 
 PHASES = {"forward": PALETTE[0], "backward": PALETTE[1], "weight gradients": PALETTE[2]}
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
@@ -83,7 +80,7 @@ def efficiencies(frame: pd.DataFrame, title: str | None = None) -> Any:
 def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: str, key: str) -> Any:
     counts = alt.Scale(type="log", base=2, nice=False, domainMin=1, domainMax=alt.ExprRef("most"))
     x = alt.X("devices:Q", title="Devices, logarithmic", scale=counts, axis=alt.Axis(values=_POWERS, format=",d"))
-    looks, legend = {"domain": alt.ExprRef("networks")}, alt.Legend(orient="top", title=None)
+    looks, legend = {"domain": alt.ExprRef("networks")}, look.top_legend()
     colour = alt.Color("network:N", scale=alt.Scale(range=list(PALETTE[:4]), **looks), legend=legend)
     dash = alt.StrokeDash("network:N", scale=alt.Scale(range=list(_DASHES), **looks), legend=None)
     shape = alt.Shape("network:N", scale=alt.Scale(range=list(SHAPES[:4]), **looks), legend=legend)
@@ -92,8 +89,8 @@ def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: s
     where = {"x": x, "y": y(f"{column}:Q")}
     predicted, pinned = (alt.Chart().transform_filter(which) for which in (
         "!datum.measured && !datum.pinned", "datum.pinned"))  # fmt: skip
-    both = alt.Chart().transform_aggregate(n="count()").transform_calculate(both="[1, most]")
-    both = both.transform_flatten(["both"], ["devices"]).transform_calculate(**{column: ideal})
+    both = look.one_row(both="[1, most]").transform_flatten(["both"], ["devices"])
+    both = both.transform_calculate(**{column: ideal})
     band = predicted.transform_filter("isValid(datum.low)").mark_area(color=MUTED, opacity=0.25, clip=True)
     crossed: dict[str, Any] = {"shape": "cross", "angle": 45, "size": 50, "filled": True, "color": INK, "opacity": 0.55}
     points = alt.Chart().transform_filter("datum.measured").mark_point(**crossed, clip=True, cursor="pointer")
@@ -106,18 +103,16 @@ def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: s
             **where, color=colour, shape=shape, tooltip=tip),
         points.encode(**where, tooltip=tip, href="url:N"),
     ]  # fmt: skip
-    # A legend of dashes of its own, which is none: else the symbols of the other are dashed too.
-    chart = alt.layer(*layers, data=frame).resolve_legend(strokeDash="independent").add_params(
-        alt.param(name="most", value=int(frame["devices"].max())),
-        alt.param(name="least", value=least(frame) if "speed_up" in frame else 1),
-        alt.param(name="networks", value=list(dict.fromkeys(_predicted(frame)["network"]))),
-    )
+    networks = list(dict.fromkeys(_predicted(frame)["network"]))
     words = (
         f"Lines of the speed-up over one device against devices, up to {frame['devices'].max():,}, both logarithmic, "
-        f"of {_predicted(frame)['network'].nunique()} series; a dotted line is the ideal, a grey band the 80 % "
-        "interval of the first. Crosses are measured speed-ups."
+        f"of {len(networks)} series; a dotted line is the ideal, a grey band the 80 % interval of the first. Crosses "
+        "are measured speed-ups."
     )
-    return titled(chart, title, key, words)
+    start = least(frame) if "speed_up" in frame else 1
+    signals = {"most": int(frame["devices"].max()), "least": start, "networks": networks}
+    # A legend of dashes of its own, which is none: else the symbols of the other are dashed too.
+    return look.finished(frame, layers, title, key, words, **signals).resolve_legend(strokeDash="independent")
 
 
 def _predicted(frame: pd.DataFrame) -> pd.DataFrame:
@@ -187,27 +182,24 @@ def step_parts(
     '1 takes least, 8 1.5 times as long'
     """
     names = [name for name in TIME_PARTS if name in set(frame["part"])]
-    scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("most"), nice=False)
-    colour = alt.Scale(domain=names, range=[TIME_PARTS[name] for name in names])
-    legend = alt.Legend(orient="top", title=None, columns=columns, symbolType="square")
+    colour = look.coloured("part", {name: TIME_PARTS[name] for name in names}, look.top_legend(
+        columns=columns, symbolType="square"))  # fmt: skip
     base = alt.Chart().transform_calculate(place=f"indexof({names}, datum.part)")
     tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("value:Q", title=axis, format=",.3~g")]
+    x = alt.X("value:Q", title=axis, scale=look.linear_scale("most"), stack="zero", axis=alt.Axis(tickCount=6))
     bars = base.mark_bar(clip=True).encode(
-        x=alt.X("value:Q", title=axis, scale=scale, stack="zero", axis=alt.Axis(tickCount=6)), y=rows_axis(_ROOM),
-        tooltip=tip, color=alt.Color("part:N", scale=colour, legend=legend), order=alt.Order("place:Q"),
-    )  # fmt: skip
-    chart = alt.layer(*row_text(alt.Chart(), _ROOM), bars, data=frame).add_params(
-        rows_param(frame), alt.param(name="most", value=longest(frame))
+        x=x, y=look.rows_axis(_ROOM), tooltip=tip, color=colour, order=alt.Order("place:Q")
     )
-    rows, totals = row_order(frame), frame.groupby("row", sort=False)["value"].sum()
+    rows, totals = look.row_order(frame), frame.groupby("row", sort=False)["value"].sum()
     told = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
     words = f"{len(rows)} stacked bars, {rows[0]} to {rows[-1]}: the parts of a step in one fixed order and colour."
-    return titled(chart, title or told, key, words)
+    layers = [*look.row_text(alt.Chart(), _ROOM), bars]
+    return look.finished(frame, layers, title or told, key, words, most=longest(frame))
 
 
 def longest(frame: pd.DataFrame) -> float:
     """End of the axis of `step_parts`."""
-    return nice_ceiling(float(frame.groupby("row")["value"].sum().max()))
+    return look.nice_ceiling(float(frame.groupby("row")["value"].sum().max()))
 
 
 def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -233,26 +225,21 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> assembly_line(pd.DataFrame([row])).title.text
     '1 passes on 1 devices'
     """
-    scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef("most"), nice=False)
+    scale = look.linear_scale("most")
     x = alt.X("start:Q", title="Time [ms]", scale=scale)
-    looks = alt.Scale(domain=list(PHASES), range=list(PHASES.values()))
-    legend = alt.Legend(orient="top", title=None, symbolType="square")
     tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("micro_batch:Q", title="micro-batch"),
-           alt.Tooltip("phase:N"), *(alt.Tooltip(f"{end}:Q", format=",.4~g") for end in ("start", "end"))]  # fmt: skip
-    base, y, opacity = alt.Chart(), rows_axis(70), alt.condition("datum.faded", alt.value(0.3), alt.value(1))
+           alt.Tooltip("phase:N"), *look.number_tips(",.4~g", "start", "end")]  # fmt: skip
+    base, y, opacity = alt.Chart(), look.rows_axis(70), alt.condition("datum.faded", alt.value(0.3), alt.value(1))
     bars = base.mark_bar(stroke="#ffffff", strokeWidth=0.5).encode(
-        x=x, x2="end:Q", y=y, color=alt.Color("phase:N", scale=looks, legend=legend), tooltip=tip,
+        x=x, x2="end:Q", y=y, color=look.coloured("phase", PHASES, look.top_legend(symbolType="square")), tooltip=tip,
         opacity=opacity)  # fmt: skip
     wide = base.transform_joinaggregate(n="count()").transform_filter(f"datum.n <= {_NUMBERED}")
     wide = wide.transform_calculate(middle="(datum.start + datum.end) / 2")
     numbers = wide.mark_text(fontSize=12, color="#ffffff").encode(
         x=alt.X("middle:Q", scale=scale), y=y, text="micro_batch:Q", opacity=opacity)  # fmt: skip
-    chart = alt.layer(bars, numbers, data=frame).add_params(
-        rows_param(frame), alt.param(name="most", value=float(frame["end"].max()))
-    )
     said = f"{len(frame):,} passes on {frame['row'].nunique()} devices"
     words = f"{said}: one row a device, time to the right, a bar for each forward and backward pass of a micro-batch."
-    return titled(chart, title or said, _LINE_KEY, words)
+    return look.finished(frame, [bars, numbers], title or said, _LINE_KEY, words, most=float(frame["end"].max()))
 
 
 _CURVE_KEY = "Numbers: devices. Cross: 80 % interval of the days, lowest to highest price."
@@ -304,11 +291,13 @@ def days_hours(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
     frame = frame.assign(**{name: frame.get(name) for name in ("devices", "low", "high", "least", "most", "text")})
-    x = alt.X("days:Q", title="Days from the first to the last token, logarithmic", scale=_log("x"), axis=_ticks())
-    y = alt.Y("cost:Q", title=axis, scale=_log("y"), axis=_ticks("~s"))
+    across, up = look.log_scale("x_low", "x_high"), look.log_scale("y_low", "y_high")
+    x = alt.X("days:Q", title="Days from the first to the last token, logarithmic", scale=across, axis=_ticks())
+    y = alt.Y("cost:Q", title=axis, scale=up, axis=_ticks("~s"))
     tip = [alt.Tooltip("text:N", title="devices"), alt.Tooltip("days:Q", format=",.3~g"),
            alt.Tooltip("cost:Q", title=axis.split(",")[0], format=",.3~s")]  # fmt: skip
-    curve, here, ghost, deadline, budget = (_part(each) for each in ("curve", "here", "ghost", "deadline", "budget"))
+    kinds = ("curve", "here", "ghost", "deadline", "budget")
+    curve, here, ghost, deadline, budget = (look.rows_of(kind) for kind in kinds)
     words = {"fontSize": 12, "color": INK}
     cross = here.mark_rule(color=PALETTE[1], strokeWidth=2, clip=True)
     limit: dict[str, Any] = {"color": MUTED, "strokeWidth": 2, "strokeDash": [6, 4], "clip": True}
@@ -318,32 +307,21 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
         budget.mark_rule(**limit).encode(y=y),
         budget.mark_text(align="right", dx=-6, dy=-8, **words).encode(x=alt.value("width"), y=y, text="text:N"),
         ghost.mark_point(size=110, shape="square", color=MUTED, strokeWidth=2, clip=True).encode(x=x, y=y, tooltip=tip),
-        cross.encode(x=alt.X("low:Q", scale=_log("x")), x2="high:Q", y=y),
-        cross.encode(x=x, y=alt.Y("least:Q", scale=_log("y")), y2="most:Q"),
+        cross.encode(x=alt.X("low:Q", scale=across), x2="high:Q", y=y),
+        cross.encode(x=x, y=alt.Y("least:Q", scale=up), y2="most:Q"),
         curve.mark_line(color=PALETTE[0], clip=True).encode(x=x, y=y, order="devices:Q"),
         curve.mark_point(filled=True, size=45, opacity=1, color=PALETTE[0], clip=True).encode(x=x, y=y, tooltip=tip),
         curve.mark_text(dy=-12, clip=True, **words).encode(x=x, y=y, text="text:N"),
         here.mark_point(filled=True, size=110, opacity=1, shape="square", color=PALETTE[1], clip=True).encode(
             x=x, y=y, tooltip=tip),
     ]  # fmt: skip
-    params = [alt.param(name=name, value=value) for name, value in ends(frame).items()]
-    chart = alt.layer(*layers, data=frame).add_params(*params)
     drawn = frame[frame["what"] == "curve"]["text"]
     told = (
         f"A line through {len(drawn)} numbers of devices, from {drawn.iloc[0]} to {drawn.iloc[-1]}: what the run costs "
         "over the days that it takes, both logarithmic. A cross marks the number chosen, with its intervals; dashed "
         "rules are the deadline and the budget."
     )
-    return titled(chart, title, key, told)
-
-
-def _part(name: str) -> Any:
-    return alt.Chart().transform_filter(f"datum.what == '{name}'")
-
-
-def _log(which: str) -> Any:
-    low, high = alt.ExprRef(f"{which}_low"), alt.ExprRef(f"{which}_high")
-    return alt.Scale(type="log", domainMin=low, domainMax=high, nice=False)
+    return look.finished(frame, layers, title, key, told, **ends(frame))
 
 
 def _ticks(form: str = ",~g") -> Any:
@@ -396,7 +374,7 @@ def layout_parts(frame: pd.DataFrame, title: str | None = None) -> Any:
         The takeaway; longest and shortest bar by default.
     """
     columns = alt.ExprRef("narrow ? 2 : 3")
-    return step_parts(frame, title, "Step [s]", _LAYOUTS_KEY, columns).add_params(narrow_param())
+    return step_parts(frame, title, "Step [s]", _LAYOUTS_KEY, columns).add_params(alt.param(name="narrow", value=False))
 
 
 def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -422,32 +400,28 @@ def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> checkpoints(pd.DataFrame(rows, columns=["what", "minutes", "useful", "low", "high", "text"])).title.text
     'At best 97.0 % of the time is useful'
     """
-    x = alt.X("minutes:Q", title="Work between checkpoints [min], logarithmic", scale=_log("x"), axis=_ticks())
+    x = alt.X("minutes:Q", title="Work between checkpoints [min], logarithmic", axis=_ticks(),
+              scale=look.log_scale("x_low", "x_high"))  # fmt: skip
     scale = alt.Scale(domainMin=alt.ExprRef("y_low"), domainMax=100, nice=False)
     y = alt.Y("useful:Q", title="Useful share of the time, goodput [%]", scale=scale, axis=alt.Axis(tickCount=6))
     tip = [alt.Tooltip("minutes:Q", format=",.3~g"), alt.Tooltip("useful:Q", title="useful [%]", format=".3~f"),
            alt.Tooltip("text:N", title="by")]  # fmt: skip
-    curve, mark = _part("curve"), _part("mark")
-    names, legend = ["Young 1974", "Daly 2006"], alt.Legend(orient="top", title=None)
-    colour = alt.Color("text:N", scale=alt.Scale(domain=names, range=[PALETTE[2], PALETTE[1]]), legend=legend)
-    shape = alt.Shape("text:N", scale=alt.Scale(domain=names, range=["triangle-up", "square"]), legend=legend)
-    size = alt.condition(f"datum.text == '{names[0]}'", alt.value(300), alt.value(60))
-    points = mark.mark_point(opacity=1, strokeWidth=2, clip=True).encode(
-        x=x, y=y, tooltip=tip, size=size, color=colour, shape=shape)  # fmt: skip
+    curve, by = look.rows_of("curve"), {"Young 1974": (PALETTE[2], "triangle-up"), "Daly 2006": (PALETTE[1], "square")}
+    size = alt.condition("datum.text == 'Young 1974'", alt.value(300), alt.value(60))
+    points = look.rows_of("mark").mark_point(opacity=1, strokeWidth=2, clip=True).encode(
+        x=x, y=y, tooltip=tip, size=size, **look.looks("text", by, look.top_legend()))  # fmt: skip
     band = curve.mark_area(color=PALETTE[0], opacity=0.2, clip=True)
     layers = [
         band.encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         curve.mark_line(color=PALETTE[0], clip=True).encode(x=x, y=y, tooltip=tip), points,
     ]  # fmt: skip
-    params = [alt.param(name=name, value=value) for name, value in checkpoint_ends(frame).items()]
-    chart = alt.layer(*layers, data=frame).add_params(*params)
     words = (
         f"A curve over {int((frame['what'] == 'curve').sum())} intervals between checkpoints, logarithmic: the share "
         "of the time that goes into work that is kept, which rises, peaks and falls; a band for other published "
         "failure rates, and marks at the intervals by Young and by Daly."
     )
     told = f"At best {frame['useful'].max():.1f} % of the time is useful"
-    return titled(chart, title or told, _CHECKPOINTS_KEY, words)
+    return look.finished(frame, layers, title or told, _CHECKPOINTS_KEY, words, **checkpoint_ends(frame))
 
 
 def checkpoint_ends(frame: pd.DataFrame) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cookbook import catalog, units
 from cookbook.catalog.reading import nearest
+from cookbook.units import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +36,24 @@ OWN = "own: "
 COLUMNS = ("key", "name", "vendor", "kind", "memory_bytes", "mem_bandwidth", "tdp_watts", "launch_date")
 
 
+class ByFigures:
+    """A record that is told apart by its figures, where two that are not known count as the same."""
+
+    @cached_property
+    def _identity(self) -> tuple[Any, ...]:
+        values = [getattr(self, each.name) for each in fields(self)]  # type: ignore[arg-type]
+        flat = [str(sorted(value.items())) if isinstance(value, Mapping) else value for value in values]
+        return tuple("nan" if value != value else value for value in flat)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(self) is type(other) and self._identity == other._identity)
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+
 @dataclass(frozen=True, eq=False)
-class Accelerator:
+class Accelerator(ByFigures):
     """One accelerator, in SI; read-only, equal to another of the same figures, and usable as a dictionary key.
 
     Attributes
@@ -93,26 +110,9 @@ class Accelerator:
         """Key of the catalogue row that the record was built from; blank for one of the reader's own."""
         return "" if self.key.startswith(OWN) else self.key.removesuffix("*")
 
-    @cached_property
-    def _identity(self) -> tuple[Any, ...]:
-        return identity(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Accelerator) and self._identity == other._identity)
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
-
     def __reduce__(self) -> tuple[Any, ...]:
         values = [getattr(self, each.name) for each in fields(self)]
         return Accelerator, tuple(dict(value) if isinstance(value, Mapping) else value for value in values)
-
-
-def identity(record: Any) -> tuple[Any, ...]:
-    """What a record is told apart by: its figures, where two that are not known count as the same."""
-    values = [getattr(record, each.name) for each in fields(record)]
-    flat = [str(sorted(value.items())) if isinstance(value, Mapping) else value for value in values]
-    return tuple("nan" if value != value else value for value in flat)
 
 
 def accelerator(
@@ -154,20 +154,6 @@ def accelerator(
     if name is None:
         raise ValueError('accelerator needs a name, or like= and what differs: accelerator(like="h100-sxm", ...)')
     return _own(name, changes) if changes else _known(name)
-
-
-def shown(value: Any, letters: int = 60) -> str:
-    """What a message says of a value: as Python writes it, cut where it is long."""
-    if isinstance(value, int) and value.bit_length() > 200:
-        return f"a number of about {value.bit_length() // 10 * 3:,} digits"
-    if isinstance(value, (list, tuple, dict, set)) and len(value) > letters:
-        return f"a {type(value).__name__} of {len(value):,} elements"
-    try:
-        text = repr(value[: 2 * letters] if isinstance(value, str) else value)
-    except (ValueError, RecursionError):  # a long integer or endless nesting somewhere within
-        text = f"a {type(value).__name__}"
-    text = " ".join(text.split())
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def found_key(table: str, name: Any) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
@@ -18,13 +18,13 @@ from cookbook.hardware.accelerator import (
     LONGEST_NAME,
     MOST_COUNT,
     Accelerator,
+    ByFigures,
     accelerator,
     catalogue,
     found_key,
-    identity,
     interconnects,
-    shown,
 )
+from cookbook.units import shown
 
 # Devices of a node where neither a server nor the caller says.
 NODE = 8
@@ -38,7 +38,7 @@ NO_INSTANCE = "(per chip)"
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
+class Machine(ByFigures):
     """What a job runs on, in SI; read-only, equal to another of the same figures, and usable as a dictionary key.
 
     Attributes
@@ -91,16 +91,6 @@ class Machine:
     generation: str
     cores: float
     sources: tuple[str, ...] = field(repr=False)
-
-    @cached_property
-    def _identity(self) -> tuple[Any, ...]:
-        return identity(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Machine) and self._identity == other._identity)
-
-    def __hash__(self) -> int:
-        return hash(self._identity)
 
     def __repr__(self) -> str:
         rates = f"link {units.human(self.link, 'B/s')}, network {units.human(self.network, 'B/s')} a device"
@@ -270,7 +260,7 @@ def _built(
         server="",
         instance="",
         per_node=per_node,
-        link=device.device_link if math.isfinite(device.device_link) else _constant("link-where-unknown") / 2,
+        link=device.device_link if math.isfinite(device.device_link) else constant("link-where-unknown") / 2,
         ring_link=ring_link(device, server["node_link_kind"], server["bus_key"]) if server else ring_link(device),
         domain=float(domain if math.isfinite(domain) else device.scale_up_devices),
         network=network,
@@ -328,7 +318,7 @@ def host_rate(device: Accelerator) -> float:
     """
     key = "" if "host_link" in device.changed else _row(device).get("host_link_key", "")
     share = interconnects()[key]["efficiency"] if key else math.nan
-    return device.host_link * float(share if math.isfinite(share) else _constant("copy-bandwidth-share"))
+    return device.host_link * float(share if math.isfinite(share) else constant("copy-bandwidth-share"))
 
 
 def _row(device: Accelerator) -> Mapping[str, Any]:
@@ -337,7 +327,8 @@ def _row(device: Accelerator) -> Mapping[str, Any]:
 
 
 @cache
-def _constant(name: str) -> float:
+def constant(name: str) -> float:
+    """A figure of the table ``constants``, in SI."""
     table = catalog.table("constants").set_index("name")
     return float(units.si(f"{table.loc[name, 'value']} {table.loc[name, 'unit']}".strip(), None))
 

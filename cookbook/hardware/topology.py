@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook import catalog, units
+from cookbook import catalog
+from cookbook.catalog.printed import card
 from cookbook.catalog.reading import nearest
+from cookbook.hardware.machine import constant
 from cookbook.performance import topology as formulas
 from cookbook.units import shown
 
@@ -104,13 +105,12 @@ class Topology:
         return f"<{self.name}: {devices}, {self.root}, {len(self.nodes)} nodes, {len(self.links)} links>"
 
     def _repr_html_(self) -> str:
-        near = self.input_flows() if self.named("memory") else []
-        rates = [("kind", "nodes"), *((SPOKEN[kind], str(len(self.named(kind)))) for kind in ROWS if self.named(kind))]
-        rates += [("input, all at once", f"{self.concurrent(near).min() / 1e9:,.3g} GB/s")] if near else []
-        rates += [("rings of gradients", f"{self.ring_bandwidth() / 1e9:,.3g} GB/s")] if self.ring_flows() else []
-        rows = "".join(f"<tr><th style='text-align: left'>{name}</th><td>{value}</td></tr>" for name, value in rates)
-        style = "color: var(--jp-ui-font-color1, inherit); background: var(--jp-layout-color0, transparent)"
-        return f"<div style='{style}'><p>{html.escape(repr(self)[1:-1])}</p><table>{rows}</table></div>"
+        facts = {"kind": "nodes", **{SPOKEN[kind]: len(self.named(kind)) for kind in ROWS if self.named(kind)}}
+        if self.named("memory"):
+            facts["input, all at once"] = f"{self.concurrent(self.input_flows()).min() / 1e9:,.3g} GB/s"
+        if self.ring_flows():
+            facts["rings of gradients"] = f"{self.ring_bandwidth() / 1e9:,.3g} GB/s"
+        return card(repr(self)[1:-1], facts)
 
     def named(self, kind: str) -> list[str]:
         """Names of the nodes of a `kind`: accelerator, memory, storage, nic, network, socket, pcie_switch, nvswitch."""
@@ -137,8 +137,8 @@ class Topology:
     def latency(self, start: str, end: str) -> float:
         """Time until a message from `start` to `end` arrives: its start and what each node on the way adds [s]."""
         kinds = {node.name: node.kind for node in self.nodes}
-        added = [_constant(f"forward-{kinds[name].replace('_', '-')}") for name in self.path(start, end)[1:-1]]
-        return float(formulas.message_latency(_constant("message-start-in-node"), added))
+        added = [constant(f"forward-{kinds[name].replace('_', '-')}") for name in self.path(start, end)[1:-1]]
+        return float(formulas.message_latency(constant("message-start-in-node"), added))
 
     def concurrent(self, flows: Iterable[Flow], demands: ArrayLike = np.inf) -> np.ndarray:
         """What each flow gets when all run at the same time and share links fairly (max-min).
@@ -368,12 +368,6 @@ def _places(nodes: Sequence[Node]) -> dict[str, tuple[float, float]]:
         name: ((place + 0.5) / len(row), 1 - level / height)
         for level, row in enumerate(filled) for place, name in enumerate(row)
     }  # fmt: skip
-
-
-@cache
-def _constant(name: str) -> float:
-    row = catalog.table("constants").set_index("name").loc[name]
-    return float(row["value"]) * units.scale(row["unit"])
 
 
 def topology(name: str | Topology) -> Topology:

@@ -7,20 +7,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-_HOMES = {
-    "Panel": "shell",
-    "View": "shell",
-    "accelerators": "accelerators",
-    "accuracy": "accuracy",
-    "assembly_line": "assembly_line",
-    "host": "host",
-    "measurements": "measurements",
-    "model_zoo": "model_zoo",
-    "scaling": "scaling",
-    "storage": "storage",
-    "training_run": "training_run",
-    "where_to_run": "where_to_run",
-}
+_RECIPES = (
+    "accelerators", "accuracy", "assembly_line", "host", "measurements", "model_zoo", "scaling", "storage",
+    "training_run", "where_to_run",
+)  # fmt: skip
+_HOMES = {"Panel": "shell", "View": "shell", **{name: name for name in _RECIPES}}
 
 __all__ = sorted(_HOMES)
 
@@ -29,7 +20,7 @@ class _Package(ModuleType):
     """The package, in which a recipe's name stays its function when the module of that name is imported."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        recipe = name in _HOMES and isinstance(value, ModuleType)
+        recipe = name in _RECIPES and isinstance(value, ModuleType)
         super().__setattr__(name, getattr(value, name) if recipe else value)
 
 

@@ -14,18 +14,16 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.charts import devices as charts
-from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS
-from cookbook.charts.rows import row_order
+from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS, row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import accelerators as device_options
-from cookbook.panels.options import device_of, networks, own_accelerator, plain_device
-from cookbook.panels.shell import MOST_ROWS, Off, Panel, Part, Picture, View
+from cookbook.panels.options import cited, device_of, networks, own_accelerator, plain_device
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, as_python, device_text, keywords, panel_call
 from cookbook.panels.text import counted, figure, listed
 from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
+from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.transformer import is_language_model
-from cookbook.prediction.verdicts import ratio
 from cookbook.workloads import zoo
 
 USUAL = "usual"
@@ -116,11 +114,10 @@ def accelerators(
         "model": model, "phase": phase, "batch": batch, "accelerators": chosen, "precision": precision,
         "on": on or usual, "software": software, "way": way, "op": op, "picture": picture,
     }  # fmt: skip
-    off: dict[str, Off] = {"precision": _formats, "op": _operations}
-    return Panel("accelerators", "Which accelerator for this work?", _controls(), PICTURES, _draw, DEFAULTS, given, off)
+    return Panel("accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, given, OFF,
+                 good=DEFAULTS)  # fmt: skip
 
 
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     formats = catalog.table("number_formats")["name"]
     return (
@@ -162,15 +159,17 @@ def _software() -> tuple[tuple[str, str, str, str], ...]:
     return (("", "the usual of each device", "pytorch eager", ""), *((name, name, also, "") for name, also in listed))
 
 
-def _operations(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("picture") == "roofline" else {"*": "only the roofline shows operations"}
-
-
 def _formats(values: dict[str, Any]) -> dict[str, str]:
     """Formats that cannot be chosen, with the reason."""
     rows = catalog.table("number_formats")
     trains = values.get("phase", PHASES[0]) == "training"
     return {name: f"{name} does not train a network" for name in rows.loc[rows["trains"] != "yes", "name"] if trains}
+
+
+OFF: dict[str, Any] = {
+    "precision": _formats,
+    "op": lambda v: {} if v.get("picture") == "roofline" else {"*": "only the roofline shows operations"},
+}
 
 
 def _ids(devices: list[Any]) -> list[str]:
@@ -255,7 +254,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     roof = picture == "roofline"
     words = _picture_title(view, picture)
     return View(
-        answer=f"{moved}{_under_the_roof(view)} {_operation(view)}" if roof else f"{moved}{_answer(view, picture)}",
+        answer=moved + (_under_the_roof(view) if roof else _answer(view, picture)),
         headline={words: float(view.looked[name]) for words, name in PINNED.items() if view.looked[name] > 0},
         chips=_chips(view),
         picture=_roofline(view, words) if roof else _per_device(view, picture, words, pinned),
@@ -295,19 +294,17 @@ def _title(model: str) -> str:
 
 
 def _code(values: dict[str, Any], view: Compared) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    devices = code.devices_text(values["accelerators"])
-    shown = [f"{name}={devices if name == 'accelerators' else code.literal(value)}" for name, value in changed.items()]
+    devices = device_text(values["accelerators"])
     call = {"phase": values["phase"], "batch": values["batch"]}
     call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
     call |= {"software": values["software"]} if values["software"] else {}
     call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
-    lines = [f"cb.panels.accelerators({', '.join(shown)})"]
-    lines.append(f"cb.planning.compare({code.literal(values['model'])}, {devices}, {code.arguments(call)})")
+    lines = [panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
+    lines.append(f"cb.planning.compare({as_python(values['model'])}, {devices}, {keywords(call)})")
     if values["picture"] == "roofline":
         on = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
-        where = f"{code.literal(values['model'])}, {code.device_text(on)}, {values['batch']}"
-        lines.append(f"cb.roofline_table({where}, precision={code.literal(view.looked['precision'])})")
+        where = f"{as_python(values['model'])}, {device_text(on)}, {values['batch']}"
+        lines.append(f"cb.roofline_table({where}, precision={as_python(view.looked['precision'])})")
     return "\n".join(lines)
 
 
@@ -407,21 +404,17 @@ def _looked(view: Compared, picture: str) -> str:
 
 
 def _under_the_roof(view: Compared) -> str:
-    row, ops = view.looked, view.ops
+    row, ops, op = view.looked, view.ops, view.chosen
+    lost = "" if not view.op or view.op == op["name"] else f"{view.title} has no operation {view.op!r}; the longest: "
     bound = 100 * float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
     best, rate = view.batch / float(ops["seconds"].sum()), row["samples_per_s"]
     start = "Software that fuses operations moves less data: predicted" if rate > best else "Predicted"
     beside = f" {start} for {WHAT[view.phase]} are {figure(rate)} samples/s." if math.isfinite(rate) else ""
     return (
         f"Without fusion, a forward pass of {view.title} on **{row['name']}** in {row['precision']} reaches at most "
-        f"**{figure(best)}** samples/s, memory being the limit for **{bound:.0f} %** of its time.{beside}"
+        f"**{figure(best)}** samples/s, memory being the limit for **{bound:.0f} %** of its time.{beside} "
+        f"{lost}{op['name']}, {_formula(view, op)}"
     )
-
-
-def _operation(view: Compared) -> str:
-    op = view.chosen
-    lost = "" if not view.op or view.op == op["name"] else f"{view.title} has no operation {view.op!r}; the longest: "
-    return f"{lost}{op['name']}, {_formula(view, op)}"
 
 
 def _formula(view: Compared, op: Any) -> str:
@@ -534,6 +527,4 @@ def _data(view: Compared, picture: str) -> pd.DataFrame:
 def _source_rows(view: Compared) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of each source of devices and prices shown."""
     keys = dict.fromkeys(key for name in ("sources", "price_sources") for cell in view.table[name] for key in cell)
-    rows = catalog.table("sources").set_index("key").loc[list(keys)]
-    marks = ["recalled" if seen == "no" else "" for seen in rows["seen"].astype(str)]
-    return tuple(zip(rows["title"].astype(str), rows["url"].astype(str), marks, strict=True))
+    return cited(dict.fromkeys(keys, ""), "recalled")

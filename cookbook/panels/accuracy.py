@@ -12,11 +12,9 @@ import pandas as pd
 from cookbook.calibration import judged
 from cookbook.charts import explore as charts
 from cookbook.charts.explore import percent, verdict
-from cookbook.charts.look import PALETTE
-from cookbook.charts.rows import row_order, spread
-from cookbook.panels import code
+from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
-from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults_of, keywords, panel_call
 from cookbook.panels.text import capital, counted, figure, sources_by_count
 
 BANDS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)
@@ -24,6 +22,7 @@ PICTURES = {"points": charts.points, "errors": charts.errors, "coverage": charts
 COLOURS, MOST_GROUPS, ENOUGH = 4, 16, 20
 # Decades, across and up, between two numbers in a picture, so that both can be read; and by which runs are spread.
 APART, SPREAD = np.array((0.2, 0.13)), 0.16
+OFF = {"picture": lambda v: {} if v.get("model") == judged.FULL else {"coverage": "only the full model has intervals"}}
 EDGES = ((0.1, "within 10 %", PALETTE[2]), (0.2, "10 to 20 %", PALETTE[0]), (0.5, "20 to 50 %", PALETTE[3]),
          (np.inf, "further off", PALETTE[1]))  # fmt: skip
 # What groups the runs, in a sentence.
@@ -63,14 +62,9 @@ def accuracy(
     >>> panel.answer.split(";")[0]
     "Prediction = 'without magic' is not a choice"
     """
-    return Panel("accuracy", "How far can you trust a prediction?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
-                 {"picture": _pictures})  # fmt: skip
+    return Panel(accuracy, "How far can you trust a prediction?", _controls, PICTURES, _draw, locals(), OFF)
 
 
-DEFAULTS = defaults(accuracy)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     models = tuple((name, name, "", _family(name)) for name in judged.models_of())
     return (
@@ -109,10 +103,6 @@ def _family(model: str) -> str:
     """Group of a prediction in the list."""
     known = {judged.FULL: FULL, judged.ROW_ALONE: FLATTERING, **dict.fromkeys(judged.RULES.values(), RULE)}
     return known.get(model, TERM)
-
-
-def _pictures(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("model") == judged.FULL else {"coverage": "only the full model has intervals"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,10 +228,10 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any]) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    plain: dict[str, Any] = {n: changed[n] for n in ("kind", "model", "publishers", "accelerators") if n in changed}
-    by = "row" if values["picture"] == "points" else values["by"]
-    return f"cb.panels.accuracy({code.arguments(changed)})\ncb.accuracy({code.arguments({'by': by, **plain})})"
+    asked = {name: values[name] for name in ("kind", "publishers", "accelerators", "model")}
+    call = {"by": "row" if values["picture"] == "points" else values["by"]}
+    call |= {name: value for name, value in asked.items() if value != defaults_of(accuracy)[name]}
+    return f"{panel_call(accuracy, values)}\ncb.accuracy({keywords(call)})"
 
 
 # Pictures, tables and parts.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from cookbook.charts import run as charts
 from cookbook.charts.look import MUTED
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Control, Slider
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, panel_call
 from cookbook.planning.parallel import AssemblyLine
 from cookbook.planning.parallel import assembly_line as run
 from cookbook.units import human
@@ -43,14 +42,10 @@ def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any =
     >>> panel.answer.split(":")[0]
     '1F1B, 4 stages, 8 micro-batches'
     """
-    return Panel("assembly_line", "Who waits in a pipeline?", _controls(), {"line": charts.assembly_line}, _draw,
-                 DEFAULTS, locals())  # fmt: skip
+    return Panel(assembly_line, "Who waits in a pipeline?", _controls, {"line": charts.assembly_line}, _draw,
+                 locals())  # fmt: skip
 
 
-DEFAULTS = defaults(assembly_line)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     return (
         Choice("schedule", "Schedule", "Order", (
@@ -132,9 +127,8 @@ def _followed(micro_batch: int, line: AssemblyLine) -> str:
 
 
 def _code(values: dict[str, Any]) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    call = f"{code.literal(values['schedule'])}, {values['stages']}, {values['micro_batches']}, 1e-3"
-    return f"cb.panels.assembly_line({code.arguments(changed)})\ncb.planning.assembly_line({call}).passes"
+    call = f"{as_python(values['schedule'])}, {values['stages']}, {values['micro_batches']}, 1e-3"
+    return f"{panel_call(assembly_line, values)}\ncb.planning.assembly_line({call}).passes"
 
 
 def _line(line: AssemblyLine, schedule: str, follow: int = 0) -> Picture:

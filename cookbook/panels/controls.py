@@ -6,11 +6,12 @@ import bisect
 import difflib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cookbook import units
-from cookbook.panels.text import duration, pieces, quoted
+from cookbook.panels.text import duration, pieces
+from cookbook.units import shown
 
 Option = tuple[str, str, str, str]
 LONGEST = 200
@@ -40,13 +41,37 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Combo:
-    """Type-to-search box over many names, for one of them or (`many`) for several.
+class Described:
+    """What every control says of itself.
 
     Attributes
     ----------
     name, label, group : str
         Parameter, words beside the control, heading above it.
+    more : bool
+        Whether it stands under "more".
+    place : str
+        "controls", or "picture" for the row above the picture.
+    """
+
+    name: str
+    label: str
+    group: str
+    tooltip: str = field(default="", kw_only=True)
+    more: bool = field(default=False, kw_only=True)
+    place: str = field(default="controls", kw_only=True)
+
+    def _described(self, kind: str, **own: Any) -> dict[str, Any]:
+        names = ("name", "label", "group", "tooltip", "more", "place")
+        return {"kind": kind, **{name: getattr(self, name) for name in names}, **own}
+
+
+@dataclass(frozen=True)
+class Combo(Described):
+    """Type-to-search box over many names, for one of them or (`many`) for several.
+
+    Attributes
+    ----------
     options : tuple
         (value, label, other words to search, group) of each.
     many : bool
@@ -59,9 +84,6 @@ class Combo:
         Printed name to the name on the tag of a chosen entry.
     """
 
-    name: str
-    label: str
-    group: str
     options: tuple[Option, ...]
     many: bool = False
     least: int = 0
@@ -69,15 +91,12 @@ class Combo:
     own: Own | None = None
     plain: Callable[[Any], Any] | None = None
     short: Callable[[str], str] = str
-    tooltip: str = ""
-    more: bool = False
-    place: str = "controls"
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
         own = self.own and {"label": self.own.label, "help": self.own.help, "example": self.own.example}
         options = [list(option) for option in self.options]
-        return _common(self, "combo", options=options, many=self.many, limit=self.limit, custom=own)
+        return self._described("combo", options=options, many=self.many, limit=self.limit, custom=own)
 
     def read(self, raw: Any) -> Any:
         """Value that a message, a caller or the reader's typing means."""
@@ -120,7 +139,7 @@ class Combo:
                 return self.own.show(entry)
         except MISUSED:
             pass
-        return "", quoted(entry)
+        return "", shown(entry)
 
     def typed(self, raw: Any) -> bool:
         """Whether a value, or one of several, is a text that the reader typed under "custom…"."""
@@ -170,16 +189,16 @@ class Combo:
         except ValueError as wrong:
             raise ValueError(f"{self.label} = {wrong}") from None
         if isinstance(value, str) and len(value) > LONGEST:
-            raise ValueError(f"{self.label} = {quoted(raw)} has {len(value):,} letters; no name is that long")
+            raise ValueError(f"{self.label} = {shown(raw)} has {len(value):,} letters; no name is that long")
         if isinstance(value, str):
             return value
         if self.own is None and self.plain is None:
-            raise ValueError(f"{self.label} = {quoted(raw)} is not a choice; give a name of the list")
+            raise ValueError(f"{self.label} = {shown(raw)} is not a choice; give a name of the list")
         return value
 
 
 @dataclass(frozen=True)
-class Slider:
+class Slider(Described):
     """Slider over sensible values with an editable number beside it; any value in range may be typed.
 
     Attributes
@@ -196,21 +215,15 @@ class Slider:
         Whether it may be left empty, which reads as None.
     """
 
-    name: str
-    label: str
-    group: str
     stops: tuple[float, ...]
     unit: str = ""
     whole: bool = True
     seconds: bool = False
     optional: bool = False
-    tooltip: str = ""
-    more: bool = False
-    place: str = "controls"
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
-        return _common(self, "slider", stops=[[stop, self.text(stop)] for stop in self.stops], unit=self.unit)
+        return self._described("slider", stops=[[stop, self.text(stop)] for stop in self.stops], unit=self.unit)
 
     def read(self, raw: Any) -> float | int | None:
         """Value that a message, a caller or the reader's typing means; None where it may be left empty and is."""
@@ -222,9 +235,9 @@ class Slider:
         low, high = self.stops[0], self.stops[-1]
         allowed, what = self._allowed(), "time" if self.seconds else "number"
         if not low <= value <= high:
-            raise ValueError(f"{self.label} = {quoted(raw)} is outside its range; give a {what} {allowed}")
+            raise ValueError(f"{self.label} = {shown(raw)} is outside its range; give a {what} {allowed}")
         if self.whole and value != int(value):
-            raise ValueError(f"{self.label} = {quoted(raw)} is not a whole number; give one {allowed}")
+            raise ValueError(f"{self.label} = {shown(raw)} is not a whole number; give one {allowed}")
         return int(value) if self.whole else float(value)
 
     def show(self, value: Any) -> dict[str, Any]:
@@ -232,7 +245,7 @@ class Slider:
         try:
             value = self.read(value)
         except ValueError:
-            return {"text": value[:LONGEST] if isinstance(value, str) else quoted(value), "index": 0}
+            return {"text": value[:LONGEST] if isinstance(value, str) else shown(value), "index": 0}
         return {"text": "", "index": 0} if value is None else {"text": self.text(value), "index": self._nearest(value)}
 
     def text(self, value: float) -> str:
@@ -243,14 +256,14 @@ class Slider:
 
     def _number(self, raw: Any) -> float:
         remedy = f"write {_TIMES}" if self.seconds else f"give one {self._allowed()}"
-        unreadable = f"{self.label} = {quoted(raw)} is not a {'time' if self.seconds else 'number'}; {remedy}"
+        unreadable = f"{self.label} = {shown(raw)} is not a {'time' if self.seconds else 'number'}; {remedy}"
         if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
             raise ValueError(unreadable)
         if not isinstance(raw, str):
             return float(max(min(raw, 1e300), -1e300)) if raw == raw else math.nan
         text = raw.strip().removesuffix(self.unit).strip()
         if self.seconds and text[-1:].isdecimal():
-            raise ValueError(f"{self.label} = {quoted(raw)} has no unit; write {text} h, or {text} s, min or d")
+            raise ValueError(f"{self.label} = {shown(raw)} has no unit; write {text} h, or {text} s, min or d")
         try:
             return float(units.si(text, "s" if self.seconds else ""))
         except (ValueError, ArithmeticError):
@@ -267,39 +280,31 @@ class Slider:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Described):
     """A few values side by side, one of them chosen.
 
     Attributes
     ----------
     options : tuple
         (value, label, tooltip) of each.
-    place : str
-        "controls", or "picture" for the row above the picture.
     """
 
-    name: str
-    label: str
-    group: str
     options: tuple[tuple[str, str, str], ...]
-    tooltip: str = ""
-    more: bool = False
-    place: str = "controls"
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
-        return _common(self, "choice", options=[list(option) for option in self.options])
+        return self._described("choice", options=[list(option) for option in self.options])
 
     def read(self, raw: Any) -> str:
         """One of the values; ValueError names them all."""
         known = [value for value, _, _ in self.options]
         if not isinstance(raw, str) or raw not in known:
-            raise ValueError(f"{self.label} = {quoted(raw)} is not a choice; take one of {', '.join(known)}")
+            raise ValueError(f"{self.label} = {shown(raw)} is not a choice; take one of {', '.join(known)}")
         return raw
 
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser."""
-        return {"text": value[:LONGEST] if isinstance(value, str) else quoted(value)}
+        return {"text": value[:LONGEST] if isinstance(value, str) else shown(value)}
 
 
 Control = Combo | Slider | Choice
@@ -313,11 +318,6 @@ def _custom(entry: Any) -> bool:
 def _words(text: str) -> str:
     """A text as its words, each between blanks."""
     return f" {' '.join(''.join(c if c.isalnum() or c == '_' else ' ' for c in text.casefold()).split())} "
-
-
-def _common(control: Control, kind: str, **own: Any) -> dict[str, Any]:
-    names = ("name", "label", "group", "tooltip", "more", "place")
-    return {"kind": kind, **{name: getattr(control, name) for name in names}, **own}
 
 
 def powers_of_two(low: int, high: int) -> tuple[float, ...]:

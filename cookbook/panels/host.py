@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog
 from cookbook.charts import host as charts
-from cookbook.charts.look import TIME_PARTS
-from cookbook.charts.rows import row_order
-from cookbook.panels import code
-from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.options import cited, data_sets, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults
+from cookbook.charts.look import TIME_PARTS, row_order
+from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
+from cookbook.panels.options import cited, data_sets, listed_options, networks, printed
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import Source, counted, figure
 from cookbook.planning.host import BOUNDLESS, DECODED, LOADS, HostSize, size_host
 
 WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 48.0, 64.0)
 CORES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 PICTURES = {"machine": charts.machine, "gets": charts.gets, "cores": charts.over_cores}
+OFF = {"picture": lambda v: {} if v.get("traffic") in DECODED else {
+    "cores": "this traffic has nothing that cores decode"}}  # fmt: skip
 LEAF = "leaf"
 ROWS = {
     "memory": "memory", "storage": "drives", "socket": "processors", "pcie_switch": "PCIe switches",
@@ -76,17 +75,13 @@ def host(
     >>> "DGX-1 (V100) gives each accelerator" in panel.answer
     True
     """
-    return Panel("host", "Does the host feed its accelerators?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
-                 {"picture": _pictures})  # fmt: skip
+    return Panel(host, "Does the host feed its accelerators?", _controls, PICTURES, _draw, locals(), OFF)
 
 
-DEFAULTS = defaults(host)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("machine", "Machine", "Host", _machines(), tooltip="A server or workstation whose inside is known"),
+        Combo("machine", "Machine", "Host", listed_options("system_topologies", also="aliases", group="root"),
+              tooltip="A server or workstation whose inside is known"),
         Slider("workers", "Workers an accelerator", "Host", WORKERS,
                tooltip="Processes that decode and augment samples for one accelerator"),
         Choice("traffic", "Traffic", "Links", (
@@ -110,15 +105,6 @@ def _controls() -> tuple[Control, ...]:
             ("gets", "Gets and needs", "What each accelerator gets beside what keeps it busy"),
             ("cores", "Cores", "Samples a second over cores")), place="picture"),
     )  # fmt: skip
-
-
-def _machines() -> tuple[Option, ...]:
-    rows = catalog.table("system_topologies")
-    return tuple(zip(rows["key"], rows["name"], rows["aliases"].astype(str), rows["root"], strict=True))
-
-
-def _pictures(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("traffic") in DECODED else {"cores": "this traffic has nothing that cores decode"}
 
 
 @lru_cache(maxsize=64)
@@ -156,8 +142,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _code(values: dict[str, Any], size: HostSize) -> str:
     """The panel's state, then the calls behind its links and its decoding."""
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    lines = [f"cb.panels.host({code.arguments(changed)})", f"box = cb.topology({code.literal(size.machine.key)})"]
+    lines = [panel_call(host, values), f"box = cb.topology({as_python(size.machine.key)})"]
     flows, source = size.traffic, '"storage"' if values["traffic"] == "storage" else ""
     parts = [f"box.input_flows({source})"] * bool(flows.inputs) + ["box.ring_flows()"] * bool(flows.rings)
     counts = (flows.inputs, len(flows.flows) - flows.inputs)
@@ -169,10 +154,10 @@ def _code(values: dict[str, Any], size: HostSize) -> str:
         cores = size.cores * count
         call = {"batch": values["batch"], "accelerators": count, "workers": values["workers"],
                 "cores": int(cores) if cores == int(cores) else cores, "processor": size.processor}  # fmt: skip
-        endless = code.literal({**BOUNDLESS, "read_bandwidth": "1 PB/s"})
-        where = f"{size.step:.6g}, {code.literal(size.machine.accelerator)}, {endless}"
-        card = code.literal({"card": values["data"], "layout": "shards"})
-        lines.append(f"cb.match_storage({where}, {card}, {code.arguments(call)})")
+        endless = as_python({**BOUNDLESS, "read_bandwidth": "1 PB/s"})
+        where = f"{size.step:.6g}, {as_python(size.machine.accelerator)}, {endless}"
+        card = as_python({"card": values["data"], "layout": "shards"})
+        lines.append(f"cb.match_storage({where}, {card}, {keywords(call)})")
     return "\n".join(lines)
 
 

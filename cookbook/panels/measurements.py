@@ -16,11 +16,10 @@ from cookbook.calibration import measurements as explore
 from cookbook.calibration.measurements import NAMES, NUMBERS, SHARES, Selected, Y
 from cookbook.charts import explore as charts
 from cookbook.charts.explore import OTHERS, UNKNOWN, few
-from cookbook.panels import code
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
-from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
-from cookbook.panels.text import capital, counted, figure, json_of, quoted, sources_by_count
-from cookbook.units import human
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, as_python, keywords, panel_call
+from cookbook.panels.text import capital, counted, figure, json_of, sources_by_count
+from cookbook.units import human, shown
 
 # Filters: parameter -> (column, words, heading, "more").
 FILTERS = {
@@ -76,11 +75,10 @@ def measurements(**state: Any) -> Panel:
     >>> panel.answer.split(":")[0]
     'No measurement matches'
     """
-    title = "What did others measure?"
-    return Panel("measurements", title, _controls(), {"explored": charts.explored}, _draw, DEFAULTS, state, pick="near")
+    return Panel(measurements, "What did others measure?", _controls, {"explored": charts.explored}, _draw, state,
+                 pick="near", good=DEFAULTS)  # fmt: skip
 
 
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     filters = [_filter(name, *about) for name, about in FILTERS.items()]
     values = tuple((name, about[0], "", "") for name, about in Y.items())
@@ -139,7 +137,7 @@ def _year(value: Any) -> str:
     number = isinstance(value, (int, float)) and not isinstance(value, bool) and 1900 <= value <= 2100
     text = f"{value:.0f}" if number else value
     if not (isinstance(text, str) and len(text) == 4 and text.isascii() and text.isdecimal()):
-        raise ValueError(f"{quoted(value)} is not a year; give one such as 2018")
+        raise ValueError(f"{shown(value)} is not a year; give one such as 2018")
     return text
 
 
@@ -175,7 +173,7 @@ def _like(value: Any) -> Any:
     pairs = value.items() if isinstance(value, dict) else ()
     plain = isinstance(value, dict) and all(isinstance(each, (str, int, float)) for pair in pairs for each in pair)
     if not (plain or isinstance(value, str)):
-        raise ValueError(f"{quoted(value)} is not a configuration; write it as {EXAMPLE}, or give a row's id")
+        raise ValueError(f"{shown(value)} is not a configuration; write it as {EXAMPLE}, or give a row's id")
     return value
 
 
@@ -353,7 +351,6 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any], asked: Asked) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
     where = _where(values)
     if asked.counted not in ("", "all"):
         where[Y[asked.y][1]] = asked.counted
@@ -361,14 +358,14 @@ def _code(values: dict[str, Any], asked: Asked) -> str:
         where["classic_flop"] = True
     stated = [f"{name} > 0" for name in (asked.y, asked.x) if name in {**Y, **NUMBERS}]
     stated += [f"year in [{', '.join(values['years'])}]"] if values["years"] else []
-    call = f"cb.measurements({code.arguments(where)}).query({code.literal(' and '.join(stated))})"
+    call = f"cb.measurements({keywords(where)}).query({as_python(' and '.join(stated))})"
     if asked.aggregate != "all":
         keys = list(dict.fromkeys(filter(None, (asked.x, asked.by))))
         how = {"median": 'quantile(0.5, interpolation="lower")', "best": "min()" if asked.y == "time" else "max()"}
-        call += f'.groupby({code.literal(keys)})["{asked.y}"].{how[asked.aggregate]}'
-    lines = [f"cb.panels.measurements({code.arguments(changed)})", call]
+        call += f'.groupby({as_python(keys)})["{asked.y}"].{how[asked.aggregate]}'
+    lines = [panel_call(measurements, values, DEFAULTS), call]
     if values["near"]:
-        lines.append(f"cb.measurements({code.arguments({'near': values['near'], **where})}).head(15)")
+        lines.append(f"cb.measurements({keywords({'near': values['near'], **where})}).head(15)")
     return "\n".join(lines)
 
 

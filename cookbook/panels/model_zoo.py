@@ -12,18 +12,15 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.charts import models as charts
-from cookbook.charts.look import MEMORY_PARTS
-from cookbook.charts.rows import row_order
-from cookbook.panels import code
+from cookbook.charts.look import MEMORY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as device_options
-from cookbook.panels.options import device_of, networks, origin, own_accelerator, peak_column, plain_device
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults
-from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, quoted, short_name
-from cookbook.prediction.evidence import observed_efficiency
-from cookbook.prediction.requirements import Requirements, requirements, sizes_of
-from cookbook.prediction.verdicts import ratio
-from cookbook.units import human
+from cookbook.panels.options import cited, device_of, networks, origin, own_accelerator, peak_column, plain_device
+from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, device_text, keywords, model_text, panel_call
+from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, short_name
+from cookbook.prediction.devices import observed_efficiency
+from cookbook.prediction.requirements import Requirements, ratio, requirements, sizes_of
+from cookbook.units import human, shown
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -89,14 +86,10 @@ def model_zoo(
     >>> panel.answer
     'Batch = -4 is outside its range; give a number from 1 to 65,536.'
     """
-    return Panel("model_zoo", "What does this model need?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+    return Panel(model_zoo, "What does this model need?", _controls, PICTURES, _draw, locals(),
                  {"precision": _formats, "seq": _sequence})  # fmt: skip
 
 
-DEFAULTS = defaults(model_zoo)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     own = Own("custom…: your own layers", "One JSON object, as for cb.layers.", EXAMPLE, _read_layers, _show_layers)
     return (
@@ -140,7 +133,7 @@ def _network(value: Any) -> Any:
     """What a control keeps of a network: its name, its record, or a table of layers."""
     layers = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
     if not (layers or isinstance(value, (str, zoo.Workload))):
-        raise ValueError(f"{quoted(value)} is not a network; give a name, cb.layers(...) or {{'layers': [...]}}")
+        raise ValueError(f"{shown(value)} is not a network; give a name, cb.layers(...) or {{'layers': [...]}}")
     return value
 
 
@@ -231,14 +224,13 @@ def _formats_off(devices: tuple[str, ...]) -> dict[str, str]:
 
 
 def _code(values: dict[str, Any]) -> str:
-    changed = {name: value for name, value in values.items() if name == "model" or value != DEFAULTS[name]}
     plain = {name: values[name] for name in SCENARIO if values[name] is not None}
     if "seq" in plain and not _workload(values["model"]).ops.needs_seq:
         del plain["seq"]
-    model, devices = code.model_text(values["model"]), code.devices_text(values["accelerators"])
+    model, devices = model_text(values["model"]), device_text(values["accelerators"])
     return (
-        f"{code.preamble(values)}cb.panels.model_zoo({code.arguments(changed)})\n"
-        f"cb.requirements(model={model}, {code.arguments(plain)}, accelerators={devices})"
+        f"{panel_call(model_zoo, values, {**defaults_of(model_zoo), 'model': None})}\n"
+        f"cb.requirements(model={model}, {keywords(plain)}, accelerators={devices})"
     )
 
 
@@ -421,12 +413,10 @@ def _sources(needs: Sequence[Requirements], devices: Sequence[Accelerator]) -> t
             stated, recalled = origin(device, column)
             use(stated, what, label + (RECALLED if recalled else ""))
         use(_measured_sources(device.key, need.precision), "matmul measured on", label)
-    rows = catalog.table("sources").set_index("key")[["title", "url"]].fillna("").astype(str)
-    found = []
-    for key, used in uses.items():
-        marks = ["(recalled, not opened)"] if key.startswith("recalled") else []
-        title, url = rows.loc[key] if key in rows.index else (key, "")
-        found.append((title, url, " ".join([*marks, "; ".join(f"{w} {', '.join(n)}" for w, n in used.items())])))
+    found = cited({
+        key: "(recalled, not opened) " * key.startswith("recalled")
+        + "; ".join(f"{what} {', '.join(names)}" for what, names in used.items()) for key, used in uses.items()
+    })  # fmt: skip
     own = [(f"Your own figures for {label}", "", ", ".join(d.changed)) for label, d in labelled if d.changed]
     return (*found, *own)
 

@@ -1,22 +1,35 @@
-"""What panels offer and print of tables of the catalogue."""
+"""What panels offer and print of tables of the catalogue, and the parts of a training step."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
+import pandas as pd
+
 from cookbook import catalog, hardware
-from cookbook.catalog.names import index, normalise
+from cookbook.charts.look import TIME_PARTS
 from cookbook.panels.controls import Option, Own
-from cookbook.panels.text import Source, quoted
+from cookbook.panels.shell import Part
+from cookbook.panels.text import Source
 from cookbook.prediction.terms.feed_arguments import BENCHMARK
+from cookbook.units import human, shown
 from cookbook.workloads.zoo import LANGUAGE_MODELS
 
 ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
-MEASURED = ("training_classic", "training_transformer", "inference")
+FORMULAS = {
+    "compute": "Matmuls and attention: FLOP over the rate that the accelerator reaches.",
+    "memory traffic": "Operations between matmuls: bytes over memory bandwidth.",
+    "launch": "Time to launch kernels, whatever their size.",
+    "tensor-parallel communication": "All-reduces of the devices that share each matmul, where nothing hides them.",
+    "pipeline-parallel communication": "Activations sent from stage to stage.",
+    "data-parallel communication": "The part of the gradient (and weight) communication that nothing hides.",
+    "optimiser": "Weights, gradients and optimiser states are read and written once a step.",
+    "bubble": "Stages wait while the pipeline fills and drains.",
+    "waiting": "Stragglers and synchronisation: every device waits for the slowest.",
+}
 
 
 def networks(language: bool | None = None) -> tuple[Option, ...]:
@@ -28,16 +41,30 @@ def networks(language: bool | None = None) -> tuple[Option, ...]:
     return tuple((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
 
 
+def listed_options(table: str, also: str = "", group: str = "", key: str = "key", name: str = "name") -> Any:
+    """Rows of a table as options: column of the value, of its words, of other words to search, and of the group."""
+    rows = catalog.table(table)
+    blank = [""] * len(rows)
+    columns = (rows[column].astype(str) if column else blank for column in (key, name, also, group))
+    return tuple(zip(*columns, strict=True))
+
+
 def accelerators() -> tuple[Option, ...]:
     """Accelerators by vendor."""
-    rows = catalog.table("accelerators")
-    return tuple(zip(rows["key"], rows["name"], rows["aliases"], rows["vendor"], strict=True))
+    return listed_options("accelerators", "aliases", "vendor")
+
+
+def machines() -> tuple[Option, ...]:
+    """Accelerators by vendor, then servers whose accelerator is known."""
+    servers = catalog.table("systems")
+    servers = servers[servers["accelerator_key"].fillna("") != ""]
+    named = ((key, name, "", "servers") for key, name in zip(servers["key"], servers["name"], strict=True))
+    return (*accelerators(), *named)
 
 
 def data_sets() -> tuple[Option, ...]:
     """Cards of data sets by kind of sample."""
-    rows = catalog.table("data_sets")
-    return tuple((row.key, row.name, "", row.data_type) for row in rows.itertuples(index=False))
+    return listed_options("data_sets", group="data_type")
 
 
 def benchmarks() -> tuple[Option, ...]:
@@ -54,22 +81,15 @@ def storages() -> tuple[Option, ...]:
     return tuple(zip(rows["key"], rows["name"], rows["interface"], rows["category"], strict=True))
 
 
-def cited(notes: Mapping[str, str]) -> tuple[Source, ...]:
-    """(title, link, note) of sources by their key; a key that the table does not have is its own title."""
-    known = catalog.table("sources").set_index("key")[["title", "url"]].fillna("").to_dict("index")
-    rows = {key: known.get(key, {"title": key, "url": ""}) for key in notes if key}
-    return tuple((row["title"], row["url"], notes[key]) for key, row in rows.items())
+def cited(notes: Mapping[str, str], unseen: str = "") -> tuple[Source, ...]:
+    """(title, link, note) of sources by their key; a key that the table does not have is its own title.
 
-
-@lru_cache(maxsize=1)
-def popular() -> dict[str, int]:
-    """How often each network and accelerator was measured."""
-    known, found = index("models", catalog.data_directory()), Counter[str]()
-    for table in map(catalog.table, MEASURED):
-        found.update(table["accelerator"].value_counts().to_dict())
-        for name, count in table["model"].value_counts().items():
-            found[known.get(normalise(str(name)), "")] += count
-    return {key: count for key, count in found.items() if key}
+    `unseen` stands before the note of a source that nobody opened.
+    """
+    known = catalog.table("sources").set_index("key")[["title", "url", "seen"]].to_dict("index")
+    rows = {key: known.get(key, {"title": key, "url": "", "seen": ""}) for key in notes if key}
+    return tuple((row["title"], row["url"], f"{unseen if row['seen'] == 'no' else ''}{notes[key]}")
+                 for key, row in rows.items())  # fmt: skip
 
 
 @lru_cache(maxsize=256)
@@ -79,23 +99,25 @@ def printed(table: str, key: str, column: str, name: str) -> str:
     return str(rows.loc[catalog.lookup(table, name), column])
 
 
-def own_accelerator() -> Own:
-    """An accelerator like another, in the reader's own words."""
+def own_accelerator(alone: str = "") -> Own:
+    """Accelerators like others, in the reader's own words; one of them for a control that takes it `alone`."""
+    start, peak = ("", "bf16") if alone else ("One a line: ", "fp16")
     return Own(
-        "custom…: one like another", "One a line: like=, then what differs (memory_bytes, mem_bandwidth, peak_fp16 …).",
-        ONE_LIKE_ANOTHER, read=read_devices, show=show_device,
+        "custom…: one like another", f"{start}like=, then what differs (memory_bytes, mem_bandwidth, peak_{peak} …).",
+        ONE_LIKE_ANOTHER, read=partial(_read_devices, alone), show=show_device,
     )  # fmt: skip
 
 
-def read_devices(text: str) -> list[dict[str, str]]:
-    """Accelerators like others, one a line: like=, then what differs."""
+def _read_devices(alone: str, text: str) -> Any:
     devices = []
     for line in filter(str.strip, text.splitlines()):
         pairs = [piece.partition("=") for piece in line.split(",")]
         if not all(sign for _, sign, _ in pairs):
-            raise ValueError(f"cannot read {quoted(line)}; write it like {ONE_LIKE_ANOTHER!r}")
+            raise ValueError(f"cannot read {shown(line)}; write it like {ONE_LIKE_ANOTHER!r}")
         devices.append({name.strip(): value.strip() for name, _, value in pairs})
-    return devices
+    if alone and len(devices) != 1:
+        raise ValueError(f"{alone} takes one entry of your own, not {len(devices)}; write {ONE_LIKE_ANOTHER!r}")
+    return devices[0] if alone else devices
 
 
 def show_device(value: dict[str, Any]) -> tuple[str, str]:
@@ -117,7 +139,7 @@ def plain_device(device: Any) -> Any:
     if isinstance(device, dict) and "like" in device and all(isinstance(name, str) for name in device):
         return device
     if not isinstance(device, str):
-        raise ValueError(f"{quoted(device)} is not an accelerator; give a name, or {{'like': 'h100-sxm', ...}}")
+        raise ValueError(f"{shown(device)} is not an accelerator; give a name, or {{'like': 'h100-sxm', ...}}")
     return device
 
 
@@ -155,3 +177,15 @@ def peak_column(device: hardware.Accelerator, precision: str) -> str:
 def _peak_columns(precision: str) -> tuple[str, ...]:
     rows = catalog.table("number_formats").set_index("name")
     return tuple(rows.loc[precision, "peak_columns"].split(";"))
+
+
+def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
+    """Place 4: the parts of a step [s], in the order and colours of every chart."""
+    known = {name: float(seconds[name]) for name in TIME_PARTS if name in seconds}
+    return tuple(Part(name, each, human(each, "s"), TIME_PARTS[name], FORMULAS[name]) for name, each in known.items())
+
+
+def plain(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
+    """Missing numbers as None, numbers to six digits."""
+    numbers = frame[list(columns)].astype(float).map(lambda value: float(f"{value:.6g}"))
+    return frame.assign(**numbers.astype(object).where(numbers.notna(), None))

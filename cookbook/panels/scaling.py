@@ -13,13 +13,10 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.calibration import judged
 from cookbook.charts import run as charts
-from cookbook.charts.look import TIME_PARTS
-from cookbook.charts.rows import row_order
-from cookbook.panels import code
+from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.options import cited, networks
-from cookbook.panels.shell import Panel, Picture, View, defaults
-from cookbook.panels.steps import machines, plain, step_parts
+from cookbook.panels.options import cited, machines, networks, plain, step_parts
+from cookbook.panels.shell import Panel, Picture, View, keywords, panel_call
 from cookbook.panels.text import figure
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
 from cookbook.prediction.terms.devices import TRAINING
@@ -82,14 +79,10 @@ def scaling(
     >>> panel.answer.split(" train ")[0], panel.answer.split(". ")[-1]
     ('64 devices', 'A global batch of 64 samples cannot be split over more devices.')
     """
-    return Panel("scaling", "Where does scaling stop, and why?", _controls(), CHARTS, _draw, DEFAULTS, locals(),
+    return Panel(scaling, "Where does scaling stop, and why?", _controls, CHARTS, _draw, locals(),
                  {"precision": _unavailable})  # fmt: skip
 
 
-DEFAULTS = defaults(scaling)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     return (
         Combo("model", "Network", "Workload", networks(language=False), tooltip="The network to train"),
@@ -231,11 +224,10 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _code(values: dict[str, Any]) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
     usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "precision": ""}
     given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
-    call = f"cb.scaling({code.arguments({'workload': values['model'], **given})})"
-    return f"cb.panels.scaling({code.arguments(changed)})\n{call}"
+    call = f"cb.scaling({keywords({'workload': values['model'], **given})})"
+    return f"{panel_call(scaling, values)}\n{call}"
 
 
 def _answer(view: Scaled) -> str:

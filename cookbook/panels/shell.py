@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import json
+import math
+import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import anywidget
@@ -14,12 +20,14 @@ import ipywidgets
 import traitlets
 
 from cookbook import catalog
-from cookbook.catalog.writing import csv_text
+from cookbook.catalog.names import index, normalise
+from cookbook.catalog.printed import csv_text
 from cookbook.charts import live
-from cookbook.panels import options
 from cookbook.panels.controls import MISUSED, Combo, Control
-from cookbook.panels.text import capital, quoted
-from cookbook.prediction.verdicts import ratio
+from cookbook.panels.text import capital
+from cookbook.prediction.requirements import ratio
+from cookbook.units import shown
+from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +37,10 @@ _CHARTS = Path(live.__file__).parent
 MOST_ROWS = 15
 HEIGHT = 380
 LONGEST = 300
+# What the code calls a network that it cannot make again.
+UNNAMED = "my_model"
+# Tables whose rows tell which networks and accelerators are asked for most.
+MEASURED = ("training_classic", "training_transformer", "inference")
 
 
 @dataclass(frozen=True)
@@ -109,22 +121,27 @@ class Panel(anywidget.AnyWidget):
 
     Parameters
     ----------
-    name, title : str
-        Name of the recipe's function, and what the panel is called for those who do not see it.
-    controls : sequence of Combo, Slider or Choice
-        In reading order; one Choice named "picture" selects the chart.
+    make : callable or str
+        The recipe's function: its name, and the defaults of its arguments, are those of the panel. Its name alone where
+        an argument of it is called the same.
+    title : str
+        What the panel is called for those who do not see it.
+    controls : callable
+        Gives Combos, Sliders and Choices in reading order, once; one Choice named "picture" selects the chart.
     charts : mapping
         Name of a picture -> function from its first frame to an Altair chart.
     draw : callable
         From the controls' values and the pinned view (or None) to a `View`. ValueError and KeyError become a
         sentence in place 1.
-    defaults, values : mapping
-        State that is known to be good, and the state to start (and Reset) with.
+    values : mapping
+        The state to start (and Reset) with; what is not in it is as in the state known to be good.
     off : mapping
         Control -> function from the values asked for to {option or "*": why it is not available}. It sees what was
         asked for, not what is shown, so that a state without an answer can be mended with any control.
     pick : str
         Control that a click on a mark sets to the mark's `key`; the table opens, which has its source.
+    good : mapping, optional
+        State that is known to be good; the defaults of `make` where none is given.
     """
 
     _esm = live.script(_CHARTS / "vega.js", _HERE / "controls.js", _HERE / "panel.js")
@@ -136,12 +153,14 @@ class Panel(anywidget.AnyWidget):
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
     def __init__(
-        self, name: str, title: str, controls: Sequence[Control],
-        charts: Mapping[str, Callable[[pd.DataFrame], Any]], draw: Draw, defaults: Mapping[str, Any],
-        values: Mapping[str, Any], off: Mapping[str, Off] | None = None, pick: str = "",
+        self, make: Callable[..., Panel] | str, title: str, controls: Callable[[], Sequence[Control]],
+        charts: Mapping[str, Callable[[pd.DataFrame], Any]], draw: Draw, values: Mapping[str, Any],
+        off: Mapping[str, Off] | None = None, pick: str = "", good: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        self._name, self._charts, self._draw = name, dict(charts), draw
-        self._controls = {control.name: control for control in controls}
+        self._name = make if isinstance(make, str) else make.__name__
+        self._charts, self._draw = dict(charts), draw
+        self._controls = {control.name: control for control in _made(controls)}
+        defaults = good or defaults_of(make)
         self._start = {**defaults, **self._checked(values)}
         self._state = dict(self._start)
         self._pinned: View | None = None
@@ -149,7 +168,7 @@ class Panel(anywidget.AnyWidget):
         self._open, self._seq, self._error = "", 0, ""
         self._drawn: pd.DataFrame | None = None
         self._view, wrong = self._first(defaults)
-        described = [_described(control) for control in controls]
+        described = [_described(control) for control in self._controls.values()]
         shape = {"title": title, "height": HEIGHT, "controls": described, "pick": pick}
         super().__init__(shape=shape, runtime=live.runtime())
         self._error = wrong
@@ -161,7 +180,7 @@ class Panel(anywidget.AnyWidget):
         try:
             values = self._read(self._state)
             view = self._draw(values, None)
-            self._remember(values)
+            self._remember()
             self._start = self._state = values
             return view, ""
         except PROBLEMS as problem:
@@ -253,13 +272,13 @@ class Panel(anywidget.AnyWidget):
         try:
             values = self._read(self._state)
             self._view = self._draw(values, self._pinned)
-            self._remember(values)
+            self._remember()
             self._state, self._error = values, ""
         except PROBLEMS as problem:
             self._error = self._told(problem, changed or self._state)
         self._show()
 
-    def _remember(self, values: Mapping[str, Any]) -> None:
+    def _remember(self) -> None:
         """Keep the text that a reader typed for as long as its value stands."""
         for name, control in self._controls.items():
             if isinstance(control, Combo) and control.typed(self._state[name]):
@@ -273,7 +292,7 @@ class Panel(anywidget.AnyWidget):
     def _told(self, problem: Exception, changed: Mapping[str, Any]) -> str:
         """The sentence, with the words beside a control in place of the name of its parameter."""
         if not isinstance(problem, REFUSALS):
-            what = ", ".join(f"{self._controls[name].label} = {quoted(changed[name])}" for name in list(changed)[:3])
+            what = ", ".join(f"{self._controls[name].label} = {shown(changed[name])}" for name in list(changed)[:3])
             return f"Nothing can be computed with {what}; choose another value."
         text = sentence(problem)
         for name, control in self._controls.items():
@@ -282,7 +301,7 @@ class Panel(anywidget.AnyWidget):
                 strange = control.strange(self._state[name])
                 if strange and text.startswith((head, control.label)):
                     near = ", ".join(control.nearest(strange))
-                    return f"{control.label} = {quoted(strange)} is not a choice; nearest names: {near}."
+                    return f"{control.label} = {shown(strange)} is not a choice; nearest names: {near}."
             if text.startswith(head):
                 return f"{control.label} = {text.removeprefix(head)}"
         return text
@@ -325,8 +344,8 @@ class Panel(anywidget.AnyWidget):
             "name": self._name, "seq": self._seq, "error": self._error, "answer": self._answer(),
             "chips": [list(chip) for chip in self._chips()], "code": view.code, "picture": view.picture.name,
             "signals": {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title},
-            "parts": [_part(part) for part in view.parts], "parts_title": view.parts_title,
-            "ghost": [_part(part) for part in self._pinned.parts] if self._pinned else [],
+            "parts": [asdict(part) for part in view.parts], "parts_title": view.parts_title,
+            "ghost": [asdict(part) for part in self._pinned.parts] if self._pinned else [],
             "state": {name: control.show(self._stands(name)) for name, control in self._controls.items()},
             "off": {name: dict(reasons) for name, reasons in self._unavailable().items()},
             "pinned": self._pinned is not None, "open": self._open,
@@ -362,7 +381,7 @@ def sentence(problem: Exception) -> str:
     """
     if isinstance(problem, catalog.UnknownName):
         near, table = ", ".join(problem.nearest), f'cb.table("{problem.kind}")'
-        return f"No {problem.what} called {quoted(problem.name)}; nearest names: {near}. {table} lists all."
+        return f"No {problem.what} called {shown(problem.name)}; nearest names: {near}. {table} lists all."
     text = " ".join(str(problem.args[0] if problem.args else problem).split()) or type(problem).__name__
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
@@ -373,20 +392,33 @@ def _described(control: Control) -> dict[str, Any]:
     """What the browser needs to draw a control; of a combo box also which of its names are most used."""
     found = control.describe()
     if isinstance(control, Combo):
-        counts = options.popular()
+        counts = _popular()
         known = [key for key, *_ in control.options if key in counts]
         found["popular"] = sorted(known, key=lambda key: -counts[key])
     return found
 
 
-def defaults(make: Callable[..., Panel]) -> dict[str, Any]:
+@lru_cache(maxsize=1)
+def _popular() -> dict[str, int]:
+    """How often each network and accelerator was measured."""
+    known, found = index("models", catalog.data_directory()), Counter[str]()
+    for table in map(catalog.table, MEASURED):
+        found.update(table["accelerator"].value_counts().to_dict())
+        for name, count in table["model"].value_counts().items():
+            found[known.get(normalise(str(name)), "")] += count
+    return {key: count for key, count in found.items() if key}
+
+
+@lru_cache(maxsize=16)
+def _made(controls: Callable[[], Sequence[Control]]) -> Sequence[Control]:
+    return controls()
+
+
+@lru_cache(maxsize=16)
+def defaults_of(make: Callable[..., Panel]) -> Mapping[str, Any]:
     """State of the panel that a recipe's function makes without arguments; tuples as lists, as controls keep them."""
     found = {name: argument.default for name, argument in inspect.signature(make).parameters.items()}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
-
-
-def _part(part: Part) -> dict[str, Any]:
-    return {"name": part.name, "value": part.value, "text": part.text, "colour": part.colour, "formula": part.formula}
+    return MappingProxyType({name: list(value) if isinstance(value, tuple) else value for name, value in found.items()})
 
 
 def _table(view: View) -> dict[str, Any]:
@@ -408,3 +440,101 @@ def _sources(view: View) -> dict[str, Any]:
     sources = view.sources()
     intro = f"{len(sources)} sources went into what is shown; a figure quoted from memory is marked recalled."
     return {"intro": intro, "items": [list(source) for source in sources]}
+
+
+# The state of a panel as Python that a reader can paste.
+
+
+def as_python(value: Any) -> str:
+    """A value as Python text: JSON's true, false and null are not Python.
+
+    Examples
+    --------
+    >>> as_python({"bias": False, "sizes": [1, 2.5, None]})
+    '{"bias": False, "sizes": [1, 2.5, None]}'
+    """
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{as_python(key)}: {as_python(entry)}' for key, entry in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(as_python, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return workload_text(value) if isinstance(value, zoo.Workload) else repr(value)
+
+
+def keywords(values: Mapping[str, Any]) -> str:
+    """Keyword arguments as Python text.
+
+    Examples
+    --------
+    >>> keywords({"batch": 32, "seq": None})
+    'batch=32, seq=None'
+    """
+    return ", ".join(f"{name}={as_python(value)}" for name, value in values.items())
+
+
+def panel_call(
+    make: Callable[..., Panel], values: Mapping[str, Any], good: Mapping[str, Any] | None = None,
+    written: Mapping[str, str] | None = None,
+) -> str:
+    """The call that makes a panel in this state, from what differs from its defaults; some of it as `written`.
+
+    A first line says so where the call needs a variable that only the reader has.
+    """
+    defaults = good or defaults_of(make)
+    changed = [each for each, value in values.items() if value != defaults[each]]
+    given = ", ".join(f"{each}={(written or {}).get(each) or as_python(values[each])}" for each in changed)
+    chosen = [each for value in values.values() for each in (value if isinstance(value, list) else [value])]
+    lost = [each.title for each in chosen if isinstance(each, zoo.Workload) and workload_text(each) == UNNAMED]
+    before = f"# {UNNAMED} is the network that you gave this panel: {lost[0]}\n" if lost else ""
+    return f"{before}cb.panels.{make.__name__}({given})"
+
+
+def model_text(value: Any) -> str:
+    """Argument `model` of `cb.requirements`: a name, a record, or the layers of the reader's own network."""
+    if not isinstance(value, Mapping):
+        return as_python(value)
+    more = "".join(f", {name}={as_python(value[name])}" for name in ("input", "title") if name in value)
+    return f"cb.layers({as_python(value['layers'])}{more})"
+
+
+def device_text(value: Any) -> str:
+    """Argument `system` or `accelerators`: a name, an accelerator like another, or several of them."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(device_text, value))}]"
+    return f"cb.accelerator({keywords(value)})" if isinstance(value, Mapping) else as_python(value)
+
+
+def workload_text(workload: zoo.Workload) -> str:
+    """Python that gives this network again: of the zoo, of the zoo with changes, or the reader's own variable."""
+    return _in_zoo(workload) or _in_session(workload) or UNNAMED
+
+
+@lru_cache(maxsize=16)
+def _in_zoo(workload: zoo.Workload) -> str:
+    """`"resnet50"` or `cb.model("resnet50", image=448)`, where that builds this very network."""
+    try:
+        plain = zoo.model(workload.name)
+    except KeyError:
+        return ""
+    if plain is workload:
+        return as_python(workload.name)
+    changes = {name: value for name, value in workload.arguments.items() if plain.arguments.get(name) != value}
+    try:
+        same = workload.title.startswith(f"{plain.title} (") and _same(zoo.model(workload.name, **changes), workload)
+    except (ValueError, TypeError):
+        return ""
+    return f"cb.model({as_python(workload.name)}, {keywords(changes)})" if same else ""
+
+
+def _same(one: zoo.Workload, other: zoo.Workload) -> bool:
+    work = [(w.ops.parameter_count, float(w.ops.total("macs", 1, w.seq or 1))) for w in (one, other)]
+    return one.arguments == other.arguments and work[0] == work[1]
+
+
+def _in_session(workload: zoo.Workload) -> str:
+    """The variable of the reader's notebook that holds this network."""
+    names = vars(sys.modules["__main__"]) if "__main__" in sys.modules else {}
+    return next((n for n, v in list(names.items()) if v is workload and not n.startswith("_")), "")

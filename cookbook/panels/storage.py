@@ -14,18 +14,17 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.charts import host as charts
-from cookbook.charts.rows import nice_ceiling, row_order
-from cookbook.panels import code
+from cookbook.charts.look import nice_ceiling, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as devices
 from cookbook.panels.options import benchmarks, cited, data_sets, networks, printed, storages
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, defaults_of, keywords, panel_call
 from cookbook.panels.text import Source, capital, counted, money, percent
-from cookbook.planning.storage import chain_figures, epoch_parts, rank_changes
+from cookbook.planning.platforms import chain_figures, epoch_parts, rank_changes
 from cookbook.prediction.match import StorageMatch, match_storage
+from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.feed import Change
 from cookbook.prediction.terms.feed_arguments import BENCHMARK, tier
-from cookbook.prediction.verdicts import ratio
 from cookbook.units import human
 
 PICTURES = {"chain": charts.chain, "changes": charts.changes, "scaling": charts.scaling, "epochs": charts.epochs}
@@ -97,15 +96,14 @@ def storage(
     >>> panel.answer
     'Accelerators = 0 is outside its range; give a number from 1 to 1,024.'
     """
-    return Panel("storage", "Will my GPUs starve?", _controls(), PICTURES, _draw, DEFAULTS, locals(), OFF)
+    return Panel("storage", "Will my GPUs starve?", _controls, PICTURES, _draw, locals(), OFF, good=DEFAULTS)
 
 
-DEFAULTS = defaults(storage)
+DEFAULTS = defaults_of(storage)
 # What a scene depends on: all but the picture, and the order in which its values are handed over.
 SCENE = tuple(name for name in DEFAULTS if name != "picture")
 
 
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     own_data = Own("custom…: bytes of one sample", "One stored sample, with its unit.", "250 kB",
                    read=partial(units.si, unit="B"), show=lambda value: (f"{value:g} B", human(value, "B")))
@@ -278,9 +276,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any], scene: Scene) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    call = f"cb.match_storage({', '.join(map(code.literal, scene.names))}, {code.arguments(scene.given)})"
-    return f"cb.panels.storage({code.arguments(changed)})\n{call}"
+    call = f"cb.match_storage({', '.join(map(as_python, scene.names))}, {keywords(scene.given)})"
+    return f"{panel_call(storage, values)}\n{call}"
 
 
 def _chain_picture(scene: Scene, ghost: Scene | None) -> Picture:

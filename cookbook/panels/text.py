@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import json
-import reprlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cookbook.prediction.verdicts import ratio
+from cookbook.prediction.requirements import ratio
 from cookbook.units import human
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Source = tuple[str, str, str]
-
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = 60
-
-
-def quoted(value: Any) -> str:
-    """A value as a sentence quotes it: short and on one line, whatever it is.
-
-    Examples
-    --------
-    >>> quoted("abc"), quoted(10**400)[:8], len(quoted("x" * 10**6))
-    ("'abc'", '10000000', 60)
-    """
-    try:
-        return " ".join(_SHORT.repr(value).split())
-    except ValueError:
-        return "a whole number of thousands of digits"
 
 
 def json_of(text: str, what: str) -> Any:
@@ -111,6 +93,20 @@ def money(usd: float) -> str:
     ('31.12', '1,234', 'not known')
     """
     return "not known" if usd != usd else f"{usd:,.0f}" if usd >= 100 else f"{usd:.2f}"
+
+
+def short_money(usd: float) -> str:
+    """US dollars to two or three digits, without their sign.
+
+    Examples
+    --------
+    >>> short_money(2033840), short_money(644358), short_money(9830)
+    ('2.03 M', '644 k', '9,830')
+    """
+    if usd >= 1e4:
+        size, name = (1e9, "bn") if usd >= 0.9995e9 else (1e6, "M") if usd >= 0.9995e6 else (1e3, "k")
+        return f"{figure(usd / size)} {name}"
+    return f"{usd:,.0f}"
 
 
 def duration(seconds: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -14,14 +14,12 @@ import pandas as pd
 from cookbook import hardware
 from cookbook.charts import models as memory_charts
 from cookbook.charts import run as charts
-from cookbook.charts.rows import row_order
+from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels import code
-from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import ONE_LIKE_ANOTHER, cited, networks, plain_device, read_devices, show_device
-from cookbook.panels.shell import Panel, Picture, View, defaults
-from cookbook.panels.steps import machines, money, plain, step_parts
-from cookbook.panels.text import figure
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import cited, machines, networks, own_accelerator, plain, plain_device, step_parts
+from cookbook.panels.shell import Panel, Picture, View, as_python, device_text, keywords, panel_call
+from cookbook.panels.text import figure, short_money
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
 from cookbook.units import human
@@ -98,17 +96,11 @@ def training_run(
     >>> panel.answer
     'TP degree = 6 does not divide 32 heads; nearest: 4 or 8.'
     """
-    return Panel("training_run", "What does it take to train a transformer?", _controls(), CHARTS, _draw, DEFAULTS,
-                 locals(), {"precision": _unavailable})  # fmt: skip
+    return Panel(training_run, "What does it take to train a transformer?", _controls, CHARTS, _draw, locals(),
+                 {"precision": _unavailable})  # fmt: skip
 
 
-DEFAULTS = defaults(training_run)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
-    own = Own("custom…: one like another", "like=, then what differs (memory_bytes, mem_bandwidth, peak_bf16 …).",
-              ONE_LIKE_ANOTHER, read=_one_device, show=show_device)  # fmt: skip
     more = partial(Slider, more=True, optional=True, whole=False)
     return (
         Combo("model", "Model", "Workload", networks(language=True), tooltip="The language model to train"),
@@ -116,7 +108,7 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Tokens to train on"),
         Slider("batch", "Global batch", "Workload", powers_of_two(3, 16), unit="sequences",
                tooltip="Sequences of one update of all devices"),
-        Combo("system", "Machine", "Hardware", machines(), own=own, plain=plain_device,
+        Combo("system", "Machine", "Hardware", machines(), own=own_accelerator("Machine"), plain=plain_device,
               tooltip="An accelerator (in nodes of eight) or a server"),
         Slider("devices", "Devices", "Hardware", tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
         Slider("deadline", "Deadline", "Goal", (1, 2, 5, 7, 10, 14, 20, 30, 45, 60, 90, 120, 180, 365, 1000),
@@ -151,14 +143,6 @@ def _controls() -> tuple[Control, ...]:
             ("memory", "Memory", "What the fullest device holds in them"),
             ("checkpoints", "Checkpoints", "Useful share of the time over the interval")), place="picture"),
     )  # fmt: skip
-
-
-def _one_device(text: str) -> Any:
-    """One accelerator like another, from what the reader typed."""
-    found = read_devices(text)
-    if len(found) != 1:
-        raise ValueError(f"Machine takes one entry of your own, not {len(found)}; write {ONE_LIKE_ANOTHER!r}")
-    return found[0]
 
 
 def _system(value: Any) -> Any:
@@ -266,20 +250,20 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _code(values: dict[str, Any]) -> str:
-    changed = {name: value for name, value in values.items() if value != DEFAULTS[name]}
-    first = f"{code.literal(values['model'])}, {code.device_text(values['system'])}, {values['devices']}"
+    first = f"{as_python(values['model'])}, {device_text(values['system'])}, {values['devices']}"
     return (
-        f"cb.panels.training_run({code.arguments(changed)})\n"
-        f"cb.planning.plan_run({first}, {code.arguments(_arguments(values))})"
+        f"{panel_call(training_run, values)}\n"
+        f"cb.planning.plan_run({first}, {keywords(_arguments(values))})"
     )
 
 
 def _first(view: Planned) -> str:
     """Days and USD."""
     own = view.own
+    usd, low, high, hours = (short_money(own[name]) for name in ("usd", "usd_low", "usd_high", "device_hours"))
     cost = (
-        f"for **{money(own['usd'])} USD** ({money(own['usd_low'])}-{money(own['usd_high'])} from the lowest price to "
-        "the highest)" if view.priced else f"of {money(own['device_hours'])} device-hours, whose price is not known"
+        f"for **{usd} USD** ({low}-{high} from the lowest price to the highest)" if view.priced else
+        f"of {hours} device-hours, whose price is not known"
     )  # fmt: skip
     tokens = human(view.run.tokens).replace(" G", " billion ").replace(" T", " trillion ").strip()
     return (
@@ -430,12 +414,13 @@ def _device_table(view: Planned) -> pd.DataFrame:
         if row["why"]:
             rows.append({**head, "Fastest layout": "none: " + str(row["why"]).partition(": ")[2]})
             continue
-        cost = {"Cost [USD]": f"{money(row['usd'])} ({money(row['usd_low'])}-{money(row['usd_high'])})"}
+        usd, low, high = (short_money(row[name]) for name in ("usd", "usd_low", "usd_high"))
+        cost = {"Cost [USD]": f"{usd} ({low}-{high})"}
         rows.append({
             **head, "Fastest layout": layout_words(row), "Step": human(row["step_seconds"], "s"),
             "MFU, HFU": f"{row['mfu']:.0%}, {row['hfu']:.0%}",
             "Days (80 %)": f"{figure(row['days'])} ({figure(row['days_low'])}-{figure(row['days_high'])})",
-            "Device-hours": money(row["device_hours"]), **(cost if view.priced else {}),
+            "Device-hours": short_money(row["device_hours"]), **(cost if view.priced else {}),
             "A failure every": human(row["mtbf_seconds"], "s"),
             "Checkpoint every": human(row["checkpoint_interval_seconds"], "s"), "Goodput": f"{row['goodput']:.1%}",
         })  # fmt: skip

@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog
-from cookbook.charts import places as charts
-from cookbook.charts.look import MONEY_PARTS
-from cookbook.charts.rows import row_order
-from cookbook.panels import code
-from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import data_sets, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults
+from cookbook.charts import devices as charts
+from cookbook.charts.look import MONEY_PARTS, row_order
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import cited, data_sets, listed_options, networks, printed
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import capital, counted, duration, percent
-from cookbook.planning.cost import BOUGHT, UNVALIDATED
-from cookbook.planning.ownership import MONTHS
+from cookbook.planning.cost import BOUGHT, MONTHS, UNVALIDATED
 from cookbook.planning.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
 from cookbook.planning.where import where_to_run as compare
 from cookbook.units import human
@@ -100,14 +96,10 @@ def where_to_run(
     >>> "Cloud" in panel.answer
     False
     """
-    return Panel("where_to_run", "Where should it run?", _controls(), PICTURES, _draw, DEFAULTS, locals(),
+    return Panel(where_to_run, "Where should it run?", _controls, PICTURES, _draw, locals(),
                  {"picture": _pictures})  # fmt: skip
 
 
-DEFAULTS = defaults(where_to_run)
-
-
-@lru_cache(maxsize=1)
 def _controls() -> tuple[Control, ...]:
     return (
         Combo("model", "Model", "Workload", networks(), tooltip="The network to train"),
@@ -123,7 +115,8 @@ def _controls() -> tuple[Control, ...]:
         Slider("utilisation", "Utilisation", "Money", SHARES, unit="%", whole=False, optional=True,
                tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
                "share. Empty: this task pays for whole machines"),
-        Combo("region", "Region", "Money", _regions(), more=True, tooltip="Electricity price and carbon intensity"),
+        Combo("region", "Region", "Money", listed_options("regions", "aliases"), more=True,
+              tooltip="Electricity price and carbon intensity"),
         Slider("epochs", "Epochs", "Workload", one_two_five(1, 1000, also=[3, 30, 90]), more=True,
                tooltip="Passes over the data in one run"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 12), optional=True, more=True,
@@ -138,11 +131,6 @@ def _controls() -> tuple[Control, ...]:
             ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end")),
             place="picture"),
     )  # fmt: skip
-
-
-def _regions() -> tuple[Option, ...]:
-    rows = catalog.table("regions")
-    return tuple((r["key"], r["name"], r["aliases"], "") for r in rows.to_dict("records"))
 
 
 def _pictures(values: dict[str, Any]) -> dict[str, str]:
@@ -209,13 +197,13 @@ def _code(values: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
     plain = {name: int(value) if isinstance(value, float) and value.is_integer() else value
              for name, value in values.items()} | {"deadline": duration(values["deadline"])}  # fmt: skip
-    changed = {name: value for name, value in plain.items() if values[name] != DEFAULTS[name]}
     left_out = ("model", "data", "picture", *(name for name, value in values.items() if value is None))
     call = {name: value for name, value in plain.items() if name not in left_out}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {} if values["utilisation"] is None else {"utilisation": values["utilisation"] / 100}
-    given = f"{code.literal(values['model'])}, {code.literal(values['data'])}, {code.arguments(call)}"
-    lines = [f"cb.panels.where_to_run({code.arguments(changed)})", f"found = cb.planning.where_to_run({given})"]
+    given = f"{as_python(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
+    panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
+    lines = [panel, f"found = cb.planning.where_to_run({given})"]
     last = {"costs": "found.frame()", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}
     return "\n".join([*lines, last[values["picture"]]])
 
@@ -476,7 +464,4 @@ def _source_rows(found: WhereToRun) -> tuple[tuple[str, str, str], ...]:
         for name, figure in place.figures.items():
             for key in figure.source if name != "step" else ():
                 used.setdefault(key, set()).add(FIGURES[name])
-    rows = catalog.table("sources").set_index("key").reindex(list(used)).fillna("").astype(str)
-    recalled = {key: "(recalled, not opened) " if row["seen"] == "no" else "" for key, row in rows.iterrows()}
-    return tuple((row["title"] or key, row["url"], f"{recalled[key]}{', '.join(sorted(used[key]))}")
-                 for key, row in rows.iterrows())  # fmt: skip
+    return cited({key: ", ".join(sorted(names)) for key, names in used.items()}, "(recalled, not opened) ")

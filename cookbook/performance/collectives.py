@@ -1,12 +1,20 @@
-"""Time of the exchanges between devices: each takes the bytes, the ranks, the bandwidth of one rank and the latency.
+"""Collectives and what of them shows: exchanges in a node and between nodes, on nested networks and on tori.
 
-The bandwidth is what one rank sends or receives in one direction; 'bus bandwidth' in benchmarks is the same quantity.
+- Rings, trees and hierarchies: `ring_*`, `tree_*`, `hierarchical_*`, `all_to_all_seconds`, `point_to_point_seconds`.
+- What computation hides: `exposed_seconds`, `partly_hidden_seconds`.
+- Links and switches: `saturating_bandwidth`, `switch_all_reduce_seconds`, `rail_all_to_all_seconds`,
+  `dragonfly_bandwidth`.
+- Nested networks, `nested_*`: a list of levels. At each, groups of some size exchange with the other groups, and every
+  device has its part of the rate out of its group: groups of 1 over NVLink, of 8 over the node's adapters, of a pod
+  over the spine. Whatever the route, the level whose links need longest sets the pace; levels work at the same time.
+- Tori, `torus_*`: devices joined along each of a few axes without switches. Axes that close to rings have two ways to
+  each device (l = 2 links an axis); open ones, of a part of a machine, end.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.performance._arguments import Array, fraction, non_negative, positive
+from cookbook.performance._arguments import Array, at_least_one, fraction, non_negative, positive
 
 
 def ring_all_gather_seconds(
@@ -398,3 +406,500 @@ def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: Arr
     """
     alone = non_negative("communication_seconds", communication_seconds)
     return alone - fraction("hidden", hidden) * np.minimum(alone, non_negative("compute_seconds", compute_seconds))
+
+
+def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_bytes: ArrayLike) -> Array:
+    r"""Bandwidth that an exchange of some size reaches: small ones leave links idle between their pieces.
+
+    .. math:: \beta(M) = \frac{\beta}{1 + \sqrt{M_{1/2} / M}}
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Payload of the exchange, M > 0 [B].
+    bandwidth : array_like
+        Bandwidth of large payloads, beta [B/s].
+    half_bytes : array_like
+        Payload at which half of it is reached, M_1/2; 0 for links that are always full [B].
+
+    Returns
+    -------
+    numpy.ndarray
+        Bandwidth [B/s].
+
+    References
+    ----------
+    Hockney, Parallel Comput. 20(3), 1994, section 2.2 (half-performance length); the square root is a fit to curves of
+    nccl-tests, whose payload is cut into more pieces and channels as it grows.
+
+    Examples
+    --------
+    >>> (saturating_bandwidth([1e6, 16e6, 1.6e9], 400e9, 16e6) / 1e9).round(1).tolist()
+    [80.0, 200.0, 363.6]
+    """
+    ratio = non_negative("half_bytes", half_bytes) / positive("payload_bytes", payload_bytes)
+    return np.asarray(positive("bandwidth", bandwidth) / (1 + np.sqrt(ratio)))
+
+
+def switch_all_reduce_seconds(
+    payload_bytes: ArrayLike, devices: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
+) -> Array:
+    r"""Time of an all-reduce whose sums are made in the switch: a device sends its vector, and its part of the sum.
+
+    .. math:: t = 2 \alpha + \frac{n + 1}{n} \frac{M}{\beta} \quad (n > 1)
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Vector held by each device, M [B].
+    devices : array_like
+        Devices at the switch, n >= 1 [-].
+    bandwidth : array_like
+        Of one device, one direction, beta [B/s].
+    latency : array_like
+        Start of one message, alpha [s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s], 0 for one device.
+
+    References
+    ----------
+    Klenk, Jiang, Thorson & Dennison, An in-network architecture for accelerating shared-memory multiprocessor
+    collectives, ISCA 2020, section IV.
+
+    Examples
+    --------
+    >>> round(float(switch_all_reduce_seconds(1e9, 8, 450e9, 0)), 6)
+    0.0025
+    """
+    n = at_least_one("devices", devices)
+    wire = (n + 1) / n * non_negative("payload_bytes", payload_bytes) / positive("bandwidth", bandwidth)
+    return np.asarray((n > 1) * (2 * non_negative("latency", latency) + wire))
+
+
+def nested_all_gather_seconds(
+    payload_bytes: ArrayLike, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
+) -> Array:
+    r"""Time of an all-gather or a reduce-scatter by rings that enter each group once on every port it has.
+
+    .. math:: t = \sum_l \alpha_l \log_2 \frac{g_{l+1}}{g_l} + \max_{l: g_l < n} \frac{n - 1}{n} \frac{M}{g_l \beta_l}
+
+    Parameters
+    ----------
+    payload_bytes : array_like, (...)
+        Whole vector, M [B].
+    devices : array_like, (...)
+        Devices that take part, n >= 1, spread evenly over as few groups as hold them [-].
+    groups : array_like, (..., levels)
+        Devices of the groups that a level joins, g, ascending from 1; from n on a level is not used [-].
+    bandwidths : array_like, (..., levels)
+        Rate out of such a group over its devices, one direction, beta [B/s].
+    latencies : array_like, (..., levels)
+        Start of one message between such groups, alpha [s].
+
+    Returns
+    -------
+    numpy.ndarray, (...)
+        Time [s], 0 for one device.
+
+    References
+    ----------
+    Thakur, Rabenseifner & Gropp, Int. J. High Perform. Comput. Appl. 19(1), 2005, section 4.1, with a ring for each
+    port of a node as in NCCL; starts as in a tree.
+
+    Examples
+    --------
+    Four nodes of 8; the adapters of a node, 8 x 50 GB/s, are slower than NVLink:
+
+    >>> round(float(nested_all_gather_seconds(1e9, 32, [1, 8], [450e9, 50e9], [0, 0])), 6)
+    0.002422
+    """
+    n, g, rate, start = _levels(devices, groups, bandwidths, latencies)
+    payload = non_negative("payload_bytes", payload_bytes)
+    share = np.where(g < n[..., None], 1 / (g * rate), 0).max(axis=-1)
+    return np.asarray(start + payload * (n - 1) / n * share)
+
+
+def nested_all_reduce_seconds(
+    payload_bytes: ArrayLike, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
+) -> Array:
+    r"""Time of an all-reduce on nested groups: a reduce-scatter, then an all-gather.
+
+    .. math:: t = 2 \left( \sum_l \alpha_l \log_2 \frac{g_{l+1}}{g_l}
+        + \max_{l: g_l < n} \frac{n - 1}{n} \frac{M}{g_l \beta_l} \right)
+
+    Parameters
+    ----------
+    payload_bytes : array_like, (...)
+        Vector held by each device, M [B].
+    devices : array_like, (...)
+        Devices that take part, n >= 1 [-].
+    groups : array_like, (..., levels)
+        Devices of the groups that a level joins, g, ascending from 1 [-].
+    bandwidths : array_like, (..., levels)
+        Rate out of such a group over its devices, one direction, beta [B/s].
+    latencies : array_like, (..., levels)
+        Start of one message between such groups, alpha [s].
+
+    Returns
+    -------
+    numpy.ndarray, (...)
+        Time [s], 0 for one device.
+
+    References
+    ----------
+    Patarasuk & Yuan, J. Parallel Distrib. Comput. 69(2), 2009, section 3, with a ring for each port of a node.
+
+    Examples
+    --------
+    The spine of pods of 256 has a seventh of their rate, but a ring enters a pod once: it does not matter.
+
+    >>> [round(float(nested_all_reduce_seconds(1e9, 1024, [1, 8, 256], [450e9, 50e9, 50e9 / o], 0)), 6) for o in (1, 7)]
+    [0.004995, 0.004995]
+    """
+    return 2 * nested_all_gather_seconds(payload_bytes, devices, groups, bandwidths, latencies)
+
+
+def nested_all_to_all_seconds(
+    payload_bytes: ArrayLike, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
+) -> Array:
+    r"""Time in which every device sends another part of its data to each: what leaves a group is all but its own part.
+
+    .. math:: t = \max_{l: g_l < n} \alpha_l + \max_{l: g_l < n} \frac{n - g_l}{n} \frac{M}{\beta_l}
+
+    Parameters
+    ----------
+    payload_bytes : array_like, (...)
+        Data held by each device, M, of which it keeps one part [B].
+    devices : array_like, (...)
+        Devices that take part, n >= 1 [-].
+    groups : array_like, (..., levels)
+        Devices of the groups that a level joins, g, ascending from 1 [-].
+    bandwidths : array_like, (..., levels)
+        Rate out of such a group over its devices, one direction, beta [B/s].
+    latencies : array_like, (..., levels)
+        Start of one message between such groups, alpha [s].
+
+    Returns
+    -------
+    numpy.ndarray, (...)
+        Time [s], 0 for one device.
+
+    References
+    ----------
+    Leiserson, Fat-trees: universal networks for hardware-efficient supercomputing, IEEE Trans. Comput. C-34(10), 1985,
+    section III (load factor of a cut).
+
+    Examples
+    --------
+    The same spine as for the all-reduce: here three quarters of all data cross it.
+
+    >>> [round(float(nested_all_to_all_seconds(1e9, 1024, [1, 8, 256], [450e9, 50e9, 50e9 / o], 0)), 6) for o in (1, 7)]
+    [0.019844, 0.105]
+    """
+    n, g, rate, _ = _levels(devices, groups, bandwidths, latencies)
+    payload, used = non_negative("payload_bytes", payload_bytes), g < n[..., None]
+    start = np.where(used, non_negative("latencies", latencies), 0).max(axis=-1)
+    share = np.where(used, (1 - g / n[..., None]) / rate, 0).max(axis=-1)
+    return np.asarray(start + payload * share)
+
+
+def rail_all_to_all_seconds(
+    payload_bytes: ArrayLike, devices: ArrayLike, domain: ArrayLike, link: ArrayLike, network: ArrayLike
+) -> Array:
+    r"""Time of an all-to-all where each rank of a node has its own rail: data first go to the neighbour on their rail.
+
+    .. math:: t = \max\left( \frac{d - 1}{d} \frac{M}{\beta_l}, \frac{n - d}{n} \frac{M}{\beta_n} \right), \quad d \le n
+
+    Parameters
+    ----------
+    payload_bytes : array_like
+        Data held by each device, M [B].
+    devices : array_like
+        Devices that take part, n >= 1 [-].
+    domain : array_like
+        Devices of a node, d >= 1: as many rails [-].
+    link : array_like
+        Of one device within the node, one direction, beta_l [B/s].
+    network : array_like
+        Of one device on its rail, one direction, beta_n [B/s].
+
+    Returns
+    -------
+    numpy.ndarray
+        Time [s], 0 for one device: no switch above the rails is needed.
+
+    References
+    ----------
+    Wang et al., Rail-only: a low-cost high-performance network for training LLMs, arXiv:2307.12169, 2023, section IV.
+
+    Examples
+    --------
+    >>> round(float(rail_all_to_all_seconds(1e9, 1024, 8, 450e9, 50e9)), 6)
+    0.019844
+    """
+    n = at_least_one("devices", devices)
+    d = np.minimum(at_least_one("domain", domain), n)
+    within, between = (d - 1) / d / positive("link", link), (1 - d / n) / positive("network", network)
+    return np.asarray(non_negative("payload_bytes", payload_bytes) * np.maximum(within, between))
+
+
+def nested_bisection_bandwidth(devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike) -> Array:
+    r"""Rate between the halves of a nested network, along the borders of its groups where they are small enough.
+
+    .. math:: B = \frac{n}{2} \min_{l: g_l \le n / 2} \beta_l
+
+    Parameters
+    ----------
+    devices : array_like, (...)
+        Devices, n >= 2 [-].
+    groups : array_like, (..., levels)
+        Devices of the groups that a level joins, g, ascending from 1 [-].
+    bandwidths : array_like, (..., levels)
+        Rate out of such a group over its devices, one direction, beta [B/s].
+
+    Returns
+    -------
+    numpy.ndarray, (...)
+        Rate in one direction [B/s].
+
+    References
+    ----------
+    Dally & Towles, Principles and practices of interconnection networks, 2004, section 3.2.1.
+
+    Examples
+    --------
+    >>> [float(nested_bisection_bandwidth(n, [1, 8], [450e9, 50e9])) / 1e9 for n in (8, 16)]
+    [1800.0, 400.0]
+    """
+    n, g, rate, _ = _levels(devices, groups, bandwidths, 0)
+    return np.asarray(n / 2 * np.where(g <= np.maximum(n / 2, 1)[..., None], rate, np.inf).min(axis=-1))
+
+
+def dragonfly_bandwidth(
+    bandwidth: ArrayLike, taper: ArrayLike, partners: ArrayLike, used_groups: ArrayLike, groups: ArrayLike
+) -> Array:
+    r"""Rate of one device out of its dragonfly group, where traffic takes detours once the direct links are full.
+
+    Of the links of a group, those to its q partners carry traffic at once, those to the G - k idle groups detours, and
+    those to other busy groups its own detours and theirs:
+
+    .. math:: \beta_g = \tau \beta\, \frac{q + (G - k) + (k - 1 - q) / 2}{G - 1}
+
+    Parameters
+    ----------
+    bandwidth : array_like
+        Rate of one device into the network, beta [B/s].
+    taper : array_like
+        Rate of all global links of a group over that of all its devices, tau, 0 to 1 [-].
+    partners : array_like
+        Groups that a group sends to, q: all others of an all-to-all, one of a ring [-].
+    used_groups : array_like
+        Groups that exchange at the same time, k [-].
+    groups : array_like
+        Groups of the machine, G, at least k [-].
+
+    Returns
+    -------
+    numpy.ndarray
+        Rate [B/s].
+
+    References
+    ----------
+    Kim, Dally, Scott & Abts, Technology-driven, highly-scalable dragonfly topology, ISCA 2008, sections 3.1 and 4.1.
+
+    Examples
+    --------
+    A whole machine of 74 groups: each sends to all others, then each to the next one alone.
+
+    >>> (dragonfly_bandwidth(25e9, 0.57, [73, 1], 74, 74) / 1e9).round(2).tolist()
+    [14.25, 7.22]
+    """
+    total = np.maximum(at_least_one("groups", groups), 2)
+    used = np.clip(at_least_one("used_groups", used_groups), 2, total)
+    sent = np.minimum(at_least_one("partners", partners), used - 1)
+    links = (sent + (total - used) + (used - 1 - sent) / 2) / (total - 1)
+    return positive("bandwidth", bandwidth) * fraction("taper", taper) * links
+
+
+def _levels(
+    devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
+) -> tuple[Array, Array, Array, Array]:
+    """Devices, sizes of groups and rates as arrays of one depth, and the starts of a tree through all levels."""
+    n = at_least_one("devices", devices)
+    rates, starts = positive("bandwidths", bandwidths), non_negative("latencies", latencies)
+    g, rate, start = np.broadcast_arrays(*map(np.atleast_1d, (at_least_one("groups", groups), rates, starts)))
+    if np.any(g[..., 1:] < g[..., :-1]):
+        raise ValueError(f"groups = {g.tolist()} must ascend: a level joins groups of the level before")
+    # As many groups as are needed, of equal size: 73 devices in racks of 72 are 36 and 37.
+    many = np.ceil(n[..., None] / g - 1e-9)
+    g = np.where(g < n[..., None], n[..., None] / many, g)
+    inside = np.minimum(g, n[..., None])
+    joined = np.concatenate([inside[..., 1:], np.broadcast_to(n[..., None], inside[..., :1].shape)], axis=-1)
+    return n, g, rate, (start * np.log2(joined / inside)).sum(axis=-1)
+
+
+def torus_all_gather_seconds(
+    payload_bytes: ArrayLike, shape: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike, wraps: ArrayLike = 1
+) -> Array:
+    r"""Time of an all-gather or reduce-scatter on a torus: a part of the vector for each axis and direction.
+
+    .. math:: t = \alpha \sum_a h_a + \frac{n - 1}{n} \frac{M}{l d\, \beta},
+        \quad d = \#\{a: k_a > 1\}, \quad h_a = k_a / l, \quad l = 2 \text{ closed}, 1 \text{ open}
+
+    Parameters
+    ----------
+    payload_bytes : array_like, (...)
+        Whole vector, M [B].
+    shape : array_like, (..., axes)
+        Devices along each axis, k: 2 or 3 axes [-].
+    bandwidth : array_like, (...)
+        Of one link, one direction, beta [B/s].
+    latency : array_like, (...)
+        One hop, alpha [s].
+    wraps : array_like, (...)
+        Whether axes close to rings, 0 to 1: 0 is a mesh, whose ends have one link an axis [-].
+
+    Returns
+    -------
+    numpy.ndarray, (...)
+        Time [s], 0 for one device; a bound that equal axes reach.
+
+    References
+    ----------
+    Chan, Heimlich, Purkayastha & van de Geijn, Collective communication: theory, practice, and experience, Concurr.
+    Comput. Pract. Exp. 19(13), 2007, section 7; all axes at once as in Jouppi et al., TPU v4, ISCA 2023, section 2.
+
+    Examples
+    --------
+    A cube of 4 x 4 x 4 with six links of 45 GB/s:
+
+    >>> round(float(torus_all_gather_seconds(1e9, [4, 4, 4], 45e9, 0)), 6)
+    0.003646
+    """
+    size, directions = _torus(shape, wraps)
+    count, axes = size.prod(axis=-1), (size > 1).sum(axis=-1)
+    hops = np.where(size > 1, np.floor(size / directions[..., None]), 0).sum(axis=-1)
+    wire = non_negative("payload_bytes", payload_bytes) * (count - 1) / count
+    links = positive("bandwidth", bandwidth) * directions * np.maximum(axes, 1)
+    return np.asarray(non_negative("latency", latency) * hops + wire / links)
+
+
+def torus_all_reduce_seconds(
+    payload_bytes: ArrayLike, shape: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike, wraps: ArrayLike = 1
+) -> Array:
+    r"""Time of an all-reduce on a torus: a reduce-scatter, then an all-gather.
+
+    .. math:: t = 2 \left( \alpha \sum_a h_a + \frac{n - 1}{n} \frac{M}{l d\, \beta} \right)
+
+    Parameters
+    ----------
+    payload_bytes : array_like, (...)
+        Vector held by each device, M [B].
+    shape : array_like, (..., axes)
+        Devices along each axis, k [-].
+    bandwidth : array_like, (...)
+        Of one link, one direction, beta [B/s].
+    latency : array_like, (...)
+        One hop, alpha [s].
+    wraps : array_like, (...)
+        Whether axes close to rings, 0 to 1 [-].
+
+    Returns
+    -------
+    numpy.ndarray, (...)
+        Time [s], 0 for one device.
+
+    References
+    ----------
+    Chan et al., Concurr. Comput. Pract. Exp. 19(13), 2007, section 7.
+
+    Examples
+    --------
+    >>> round(float(torus_all_reduce_seconds(1e9, [4, 4, 4], 45e9, 0)), 6)
+    0.007292
+    """
+    return 2 * torus_all_gather_seconds(payload_bytes, shape, bandwidth, latency, wraps)
+
+
+def torus_all_to_all_seconds(
+    payload_bytes: ArrayLike, shape: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike, wraps: ArrayLike = 1
+) -> Array:
+    r"""Time in which every device of a torus sends another part of its data to each: the longest axis limits it.
+
+    .. math:: t = \alpha \sum_a h_a + \max_a \frac{\lfloor k_a / 2 \rfloor \lceil k_a / 2 \rceil}{k_a}
+        \frac{M}{l\, \beta}
+
+    Parameters
+    ----------
+    payload_bytes : array_like, (...)
+        Data held by each device, M, of which it keeps one part [B].
+    shape : array_like, (..., axes)
+        Devices along each axis, k [-].
+    bandwidth : array_like, (...)
+        Of one link, one direction, beta [B/s].
+    latency : array_like, (...)
+        One hop, alpha [s].
+    wraps : array_like, (...)
+        Whether axes close to rings, 0 to 1: l = 2, or 1 for a mesh [-].
+
+    Returns
+    -------
+    numpy.ndarray, (...)
+        Time [s], 0 for one device.
+
+    References
+    ----------
+    Dally & Towles, Principles and practices of interconnection networks, 2004, section 5.2.1 (uniform traffic).
+
+    Examples
+    --------
+    Half of all data cross the middle of 8 x 8 x 8, 512 parts of 0.5 x 0.5 GB over 2 x 64 links:
+
+    >>> round(float(torus_all_to_all_seconds(1e9, [8, 8, 8], 45e9, 0)), 6)
+    0.022222
+    """
+    size, directions = _torus(shape, wraps)
+    crossing = np.where(size > 1, np.floor(size / 2) * np.ceil(size / 2) / size, 0).max(axis=-1)
+    hops = np.where(size > 1, np.floor(size / directions[..., None]), 0).sum(axis=-1)
+    wire = non_negative("payload_bytes", payload_bytes) * crossing / directions
+    return np.asarray(non_negative("latency", latency) * hops + wire / positive("bandwidth", bandwidth))
+
+
+def torus_bisection_bandwidth(shape: ArrayLike, bandwidth: ArrayLike, wraps: ArrayLike = 1) -> Array:
+    r"""Rate between the halves of a torus, cut across its longest axis.
+
+    .. math:: B = l \frac{n}{\max_a k_a} \beta
+
+    Parameters
+    ----------
+    shape : array_like, (..., axes)
+        Devices along each axis, k [-].
+    bandwidth : array_like, (...)
+        Of one link, one direction, beta [B/s].
+    wraps : array_like, (...)
+        Whether axes close to rings, 0 to 1: l = 2, or 1 for a mesh [-].
+
+    Returns
+    -------
+    numpy.ndarray, (...)
+        Rate in one direction [B/s].
+
+    References
+    ----------
+    Dally & Towles, Principles and practices of interconnection networks, 2004, section 5.2.1.
+
+    Examples
+    --------
+    >>> float(torus_bisection_bandwidth([16, 16], 50e9)) / 1e9
+    1600.0
+    """
+    size, directions = _torus(shape, wraps)
+    return np.asarray(directions * size.prod(axis=-1) / size.max(axis=-1) * positive("bandwidth", bandwidth))
+
+
+def _torus(shape: ArrayLike, wraps: ArrayLike) -> tuple[Array, Array]:
+    size = np.atleast_1d(at_least_one("shape", shape))
+    return size, 1 + fraction("wraps", wraps)

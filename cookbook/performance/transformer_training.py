@@ -37,40 +37,6 @@ def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
     return np.ceil(non_negative("size", size) / tile - 1e-9) * tile
 
 
-def matmul_bytes(rows: ArrayLike, inner: ArrayLike, columns: ArrayLike, element_bytes: ArrayLike) -> Array:
-    r"""Traffic of one matrix product that reads both factors and writes the result once.
-
-    .. math:: M = w (m k + k n + m n)
-
-    Parameters
-    ----------
-    rows : array_like
-        Rows of the result, m [-].
-    inner : array_like
-        Width that is summed over, k [-].
-    columns : array_like
-        Columns of the result, n [-].
-    element_bytes : array_like
-        Size of one element, w [B].
-
-    Returns
-    -------
-    numpy.ndarray
-        Traffic [B].
-
-    References
-    ----------
-    Williams, Waterman & Patterson, Commun. ACM 52(4), 2009, p. 67 (compulsory traffic).
-
-    Examples
-    --------
-    >>> float(matmul_bytes(4096, 4096, 4096, 2)) / 1e6
-    100.663296
-    """
-    m, k, n = non_negative("rows", rows), non_negative("inner", inner), non_negative("columns", columns)
-    return non_negative("element_bytes", element_bytes) * (m * k + k * n + m * n)
-
-
 def product_seconds(flop: ArrayLike, moved_bytes: ArrayLike, flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
     r"""Time of matrix products: tiles are loaded before their arithmetic and stored after it, so the times add up.
 

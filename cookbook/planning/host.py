@@ -16,7 +16,7 @@ from cookbook import hardware
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
-from cookbook.planning.cards import card, plain
+from cookbook.planning import card, plain
 from cookbook.prediction.doors import train_step
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.requirements import sizes_of
@@ -29,7 +29,7 @@ from cookbook.workloads import zoo
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cookbook.prediction.estimate import Estimate
+    from cookbook.prediction.engine import Estimate
 
 TRAFFIC = ("memory", "storage", "gradients", "both")
 # Traffic that cores decode; drives send stored samples, which accelerators decode.
@@ -255,13 +255,6 @@ def size_host(
         As for `cookbook.train_step`.
     accelerator : str or Accelerator, optional
         What computes in place of the machine's own accelerators, on the same links.
-
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A machine, network or data set that the catalogue does not have.
-    ValueError
-        A figure that cannot be, or traffic that the machine has no way for.
 
     Examples
     --------

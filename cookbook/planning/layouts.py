@@ -12,9 +12,9 @@ import numpy as np
 
 from cookbook import hardware, units
 from cookbook.hardware import Accelerator, Machine
-from cookbook.planning.cards import card, plain
+from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, device_usd
-from cookbook.planning.divisible import context_sizes, divisors, even_stages, stage_counts
+from cookbook.planning.parallel import context_sizes, divisors, even_stages, stage_counts
 from cookbook.prediction.asked import (
     MOST_SEQUENCES,
     MOST_TOKENS,
@@ -27,12 +27,12 @@ from cookbook.prediction.asked import (
     wholes,
 )  # fmt: skip
 from cookbook.prediction.doors import network_of, plan_fields, training_scenario
-from cookbook.prediction.engine import estimate
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.fabrics import fabric as fabric_of
 from cookbook.prediction.scenario import Coded, fields
 from cookbook.prediction.terms import layouts as checks
 from cookbook.prediction.terms.transformer import of_model
+from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -367,9 +367,12 @@ def sequence(network: Workload, seq: int | None) -> int:
 
 def shape_of(network: Workload) -> dict[str, int]:
     """Layers, heads and experts of a language model: what may be divided."""
-    known, own = of_model(network.name), network.arguments
-    if not known or not {"depth", "heads"} <= set(own):
-        raise ValueError(f"model = {network.name!r} is not a language model with layers that can be split")
+    known, own = of_model(network), network.arguments
+    if not known:
+        name, why = network.name, ""
+        if network.unsplit:
+            name, why = network.title, f": {network.unsplit}; build it of {zoo.DIVIDED}"
+        raise ValueError(f"model = {shown(name)} is not a language model with layers that can be split{why}")
     experts = (own.get("experts") or {}).get("number", 0)
     return {"layers": int(own["depth"]) * (2 if known["decoder"] else 1), "heads": int(own["heads"]),
             "experts": int(experts)}  # fmt: skip

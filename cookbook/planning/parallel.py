@@ -1,18 +1,33 @@
-"""Working in parallel by formulas alone: a pipeline as an assembly line, a batch split over devices, named networks."""
+"""Working in parallel by formulas alone: a pipeline as an assembly line, a batch split over devices, named networks.
+
+And what divides what in a layout, with the nearest numbers that do: `divisors`, `check_layout`, `undivided`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cookbook import catalog
-from cookbook.performance import collectives, data_parallel, pipeline
-from cookbook.planning.cards import card, plain
-from cookbook.prediction.asked import choices, listed, quantity, shown, text, whole
+from cookbook.performance import collectives, parallelism
+from cookbook.planning import card, plain
+from cookbook.prediction.asked import (
+    MOST_DEVICES,
+    MOST_SEQUENCES,
+    MOST_TOKENS,
+    choices,
+    listed,
+    quantity,
+    shown,
+    text,
+    whole,
+)
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
+from cookbook.prediction.terms.layouts import even_stages
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -123,7 +138,7 @@ def assembly_line(
     """
     import pandas as pd
 
-    (kind,) = choices("schedule", [schedule], pipeline.SCHEDULES, ())
+    (kind,) = choices("schedule", [schedule], parallelism.SCHEDULES, ())
     depth, fed, each = whole("stages", stages), whole("micro_batches", micro_batches), whole("interleave", interleave)
     chunks = each if kind == "interleaved" else 1
     if depth * fed * chunks > MOST_PASSES / 2:
@@ -131,7 +146,7 @@ def assembly_line(
             f"stages = {depth:,}, micro_batches = {fed:,}: more than {MOST_PASSES // 2:,} passes each way; take fewer"
         )
     forward = quantity("seconds", seconds, "s", "'5 ms'", 1e-12, 1e9)
-    found = pipeline.schedule(kind, [forward] * depth, [BACKWARD * forward] * depth, fed, chunks)
+    found = parallelism.schedule(kind, [forward] * depth, [BACKWARD * forward] * depth, fed, chunks)
     passes = pd.DataFrame(found).astype({"device": int, "micro_batch": int, "chunk": int})
     end = float(passes["end"].max())
     waiting = 1 - float((passes["end"] - passes["start"]).sum()) / (depth * end)
@@ -144,7 +159,7 @@ def assembly_line(
 def _kept(rows: pd.DataFrame) -> float:
     """Most passes of one device whose activations still wait for their last use."""
     last = rows["phase"].max()
-    taken, freed = rows.loc[rows["phase"] == pipeline.FORWARD, "start"], rows.loc[rows["phase"] == last, "end"]
+    taken, freed = rows.loc[rows["phase"] == parallelism.FORWARD, "start"], rows.loc[rows["phase"] == last, "end"]
     events = sorted([*((at, 1) for at in taken), *((at, -1) for at in freed)])
     return float(np.max(np.cumsum([change for _, change in events])))
 
@@ -174,13 +189,6 @@ def split_batch(
     pandas.DataFrame
         devices, speed_up, network (the way of summing): as `cookbook.charts.speedups` takes it.
 
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A network that the catalogue does not have.
-    ValueError
-        A figure that cannot be.
-
     Examples
     --------
     >>> links = ("PCIe 3", "16 GB/s"), ("InfiniBand", "56 Gb/s")
@@ -199,7 +207,7 @@ def split_batch(
     counts = np.array([2**power for power in range(most.bit_length())])
     weights = GRADIENT * network.ops.parameter_count
     seconds = {
-        f"2 w log2(p), {name}": data_parallel.hpe_2017_data_parallel_seconds(0, weights, counts, 1, link)["exchange"]
+        f"2 w log2(p), {name}": parallelism.hpe_2017_data_parallel_seconds(0, weights, counts, 1, link)["exchange"]
         for name, link in ((near, inside), (far, between))
     }
     levels = np.minimum(counts, joined), np.maximum(counts / joined, 1)
@@ -266,3 +274,112 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
             bus = moved / seconds if seconds > 0 else np.nan
             rows.append((network.name, kind, seconds, bus, network.bisection_bandwidth(count)))
     return pd.DataFrame(rows, columns=["fabric", "exchange", "seconds", "bus_bandwidth", "bisection_bandwidth"])
+
+
+# How far to look for a number that can be divided, as a multiple of the number asked for.
+REACH = 2
+# From this length on, context parallelism is tried.
+LONG = 8192
+SIZES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
+
+
+def divisors(number: int, most: int | None = None) -> list[int]:
+    """Divisors of a number up to a most.
+
+    >>> divisors(12, 6), divisors(7)
+    ([1, 2, 3, 4, 6], [1, 7])
+    """
+    low = np.arange(1, math.isqrt(number) + 1)
+    low = low[number % low == 0]
+    return [each for each in sorted({*low.tolist(), *(number // low).tolist()}) if each <= (most or number)]
+
+
+def stage_counts(layers: int, most: int) -> list[int]:
+    """Numbers of pipeline stages, up to a most, that layers fill evenly."""
+    return [each for each in range(1, min(layers, most) + 1) if even_stages(layers, each)]
+
+
+def context_sizes(seq: float) -> list[int]:
+    """Ways to split a sequence that leave each part long enough to be worth it."""
+    return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2 and seq % c == 0)]
+
+
+def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: int, batch: int, seq: float) -> None:
+    """Refuse a layout (some of `SIZES`) that does not divide the network (`shape`), devices, batch and sequence.
+
+    ValueError: which number does not divide which, and the nearest that does.
+    """
+    most = {"micro_batch": MOST_SEQUENCES, "cp": MOST_TOKENS}
+    axes = {name: whole(name, layout.get(name, 1), most.get(name, MOST_DEVICES)) for name in SIZES}
+    layers, node, stages = shape["layers"], shape["per_node"], axes["pp"]
+    _divides("tp", axes["tp"], shape["heads"], "heads")
+    if axes["tp"] > node:
+        raise ValueError(
+            f"tp = {axes['tp']:,} is more than the {node:,} devices that the fast link joins; take no more, or set "
+            "per_node"
+        )
+    if not even_stages(layers, stages) or stages > layers:
+        raise ValueError(f"pp = {stages:,} does not divide {layers:,} layers; nearest: "
+                         f"{around(stages, stage_counts(layers, layers))}")  # fmt: skip
+    chunks = [each for each in range(1, layers // stages + 1) if even_stages(layers, stages * each)]
+    if axes["vp"] not in chunks:
+        raise ValueError(f"vp = {axes['vp']:,} does not divide the layers of pp = {stages:,} stages; nearest: "
+                         f"{around(axes['vp'], chunks)}")  # fmt: skip
+    _divides("cp", axes["cp"], int(seq), "tokens of a sequence")
+    if shape["experts"] or axes["ep"] > 1:
+        _divides("ep", axes["ep"], max(shape["experts"], 1), "experts")
+    names = [name for name in ("tp", "pp", "cp", "dp") if name in layout]
+    _multiple("devices", devices, " x ".join(names), math.prod(axes[name] for name in names))
+    fixed = {"tp", "pp", "cp"} <= set(layout) and "dp" not in layout
+    replicas = devices // math.prod(axes[name] for name in names) if fixed else axes["dp"]
+    words = f"replicas x micro-batch = {replicas:,} x {axes['micro_batch']:,}"
+    _multiple("global_batch", batch, words, replicas * axes["micro_batch"])
+
+
+def _divides(name: str, size: int, total: int, what: str) -> None:
+    if total % size:
+        near = around(size, divisors(total))
+        raise ValueError(f"{name} = {size:,} does not divide {total:,} {what}; nearest: {near}")
+
+
+def _multiple(name: str, number: int, words: str, of: int) -> None:
+    if number % of:
+        near = around(number, multiples(number, of))
+        raise ValueError(f"{name} = {number:,} is not a multiple of {words} = {of:,}; nearest: {near}")
+
+
+def multiples(number: int, of: int) -> list[int]:
+    """Multiples of a number around another."""
+    return [below for below in (number // of * of, (number // of + 1) * of) if below]
+
+
+def around(number: int, good: Iterable[int]) -> str:
+    """The nearest good numbers below and above, in words; "" where there is none.
+
+    >>> around(6, [1, 2, 4, 8]), around(9, [1, 2, 4, 8])
+    ('4 or 8', '8')
+    """
+    known = list(good)
+    below, above = [each for each in known if each < number], [each for each in known if each > number]
+    ends = ([max(below)] if below else []) + ([min(above)] if above else [])
+    return " or ".join(f"{each:,}" for each in ends)
+
+
+def undivided(devices: int, batch: int, shards: list[int], shape: Mapping[str, int]) -> str:
+    """Why devices and batch cannot be divided, with the nearest that can; "" where some layout divides them.
+
+    `shards` are the ways to split the network: every tp x pp x cp that the search tries.
+    """
+    replicas = [devices // each for each in shards if devices % each == 0]
+    if any(batch % each == 0 for each in replicas):
+        return ""
+    counts = {each * share for each in shards for share in divisors(batch)}
+    near = (
+        around(devices, (each for each in counts if each <= REACH * devices)),
+        around(batch, (each for share in replicas for each in multiples(batch, share) if each <= REACH * batch)),
+    )
+    found = [f"{near[0]} devices"] * bool(near[0]) + [f"a batch of {near[1]}"] * bool(near[1])
+    return (
+        f"devices = {devices:,} cannot share {shape['heads']:,} heads, {shape['layers']:,} layers and global_batch = "
+        f"{batch:,} evenly; nearest: {', or '.join(found) or 'none'}"
+    )

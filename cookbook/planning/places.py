@@ -20,9 +20,18 @@ from cookbook.catalog import prices
 from cookbook.catalog.prices import BOUGHT, RENT, Price, shown, stated, times
 from cookbook.catalog.printed import Printed
 from cookbook.hardware import Accelerator
-from cookbook.performance.reliability import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
-from cookbook.planning.cost import active_seconds, machine_power, power_watts, seconds_of
-from cookbook.planning.ownership import HOUR, HOURS_A_YEAR, KILO, MONTHS, ownership_usd
+from cookbook.performance.parallelism import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
+from cookbook.planning.cost import (
+    HOUR,
+    HOURS_A_YEAR,
+    KILO,
+    MONTHS,
+    active_seconds,
+    machine_power,
+    ownership_usd,
+    power_watts,
+    seconds_of,
+)
 from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.doors import kind_of, network_of, train_step
 from cookbook.prediction.requirements import requirements

@@ -1,8 +1,13 @@
-"""How much host accelerators need: tables over generations, machines, rented instances, and a platform by phase."""
+"""How much host accelerators need: tables over generations, machines, rented instances, and a platform by phase.
+
+And what an input chain costs and what to change first: `rank_changes` by what they gain for the money, `epoch_parts`,
+`chain_figures`. They take what `cookbook.match_storage` gave for one scenario, and refuse several.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +15,9 @@ import numpy as np
 from cookbook import catalog
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
+from cookbook.planning.cost import HOUR, MONTH, YEAR, years_of_use
 from cookbook.planning.host import BOUNDLESS, CORES, figure, named, one_data_set, predicted, size_host
-from cookbook.prediction.match import match_storage
+from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.terms.feed_arguments import tier
 from cookbook.units import shown
 from cookbook.workloads import zoo
@@ -49,13 +55,6 @@ def cores_needed(
     -------
     float
         Cores, in quarters; infinite where the process that collects batches stops before.
-
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A network, system or data set that the catalogue does not have.
-    ValueError
-        A figure that cannot be.
 
     Examples
     --------
@@ -164,11 +163,6 @@ def rented(instances: Sequence[str], workload: str, data: str, batch: float = 64
     -------
     pandas.DataFrame
         By instance: ``cores``, ``needed`` and ``needed with augmentation``, which costs twice the decoding.
-
-    Raises
-    ------
-    ValueError
-        An instance without a number of virtual processors.
     """
     import pandas as pd
 
@@ -199,11 +193,6 @@ def lane_budget(names: Sequence[str]) -> pd.DataFrame:
         else than PCIe), ``asked`` (their sum), ``taken`` (lanes that leave the processors, to devices or to switches),
         ``sharing`` (asked over taken: devices' lanes for one of the processors'), ``offered`` (by all processors; NaN
         where the table ``processors`` does not say), ``left``, ``generation`` (the oldest of links to accelerators).
-
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A machine that the catalogue does not have.
 
     Examples
     --------
@@ -276,13 +265,6 @@ def size_platform(
         enough), ``bytes_in``, ``bytes_out`` [B/s] of all machines, ``host_link`` (what one machine takes) [B/s] and
         ``ethernet``, the slowest that carries it; "" where none does.
 
-    Raises
-    ------
-    cookbook.catalog.UnknownName
-        A machine, network or data set that the catalogue does not have.
-    ValueError
-        A figure that cannot be, or a network that takes other data.
-
     Examples
     --------
     >>> frame = size_platform("hgx-h100", "resnet50", "imagenet-1k", 8)
@@ -332,11 +314,6 @@ def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES)
     -------
     pandas.DataFrame
         By store: ``shards`` and ``small files``, how many are needed; NaN where the figure for it is not known.
-
-    Raises
-    ------
-    ValueError
-        A rate or size that is not above zero.
     """
     import pandas as pd
 
@@ -348,3 +325,132 @@ def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES)
         files = streamed + single if one["seeks"] else np.maximum(streamed, single)
         found[one["name"]] = np.ceil([streamed, files])
     return pd.DataFrame.from_dict(found, orient="index", columns=["shards", "small files"]).rename_axis("store")
+
+
+SHORT = MappingProxyType({
+    "twice the drives or nodes of the storage": "twice the drives",
+    "memory that holds the data set": "memory for all of it",
+    "shards instead of small files": "packed files", "twice the workers": "twice the loaders",
+    "twice the cores and workers": "twice the cores", "decoded once and stored ready to use": "stored decoded",
+    "four times the prefetched batches": "more prefetching", "checkpoints behind the training": "checkpoints behind",
+})  # fmt: skip
+PARTS = ("computing", "waiting for input", "writing checkpoints")
+
+
+def rank_changes(found: StorageMatch) -> pd.DataFrame:
+    """Changes that speed up training, best first: free ones, then by gain for the money, then those without a price.
+
+    To set what is bought beside what is rented, a purchase is spread over the years of use in the table ``tco`` (the
+    median), every hour of them, and a month is a twelfth of a year.
+
+    Parameters
+    ----------
+    found : StorageMatch
+        Of one scenario.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By place in `found.changes`: ``change``, ``gain`` [samples/s], ``usd`` (0 is free, NaN not known), ``per``
+        ("purchase", "month" or ""), ``usd_per_hour``, ``gain_per_usd`` [samples/s for each USD/h], ``saved_per_hour``
+        (what the same training then costs less in an hour of the accelerators as they are) [USD/h], ``pays_after`` (of
+        a purchase) [h], ``basis``, ``short`` (the change in at most 20 letters).
+
+    Examples
+    --------
+    >>> import cookbook as cb
+    >>> tier = {"storage": "samsung-860-evo-1tb", "price_usd_per_tb": 79}
+    >>> frame = rank_changes(cb.match_storage(0.05, "h100-sxm", tier, "imagenet-1k", batch=256, accelerators=8))
+    >>> frame["change"].iloc[0], frame["per"].iloc[0]
+    ('twice the drives or nodes of the storage', 'purchase')
+    """
+    import pandas as pd
+
+    _one(found)
+    columns = {"change": "name", "gain": "gain", "usd": "usd", "per": "per", "basis": "basis"}
+    frame = pd.DataFrame({column: [getattr(c, name) for c in found.changes] for column, name in columns.items()})
+    hours = np.where(frame["per"] == "month", MONTH / HOUR, years_of_use()[1] * YEAR / HOUR)
+    hourly = frame["usd"] / hours
+    saved = found.usd_per_hour * frame["gain"] / (found.samples_per_s + frame["gain"])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worth = frame["gain"] / hourly
+        pays = np.where((frame["usd"] > 0) & (frame["per"] == "purchase"), frame["usd"] / saved, np.nan)
+    frame = frame.assign(usd_per_hour=hourly, gain_per_usd=worth, saved_per_hour=saved, pays_after=pays,
+                         short=[SHORT.get(name, name) for name in frame["change"]])  # fmt: skip
+    group = np.select([frame["usd"] == 0, frame["usd"].notna()], [0, 1], 2)
+    order = np.lexsort((-frame["gain"], np.where(group == 1, -worth, 0), group))
+    return frame.iloc[order]
+
+
+def epoch_parts(found: StorageMatch) -> pd.DataFrame:
+    """Time of the first and of a later epoch by what accelerators do in it.
+
+    Parameters
+    ----------
+    found : StorageMatch
+        Of one scenario.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``epoch`` ("first epoch", "each later epoch"), ``part`` (one of `PARTS`), ``start``, ``end`` [s], ``share`` of
+        the epoch.
+
+    Examples
+    --------
+    >>> import cookbook as cb
+    >>> parts = epoch_parts(cb.match_storage(0.05, "h100-sxm", "samsung-860-evo-1tb", "imagenet-1k", batch=256))
+    >>> round(float(parts.groupby("epoch")["share"].sum().min()), 9)
+    1.0
+    """
+    import pandas as pd
+
+    _one(found)
+    rows = []
+    for name, seconds, used in (
+        ("first epoch", found.first_epoch_seconds, found.first_utilisation),
+        ("each later epoch", found.later_epoch_seconds, found.utilisation),
+    ):
+        running = 1 - found.checkpoint_stall
+        shares = np.array([used * running, (1 - used) * running, found.checkpoint_stall])
+        ends = seconds * np.cumsum([0, *shares])
+        rows += [(name, *row) for row in zip(PARTS, ends, ends[1:], shares, strict=False)]
+    return pd.DataFrame(rows, columns=["epoch", "part", "start", "end", "share"])
+
+
+def chain_figures(found: StorageMatch) -> pd.DataFrame:
+    """Stages, the whole chain and each change as plain numbers.
+
+    Parameters
+    ----------
+    found : StorageMatch
+        Of one scenario.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``kind`` (stage, whole or change), ``name``, ``samples_per_s`` and ``gain`` [1/s], ``utilisation``, ``usd``.
+
+    Examples
+    --------
+    >>> import cookbook as cb
+    >>> frame = chain_figures(cb.match_storage(0.05, "h100-sxm", "samsung-860-evo-1tb", "imagenet-1k", batch=256))
+    >>> sorted(set(frame["kind"]))
+    ['change', 'stage', 'whole']
+    """
+    import pandas as pd
+
+    _one(found)
+    nan = np.nan
+    rows = [("stage", name, rate, nan, nan, nan) for name, rate in found.stages.items()]
+    rows += [("whole", "later epochs", found.samples_per_s, nan, found.utilisation, nan),
+             ("whole", "first epoch", found.first_samples_per_s, nan, found.first_utilisation, nan)]  # fmt: skip
+    rows += [("change", c.name, c.samples_per_s, c.gain, c.utilisation, c.usd) for c in found.changes]
+    return pd.DataFrame(rows, columns=["kind", "name", "samples_per_s", "gain", "utilisation", "usd"])
+
+
+def _one(found: StorageMatch) -> None:
+    if not isinstance(found, StorageMatch):
+        raise TypeError(f"found = {shown(found)} is not what cookbook.match_storage gave; match storage first")
+    if np.ndim(found.samples_per_s):
+        raise ValueError(f"found holds {np.size(found.samples_per_s):,} scenarios: match one, without lists, to rank")

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog, hardware, units
-from cookbook.performance import reliability, utilisation
-from cookbook.planning.cards import card, plain
+from cookbook.performance import parallelism, utilisation
+from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
-from cookbook.planning.divisible import SIZES, check_layout, context_sizes, divisors, stage_counts, undivided
 from cookbook.planning.layouts import (
     AXES,
     RECOMPUTE,
@@ -29,8 +28,9 @@ from cookbook.planning.layouts import (
     shape_of,
     step_words,
 )  # fmt: skip
+from cookbook.planning.parallel import SIZES, check_layout, context_sizes, divisors, stage_counts, undivided
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
-from cookbook.prediction.terms.transformer_memory import OPTIMISER, WEIGHT
+from cookbook.prediction.terms.layouts import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -237,12 +237,12 @@ class TrainingRun:
             raise ValueError(f"devices = {devices!r} is not among those planned: {self._table['devices'].tolist()}")
         row = self._table.set_index("devices").loc[devices]
         write, between = float(row["checkpoint_seconds"]), float(row["mtbf_seconds"])
-        best = float(reliability.daly_2006_interval_seconds(write, between))
-        young = float(reliability.young_1974_interval_seconds(write, between))
+        best = float(parallelism.daly_2006_interval_seconds(write, between))
+        young = float(parallelism.young_1974_interval_seconds(write, between))
         every = np.concatenate([np.geomspace(best / REACH, best * REACH, 61), [young, best]])
         low, middle, high = (
-            reliability.useful_share(
-                every, write, self.failures.restart_seconds, reliability.cluster_mtbf_seconds(device, devices))
+            parallelism.useful_share(
+                every, write, self.failures.restart_seconds, parallelism.cluster_mtbf_seconds(device, devices))
             for device in self.failures.mtbf_seconds
         )  # fmt: skip
         by = ["curve"] * (len(every) - 2) + ["Young 1974", "Daly 2006"]
@@ -309,7 +309,7 @@ def plan_run(
     mtbf_hours: float | None = None,
     checkpoint_bandwidth: float | str | None = None,
     restart: float | str | None = None,
-    interval: Callable[..., Any] = reliability.daly_2006_interval_seconds,
+    interval: Callable[..., Any] = parallelism.daly_2006_interval_seconds,
     per_node: int | None = None,
     network: float | str | None = None,
 ) -> TrainingRun:
@@ -432,14 +432,14 @@ def _reliable(
     table: pd.DataFrame, failures: Failures, checkpoint_bytes: float, interval: Callable[..., Any]
 ) -> pd.DataFrame:
     counts = table["devices"].to_numpy()
-    write = reliability.checkpoint_seconds(1.0, checkpoint_bytes, failures.bandwidth(counts))
+    write = parallelism.checkpoint_seconds(1.0, checkpoint_bytes, failures.bandwidth(counts))
     low, middle, high = failures.mtbf_seconds
     found: dict[str, Any] = {}
     for name, device in zip(SHARES, (middle, low, high), strict=True):
-        between = reliability.cluster_mtbf_seconds(device, counts)
+        between = parallelism.cluster_mtbf_seconds(device, counts)
         every = _interval(interval, write, between)
         with np.errstate(over="ignore"):
-            found[name] = reliability.useful_share(every, write, failures.restart_seconds, between)
+            found[name] = parallelism.useful_share(every, write, failures.restart_seconds, between)
         if device is middle and "mtbf_seconds" not in found:
             found |= {"mtbf_seconds": between, "checkpoint_seconds": write, "checkpoint_interval_seconds": every}
     return _kept(table.assign(**found))
@@ -477,7 +477,7 @@ def _spent(table: pd.DataFrame, tokens: float, per_step: float, price: Price, wa
     useful = table["goodput"].to_numpy()
     ends = {"days": "step_seconds", "days_low": "step_low", "days_high": "step_high"}
     days = {
-        name: reliability.run_seconds(tokens, per_step, table[step].to_numpy(), useful) / DAY
+        name: parallelism.run_seconds(tokens, per_step, table[step].to_numpy(), useful) / DAY
         for name, step in ends.items()
     }
     hours = {name: table["devices"] * DAY / HOUR * each for name, each in days.items()}
@@ -507,8 +507,6 @@ def known_failures(
 ) -> Failures:
     """Failures as published, or as given: hours or a time, B/s, seconds.
 
-    Examples
-    --------
     >>> low, middle, high = known_failures().mtbf_seconds
     >>> low < middle < high
     True

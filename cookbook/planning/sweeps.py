@@ -6,6 +6,7 @@ import itertools
 import math
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.doors import kind_of, network_of
-from cookbook.prediction.engine import estimate
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import NOT_FINITE, Estimate, estimate, memory_constants, prepare
 from cookbook.prediction.requirements import requirements
 from cookbook.prediction.scenario import Coded, Scenario, checked, fields, outer
+from cookbook.prediction.terms import transformer_step
 from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.workloads.zoo import Workload
 
@@ -29,8 +30,9 @@ NEEDS = "needs"
 KINDS = {"train_step": "training_transformer", "forward_pass": "inference", "generate": "inference"}
 NUMBERS = ("seconds", "low80", "high80", "rate", "tokens_per_s", "memory_bytes")
 WORDS = ("fits", "bottleneck", "tier", "why")
-# Rows at a time between two looks at the bar; the most of one sweep.
-STRIDE, MOST = 1 << 18, 20_000_000
+TRANSFORMERS = "training_transformer"
+# Rows at a time between two looks at the bar, those of a block with a dimension for each axis, the most of one sweep.
+STRIDE, GRID, MOST = 1 << 18, 1 << 16, 20_000_000
 OUTER = ("model", "seq", "precision", "optimiser", "recompute", "samples", "epochs", "target_seconds")
 INNER = ("batch", "accelerator")
 
@@ -67,7 +69,7 @@ def sweep(of: str = "needs", *, progress: bool = True, **axes: Any) -> pd.DataFr
     --------
     >>> frame = sweep(model=["resnet50", "vgg16"], batch=[16, 64], accelerator="v100-sxm2-16gb", precision="fp32")
     >>> frame[["model", "batch", "fits"]].values.tolist()
-    [['resnet50', 16.0, True], ['resnet50', 64.0, True], ['vgg16', 16.0, True], ['vgg16', 64.0, True]]
+    [['resnet50', 16, True], ['resnet50', 64, True], ['vgg16', 16, True], ['vgg16', 64, True]]
     >>> layout = {"devices": 64, "tp": [1, 2, 4], "global_batch": 512}
     >>> steps = sweep("train_step", model="llama2_7b", accelerator="h100-sxm", **layout)
     >>> len(steps), bool(steps["seconds"].notna().all())
@@ -104,27 +106,122 @@ def _field(of: str, name: str) -> str:
 def _estimated(of: str, values: dict[str, list[Any]], rows: int, progress: bool) -> pd.DataFrame:
     import pandas as pd
 
-    at, _ = outer(values)
     kinds = np.array([_kind(of, each) for each in values["model"]], dtype=object)
-    places = [np.flatnonzero((kinds == kind)[at["model"]]) for kind in dict.fromkeys(kinds.tolist())]
-    frame = {name: _axis(name, given, at[name]) for name, given in values.items()}
-    found = {name: np.full(rows, np.nan) for name in NUMBERS} | {
-        name: np.full(rows, "", dtype=object) for name in WORDS
-    }
+    found = {name: np.empty(rows) for name in NUMBERS} | {name: np.empty(rows, dtype=object) for name in WORDS}
     begun, done = time.monotonic(), 0
-    for kind, place in zip(dict.fromkeys(kinds.tolist()), places, strict=True):
-        for start in range(0, rows, STRIDE) if len(places) == 1 else range(0, len(place), STRIDE):
-            some = place[start : start + STRIDE]
-            columns = {name: Coded(at[name][some], tuple(given)) for name, given in values.items() if _is_words(name)}
-            columns |= {name: np.array([np.nan if each is None else _one(name, each) for each in given])[at[name][some]]
-                        for name, given in values.items() if not _is_words(name)}  # fmt: skip
-            told = estimate(_typed(kind, columns, len(some)), neighbours=False)
-            for name, value in _told(told).items():
-                found[name][some] = value
-            done += len(some)
+    for kind in dict.fromkeys(kinds.tolist()):
+        some = values | {"model": [each for each, its in zip(values["model"], kinds, strict=True) if its == kind]}
+        place = _places(values, kinds == kind)
+        for start, told in _grids(kind, some) if kind == TRANSFORMERS else _blocks(kind, some):
+            size = len(next(iter(told.values())))
+            at = slice(start, start + size) if place is None else place[start : start + size]
+            for name, value in told.items():
+                found[name][at] = value
+            done += size
             if progress and time.monotonic() - begun > 1:
                 _show(done, rows)
-    return pd.DataFrame(frame | found)
+    sizes = [len(each) for each in values.values()]
+    frame = {name: _axis(given, at, sizes) for at, (name, given) in enumerate(values.items())}
+    return pd.DataFrame(frame | found, copy=False)
+
+
+def _places(values: dict[str, list[Any]], wanted: np.ndarray) -> np.ndarray | None:
+    """Rows of some models; None where those are all."""
+    if wanted.all():
+        return None
+    sizes = [len(each) for each in values.values()]
+    model = list(values).index("model")
+    return np.flatnonzero(np.broadcast_to(_along(wanted, model, len(sizes)), sizes))
+
+
+def _along(values: np.ndarray, axis: int, axes: int) -> np.ndarray:
+    """Values along one of so many axes."""
+    return values.reshape([-1 if each == axis else 1 for each in range(axes)])
+
+
+def _blocks(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Estimates of so many rows at a time: the first of them, and the columns."""
+    at, rows = outer(values)
+    columns = {name: _levels(name, given) for name, given in values.items()}
+    for start in range(0, rows, STRIDE):
+        size, given = min(STRIDE, rows - start), dict[str, Any]()
+        for name, levels in columns.items():
+            # One value stands for all rows.
+            codes = np.array(0) if len(levels) == 1 else at[name][start : start + size]
+            given[name] = np.asarray(levels[codes]) if isinstance(levels, np.ndarray) else Coded(codes, levels)
+        yield start, _told(estimate(Scenario(kind, size, given, np.zeros(size, dtype="<U1")), neighbours=False))
+
+
+def _levels(name: str, given: list[Any]) -> tuple[Any, ...] | np.ndarray:
+    """The values of an axis as a scenario takes them: words and machines, or an array of numbers."""
+    declared = fields()[name]
+    if declared.type in ("number", "flag"):
+        return np.array([np.nan if each is None else float(checked(declared, each)) for each in given])
+    return tuple(checked(declared, "" if each is None else each).levels[0] for each in given)
+
+
+def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Estimates of training steps, block by block: a block has a dimension for each axis that varies in it.
+
+    What depends on few axes is computed once for each combination of those, and only the last product is as large as
+    the block: far less work than one number a row from the beginning.
+    """
+    columns = {name: _levels(name, given) for name, given in values.items()}
+    sizes = [len(each) for each in columns.values()]
+    for start, cuts in _cuts(sizes):
+        shape = [cut.stop - cut.start for cut in cuts]
+        # The longest axis last, for the sake of long inner loops.
+        order = sorted((at for at, size in enumerate(shape) if size > 1), key=lambda at: shape[at]) or [0]
+        given: dict[str, Any] = {}
+        for at, ((name, levels), cut) in enumerate(zip(columns.items(), cuts, strict=True)):
+            codes = np.arange(shape[at]).reshape([shape[at] if each == at else 1 for each in order])
+            given[name] = levels[cut][codes] if isinstance(levels, np.ndarray) else Coded(codes, levels[cut])
+        asked = Scenario(kind, math.prod(shape), given, np.zeros([1] * len(order), dtype="<U1"))
+        whole, back = [shape[at] for at in order], np.argsort(order)
+        yield start, {name: np.broadcast_to(value, whole).transpose(back).reshape(-1)
+                      for name, value in _grid(kind, asked).items()}  # fmt: skip
+
+
+def _cuts(sizes: list[int]) -> Iterator[tuple[int, list[slice]]]:
+    """Blocks of an outer product of at most `GRID` rows: the first row, and which levels of each axis."""
+    inner = len(sizes)
+    while inner and math.prod(sizes[inner - 1 :]) <= GRID:
+        inner -= 1
+    # Whole axes from there on, some levels of the one before, and one of each further out.
+    block, start = math.prod(sizes[inner:]), 0
+    steps = [1] * (inner - 1) + [max(GRID // block, 1)] * bool(inner)
+    lead = [[slice(at, min(at + step, size)) for at in range(0, size, step)]
+            for size, step in zip(sizes[:inner], steps, strict=True)]  # fmt: skip
+    for cuts in itertools.product(*lead):
+        yield start, [*cuts, *(slice(0, size) for size in sizes[inner:])]
+        start += block * math.prod(cut.stop - cut.start for cut in cuts)
+
+
+def _grid(kind: str, scenario: Scenario) -> dict[str, np.ndarray]:
+    """The columns of a block, each with as many entries along an axis as it depends on."""
+    prepared = prepare(kind, transformer_step.resolve(scenario))
+    rows, why = prepared.rows.blanked(), prepared.rows.why
+    with np.errstate(all="ignore"):
+        parts = transformer_step.step_parts(rows, prepared.constants, dict.fromkeys(transformer_step.TERMS, True))
+        seconds, largest, at = np.asarray(sum(parts.values())), np.array(-1.0), np.array(0)
+        for place, part in enumerate(parts.values()):
+            more = part > largest
+            largest, at = np.where(more, part, largest), np.where(more, place, at)
+        good = (why == "") & np.isfinite(seconds) & (seconds > 0)
+        held, capacity = transformer_step.memory_parts(rows, memory_constants(kind))
+        memory = np.asarray(sum(held.values()))
+        fits = np.where(np.isfinite(memory) & np.isfinite(capacity), np.where(memory <= capacity, 1, 2), 0)
+        tokens = transformer_step.tokens(rows) / seconds
+    if not good.all():
+        seconds, memory, tokens = (np.where(good, each, np.nan) for each in (seconds, memory, tokens))
+        fits, at = np.where(good, fits, 0), np.where(good, at, len(parts))
+        why = np.where(good | (why != ""), why, NOT_FINITE)
+    factor, tier = prepared.factors[80], prepared.tier.astype(object)
+    return {
+        "seconds": seconds, "low80": seconds / factor, "high80": seconds * factor, "rate": seconds,
+        "tokens_per_s": tokens, "memory_bytes": memory, "fits": np.array(["", "yes", "no"], dtype=object)[fits],
+        "bottleneck": np.array([*parts, ""], dtype=object)[at], "tier": tier, "why": why.astype(object),
+    }  # fmt: skip
 
 
 def _kind(of: str, model: Any) -> str:
@@ -134,50 +231,20 @@ def _kind(of: str, model: Any) -> str:
     return kind_of(network) if of == "train_step" else "generation" if of == "generate" else KINDS[of]
 
 
-def _is_words(name: str) -> bool:
-    return fields()[name].type not in ("number", "flag")
-
-
-def _one(name: str, value: Any) -> float:
-    return float(checked(fields()[name], value))
-
-
-def _typed(kind: str, columns: dict[str, Any], rows: int) -> Scenario:
-    """Columns whose values were checked once, as a scenario; one value stands for all rows."""
-    ready = {}
-    for name, column in columns.items():
-        if isinstance(column, Coded):
-            column = Coded(
-                column.codes,
-                tuple(checked(fields()[name], "" if each is None else each).levels[0] for each in column.levels),
-            )
-            ready[name] = Coded(np.array(0), column.levels) if len(column.levels) == 1 else column
-        else:
-            same = len(column) and bool(np.all(column == column[0]))
-            ready[name] = column[0] if same else column
-    return Scenario(kind, rows, ready, np.zeros(rows, dtype="<U1"))
-
-
-def _axis(name: str, given: list[Any], at: np.ndarray) -> Any:
+def _axis(given: list[Any], at: int, sizes: list[int]) -> Any:
     """An axis as a column: numbers as they are, words as categories."""
     import pandas as pd
 
+    def spread(levels: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(_along(levels, at, len(sizes)), sizes).reshape(-1)
+
     if all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in given):
-        return np.array(given)[at]
-    texts = [getattr(each, "title", None) or getattr(each, "name", None) or str(each) for each in map(_titled, given)]
+        return spread(np.array(given))
+    texts = [each if isinstance(each, str) else getattr(each, "title", None) or getattr(each, "name", None) or str(each)
+             for each in given]  # fmt: skip
     distinct = list(dict.fromkeys(texts))
-    return pd.Categorical.from_codes(np.array([distinct.index(each) for each in texts])[at], distinct)
-
-
-def _titled(value: Any) -> Any:
-    return _Text(value) if isinstance(value, str) else value
-
-
-class _Text:
-    """A word whose title is itself."""
-
-    def __init__(self, word: str) -> None:
-        self.title = word
+    codes = np.array([distinct.index(each) for each in texts], dtype=np.min_scalar_type(-len(distinct)))
+    return pd.Categorical.from_codes(spread(codes), distinct)
 
 
 def _told(found: Estimate) -> dict[str, np.ndarray]:
@@ -213,9 +280,12 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
     for each in values.get("accelerator", []):
         hardware.accelerator(each)
     devices = values.pop("accelerator", [None])
-    inner = {"batch": values.pop("batch", [32]), "accelerators": None if devices == [None] else devices}
+    batches = values.pop("batch", [32])
+    inner = {"batch": batches, "accelerators": None if devices == [None] else devices}
     scenarios = (dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values()))
-    return pd.concat([_frame(scenario, inner) for scenario in scenarios], ignore_index=True)
+    found = pd.concat([_frame(scenario, inner) for scenario in scenarios], ignore_index=True)
+    whole = all(isinstance(each, (int, np.integer)) for each in batches) and found["batch"].notna().all()
+    return found.astype({"batch": int}) if whole else found
 
 
 def _listed(axis: str, value: Any) -> list[Any]:

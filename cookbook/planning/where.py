@@ -17,10 +17,10 @@ from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text, whole
 from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
-from cookbook.planning.cost import BOUGHT
-from cookbook.planning.ownership import HOUR, HOURS_A_YEAR, MONTHS
+from cookbook.planning.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS
 from cookbook.planning.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Task, costs, drawn, total
 from cookbook.prediction.doors import network_of
+from cookbook.prediction.terms.transformer import USUAL_SEQ
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -296,9 +296,9 @@ def where_to_run(
     size = None if batch is None else whole("batch", batch)
     speaks = sites.language_model(model)
     if speaks and samples is None and card["data_type"] != "text":
-        kind = card["data_type"]
-        raise ValueError(f"data = {data!r} holds {kind} samples, but {network.name} reads text; take c4-en-tokens")
-    length = number("seq", seq) if seq is not None else network.seq
+        kind, reader = card["data_type"], network.title if network.name == "custom" else network.name
+        raise ValueError(f"data = {data!r} holds {kind} samples, but {reader} reads text; take c4-en-tokens")
+    length = number("seq", seq) if seq is not None else network.seq or (USUAL_SEQ if speaks else None)
     if not isinstance(private, str) or private not in PRIVACY:
         raise ValueError(f"private = {shown(private)} is not a rule; take one of {', '.join(PRIVACY)}")
     task = Task(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cookbook import catalog
 from cookbook.catalog.reading import nearest
-from cookbook.prediction.engine import estimate
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate, estimate, reasons_of
 from cookbook.prediction.intake import columns, networks, tables
 from cookbook.prediction.intake.columns import levels_of
 from cookbook.prediction.intake.reading import read_blocks
@@ -24,25 +23,19 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tier", "why", "assumed")
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
-WORDS = ("id", "unit", "tier", "why", "assumed", "fits")
+WORDS = ("id", "unit", "tier", "why", "reason", "assumed", "fits")
 # Columns of storage rows in the spelling of reports.
 STORAGE_SPELLINGS = (
-    "device_or_system",
-    "accelerator_count",
-    "cpu_cores",
-    "emulated_or_real",
-    "notes",
-    "system",
-    "storage",
-    "unit",
-    "metric",
-    "cpu",
-    "cpu_count",
-    "workers",
-)
+    "device_or_system", "accelerator_count", "cpu_cores", "emulated_or_real", "notes", "system", "storage", "unit",
+    "metric", "cpu", "cpu_count", "workers",
+)  # fmt: skip
 MODELLED = ("training_classic", "training_transformer", "inference")
 ASKED = (*MODELLED, "storage")
 LONGEST_WHY = 300
+# A byte that no text in UTF-8 has; the widest that six digits are; bytes of rows that are written at a time.
+FILLING, FILLING_BYTE = 255, b"\xff"
+DIGITS_WIDTH, WRITTEN_BYTES = 13, 1 << 22
+Cut = Callable[[slice], np.ndarray]
 
 
 def more_columns(kind: str) -> tuple[str, ...]:
@@ -51,21 +44,11 @@ def more_columns(kind: str) -> tuple[str, ...]:
         from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
 
         return tuple(name for name in STORAGE_COLUMNS if name not in COLUMNS)
-    return MEMORY_COLUMNS if kind != "training_classic" else ()
+    return ("reason", *MEMORY_COLUMNS) if kind != "training_classic" else ("reason",)
 
 
 def answer_blocks(path: str | Path, kind: str, neighbours: bool = True) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Predict every row of a CSV file, block by block: rows as read, and their answers; see `answer`.
-
-    Parameters
-    ----------
-    path : str or Path
-        The table; any usual encoding and any of the usual delimiters.
-    kind : str
-        "training_classic", "training_transformer", "inference" or "storage".
-    neighbours : bool
-        Whether similar measurements correct the points.
-    """
+    """Predict every row of a CSV file of any usual encoding, block by block: rows as read, and their answers."""
     for frame, why in read_blocks(path):
         yield frame, answer(frame, kind, neighbours, why)
 
@@ -79,15 +62,7 @@ def answer_file(path: str | Path, kind: str, neighbours: bool = True) -> pd.Data
 
 
 def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
-    """Sentences about columns that no field is read from, each with the nearest that is.
-
-    Parameters
-    ----------
-    kind : str
-        As for `answer_blocks`.
-    headers : iterable of str
-        The header of a table.
-    """
+    """Sentences about columns that no field is read from, each with the nearest that is."""
     if kind == "storage":
         known = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
         lost = [(each, nearest(each[:60], known, 1)[0]) for each in headers if columns.normal(each) not in
@@ -148,7 +123,7 @@ def _joined(kind: str, frame: pd.DataFrame, parts: list[tuple[np.ndarray, Scenar
 
     size = len(frame)
     found: dict[str, Any] = {name: np.full(size, np.nan) for name in (*INTERVAL, "memory_bytes")}
-    found |= {name: np.full(size, "", dtype=object) for name in ("tier", "why", "assumed", "fits")}
+    found |= {name: np.full(size, "", dtype=object) for name in ("tier", "why", "reason", "assumed", "fits")}
     scale = np.full(size, np.nan)
     found["unit"] = _units(kind, frame, scale)
     for at, part, estimated in parts:
@@ -186,7 +161,8 @@ def _told(kind: str, part: Scenario, found: Estimate, scale: np.ndarray) -> dict
     said, read = np.asarray(found.assumed, dtype=object), part.read.each(str, object)
     joined = np.where(read == "", said, np.where(said == "", read, read + "; " + said)) if np.any(read != "") else said
     told = dict(zip(INTERVAL, numbers, strict=True))
-    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "assumed": np.where(good, joined, "")}
+    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "reason": reasons_of(why)}
+    told["assumed"] = np.where(good, joined, "")
     if kind != "training_classic":
         told["memory_bytes"] = np.where(good, found.memory_bytes, np.nan)
         told["fits"] = np.where(good, found.fits, "")
@@ -212,36 +188,103 @@ def as_csv(found: pd.DataFrame, header: bool = True) -> str:
     header : bool
         Whether to begin with the names of the columns.
     """
-    names = list(found)
-    head = ",".join(names) + "\n" if header else ""
-    if not len(found):
-        return head
-    cells: list[Any] = []
-    for name in names:
-        column = found[name]
-        text = column.dtype.kind not in "fiu"
-        cells.append(_quoted(column) if text else _digits(column.to_numpy(dtype=float)))
-    return head + "\n".join(map(",".join, zip(*cells, strict=True))) + "\n"
+    # Lines are made as rows of bytes, all cells of a column equally wide; what fills them up is dropped at the end.
+    columns = [_numbers(found[name]) if found[name].dtype.kind in "fiu" else _words(found[name]) for name in found]
+    widest, pieces = sum(width + 1 for width, _ in columns), [",".join(found).encode() + b"\n"] if header else []
+    rows = max(min(WRITTEN_BYTES // max(widest, 1), 8192), 1)
+    for start in range(0, len(found), rows):
+        some = slice(start, min(start + rows, len(found)))
+        comma = np.full((some.stop - start, 1), ord(","), dtype=np.uint8)
+        cells = [part for _, cut in columns for part in (cut(some), comma)]
+        cells[-1] = np.full_like(comma, ord("\n"))
+        block = np.concatenate(cells, axis=1).reshape(-1)
+        pieces.append(block[block != FILLING].tobytes())
+    return b"".join(pieces).decode("utf-8", "surrogatepass")
 
 
-def _digits(numbers: np.ndarray) -> list[str]:
-    """Numbers with six digits, a blank for NaN; many at a time, since each call of a format costs."""
-    texts = ("%.6g\n" * len(numbers) % tuple(numbers.tolist())).split("\n")[:-1]
-    return [("" if each == "nan" else each) for each in texts] if np.isnan(numbers).any() else texts
+def _numbers(column: pd.Series) -> tuple[int, Cut]:
+    numbers = column.to_numpy(dtype=float)
+    return DIGITS_WIDTH, lambda some: six_digits(numbers[some])
 
 
-def _quoted(column: pd.Series) -> list[str]:
+def _words(column: pd.Series) -> tuple[int, Cut]:
     import pandas as pd
 
     codes, levels = pd.factorize(column.to_numpy(dtype=object), use_na_sentinel=False)
-    plain = [_cell("" if level is None or level != level else str(level)) for level in levels]
-    return [plain[code] for code in codes.tolist()]
+    texts = [_cell("" if each is None or each != each else str(each)).encode("utf-8", "surrogatepass")
+             for each in levels]  # fmt: skip
+    wide = max(map(len, texts), default=0)
+    if wide * len(texts) <= WRITTEN_BYTES:
+        table = _filled(texts)
+        return wide, lambda some: table[codes[some]]
+    return wide, lambda some: _filled([texts[code] for code in codes[some].tolist()])
+
+
+def _filled(texts: list[bytes]) -> np.ndarray:
+    """Texts as rows of bytes, filled up to the widest."""
+    wide = max(map(len, texts), default=0)
+    whole = b"".join([text.ljust(wide, FILLING_BYTE) for text in texts])
+    return np.frombuffer(whole, dtype=np.uint8).reshape(len(texts), wide)
 
 
 def _cell(text: str) -> str:
-    if any(mark in text for mark in ',"\n\r'):
+    if "," in text or '"' in text or "\n" in text or "\r" in text:
         return '"' + text.replace('"', '""') + '"'
     return text
 
 
+def six_digits(numbers: np.ndarray) -> np.ndarray:
+    """Numbers as "%.6g" writes them, as rows of bytes; a blank for NaN.
+
+    >>> [bytes(row).strip(FILLING_BYTE).decode() for row in six_digits(np.array([0.5, 123456789.0, np.nan]))]
+    ['0.5', '1.23457e+08', '']
+    """
+    blank = np.isnan(numbers)
+    if blank.all():
+        return np.empty((len(numbers), 0), dtype=np.uint8)
+    with np.errstate(all="ignore"):
+        usual = (numbers >= 1e-4) & (numbers < 1e15)
+        plain = np.where(usual, numbers, 1.0)
+        power = np.floor(np.log10(plain)).astype(np.int64)
+        # A power of ten up to 10^22 is exact, so only the last bit of the product is in doubt.
+        scaled = np.where(power > 5, plain / TENS[np.maximum(power - 5, 0)], plain * TENS[np.maximum(5 - power, 0)])
+        whole = np.rint(scaled)
+    doubtful = ~usual | (np.abs(np.abs(scaled - whole) - 0.5) < 1e-6) | (whole < 1e5) | (whole > 1e6)
+    carried = whole == 1e6
+    power, digits = power + carried, np.where(carried | doubtful, 100_000, whole).astype(np.int64)
+    high, low = np.divmod(digits, 1000)
+    kept = np.where(low > 0, 6 - ZEROS[low], 3 - ZEROS[high])
+    source = np.empty((len(numbers), 13), dtype=np.uint8)
+    source[:, :3], source[:, 3:6], source[:, 6:11] = THREE[high], THREE[low], MARKS
+    source[:, 11], source[:, 12] = ord("0") + power // 10, ord("0") + power % 10
+    order = LAYOUTS[(np.minimum(power, 6) + 4) * 6 + kept - 1]
+    found = source.reshape(-1)[order + 13 * np.arange(len(numbers))[:, None]]
+    found[blank] = FILLING
+    for at in np.flatnonzero(doubtful & ~blank).tolist():
+        found[at] = np.frombuffer((b"%.6g" % numbers[at]).ljust(DIGITS_WIDTH, FILLING_BYTE), dtype=np.uint8)
+    return found
+
+
+def _layouts() -> np.ndarray:
+    """Which of six digits, the point, a zero, nothing, e, +, tens and units stands where, by power and digits kept."""
+    point, zero, nothing, ends = 6, 7, 8, [9, 10, 11, 12]
+    found = []
+    for power in range(-4, 7):
+        for kept in range(1, 7):
+            digits, whole = list(range(kept)), power + 1
+            if power < 0:
+                cells = [zero, point, *[zero] * (-whole), *digits]
+            elif power < 6:
+                cells = [*range(whole), *([point] if kept > whole else []), *digits[whole:]]
+            else:
+                cells = [0, *([point] if kept > 1 else []), *digits[1:], *ends]
+            found.append(cells + [nothing] * (DIGITS_WIDTH - len(cells)))
+    return np.array(found)
+
+
+TENS = 10.0 ** np.arange(23)
+THREE = np.frombuffer(b"".join(b"%03d" % each for each in range(1000)), dtype=np.uint8).reshape(1000, 3)
+ZEROS = np.array([3, *(len(text) - len(text.rstrip("0")) for text in map("{:03d}".format, range(1, 1000)))])
+MARKS = np.frombuffer(b".0" + FILLING_BYTE + b"e+", dtype=np.uint8)
+LAYOUTS = _layouts()
 __all__ = ["ASKED", "COLUMNS", "answer", "answer_blocks", "answer_file", "as_csv", "more_columns", "unknown_columns"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.performance import fabric as formulas
+from cookbook.performance import collectives as formulas
 from cookbook.prediction.constants import figure
 
 EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ REACH = 9.0
 # Weight of the formulas themselves, in measurements of equal conditions.
 DAMPING = 0.03
 BLOCK = 512
+# Combinations of labels whose answer is remembered.
+MOST_ANSWERS = 1 << 18
 # Likeness of two runs: what a different label costs, and what a factor of e in an amount costs.
 # Another maker is out of reach.
 LABEL_COSTS = {
@@ -66,13 +68,26 @@ class Runs:
     def single(self) -> Runs:
         """The only run, with one entry a column."""
         labels = {
-            name: Coded(np.reshape(each.codes, 1), each.levels)
+            name: Coded(each.codes.reshape(1), each.levels)
             if isinstance(each, Coded)
             else Coded(np.zeros(1, dtype=int), (np.asarray(each).item(),))
             for name, each in self.labels.items()
         }
         amounts = {name: np.reshape(np.asarray(each, dtype=float), 1) for name, each in self.amounts.items()}
         return Runs(labels, amounts, self.costs)
+
+    @cached_property
+    def places(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
+        """For each label, the code of every level as text, and the code of every run."""
+        columns = {name: _column(label) for name, label in self.labels.items()}
+        return {name: ({str(level): at for at, level in enumerate(column.levels)}, np.atleast_1d(column.codes))
+                for name, column in columns.items()}  # fmt: skip
+
+    @cached_property
+    def logarithms(self) -> dict[str, np.ndarray]:
+        """Logarithms of the amounts."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return {name: np.log(amount) for name, amount in self.amounts.items()}
 
     def take(self, index: np.ndarray) -> Runs:
         """Some of the runs."""
@@ -114,6 +129,16 @@ class Measured:
     error: np.ndarray
     group: np.ndarray
     row: np.ndarray
+
+    def take(self, index: np.ndarray) -> Measured:
+        """Some of the runs."""
+        return Measured(self.runs.take(index), self.error[index], self.group[index], self.row[index])
+
+    @cached_property
+    def complete(self) -> Measured:
+        """Runs of which both outcomes are known."""
+        known = np.isfinite(self.error)
+        return self if known.all() else self.take(np.flatnonzero(known))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,23 +192,23 @@ def correction(
     size = len(asked) if size is None else size
     costs = (label_costs or asked.costs or LABEL_COSTS, amount_costs or asked.costs or AMOUNT_COSTS)
     own = exclude_rows if isinstance(exclude_rows, np.ndarray) else None
-    barred = ~np.isfinite(measured.error)
+    measured = measured.complete
+    barred = np.zeros(len(measured.error), dtype=bool)
     if own is None and len(exclude_rows):
         barred |= np.isin(measured.row, list(exclude_rows))
     if exclude_groups:
         barred |= np.isin(measured.group, list(exclude_groups))
-    known = np.flatnonzero(~barred)
+    if barred.any():
+        measured = measured.take(np.flatnonzero(~barred))
     if own is not None:
         asked = Runs({**asked.labels, "row itself": coded(own.astype(object))}, asked.amounts, asked.costs)
     one, back = (asked.single(), np.zeros(1, dtype=int)) if size == 1 else asked.distinct(size)
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     rows: list[np.ndarray] = []
     runs, error, names = measured.runs, measured.error, measured.row
-    if len(known) < len(error):
-        runs, error, names = runs.take(known), error[known], names[known]
     for start in range(0, len(one), BLOCK):
         block = np.arange(start, min(start + BLOCK, len(one)))
-        some = one.take(block)
+        some = one if len(one) <= BLOCK else one.take(block)
         distance = distances(some, runs, *costs)
         weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
         if own is not None:
@@ -201,31 +226,22 @@ def correction(
 def distances(
     asked: Runs, known: Runs, label_costs: Mapping[str, float], amount_costs: Mapping[str, float]
 ) -> np.ndarray:
-    """Distance of each known run (second axis) from each asked one, by what both of them name.
-
-    Parameters
-    ----------
-    asked, known : Runs
-        Runs with labels and amounts.
-    label_costs, amount_costs : mapping of str to float
-        Distance of different labels, and of a factor of e in an amount; an amount that is missing is out of reach.
-    """
+    """Distance of each known run (second axis) from each asked one, by what both name; missing amounts are far off."""
     distance: Any = np.zeros((1, 1))
     for name, cost in label_costs.items():
         if name in asked.labels and name in known.labels:
-            theirs = _column(known.labels[name])
-            places = {str(level): at for at, level in enumerate(theirs.levels)}
+            places, theirs = known.places[name]
             mine = coded(asked.labels[name])
             if mine.codes.size == 1:
-                ours = np.array([places.get(str(mine.levels[int(mine.codes.reshape(-1)[0])]), -1)])
+                ours = np.array([places.get(str(mine.levels[mine.codes.item()]), -1)])
             else:
                 ours = np.array([places.get(str(level), -1) for level in mine.levels])[mine.codes]
-            distance = distance + cost * (np.atleast_1d(ours)[:, None] != np.atleast_1d(theirs.codes)[None, :])
+            distance = distance + cost * (ours[:, None] != theirs)
     for name, cost in amount_costs.items():
         if name in asked.amounts and name in known.amounts:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                apart = np.log(asked.amounts[name])[:, None] - np.log(known.amounts[name])[None, :]
-            distance = distance + cost * np.nan_to_num(np.abs(apart), nan=REACH, posinf=REACH)
+            with np.errstate(invalid="ignore"):
+                apart = np.abs(asked.logarithms[name][:, None] - known.logarithms[name])
+            distance = distance + cost * np.where(np.isfinite(apart), apart, REACH)
     return distance
 
 
@@ -234,11 +250,6 @@ def known_errors(kind: str) -> Measured | None:
     """Measured runs of a kind of which it is clear what was run; none for a kind that has no likeness of runs.
 
     Calibration writes them to the table ``training_neighbours``, so that no measured network is built to read them.
-
-    Parameters
-    ----------
-    kind : str
-        Kind of prediction.
     """
     table = catalog.table("training_neighbours")
     table = table[table["kind"] == kind]
@@ -258,20 +269,110 @@ def _columns(cells: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def correct(kind: str, asked: Runs, size: int, **without: Any) -> Correction | None:
-    """What similar measurements say about runs; none where the kind has no such layer.
-
-    Parameters
-    ----------
-    kind : str
-        Kind of prediction.
-    asked : Runs
-        The runs.
-    size : int
-        How many they are.
-    **without
-        ``exclude_groups`` or ``exclude_rows`` of `correction`.
-    """
+    """What similar measurements say about runs; none where the kind has no such layer."""
     known = known_errors(kind)
     if known is None or not size:
         return None
+    if size > 1 and not without:
+        return _of_many(asked, known, size)
     return correction(asked, known, size, **{"named": 8 if size == 1 else 0, **without})
+
+
+@dataclass(frozen=True, eq=False)
+class _Merged:
+    """Measured runs, those of the same labels and amounts as one, with the sum of their errors and their number.
+
+    `codes` are places in `levels` counted from 1: 0 is a label that nobody measured. `answers` remembers what was
+    said about combinations of labels alone, by their code.
+    """
+
+    levels: Mapping[str, Mapping[str, int]]
+    codes: Mapping[str, np.ndarray]
+    logarithms: Mapping[str, np.ndarray]
+    errors: np.ndarray
+    counts: np.ndarray
+    answers: dict[tuple[str, int], tuple[float, int]]
+
+
+@lru_cache(maxsize=8)
+def _merged(known: Measured) -> _Merged:
+    labels = {name: _column(label) for name, label in known.runs.labels.items()}
+    levels = {name: {str(level): at + 1 for at, level in enumerate(label.levels)} for name, label in labels.items()}
+    codes = [np.broadcast_to(label.codes + 1, len(known.error)) for label in labels.values()]
+    one, back = np.unique(np.stack([*codes, *known.runs.amounts.values()]), axis=1, return_inverse=True)
+    with np.errstate(all="ignore"):
+        logarithms = np.log(one[len(codes) :])
+    return _Merged(levels, dict(zip(labels, one.astype(int), strict=False)),
+                   dict(zip(known.runs.amounts, logarithms, strict=True)),
+                   np.bincount(back, known.error), np.bincount(back), {})  # fmt: skip
+
+
+def _of_many(asked: Runs, known: Measured, size: int) -> Correction:
+    """What `correction` says of many runs: once for each combination of labels and amounts, near measurements alone."""
+    merged, total, code = _merged(known), 1, np.zeros(1, dtype=np.int64)
+    parts = list[tuple[str, int, Any]]()  # name, how many values, and the values of amounts
+    costs = {name: cost for name, cost in (asked.costs or LABEL_COSTS).items() if name in asked.labels}
+    costs = {name: cost for name, cost in costs.items() if name in merged.levels}
+    for name in costs:
+        mine, places = _column(asked.labels[name]), merged.levels[name]
+        ours = np.array([places.get(str(level), 0) for level in mine.levels])[mine.codes]
+        parts.append((name, len(places) + 1, None))
+        code, total = code * (len(places) + 1) + ours, total * (len(places) + 1)
+    for name in asked.costs or AMOUNT_COSTS:
+        if name in asked.amounts and name in merged.logarithms:
+            values, at = np.unique(asked.amounts[name], return_inverse=True)
+            parts.append((name, len(values), values))
+            code, total = code * len(values) + at.reshape(np.shape(asked.amounts[name])), total * len(values)
+    if total >= 1 << 62:
+        return correction(asked, known, size, named=0)
+    one, back = np.unique(np.broadcast_to(code, (size,)), return_inverse=True)
+    if all(values is None for _, _, values in parts):
+        shift, count = _remembered(one, parts, merged, costs)
+    else:
+        shift, count = _summed(one, parts, merged, asked.costs or {**costs, **AMOUNT_COSTS})
+    return Correction(np.exp(-shift)[back], count[back], ())
+
+
+def _remembered(one: np.ndarray, parts: Any, merged: _Merged, costs: Mapping[str, float]) -> tuple[Any, Any]:
+    """Shift and count of combinations of labels, each worked out once."""
+    if len(merged.answers) > MOST_ANSWERS:
+        merged.answers.clear()
+    names, answers = " ".join(f"{name}={costs[name]:g}" for name, _, _ in parts), merged.answers
+    lost = np.array([each for each in one.tolist() if (names, each) not in answers], dtype=np.int64)
+    if len(lost):
+        found = zip(*(each.tolist() for each in _summed(lost, parts, merged, costs)), strict=True)
+        answers.update({(names, each): pair for each, pair in zip(lost.tolist(), found, strict=True)})
+    pairs = [answers[names, each] for each in one.tolist()]
+    return np.array([shift for shift, _ in pairs]), np.array([count for _, count in pairs])
+
+
+def _summed(one: np.ndarray, parts: Any, merged: _Merged, costs: Mapping[str, float]) -> tuple[Any, Any]:
+    """Shift and count of combinations; a label whose other values are out of reach tells which measurements count."""
+    labels, amounts = dict[str, np.ndarray](), dict[str, np.ndarray]()
+    rest = one
+    for name, many, values in reversed(parts):
+        rest, at = np.divmod(rest, many)
+        if values is None:
+            labels[name] = at
+        else:
+            with np.errstate(all="ignore"):
+                amounts[name] = np.log(values)[at]
+    mine, theirs = np.zeros(len(one), dtype=np.int64), np.zeros(len(merged.errors), dtype=np.int64)
+    for name in (name for name in labels if costs[name] > REACH):
+        many = len(merged.levels[name]) + 1
+        mine, theirs = mine * many + labels[name], theirs * many + merged.codes[name]
+    shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
+    for group in np.unique(mine).tolist():
+        rows, columns = np.flatnonzero(mine == group), np.flatnonzero(theirs == group)
+        for at in (rows[start : start + BLOCK] for start in range(0, len(rows) if len(columns) else 0, BLOCK)):
+            distance: Any = np.zeros((len(at), len(columns)))
+            for name, label in labels.items():
+                if costs[name] <= REACH:
+                    distance += costs[name] * (label[at][:, None] != merged.codes[name][columns])
+            for name, logarithms in amounts.items():
+                apart = np.abs(logarithms[at][:, None] - merged.logarithms[name][columns])
+                distance += costs[name] * np.nan_to_num(apart, nan=REACH, posinf=REACH)
+            weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
+            shift[at] = weight @ merged.errors[columns] / (weight @ merged.counts[columns] + DAMPING)
+            count[at] = (weight > 0) @ merged.counts[columns]
+    return shift, count

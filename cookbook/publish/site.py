@@ -14,7 +14,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from pygments.formatters import HtmlFormatter
 
-from cookbook.catalog.writing import write_text
+from cookbook.catalog.printed import write_text
 from cookbook.publish.notebook import read
 
 STYLE = Path(__file__).with_name("site.css")

@@ -45,17 +45,9 @@ def check_word(parameter: inspect.Parameter, name: str, value: Any, words: Colle
 def check(parameter: inspect.Parameter | None, name: str, value: Any, usual: Any = None) -> None:
     """Refuse a value that an argument cannot have, by the type that its builder declares.
 
-    Parameters
-    ----------
-    parameter : inspect.Parameter or None
-        The argument of the builder; nothing is checked where it declares no type.
-    name, value, usual
-        The argument, what was given, and what it is by default.
-
-    Raises
-    ------
-    ValueError
-        Naming the argument, the value and what it must be.
+    `parameter`: the argument of the builder; nothing is checked where it declares no type; `name`, `value`, `usual`:
+    the argument, what was given, and what it is by default. ValueError: naming the argument, the value and what it must
+    be.
     """
     kind = "" if parameter is None else str(parameter.annotation)
     if value is None:

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cookbook.workloads.blocks import classify, conv_norm, variant_of
-from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.layers import Shape, Trace, classify, conv_norm, variant_of
 from cookbook.workloads.ops import Ops
 from cookbook.workloads.resnets import basic_block, bottleneck_block, resnet_stage
 
@@ -142,8 +141,7 @@ def densenet(depth: int = 121, image: int = 224, classes: int = 1000) -> Ops:
             with t.block(f"dense{stage + 1}"):
                 y = conv_norm(t, t.act(t.norm(x, "batch"), "relu"), 4 * growth, 1)
                 x = t.concat([x, t.conv(y, growth, 3, padding=1, bias=False)])
-    classify(t, t.act(t.norm(x, "batch"), "relu"), classes)
-    return t.ops()
+    return classify(t, t.act(t.norm(x, "batch"), "relu"), classes)
 
 
 def darknet53(image: int = 256, classes: int = 1000) -> Ops:
@@ -156,8 +154,7 @@ def darknet53(image: int = 256, classes: int = 1000) -> Ops:
             with t.block(f"stage{stage}"):
                 y = conv_norm(t, x, width // 2, 1, act="leaky")
                 x = t.add(x, conv_norm(t, y, width, 3, act="leaky"))
-    classify(t, x, classes)
-    return t.ops()
+    return classify(t, x, classes)
 
 
 def cspdarknet53(image: int = 256, classes: int = 1000) -> Ops:
@@ -175,8 +172,7 @@ def cspdarknet53(image: int = 256, classes: int = 1000) -> Ops:
                 y = t.add(y, conv_norm(t, z, half, 3, act="leaky"))
         y = conv_norm(t, y, half, 1, act="leaky", name=f"end{stage}")
         x = conv_norm(t, t.concat([y, both.with_channels(half)]), width, 1, act="leaky", name=f"merge{stage}")
-    classify(t, x, classes)
-    return t.ops()
+    return classify(t, x, classes)
 
 
 def perceptron(inputs: int, hidden: Sequence[int], classes: int) -> Ops:
@@ -260,8 +256,7 @@ def googlenet(batch_norm: bool = False, image: int = 224, classes: int = 1000) -
         with t.block(f"inception{number + 1}"):
             x = _mixed(t, x, ((one, 1),), ((three_in, 1), (three, 3)), ((five_in, 1), (five, wide)), ("max", (pool, 1)),
                        norm=batch_norm)  # fmt: skip
-    classify(t, x, classes, dropout=True)
-    return t.ops()
+    return classify(t, x, classes, dropout=True)
 
 
 def _conv_relu(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1, name: str = "conv") -> Shape:
@@ -284,8 +279,7 @@ def inception_v3(image: int = 299, classes: int = 1000) -> Ops:
     x = _mixed(t, x, ((192, 1), (320, 3, 2)), ((192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2)), ("halve",))
     split = [(384, (1, 3)), (384, (3, 1))]
     x = _block(t, x, "mixed8", 2, ((320, 1),), ((384, 1), split), ((448, 1), (384, 3), split), ("average", (192, 1)))
-    classify(t, x, classes, dropout=True)
-    return t.ops()
+    return classify(t, x, classes, dropout=True)
 
 
 def inception_v4(image: int = 299, classes: int = 1000) -> Ops:
@@ -306,8 +300,7 @@ def inception_v4(image: int = 299, classes: int = 1000) -> Ops:
     split = [(256, (1, 3)), (256, (3, 1))]
     x = _block(t, x, "mixed8", 3, ((256, 1),), ((384, 1), split), ((384, 1), (448, (3, 1)), (512, (1, 3)), split),
                ("average", (256, 1)))  # fmt: skip
-    classify(t, x, classes)
-    return t.ops()
+    return classify(t, x, classes)
 
 
 def inception_resnet_v2(image: int = 299, classes: int = 1000) -> Ops:
@@ -324,8 +317,7 @@ def inception_resnet_v2(image: int = 299, classes: int = 1000) -> Ops:
     tail = ((192, 1),), ((192, 1), (224, (1, 3)), (256, (3, 1)))
     x = _block(t, x, "block8", 9, *tail, residual=2080)
     x = _block(t, x, "block8", 1, *tail, residual=2080, act=False)
-    classify(t, conv_norm(t, x, 1536, 1), classes)
-    return t.ops()
+    return classify(t, conv_norm(t, x, 1536, 1), classes)
 
 
 # Chollet, arXiv:1610.02357, Figure 5: widths of the separable convolutions of each block; a block with stride 2 has
@@ -348,8 +340,7 @@ def xception(image: int = 299, classes: int = 1000) -> Ops:
             x = t.add(conv_norm(t, x, widths[-1], 1, 2, act="", name="shortcut") if down else x, y)
     for width in (1536, 2048):
         x = t.act(t.norm(_separable(t, x, width), "batch"), "relu")
-    classify(t, x, classes)
-    return t.ops()
+    return classify(t, x, classes)
 
 
 def _separable(t: Trace, x: Shape, out: int) -> Shape:
@@ -375,8 +366,7 @@ def xception41(image: int = 299, classes: int = 1000) -> Ops:
             x = t.add(conv_norm(t, x, widths[-1], 1, stride, act="") if stride > 1 else x, y)
     for width in (1536, 1536, 2048):
         x = conv_norm(t, conv_norm(t, x, int(x.channels), 3, groups=int(x.channels)), width, 1)
-    classify(t, x, classes)
-    return t.ops()
+    return classify(t, x, classes)
 
 
 # ---- HRNet (Wang et al., arXiv:1908.07919, Table 1): 1, 4 and 3 modules of 2, 3 and 4 branches --------------------
@@ -389,8 +379,7 @@ def hrnet(width: int = 32, image: int = 224, classes: int = 1000) -> Ops:
         branches = _grow(t, branches, width)
         for _ in range(modules):
             branches = _hr_module(t, branches)
-    classify(t, _hr_head(t, branches), classes)
-    return t.ops()
+    return classify(t, _hr_head(t, branches), classes)
 
 
 def _grow(t: Trace, branches: list[Shape], width: int) -> list[Shape]:
@@ -451,8 +440,7 @@ def dpn92(image: int = 224, classes: int = 1000) -> Ops:
             with t.block(f"stage{stage + 1}"):
                 x = _dual_path(t, x, 96 * 2**stage, residual, step, 2 if stage and not number else 1, not number)
     x = t.act(t.norm(x, "batch"), "elu")
-    classify(t, x, classes)
-    return t.ops()
+    return classify(t, x, classes)
 
 
 def _dual_path(t: Trace, x: Shape, inner: int, residual: int, step: int, stride: int, project: bool) -> Shape:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cookbook.workloads import blocks
-from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.layers import Shape, Trace, mlp, self_attention
 from cookbook.workloads.ops import Ops
 
 Attention = Callable[[Shape, str], Shape]
@@ -45,9 +44,9 @@ def dit(depth: int = 28, width: int = 1152, heads: int = 16, patch: int = 2, ima
     t.embedding(1, classes + 1, width, name="label")
     with t.block("blocks", repeat=depth):
         factor = _modulation(t, condition, width, 6, "adaln")
-        y = blocks.self_attention(t, _modulated_norm(t, x, factor, "norm1"), heads)
+        y = self_attention(t, _modulated_norm(t, x, factor, "norm1"), heads)
         x = t.add(x, t.multiply(y, factor, name="gate1"), name="residual1")
-        y = blocks.mlp(t, _modulated_norm(t, x, factor, "norm2"), 4 * width)
+        y = mlp(t, _modulated_norm(t, x, factor, "norm2"), 4 * width)
         x = t.add(x, t.multiply(y, factor, name="gate2"), name="residual2")
     x = _modulated_norm(t, x, _modulation(t, condition, width, 2, "final.adaln"), "final.norm")
     t.linear(x, patch * patch * 8, name="final.linear")
@@ -78,10 +77,10 @@ def _text_transformer(t: Trace, x: Shape, heads: int, depth: int, context: Shape
     y = t.reshape(y, channels, height * width)  # type: ignore[operator]
     with t.block(name, repeat=depth):
         for kind, memory in (("self", None), ("cross", context)):
-            z = blocks.self_attention(t, t.norm(y, "layer", name=f"norm_{kind}"), heads, bias=True, qkv_bias=False,
+            z = self_attention(t, t.norm(y, "layer", name=f"norm_{kind}"), heads, bias=True, qkv_bias=False,
                                       memory=memory, name=kind)  # fmt: skip
             y = t.add(y, z, name=f"residual_{kind}")
-        z = blocks.mlp(t, t.norm(y, "layer", name="norm_mlp"), 4 * channels, gated=True)
+        z = mlp(t, t.norm(y, "layer", name="norm_mlp"), 4 * channels, gated=True)
         y = t.add(y, z, name="residual_mlp")
     y = t.reshape(y, channels, height, width)
     y = t.linear(y, channels, name=f"{name}.out") if linear else t.conv(y, channels, 1, name=f"{name}.out")
@@ -92,7 +91,7 @@ def _pixel_attention(t: Trace, x: Shape, heads: int, name: str) -> Shape:
     """Self-attention over all pixels (DDPM)."""
     height, width = x.space
     y = t.reshape(t.norm(x, "group", name=f"{name}.norm"), x.channels, height * width)  # type: ignore[operator]
-    y = blocks.self_attention(t, y, heads, flash=False, name=name)
+    y = self_attention(t, y, heads, flash=False, name=name)
     return t.add(x, t.reshape(y, x.channels, height, width), name=f"{name}.residual")
 
 
@@ -191,7 +190,7 @@ def _stream_out(t: Trace, x: Shape, y: Shape, factor: Shape, name: str) -> Shape
     width = int(x.channels)
     y = t.multiply(t.linear(y, width, name=f"{name}.out"), factor, name=f"{name}.gate1")
     x = t.add(x, y, name=f"{name}.residual1")
-    z = blocks.mlp(t, _modulated_norm(t, x, factor, f"{name}.norm2"), 4 * width, name=f"{name}.mlp")
+    z = mlp(t, _modulated_norm(t, x, factor, f"{name}.norm2"), 4 * width, name=f"{name}.mlp")
     return t.add(x, t.multiply(z, factor, name=f"{name}.gate2"), name=f"{name}.residual2")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,7 +119,7 @@ class Ops:
         """Trainable parameters that one token uses; fewer than all in a mixture of experts."""
         return float(self.active_parameters @ self.count)
 
-    @property
+    @cached_property
     def needs_seq(self) -> bool:
         """Whether any quantity depends on a sequence length."""
         return bool(any(np.any(getattr(self, p)[..., 1:]) for p in POLYNOMIALS))
@@ -225,10 +226,7 @@ class Ops:
 def from_rows(rows: Sequence[dict[str, Any]]) -> Ops:
     """Build a table from one dict an operation (`layers.Trace` makes them).
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Keys are columns of `Ops`; a missing polynomial is 0; a missing count, step or group is 1.
+    `rows`: keys are columns of `Ops`; a missing polynomial is 0; a missing count, step or group is 1.
     """
     if not rows:
         raise ValueError("rows = []: a network needs at least one operation; add a layer")
@@ -260,14 +258,8 @@ def repeat(ops: Ops, times: float) -> Ops:
 def optimiser_update(parameters: float, reads: float, writes: float, flop: float, name: str = "optimiser") -> Ops:
     """The optimiser's step as one operation.
 
-    Parameters
-    ----------
-    parameters : float
-        Trainable parameters updated.
-    reads, writes, flop : float
-        Elements read, elements written and FLOP for each parameter (table ``optimisers``).
-    name : str
-        Label of the operation.
+    `parameters`: trainable parameters updated; `reads`, `writes`, `flop`: elements read, elements written and FLOP for
+    each parameter (table ``optimisers``); `name`: label of the operation.
     """
     def constant(value: float) -> np.ndarray:
         return np.array([[value, 0.0, 0.0], [0.0, 0.0, 0.0]])

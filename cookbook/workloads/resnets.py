@@ -1,11 +1,15 @@
-"""Residual networks: ResNet v1, v1.5, v2 and its wide, grouped and squeezed relatives, NFNet, RegNet, ConvNeXt."""
+"""Residual networks: ResNet v1, v1.5, v2 and its wide, grouped and squeezed relatives, NFNet, RegNet, ConvNeXt.
+
+And networks for small devices, made of depthwise convolutions: MobileNet v1 to v3, MNASNet, EfficientNet v1 and v2,
+ShuffleNet v2, GhostNet; and GPUNet, found by search for delay on GPUs (Wang et al., arXiv:2205.00841).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from cookbook.workloads.blocks import classify, conv_norm, divisible, squeeze_excite, variant_of
-from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.layers import Shape, Trace, classify, conv_norm, divisible, squeeze_excite, variant_of
 from cookbook.workloads.ops import Ops
 
 # Blocks of the four stages. 18 to 152: He et al., arXiv:1512.03385, Table 1; 200: He et al., arXiv:1603.05027; 269: HPE
@@ -37,8 +41,7 @@ def resnet(depth: int = 50, image: int = 224, classes: int = 1000, stride_on: st
     for stage in range(4):
         x = resnet_stage(t, x, depth, stage, 1 if stage == 0 else 2, stride_on, groups, group_width, squeeze, deep_stem,
                          project_first=project_first)  # fmt: skip
-    classify(t, x, classes)
-    return t.ops()
+    return classify(t, x, classes)
 
 
 def resnet_stem(t: Trace, x: Shape, deep: bool = False) -> Shape:
@@ -114,8 +117,7 @@ def resnet_v2(depth: int = 50, image: int = 224, classes: int = 1000) -> Ops:
                 y = t.act(t.norm(t.conv(y, inner, 1, bias=False, name="reduce"), "batch"), "relu")
                 y = t.act(t.norm(t.conv(y, inner, 3, stride, 1, bias=False), "batch"), "relu")
                 x = t.add(t.conv(y, out, 1, bias=False, name="expand"), shortcut)
-    classify(t, t.act(t.norm(x, "batch"), "relu"), classes)
-    return t.ops()
+    return classify(t, t.act(t.norm(x, "batch"), "relu"), classes)
 
 
 # Brock et al., arXiv:2102.06171, Table 1 (F0, GELU form of pytorch-image-models): width and blocks of the stages.
@@ -133,8 +135,7 @@ def nfnet_f0(image: int = 192, classes: int = 1000) -> Ops:
         for number in range(times):
             with t.block(f"stage{stage + 1}"):
                 x = _norm_free_block(t, x, width, 2 if stage and not number else 1)
-    classify(t, t.act(_gained_conv(t, x, 3072, 1), "gelu"), classes)
-    return t.ops()
+    return classify(t, t.act(_gained_conv(t, x, 3072, 1), "gelu"), classes)
 
 
 def _gained_conv(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1, groups: int = 1) -> Shape:
@@ -182,8 +183,7 @@ def regnet(variant: str = "y_3.2gf", image: int = 224, classes: int = 1000) -> O
             y = conv_norm(t, y, width, 1, act="", name="expand")
             skip = conv_norm(t, x, width, 1, stride, act="", name="shortcut") if stride == 2 else x
             x = t.act(t.add(skip, y), "relu")
-    classify(t, x, classes)
-    return t.ops()
+    return classify(t, x, classes)
 
 
 def _regnet_widths(depth: int, first: int, slope: float, step: float, group: int) -> list[tuple[int, int]]:
@@ -215,4 +215,300 @@ def convnext(size: str = "tiny", image: int = 224, classes: int = 1000) -> Ops:
             x = t.add(x, t.scale(y, "layer_scale"))
     x = t.norm(t.flatten(t.global_pool(x)), "layer")
     t.loss(t.linear(x, classes, name="classifier"))
+    return t.ops()
+
+
+def inverted_residual(t: Trace, x: Shape, hidden: int, out: int, kernel: int, stride: int, act: str = "relu",
+                      squeeze: int = 0, gate: str = "sigmoid", dilation: int = 1,
+                      squeeze_act: str = "relu") -> Shape:  # fmt: skip
+    """Expand to `hidden` channels, depthwise convolution, squeeze-and-excite, project, add where shapes agree."""
+    y = conv_norm(t, x, hidden, 1, act=act, name="expand") if hidden != x.channels else x
+    y = conv_norm(t, y, hidden, kernel, stride, groups=hidden, dilation=dilation, act=act, name="depthwise")
+    y = squeeze_excite(t, y, squeeze, squeeze_act, gate) if squeeze else y
+    y = conv_norm(t, y, out, 1, act="", name="project")
+    return t.add(x, y) if stride == 1 and x.channels == out else y
+
+
+# Howard et al., arXiv:1704.04861, Table 1: channels and stride of the separable convolutions.
+_MOBILENET_V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))
+
+
+def mobilenet_v1(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
+    """MobileNet v1: depthwise and pointwise convolutions in turn."""
+    t = Trace()
+    return classify(t, mobilenet_v1_features(t, t.image(3, image, image), width)[0], classes)
+
+
+def mobilenet_v1_features(t: Trace, x: Shape, width: float = 1.0, taps: Sequence[int] = (13,)) -> list[Shape]:
+    """The convolutions of MobileNet v1; gives the outputs of the separable convolutions with the numbers `taps`."""
+    x, tapped = conv_norm(t, x, divisible(32 * width), 3, 2, act="relu6", name="stem"), []
+    for number, (channels, stride) in enumerate(_MOBILENET_V1, start=1):
+        x = conv_norm(t, x, int(x.channels), 3, stride, groups=int(x.channels), act="relu6", name="depthwise")
+        x = conv_norm(t, x, divisible(channels * width), 1, act="relu6", name="pointwise")
+        tapped += [x] if number in taps else []
+    return tapped
+
+
+# Sandler et al., arXiv:1801.04381, Table 2: expansion, channels, repeats, stride.
+_MOBILENET_V2 = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
+                 (6, 320, 1, 1))  # fmt: skip
+
+
+def mobilenet_v2(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
+    """MobileNet v2."""
+    t = Trace()
+    x = conv_norm(t, t.image(3, image, image), divisible(32 * width), 3, 2, act="relu6", name="stem")
+    for expansion, channels, times, stride in _MOBILENET_V2:
+        for number in range(times):
+            with t.block(f"stage{channels}"):
+                hidden = expansion * int(x.channels)
+                x = inverted_residual(t, x, hidden, divisible(channels * width), 3, 1 if number else stride, "relu6")
+    x = conv_norm(t, x, divisible(1280 * max(1.0, width)), 1, act="relu6", name="head")
+    return classify(t, x, classes, dropout=True)
+
+
+# Howard et al., arXiv:1905.02244, Tables 1 and 2: kernel, hidden, channels, squeeze, hard-swish, stride.
+_MOBILENET_V3 = {
+    "large": ((3, 16, 16, 0, 0, 1), (3, 64, 24, 0, 0, 2), (3, 72, 24, 0, 0, 1), (5, 72, 40, 1, 0, 2),
+              (5, 120, 40, 1, 0, 1), (5, 120, 40, 1, 0, 1), (3, 240, 80, 0, 1, 2), (3, 200, 80, 0, 1, 1),
+              (3, 184, 80, 0, 1, 1), (3, 184, 80, 0, 1, 1), (3, 480, 112, 1, 1, 1), (3, 672, 112, 1, 1, 1),
+              (5, 672, 160, 1, 1, 2), (5, 960, 160, 1, 1, 1), (5, 960, 160, 1, 1, 1)),
+    "small": ((3, 16, 16, 1, 0, 2), (3, 72, 24, 0, 0, 2), (3, 88, 24, 0, 0, 1), (5, 96, 40, 1, 1, 2),
+              (5, 240, 40, 1, 1, 1), (5, 240, 40, 1, 1, 1), (5, 120, 48, 1, 1, 1), (5, 144, 48, 1, 1, 1),
+              (5, 288, 96, 1, 1, 2), (5, 576, 96, 1, 1, 1), (5, 576, 96, 1, 1, 1)),
+}  # fmt: skip
+_MOBILENET_V3_HEAD = {"large": 1280, "small": 1024}
+
+
+def mobilenet_v3(size: str = "large", image: int = 224, classes: int = 1000) -> Ops:
+    """MobileNet v3 large or small."""
+    t = Trace()
+    x = mobilenet_v3_features(t, t.image(3, image, image), size)[-1]
+    x = t.flatten(t.global_pool(conv_norm(t, x, 6 * int(x.channels), 1, act="hardswish", name="head")))
+    x = t.act(t.linear(x, _MOBILENET_V3_HEAD[size], name="fc"), "hardswish")
+    t.loss(t.linear(t.dropout(x), classes, name="classifier"))
+    return t.ops()
+
+
+def mobilenet_v3_features(t: Trace, x: Shape, size: str = "large", dilated: bool = False, reduced: bool = False,
+                          taps: Sequence[int] = ()) -> list[Shape]:  # fmt: skip
+    """Outputs of the blocks numbered in `taps` and of the last; `reduced` halves the last three blocks."""
+    x = conv_norm(t, x, 16, 3, 2, act="hardswish", name="stem")
+    kept, blocks = [], variant_of(_MOBILENET_V3, size, "size")
+    for number, (kernel, hidden, out, squeeze, hard, stride) in enumerate(blocks):
+        late = number >= len(blocks) - 3
+        if reduced and late:
+            out, hidden = out // 2, hidden if number == len(blocks) - 3 else hidden // 2
+        hole = 2 if dilated and late else 1
+        with t.block(f"block{number + 1}"):
+            x = inverted_residual(t, x, hidden, out, kernel, 1 if hole > 1 else stride, "hardswish" if hard else "relu",
+                                  divisible(hidden // 4) if squeeze else 0, "hardsigmoid", hole)  # fmt: skip
+        kept += [x] if number in taps else []
+    return [*kept, x]
+
+
+# Tan et al., arXiv:1807.11626, Figure 7 (variant B1): kernel, stride, expansion, channels, repeats.
+_MNASNET = ((3, 2, 3, 24, 3), (5, 2, 3, 40, 3), (5, 2, 6, 80, 3), (3, 1, 6, 96, 2), (5, 2, 6, 192, 4),
+            (3, 1, 6, 320, 1))  # fmt: skip
+
+
+def mnasnet(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
+    """MNASNet B1 of a width multiplier."""
+    t = Trace()
+    x = conv_norm(t, t.image(3, image, image), divisible(32 * width), 3, 2, name="stem")
+    x = conv_norm(t, x, int(x.channels), 3, groups=int(x.channels), name="depthwise")
+    x = conv_norm(t, x, divisible(16 * width), 1, act="", name="project")
+    for kernel, stride, expansion, channels, times in _MNASNET:
+        for number in range(times):
+            with t.block(f"stage{channels}"):
+                hidden = expansion * int(x.channels)
+                x = inverted_residual(t, x, hidden, divisible(channels * width), kernel, 1 if number else stride)
+    return classify(t, conv_norm(t, x, 1280, 1, name="head"), classes, dropout=True)
+
+
+# Tan & Le, arXiv:1905.11946, Table 1: expansion, kernel, stride, channels, repeats; scaled by (width, depth, image).
+_EFFICIENTNET = ((1, 3, 1, 16, 1), (6, 3, 2, 24, 2), (6, 5, 2, 40, 2), (6, 3, 2, 80, 3), (6, 5, 1, 112, 3),
+                 (6, 5, 2, 192, 4), (6, 3, 1, 320, 1))  # fmt: skip
+_EFFICIENTNET_SCALE = {"b0": (1.0, 1.0, 224), "b1": (1.0, 1.1, 240), "b2": (1.1, 1.2, 260), "b3": (1.2, 1.4, 300),
+                       "b4": (1.4, 1.8, 380), "b5": (1.6, 2.2, 456), "b6": (1.8, 2.6, 528),
+                       "b7": (2.0, 3.1, 600)}  # fmt: skip
+
+
+def efficientnet(size: str = "b0", image: int | None = None, classes: int = 1000, wide_squeeze: bool = False) -> Ops:
+    """EfficientNet b0 to b7; `wide_squeeze` takes a quarter of the hidden, not of the input channels."""
+    width, depth, default = variant_of(_EFFICIENTNET_SCALE, size, "size")
+    t = Trace()
+    side = image or default
+    x = conv_norm(t, t.image(3, side, side), divisible(32 * width), 3, 2, act="silu", name="stem")
+    for expansion, kernel, stride, channels, times in _EFFICIENTNET:
+        for number in range(math.ceil(times * depth)):
+            x = _mbconv(t, x, expansion, kernel, 1 if number else stride, divisible(channels * width), wide_squeeze)
+    return classify(t, conv_norm(t, x, divisible(1280 * width), 1, act="silu", name="head"), classes, dropout=True)
+
+
+def _mbconv(t: Trace, x: Shape, expansion: int, kernel: int, stride: int, out: int,
+            wide_squeeze: bool = False) -> Shape:  # fmt: skip
+    hidden = expansion * int(x.channels)
+    squeeze = max(1, (hidden if wide_squeeze else int(x.channels)) // 4)
+    with t.block(f"stage{out}"):
+        return inverted_residual(t, x, hidden, out, kernel, stride, "silu", squeeze, squeeze_act="silu")
+
+
+# Tan & Le, arXiv:2104.00298, Table 4: fused, expansion, stride, channels, repeats; input size of torchvision's weights.
+_EFFICIENTNET_V2 = {
+    "s": (24, 384, ((1, 1, 1, 24, 2), (1, 4, 2, 48, 4), (1, 4, 2, 64, 4), (0, 4, 2, 128, 6), (0, 6, 1, 160, 9),
+                    (0, 6, 2, 256, 15))),
+    "m": (24, 480, ((1, 1, 1, 24, 3), (1, 4, 2, 48, 5), (1, 4, 2, 80, 5), (0, 4, 2, 160, 7), (0, 6, 1, 176, 14),
+                    (0, 6, 2, 304, 18), (0, 6, 1, 512, 5))),
+    "l": (32, 480, ((1, 1, 1, 32, 4), (1, 4, 2, 64, 7), (1, 4, 2, 96, 7), (0, 4, 2, 192, 10), (0, 6, 1, 224, 19),
+                    (0, 6, 2, 384, 25), (0, 6, 1, 640, 7))),
+}  # fmt: skip
+
+
+def efficientnet_v2(size: str = "s", image: int | None = None, classes: int = 1000) -> Ops:
+    """EfficientNet v2 s, m or l."""
+    stem, default, stages = variant_of(_EFFICIENTNET_V2, size, "size")
+    t = Trace()
+    side = image or default
+    x = conv_norm(t, t.image(3, side, side), stem, 3, 2, act="silu", name="stem")
+    for fused, expansion, stride, channels, times in stages:
+        for number in range(times):
+            step = 1 if number else stride
+            block = _fused_mbconv if fused else _mbconv
+            x = block(t, x, expansion, 3, step, channels)
+    return classify(t, conv_norm(t, x, 1280, 1, act="silu", name="head"), classes, dropout=True)
+
+
+def _fused_mbconv(t: Trace, x: Shape, expansion: int, kernel: int, stride: int, out: int) -> Shape:
+    with t.block(f"fused{out}"):
+        if expansion == 1:
+            y = conv_norm(t, x, out, kernel, stride, act="silu")
+        else:
+            y = conv_norm(t, x, expansion * int(x.channels), kernel, stride, act="silu", name="fused")
+            y = conv_norm(t, y, out, 1, act="", name="project")
+        return t.add(x, y) if stride == 1 and x.channels == out else y
+
+
+# Ma et al., arXiv:1807.11164, Table 5: channels of the three stages and of the last convolution.
+_SHUFFLENET = {0.5: (48, 96, 192, 1024), 1.0: (116, 232, 464, 1024), 1.5: (176, 352, 704, 1024),
+               2.0: (244, 488, 976, 2048)}  # fmt: skip
+
+
+def shufflenet_v2(width: float = 1.0, image: int = 224, classes: int = 1000) -> Ops:
+    """ShuffleNet v2 of width 0.5, 1.0, 1.5 or 2.0."""
+    *stages, last = variant_of(_SHUFFLENET, width, "width")
+    t = Trace()
+    x = t.pool(conv_norm(t, t.image(3, image, image), 24, 3, 2, name="stem"), 3, 2, 1)
+    for channels, times in zip(stages, (4, 8, 4), strict=True):
+        for number in range(times):
+            with t.block(f"stage{channels}"):
+                x = _shuffle_unit(t, x, channels, 1 if number else 2)
+    return classify(t, conv_norm(t, x, last, 1, name="head"), classes)
+
+
+def _shuffle_unit(t: Trace, x: Shape, out: int, stride: int) -> Shape:
+    half, left, right = out // 2, x.with_channels(out // 2), x.with_channels(out // 2)
+    if stride > 1:
+        left = conv_norm(t, x, int(x.channels), 3, stride, groups=int(x.channels), act="", name="left.depthwise")
+        left, right = conv_norm(t, left, half, 1, name="left"), x
+    y = conv_norm(t, right, half, 1, name="expand")
+    y = conv_norm(t, y, half, 3, stride, groups=half, act="", name="depthwise")
+    return t.concat([left, conv_norm(t, y, half, 1, name="project")], name="shuffle")
+
+
+# Han et al., arXiv:1911.11907, Table 1: kernel, hidden, channels, squeeze, stride.
+_GHOSTNET = ((3, 16, 16, 0, 1), (3, 48, 24, 0, 2), (3, 72, 24, 0, 1), (5, 72, 40, 1, 2), (5, 120, 40, 1, 1),
+             (3, 240, 80, 0, 2), (3, 200, 80, 0, 1), (3, 184, 80, 0, 1), (3, 184, 80, 0, 1),
+             (3, 480, 112, 1, 1), (3, 672, 112, 1, 1), (5, 672, 160, 1, 2), (5, 960, 160, 0, 1), (5, 960, 160, 1, 1),
+             (5, 960, 160, 0, 1), (5, 960, 160, 1, 1))  # fmt: skip
+
+
+def ghostnet(image: int = 224, classes: int = 1000) -> Ops:
+    """GhostNet 1.0x."""
+    t = Trace()
+    x = conv_norm(t, t.image(3, image, image), 16, 3, 2, name="stem")
+    for number, (kernel, hidden, out, squeeze, stride) in enumerate(_GHOSTNET):
+        with t.block(f"ghost{number + 1}"):
+            y = _ghost(t, x, hidden, "relu")
+            if stride > 1:
+                y = conv_norm(t, y, hidden, kernel, stride, groups=hidden, act="", name="depthwise")
+            y = squeeze_excite(t, y, divisible(hidden / 4, 4), gate="hardsigmoid") if squeeze else y
+            x = t.add(_ghost(t, y, out, ""), _ghost_shortcut(t, x, out, kernel, stride))
+    x = t.global_pool(conv_norm(t, x, 960, 1, name="head"))
+    t.loss(t.linear(t.dropout(t.act(t.linear(x, 1280, name="fc"), "relu")), classes, name="classifier"))
+    return t.ops()
+
+
+def _ghost(t: Trace, x: Shape, out: int, act: str) -> Shape:
+    half = math.ceil(out / 2)
+    y = conv_norm(t, x, half, 1, act=act, name="primary")
+    return t.concat([y, conv_norm(t, y, half, 3, groups=half, act=act, name="cheap")])
+
+
+def _ghost_shortcut(t: Trace, x: Shape, out: int, kernel: int, stride: int) -> Shape:
+    if stride == 1 and x.channels == out:
+        return x
+    y = conv_norm(t, x, int(x.channels), kernel, stride, groups=int(x.channels), act="", name="shortcut.depthwise")
+    return conv_norm(t, y, out, 1, act="", name="shortcut")
+
+
+# NVIDIA/DeepLearningExamples, PyTorch/Classification/GPUNet/configs/batch1/GV100: image, stem, plain convolutions, then
+# stages of (fused, blocks, channels, stride of the first, expansion, kernel, activation, squeeze-and-excite).
+_GPUNET = {
+    "0": (320, 32, 2, ((1, 2, 32, 2, 5, 3, "relu", 0), (1, 3, 64, 2, 5, 3, "relu", 0), (0, 3, 256, 2, 5, 3, "silu", 0),
+                       (0, 2, 704, 2, 5, 3, "relu", 1))),
+    "1": (288, 24, 1, ((1, 2, 64, 2, 4, 3, "silu", 0), (1, 2, 96, 2, 4, 3, "silu", 0), (0, 1, 160, 2, 2, 3, "silu", 1),
+                       (0, 4, 288, 1, 5, 3, "relu", 0), (0, 4, 448, 2, 4, 3, "relu", 1))),
+    "2": (384, 32, 3, ((1, 1, 32, 2, 6, 5, "silu", 1), (1, 3, 112, 2, 3, 3, "silu", 0), (0, 6, 144, 2, 6, 3, "silu", 0),
+                       (0, 4, 160, 1, 3, 5, "relu", 0), (0, 8, 224, 2, 3, 3, "silu", 1),
+                       (0, 7, 832, 1, 2, 5, "relu", 0))),
+}  # fmt: skip
+# The same folder, 1.25ms-D.json (distilled): channels, stride, expansion, kernel of each block.
+_GPUNET_D1 = ((33, 1, 1, 3), (44, 2, 3, 3), (44, 1, 4, 5), (44, 1, 3, 3), (67, 2, 4, 5), (67, 1, 4, 5), (67, 1, 6, 3),
+              (67, 1, 3, 5), (134, 2, 6, 7), (134, 1, 6, 5), (134, 1, 3, 3), (134, 1, 4, 5), (190, 1, 6, 3),
+              (190, 1, 6, 5), (190, 1, 6, 7), (190, 1, 4, 3), (268, 2, 6, 3), (268, 1, 6, 3), (268, 1, 6, 5),
+              (268, 1, 3, 3), (268, 1, 3, 3), (268, 1, 3, 3))  # fmt: skip
+
+
+def gpunet(variant: str = "0", image: int | None = None, classes: int = 1000) -> Ops:
+    """GPUNet-0, 1 or 2: fused inverted residuals, then inverted residuals."""
+    side, stem, convolutions, stages = variant_of(_GPUNET, variant, "variant")
+    t = Trace()
+    x = conv_norm(t, t.image(3, image or side, image or side), stem, 3, 2, act="silu", name="stem")
+    for _ in range(convolutions):
+        x = conv_norm(t, x, stem, 3)
+    for fused, times, out, stride, expansion, kernel, act, squeeze in stages:
+        for number in range(times):
+            with t.block(f"stage{out}"):
+                x = _residual(t, x, bool(fused), out, 1 if number else stride, expansion, kernel, act, bool(squeeze))
+    return classify(t, conv_norm(t, x, 1280, 1, name="head"), classes, dropout=True)
+
+
+def _residual(t: Trace, x: Shape, fused: bool, out: int, stride: int, expansion: int, kernel: int, act: str,
+              squeeze: bool) -> Shape:  # fmt: skip
+    hidden = divisible(int(x.channels) * expansion)
+    # A quarter of the block's input channels, as the source divides a quarter by the expansion.
+    narrow = round(hidden * 0.25 / expansion) if squeeze else 0
+    if not fused:
+        return inverted_residual(t, x, hidden, out, kernel, stride, act, narrow, squeeze_act=act)
+    y = conv_norm(t, x, hidden, kernel, stride, act=act, name="fused")
+    y = squeeze_excite(t, y, narrow, act) if narrow else y
+    y = conv_norm(t, y, out, 1, act="", name="project")
+    return t.add(x, y) if stride == 1 and x.channels == out else y
+
+
+def gpunet_d1(image: int = 456, classes: int = 1000) -> Ops:
+    """GPUNet-D1, trained by distillation; its first block projects to as many channels as it expands from."""
+    t = Trace()
+    x = conv_norm(t, t.image(3, image, image), 33, 3, 2, name="stem")
+    for out, stride, expansion, kernel in _GPUNET_D1:
+        with t.block(f"stage{out}"):
+            hidden = int(x.channels) * expansion
+            y = conv_norm(t, x, hidden, 1, name="expand")
+            y = conv_norm(t, y, hidden, kernel, stride, groups=hidden, name="depthwise")
+            y = conv_norm(t, y, out, 1, act="", name="project")
+            x = t.add(x, y) if stride == 1 and x.channels == out else y
+    x = t.global_pool(conv_norm(t, x, 1152, 1, name="head"))
+    x = t.act(t.linear(x, 1984, bias=False, name="fc"), "relu")
+    t.loss(t.linear(t.dropout(x), classes, name="classifier"))
     return t.ops()

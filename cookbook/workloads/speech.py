@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cookbook.workloads import blocks
-from cookbook.workloads.layers import S, Shape, Size, Trace
+from cookbook.workloads.layers import S, Shape, Size, Trace, mlp, self_attention, transformer_block
 from cookbook.workloads.ops import Ops
 
 # ---- recognition with recurrent layers ------------------------------------------------------------------------
@@ -151,7 +150,7 @@ def wav2vec2(width: int = 768, layers: int = 12, heads: int = 12, hidden: int = 
     t.parameter(128, "positions.weight_norm")
     x = t.norm(t.add(x, positions), "layer", name="encoder.norm")
     with t.block("encoder", repeat=layers):
-        x = blocks.transformer_block(t, x, heads, hidden, dropout=True)
+        x = transformer_block(t, x, heads, hidden, dropout=True)
     if pretraining:
         t.linear(features, codes * groups, name="quantiser.scores")
         t.parameter(codes * code_width, "quantiser.codes")
@@ -183,9 +182,9 @@ def conformer(width: int = 144, layers: int = 16, heads: int = 4, kernel: int = 
 
 def _conformer_block(t: Trace, x: Shape, heads: int, kernel: int) -> Shape:
     width = int(x.channels)
-    y = t.dropout(blocks.mlp(t, t.norm(x, "layer", name="norm_mlp1"), 4 * width, act="swish", name="mlp1"))
+    y = t.dropout(mlp(t, t.norm(x, "layer", name="norm_mlp1"), 4 * width, act="swish", name="mlp1"))
     x = t.add(x, y, name="residual_mlp1")
-    y = blocks.self_attention(t, t.norm(x, "layer", name="norm_attention"), heads, flash=False)
+    y = self_attention(t, t.norm(x, "layer", name="norm_attention"), heads, flash=False)
     t.parameter(width * width + 2 * width, "relative")
     x = t.add(x, t.dropout(y), name="residual_attention")
     y = t.conv(t.norm(x, "layer", name="norm_conv"), 2 * width, 1, name="pointwise1")
@@ -193,7 +192,7 @@ def _conformer_block(t: Trace, x: Shape, heads: int, kernel: int) -> Shape:
     y = t.conv(y, width, kernel, 1, "same", width, name="depthwise")
     y = t.conv(t.act(t.norm(y, "batch", name="norm_depthwise"), "swish"), width, 1, name="pointwise2")
     x = t.add(x, t.dropout(y), name="residual_conv")
-    y = t.dropout(blocks.mlp(t, t.norm(x, "layer", name="norm_mlp2"), 4 * width, act="swish", name="mlp2"))
+    y = t.dropout(mlp(t, t.norm(x, "layer", name="norm_mlp2"), 4 * width, act="swish", name="mlp2"))
     return t.norm(t.add(x, y, name="residual_mlp2"), "layer", name="norm_out")
 
 
@@ -229,7 +228,7 @@ def _whisper_attention(t: Trace, x: Shape, heads: int, memory: Shape | None, nam
 
 
 def _whisper_mlp(t: Trace, x: Shape) -> Shape:
-    return t.add(x, blocks.mlp(t, t.norm(x, "layer", name="mlp.norm"), 4 * int(x.channels)), name="mlp.residual")
+    return t.add(x, mlp(t, t.norm(x, "layer", name="mlp.norm"), 4 * int(x.channels)), name="mlp.residual")
 
 
 # ---- synthesis ------------------------------------------------------------------------------------------------

@@ -10,8 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cookbook.workloads.blocks import latent_attention, mlp, moe, self_attention, transformer_block
-from cookbook.workloads.layers import Length, S, Shape, Trace
+from cookbook.workloads.layers import (
+    Length,
+    S,
+    Shape,
+    Trace,
+    latent_attention,
+    mlp,
+    moe,
+    self_attention,
+    transformer_block,
+)
 from cookbook.workloads.ops import Ops, join, repeat
 
 EXPERT_ARGUMENTS = ("number", "top_k", "hidden", "shared", "shared_gate", "router_bias", "score_bias", "bias",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cookbook import catalog, units
 from cookbook.units import shown
-from cookbook.workloads import blocks
+from cookbook.workloads import layers as blocks
 from cookbook.workloads.arguments import (
     COUNTS,
     LARGEST,
@@ -38,7 +38,9 @@ TRACE_LAYERS = ("conv", "linear", "norm", "act", "pool", "global_pool", "flatten
                 "recurrent", "resize", "scan", "loss")  # fmt: skip
 LONGEST_TITLE, MOST_AXES = 200, 8
 # Builders of language models: what has blocks of transformers that a layout can split.
-LANGUAGE_MODELS = ("transformers.decoder", "transformers.encoder_decoder")
+DECODER = "transformers.decoder"
+LANGUAGE_MODELS = (DECODER, "transformers.encoder_decoder")
+DIVIDED = "an embedding, equal blocks of causal attention and feed-forward, and a linear head"
 BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
 
 
@@ -65,7 +67,11 @@ class Workload:
     note : str
         What differs from the published figures, and why.
     arguments : mapping
-        Arguments of its builder, for networks of the zoo, changes included.
+        Arguments of its builder, changes included; of the reader's own network of decoder blocks, its dimensions.
+    builder : str
+        Whose arguments it has: a function of `cookbook.workloads`, such as "transformers.decoder".
+    unsplit : str
+        Why no layout can split the reader's own network: what keeps its layers from being equal decoder blocks.
     """
 
     name: str
@@ -80,6 +86,8 @@ class Workload:
     sources: tuple[str, ...] = ()
     note: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    builder: str = ""
+    unsplit: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", read_only(self.arguments))
@@ -228,6 +236,8 @@ def layers(
         conv, linear, norm, act, pool, global_pool, flatten, dropout, softmax, scale, recurrent, resize, scan, loss,
         self_attention, mlp, moe, transformer_block and, first of all, embedding (vocab, features). ``"repeat": n``
         applies a layer n times, each with its own parameters.
+        An embedding, equal blocks of causal attention and feed-forward (or experts) and a linear head to the entries
+        of the embedding are a language model: all parallel layouts are answered, as for those of the zoo.
     input : sequence
         (channels, positions, ...) of one sample; a position "s" is the sequence length, given later. Not needed
         where the first layer is an embedding.
@@ -263,7 +273,11 @@ def layers(
     ops = t.ops()
     if not possible(ops):
         raise ValueError("the table gives no network whose work can be counted; give smaller sizes")
-    return Workload("custom", title, ops, sample="sequence" if ops.needs_seq else "sample")
+    own = Workload("custom", title, ops, sample="sequence" if ops.needs_seq else "sample")
+    try:
+        return replace(own, builder=DECODER, arguments=_decoder_of(rows))
+    except ValueError as problem:
+        return replace(own, unsplit=str(problem))
 
 
 def _sample_shape(input: Any) -> Shape:
@@ -312,7 +326,7 @@ def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
         raise ValueError(f"unknown layer {shown(layer)}; take one of embedding, {known}")
     if x is None:
         raise ValueError("the first layer must be an embedding, or give input=(channels, positions, ...)")
-    function = getattr(Trace if layer in TRACE_LAYERS else blocks, layer)
+    function = _layer_function(layer)
     arguments = _known_arguments(function, arguments)
     heads = arguments.get("heads")
     if heads and not arguments.get("head_dim") and x.channels % heads:
@@ -323,10 +337,8 @@ def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
 
 
 def _known_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a layer, refused where one is unknown or missing; the trace and the input come first."""
-    taken = dict(list(inspect.signature(function).parameters.items())[2:])
-    if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
-        taken = dict(list(inspect.signature(blocks.self_attention).parameters.items())[2:]) | taken
+    """The arguments of a layer, refused where one is unknown or missing."""
+    taken = _parameters(function)
     names = [n for n, p in taken.items() if p.kind is not p.VAR_KEYWORD and n not in ("name", "memory")]
     unknown = [a for a in arguments if a not in (*names, "name")]
     if unknown:
@@ -340,6 +352,90 @@ def _known_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]
     return arguments
 
 
+def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Arguments of `transformers.decoder` that a table of layers amounts to; ValueError says what is in the way.
+
+    A layout splits attention, feed-forward, embedding and head: norms, biases, activations and dropout may be any.
+    """
+    first, *body = ((number, _filled(row)) for number, row in enumerate(rows, start=1))
+    table = first[1]
+    body = [(number, row) for number, row in body if row["layer"] not in ("norm", "dropout", "loss", "softmax")]
+    if table["layer"] != "embedding":
+        raise ValueError("its first layer is no embedding")
+    head = body.pop()[1] if body else table
+    if head["layer"] != "linear" or head["out"] != table["vocab"] or head["repeat"] != 1:
+        raise ValueError(f"its last layer is not linear with the {int(table['vocab']):,} outputs of its embedding")
+    found = _decoder_blocks(body, int(table["features"]))
+    dense = next((at for at, block in enumerate(found) if block["experts"]), 0)
+    for at, block in enumerate(found):
+        like = found[-1] if at >= dense else {**found[-1], "experts": None, "hidden": found[0]["hidden"]}
+        other = next((name for name in block if block[name] != like[name]), "")
+        if other:
+            raise ValueError(f"its blocks are not equal: {other} differs between them")
+    experts = {**found[-1]["experts"], "first_dense": dense} if found[-1]["experts"] else None
+    return {"vocab": int(table["vocab"]), "width": int(table["features"]), "depth": len(found), **found[0],
+            "experts": experts, "tied": bool(head["shared"])}  # fmt: skip
+
+
+def _decoder_blocks(rows: Sequence[tuple[int, Mapping[str, Any]]], width: int) -> list[dict[str, Any]]:
+    """Sizes of each pair of causal attention and feed-forward, which may be written as one block or as its layers."""
+    found: list[dict[str, Any]] = []
+    attention, inner = dict[str, Any](), 0
+    for number, row in rows:
+        layer, times = row["layer"], int(row["repeat"])
+        if layer in ("self_attention", "transformer_block") and not row["causal"]:
+            raise ValueError(f"layer {number} ({layer}) is not causal: it sees later tokens")
+        if layer == "transformer_block" and not attention:
+            found += [_attention_sizes(row, width) | _feed_forward_sizes(row)] * times
+        elif layer == "self_attention" and not attention and times == 1:
+            attention = _attention_sizes(row, width)
+        elif layer in ("mlp", "moe") and attention and not inner and times == 1 and row.get("out") in (None, width):
+            found.append(attention | _feed_forward_sizes(row))
+            attention = {}
+        elif layer == "linear" and attention and not inner and times == 1:
+            inner = int(row["out"])
+        elif layer == "linear" and inner and times == 1 and row["out"] == width:
+            found.append(attention | _feed_forward_sizes({"hidden": inner}))
+            attention, inner = {}, 0
+        elif not (layer == "act" and inner):
+            raise ValueError(f"layer {number} ({layer}) is part of no block of attention and feed-forward")
+    if attention or not found:
+        raise ValueError("it has attention without a feed-forward layer" if attention else "it has no attention")
+    return found
+
+
+def _attention_sizes(row: Mapping[str, Any], width: int) -> dict[str, Any]:
+    heads = int(row["heads"])
+    return {"heads": heads, "kv_heads": int(row["kv_heads"] or heads),
+            "head_dim": int(row["head_dim"] or width // heads), "window": row["window"]}  # fmt: skip
+
+
+def _feed_forward_sizes(row: Mapping[str, Any]) -> dict[str, Any]:
+    sizes: dict[str, Any] = {"hidden": int(row["hidden"]), "gated": bool(row.get("gated", False)), "experts": None}
+    if "experts" in row:
+        sizes["experts"] = {"number": int(row["experts"]), "top_k": int(row["top_k"]), "hidden": int(row["hidden"]),
+                            "shared": int(row["shared"])}  # fmt: skip
+    return sizes
+
+
+def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A layer with what it takes by default."""
+    taken = _parameters(_layer_function(row["layer"]))
+    return {"repeat": 1, **{name: each.default for name, each in taken.items()}, **row}
+
+
+def _layer_function(layer: str) -> Any:
+    return getattr(blocks if layer in BLOCK_LAYERS else Trace, layer)
+
+
+def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+    """Arguments of a layer; the trace and the input come first, and a block takes those of its attention too."""
+    taken = dict(list(inspect.signature(function).parameters.items())[2:])
+    if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+        taken = dict(list(inspect.signature(blocks.self_attention).parameters.items())[2:]) | taken
+    return taken
+
+
 @lru_cache(maxsize=512)
 def _named(name: str) -> Workload:
     table = catalog.table("models")
@@ -350,7 +446,7 @@ def _named(name: str) -> Workload:
     arguments = json.loads(row["arguments"] or "{}")
     ops = _function(row["builder"])(**arguments)
     return Workload(name, row["title"], ops, row["family"], row["task"], row["data_kind"], row["sample"], seq,
-                    row["how"], tuple(keys), row["note"], arguments)  # fmt: skip
+                    row["how"], tuple(keys), row["note"], arguments, row["builder"])  # fmt: skip
 
 
 def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:

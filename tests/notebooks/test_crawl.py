@@ -14,8 +14,7 @@ import pytest
 import yaml
 from strict import compare, spoil, without_pictures
 
-from cookbook.publish.lint import lint
-from cookbook.publish.notebook import normalise, run_with, student
+from cookbook.publish.notebook import lint, normalise, run_with, student
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("[0-9][0-9]-*.ipynb"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cookbook.workloads import diffusion, recommenders, sequence, speech
+from cookbook.workloads import diffusion, sequence, speech
 from cookbook.workloads.layers import S, Shape, Trace
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
@@ -143,7 +143,7 @@ def test_joint_network_of_a_transducer_covers_all_pairs():
 
 
 def test_dlrm_tables_and_interaction():
-    ops = recommenders.dlrm(tables=(10, 20, 30), width=8, bottom=(16, 8), top=(4,))
+    ops = sequence.dlrm(tables=(10, 20, 30), width=8, bottom=(16, 8), top=(4,))
     vectors = 4
     assert ops.column("macs")[ops.name == "interaction"] == vectors * vectors * 8
     assert ops.parameters[ops.name == "top0"] == 4 * (8 + vectors * (vectors - 1) / 2 + 1)
@@ -151,15 +151,15 @@ def test_dlrm_tables_and_interaction():
 
 
 def test_dlrm_criteo_reads_26_rows_of_24_billion_numbers():
-    ops = recommenders.dlrm()
-    assert ops.parameters[ops.kind == "embedding"].sum() == sum(recommenders.CRITEO_40M) * 128 == 24_034_227_072
+    ops = sequence.dlrm()
+    assert ops.parameters[ops.kind == "embedding"].sum() == sum(sequence.CRITEO_40M) * 128 == 24_034_227_072
     assert ops.by("kind", "reads")["embedding"] == 26 * 128
 
 
 def test_ncf_by_hand():
     tables = (138_493 + 26_744) * (64 + 128)
     dense = 256 * 256 + 256 + 256 * 128 + 128 + 128 * 64 + 64 + (64 + 64) + 1
-    assert recommenders.ncf().parameter_count == tables + dense == 31_832_577
+    assert sequence.ncf().parameter_count == tables + dense == 31_832_577
 
 
 def test_cross_attention_of_the_diffusion_unet_reads_the_prompt():

@@ -177,10 +177,11 @@ class Columns:
         if not isinstance(column, Coded) and getattr(column.dtype, "kind", "O") in "iuf":
             return self._plain(name, column.to_numpy(dtype=float) * scale, declared)
         column = self.text(name)
-        numbers = np.empty(len(column.levels))
+        numbers, strange = _plain_numbers(column.levels, declared, scale)
         said = assumed = False
         problems, notes = [""] * len(column.levels), [""] * len(column.levels)
-        for at, cell in enumerate(column.levels):
+        for at in strange:
+            cell = column.levels[at]
             numbers[at], problems[at], notes[at] = words.number(cell, declared, scale)
             said, assumed = said or bool(problems[at]), assumed or bool(notes[at])
         if said:
@@ -249,6 +250,19 @@ class Columns:
     def noted(self) -> Coded:
         """What reading assumed about each row, in words."""
         return together(*self.assumed).map(lambda each: "; ".join(filter(None, each))) if self.assumed else BLANK
+
+
+def _plain_numbers(levels: tuple[str, ...], declared: Field, scale: float) -> tuple[np.ndarray, list[int]]:
+    """Cells of digits with a point at most, in range; and the places of the others, which are read as words."""
+    numbers = np.full(len(levels), np.nan)
+    at = [place for place, cell in enumerate(levels) if cell.isascii() and cell.replace(".", "", 1).isdigit()]
+    numbers[at] = values = np.array([float(levels[place]) for place in at]) * scale
+    bad = ~((values >= declared.low) & (values <= declared.high))
+    if declared.name in WHOLE:
+        bad |= values != np.floor(values)
+    strange = np.ones(len(levels), dtype=bool)
+    strange[at] = bad
+    return numbers, np.flatnonzero(strange).tolist()
 
 
 def levels_of(column: Any) -> Coded:

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.performance import inference as formulas
+from cookbook.performance import networks as formulas
 from cookbook.prediction.constants import figure
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.scenario import Coded, Scenario, together
+from cookbook.prediction.scenario import Coded, Rows, Scenario, together
 from cookbook.prediction.terms import forward, forward_rows
 from cookbook.prediction.terms.devices import SIZES
 from cookbook.prediction.terms.layouts import told

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from cookbook.performance.network_training import winograd_saving
+from cookbook.performance.networks import winograd_saving
 from cookbook.workloads import zoo
 from cookbook.workloads.ops import MATMUL_KINDS, Ops
 from cookbook.workloads.zoo import Workload
