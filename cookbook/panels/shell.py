@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -344,8 +344,8 @@ class Panel(anywidget.AnyWidget):
             "name": self._name, "seq": self._seq, "error": self._error, "answer": self._answer(),
             "chips": [list(chip) for chip in self._chips()], "code": view.code, "picture": view.picture.name,
             "signals": {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title},
-            "parts": [_part(part) for part in view.parts], "parts_title": view.parts_title,
-            "ghost": [_part(part) for part in self._pinned.parts] if self._pinned else [],
+            "parts": [asdict(part) for part in view.parts], "parts_title": view.parts_title,
+            "ghost": [asdict(part) for part in self._pinned.parts] if self._pinned else [],
             "state": {name: control.show(self._stands(name)) for name, control in self._controls.items()},
             "off": {name: dict(reasons) for name, reasons in self._unavailable().items()},
             "pinned": self._pinned is not None, "open": self._open,
@@ -419,10 +419,6 @@ def defaults_of(make: Callable[..., Panel]) -> Mapping[str, Any]:
     """State of the panel that a recipe's function makes without arguments; tuples as lists, as controls keep them."""
     found = {name: argument.default for name, argument in inspect.signature(make).parameters.items()}
     return MappingProxyType({name: list(value) if isinstance(value, tuple) else value for name, value in found.items()})
-
-
-def _part(part: Part) -> dict[str, Any]:
-    return {"name": part.name, "value": part.value, "text": part.text, "colour": part.colour, "formula": part.formula}
 
 
 def _table(view: View) -> dict[str, Any]:
