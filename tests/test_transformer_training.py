@@ -6,13 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cookbook import catalog
 from cookbook.calibration import fit
 from cookbook.performance import transformer_training as f
+from cookbook.prediction.doors import train_step
 from cookbook.prediction.intake import tables
 from cookbook.prediction.neighbours import DAMPING, Measured, correction
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms import transformer_step as transformer
+from cookbook.prediction.terms.layouts import Shard
+from cookbook.workloads import zoo
 
 KNOWN = {constant.name: constant.start for constant in transformer.CONSTANTS}
 ROW = {
@@ -295,3 +299,26 @@ def test_the_page_of_a_row_speaks_only_where_its_software_is_not_named():
     blank = {"attention_kernel": "", "zero_fsdp_stage": "3"}
     found = scenarios(pd.DataFrame([{**ROW, **blank, **each} for each in rows]))
     assert found.key("engine").tolist() == ["megatron-core", "torch-fsdp"]
+
+
+def decoders() -> list[str]:
+    rows = catalog.table("models")
+    return rows.loc[rows["builder"] == zoo.DECODER, "name"].tolist()
+
+
+@pytest.mark.parametrize("name", decoders())
+def test_layers_that_are_predicted_have_the_weights_of_the_network(name: str) -> None:
+    """A whole layer is a shard of one, as it is built operation by operation; norms, biases and routers are small."""
+    network = zoo.model(name)
+    rows = train_step(name, "h100-sxm", devices=1, tp=1, pp=1, neighbours=False).rows
+    layer = Shard(rows)
+    sparse = rows.moe * (rows.layers - rows.dense_layers)
+    weights = rows.layers * layer.attention + (rows.layers - sparse) * layer.mlp
+    weights = weights + sparse * (layer.expert * rows.experts + layer.shared)
+    ops = network.ops
+    left_out = ("router", "shared_gate")
+    counted = [
+        kind == "linear" and "layer" in block and "predict_ahead" not in block and not any(x in each for x in left_out)
+        for each, kind, block in zip(ops.name, ops.kind, ops.block, strict=True)
+    ]
+    assert float(np.ravel(weights)[0]) == pytest.approx(float((ops.parameters * ops.count)[counted].sum()), rel=0.01)

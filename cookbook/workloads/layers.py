@@ -511,6 +511,36 @@ def _pairs(x: Shape, keys: Shape, causal: bool, window: float | None) -> np.ndar
     return np.array([0.0, (a - a * a) / 2, a * a])
 
 
+# Sizes of the matrix products of a layer, (inputs, outputs) each: networks that are built and layers that are predicted
+# in shards read them here. A shard has its part of the heads and of the inner width: the same layer, narrower.
+Product = tuple[Any, Any]
+
+
+def attention_products(width: Any, query: Any, keys: Any, values: Any) -> tuple[Product, ...]:
+    """Query, key, value and output: widths of the stream, of all query heads, and of all key and value heads."""
+    return (width, query), (width, keys), (width, keys), (values, width)
+
+
+def latent_products(width: Any, query: Any, expanded: Any, values: Any, q_rank: Any, kv_rank: Any,
+                    rope_dim: Any) -> tuple[Product, ...]:  # fmt: skip
+    """Multi-head latent attention: query down and up, key-value down and up, output; the ranks are never split.
+
+    `q_rank` is 0 where queries are not compressed.
+    """
+    up = np.where(np.asarray(q_rank) > 0, q_rank, width)
+    return (width, q_rank), (up, query), (width, kv_rank + rope_dim), (kv_rank, expanded), (values, width)
+
+
+def mlp_products(width: Any, hidden: Any, gates: Any = 1) -> tuple[Product, ...]:
+    """Up, gate and down; `gates` is 1 where the layer has one, else 0."""
+    return (width, hidden), (width, gates * hidden), (hidden, width)
+
+
+def weights_of(products: Sequence[Product]) -> Any:
+    """Weights of some products, biases aside."""
+    return sum(inputs * outputs for inputs, outputs in products)
+
+
 def self_attention(t: Trace, x: Shape, heads: int, kv_heads: int | None = None, head_dim: int | None = None,
                    causal: bool = False, window: float | None = None, flash: bool = True, bias: bool = True,
                    qkv_bias: bool | None = None, memory: Shape | None = None, qk_norm: bool = False,
@@ -524,23 +554,25 @@ def self_attention(t: Trace, x: Shape, heads: int, kv_heads: int | None = None, 
     d = head_dim or int(x.channels // heads)
     qkv_bias = bias if qkv_bias is None else qkv_bias
     source = memory or x
-    q = t.linear(x, heads * d, qkv_bias, f"{name}.q")
-    t.linear(source, kv_heads * d, qkv_bias, f"{name}.k")
-    t.linear(source, kv_heads * d, qkv_bias, f"{name}.v")
+    query, key, value, out = attention_products(int(x.channels), heads * d, kv_heads * d, heads * d)
+    q = t.linear(x, query[1], qkv_bias, f"{name}.q")
+    t.linear(source, key[1], qkv_bias, f"{name}.k")
+    t.linear(source, value[1], qkv_bias, f"{name}.v")
     if qk_norm:
         t.parameter(2 * d, f"{name}.qk_norm")
     y = t.attention(q, heads, kv_heads, d, causal, window, flash, memory, dropout=dropout,
                     name=f"{name}.core")  # fmt: skip
-    return t.linear(y, int(x.channels), bias, f"{name}.out")
+    return t.linear(y, out[1], bias, f"{name}.out")
 
 
 def mlp(t: Trace, x: Shape, hidden: int, gated: bool = False, act: str = "gelu", bias: bool = True,
         out: int | None = None, name: str = "mlp") -> Shape:  # fmt: skip
     """Two linear layers with an activation between; `gated` adds a third whose output multiplies (SwiGLU, GeGLU)."""
-    y = t.act(t.linear(x, hidden, bias, f"{name}.up"), act, f"{name}.{act}")
+    up, gate, down = mlp_products(int(x.channels), hidden)
+    y = t.act(t.linear(x, up[1], bias, f"{name}.up"), act, f"{name}.{act}")
     if gated:
-        y = t.multiply(y, t.linear(x, hidden, bias, f"{name}.gate"), name=f"{name}.product")
-    return t.linear(y, out or int(x.channels), bias, f"{name}.down")
+        y = t.multiply(y, t.linear(x, gate[1], bias, f"{name}.gate"), name=f"{name}.product")
+    return t.linear(y, out or down[1], bias, f"{name}.down")
 
 
 def moe(t: Trace, x: Shape, experts: int, top_k: int, hidden: int, shared: int = 0, gated: bool = True,
@@ -566,14 +598,18 @@ def latent_attention(t: Trace, x: Shape, heads: int, q_rank: int | None, kv_rank
     Counted as in training: latents are expanded to full heads before the scores.
     """
     q_in = x
+    q_down, q_up, kv_down, kv_up, out = latent_products(
+        int(x.channels), heads * (nope_dim + rope_dim), heads * (nope_dim + v_dim), heads * v_dim, q_rank or 0, kv_rank,
+        rope_dim,
+    )  # fmt: skip
     if q_rank:
-        q_in = t.norm(t.linear(x, q_rank, False, f"{name}.q_down"), "rms", name=f"{name}.q_norm")
-    q = t.linear(q_in, heads * (nope_dim + rope_dim), False, f"{name}.q_up")
-    t.linear(x, kv_rank + rope_dim, False, f"{name}.kv_down")
+        q_in = t.norm(t.linear(x, q_down[1], False, f"{name}.q_down"), "rms", name=f"{name}.q_norm")
+    q = t.linear(q_in, q_up[1], False, f"{name}.q_up")
+    t.linear(x, kv_down[1], False, f"{name}.kv_down")
     latent = t.norm(x.with_channels(kv_rank), "rms", name=f"{name}.kv_norm")
-    t.linear(latent, heads * (nope_dim + v_dim), False, f"{name}.kv_up")
+    t.linear(latent, kv_up[1], False, f"{name}.kv_up")
     y = t.attention(q, heads, heads, nope_dim + rope_dim, causal, None, flash, None, v_dim, name=f"{name}.core")
-    return t.linear(y, int(x.channels), False, f"{name}.out")
+    return t.linear(y, out[1], False, f"{name}.out")
 
 
 def transformer_block(t: Trace, x: Shape, heads: int, hidden: int, norm: str = "layer", gated: bool = False,

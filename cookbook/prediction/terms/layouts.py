@@ -15,8 +15,10 @@ import numpy as np
 
 from cookbook.performance import memory as formulas
 from cookbook.performance.parallelism import FILLED
+from cookbook.performance.transformer_training import aligned
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.scenario import RECOMPUTED, Coded, Scenario
+from cookbook.workloads.layers import attention_products, latent_products, mlp_products, weights_of
 
 Words = Callable[[int], str]
 COUNTS = (
@@ -291,12 +293,12 @@ class Stage:
         self.values = s.values
         layers = np.ceil(s.layers / s.pp - 1e-9)
         sparse = np.minimum(layers, s.layers - s.dense_layers) * s.moe
-        weights = layer_weights(s)
-        dense = layers * weights["attention"] + (layers - sparse) * weights["mlp"] + sparse * weights["shared"]
+        shard = Shard(s)
+        dense = layers * shard.attention + (layers - sparse) * shard.mlp + sparse * shard.shared
         # One device has both ends of the model where there is one stage, or where stages lie in the form of a V.
         both = (s.pp == 1) | (s.filled == FILLED["zb-v"])
         edge = s.vocab * s.hidden / s.tp * np.where(both, 2, 1)
-        experts = sparse * weights["expert"] * s.experts / s.ep
+        experts = sparse * shard.expert * s.experts / s.ep
         stored = dense + experts + edge
         # Experts are already spread over the ranks of `ep`; what is shared out further is the rest.
         ranks = np.maximum(s.shard_group / np.where(experts > dense, s.ep, 1), 1)
@@ -313,7 +315,7 @@ class Stage:
         self.held = held_micro_batches(s)
         self.logits = formulas.logits_bytes(tokens, s.vocab / np.where(s.logits_sharded == 1, s.tp, 1), s.logit_bytes)
         self.both, self.single = both, bool(np.all(s.pp == 1))
-        self.kept, self.entry = layer_activations(s, tokens)
+        self.kept, self.entry = layer_activations(s, shard, tokens)
 
     def parts(self, c: Mapping[str, Any], s: Any) -> dict[str, np.ndarray]:
         """Bytes by part where `s` says what share of a layer is computed again."""
@@ -353,30 +355,36 @@ def held_micro_batches(s: Any) -> np.ndarray:
     return formulas.micro_batches_held(s.pp, s.vp, np.maximum(s.micro_batches / s.flushes, 1), s.held_share)
 
 
-def layer_weights(s: Any) -> dict[str, np.ndarray]:
-    """Parameters of one layer on one shard: attention, feed-forward, one expert, shared experts."""
-    latent, t = s.latent == 1, s.tp
-    query = s.heads * np.where(latent, s.nope_dim + s.rope_dim, s.head_dim) / t
-    value = s.heads * np.where(latent, s.v_dim, s.head_dim) / t
-    pairs = np.maximum(s.kv_heads / t, 1) * 2 * np.where(latent, 0.0, s.head_dim)
-    low = s.hidden * (s.q_rank + s.kv_rank + s.rope_dim) + s.q_rank * query
-    low = low + s.kv_rank * s.heads * (s.nope_dim + s.v_dim) / t
-    gates = 2 + s.gated
-    expert = gates * s.hidden * s.moe_ffn_hidden
-    return {
-        "attention": np.where(latent, low, s.hidden * (query + pairs)) + value * s.hidden,
-        "mlp": gates * s.hidden * s.ffn_hidden / t,
-        "expert": expert,
-        "shared": expert * s.shared_experts / t,
-    }
+class Shard:
+    """Widths and weights of one layer on one shard: the layer of the network with its part of heads and inner width."""
+
+    def __init__(self, s: Any, head_tile: float = 0.0, tile: float = 0.0) -> None:
+        """`head_tile` and `tile` are what widths of heads and of the feed-forward layer are rounded up to, if any."""
+        latent = s.latent == 1
+        query = s.heads * np.where(latent, s.nope_dim + s.rope_dim, s.head_dim) / s.tp
+        self.query = aligned(query, head_tile) if head_tile else query
+        self.values = s.heads * np.where(latent, s.v_dim, s.head_dim) / s.tp
+        # A shard has one head of keys and values at least.
+        keys = np.maximum(s.kv_heads / s.tp, 1) * np.where(latent, 0.0, s.head_dim)
+        self.pairs = np.where(latent, self.query + self.values, 2 * keys)
+        attention = weights_of(attention_products(s.hidden, self.query, keys, self.values))
+        if np.any(latent):
+            expanded = s.heads * (s.nope_dim + s.v_dim) / s.tp
+            low = latent_products(s.hidden, self.query, expanded, self.values, s.q_rank, s.kv_rank, s.rope_dim)
+            attention = np.where(latent, weights_of(low), attention)
+        inner = s.ffn_hidden / s.tp
+        self.inner = aligned(inner, tile) if tile else inner
+        self.attention = attention
+        self.mlp = weights_of(mlp_products(s.hidden, self.inner, s.gated))
+        self.expert = weights_of(mlp_products(s.hidden, s.moe_ffn_hidden, s.gated))
+        self.shared = self.expert * s.shared_experts / s.tp
 
 
-def layer_activations(s: Any, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def layer_activations(s: Any, shard: Shard, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Bytes that a layer keeps by where they arise, and those of its inputs."""
-    latent, t = s.latent == 1, s.tp
+    t = s.tp
     shards = np.where(s.sequence_parallel == 1, t, 1)
-    query = s.heads * np.where(latent, s.nope_dim + s.rope_dim, s.head_dim) / t
-    pairs = np.where(latent, 2 * query, np.maximum(s.kv_heads / t, 1) * 2 * np.where(latent, 0.0, s.head_dim))
+    query, pairs = shard.query, np.where(s.latent == 1, 2 * shard.query, shard.pairs)
     # A norm that runs operation by operation keeps single-precision copies: 8 more values in 16 bits.
     plain = (s.stream_bytes > 20) & (s.gated == 1)
     stream = s.hidden / shards * (4 + 8 * plain)

@@ -198,7 +198,8 @@ def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
             "experts": expert["number"], "experts_per_token": expert["top_k"], "moe_ffn_hidden": expert["hidden"],
             "shared_experts": expert.get("shared", 0) / expert["hidden"], "dense_layers": expert.get("first_dense", 0),
         }  # fmt: skip
-    found |= {key: latent[key] for key in LATENT if latent.get(key)}
+    if latent:
+        found |= {**latent, "q_rank": latent.get("q_rank") or 0}
     return {key: float(value) for key, value in found.items() if value is not None}
 
 

@@ -16,7 +16,7 @@ from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row, together
 from cookbook.prediction.terms import layouts
-from cookbook.prediction.terms.layouts import OPTIMISER
+from cookbook.prediction.terms.layouts import OPTIMISER, Shard
 from cookbook.prediction.terms.transformer import resolve
 
 __all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs",
@@ -164,22 +164,9 @@ class _Layer:
         self.gates = 2 + s.gated
         # The last of the feed-forward products is computed again only where nobody sees that nothing reads it.
         self.again["mlp"] = self.again["mlp"] * (1 - (1 - s.recomputes_last) / self.gates)
-        self.inner = formulas.aligned(s.ffn_hidden / s.tp, TILE)
-        self.expert = self.gates * s.hidden * s.moe_ffn_hidden
-        self.shared = self.expert * s.shared_experts / s.tp
-        self.mlp = self.gates * s.hidden * self.inner
-        self._attention(s)
-
-    def _attention(self, s: Any) -> None:
-        latent = s.latent == 1
-        head = np.where(latent, s.nope_dim + s.rope_dim, s.head_dim)
-        value = np.where(latent, s.v_dim, s.head_dim)
-        self.query, self.values = formulas.aligned(s.heads * head / s.tp, HEAD_TILE), s.heads * value / s.tp
-        pairs = np.maximum(s.kv_heads / s.tp, 1) * 2 * np.where(latent, 0, s.head_dim)
-        low = s.hidden * (s.q_rank + s.kv_rank + s.rope_dim) + s.q_rank * self.query
-        low = low + s.kv_rank * s.heads * (s.nope_dim + s.v_dim) / s.tp
-        self.attention = np.where(latent, low, s.hidden * (self.query + pairs)) + self.values * s.hidden
-        self.pairs = np.where(latent, self.query + self.values, pairs)
+        shard = Shard(s, HEAD_TILE, TILE)
+        self.query, self.values, self.pairs, self.inner = shard.query, shard.values, shard.pairs, shard.inner
+        self.attention, self.mlp, self.expert, self.shared = shard.attention, shard.mlp, shard.expert, shard.shared
 
     def held(self, s: Any) -> tuple[Any, Any]:
         """Weights of one stage on one shard: those of all ranks alike, and those of its experts."""
