@@ -24,7 +24,7 @@ def _reject(name: str, values: Array, bad: NDArray[np.bool_], allowed: str, reme
 def positive(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each > 0 or NaN."""
     if type(value) is np.float64 and not value <= 0:
-        return value
+        return value  # type: ignore[return-value]
     values = _floats(name, value)
     bad = values <= 0
     if bad.any():
@@ -35,7 +35,7 @@ def positive(name: str, value: ArrayLike) -> Array:
 def non_negative(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each >= 0 or NaN."""
     if type(value) is np.float64 and not value < 0:
-        return value
+        return value  # type: ignore[return-value]
     values = _floats(name, value)
     bad = values < 0
     if bad.any():
@@ -46,7 +46,7 @@ def non_negative(name: str, value: ArrayLike) -> Array:
 def at_least_one(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each >= 1 or NaN."""
     if type(value) is np.float64 and not value < 1:
-        return value
+        return value  # type: ignore[return-value]
     values = _floats(name, value)
     bad = values < 1
     if bad.any():
@@ -57,7 +57,7 @@ def at_least_one(name: str, value: ArrayLike) -> Array:
 def fraction(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each between 0 and 1 or NaN."""
     if type(value) is np.float64 and 0 <= value <= 1:
-        return value
+        return value  # type: ignore[return-value]
     values = _floats(name, value)
     bad = (values < 0) | (values > 1)
     if bad.any():
