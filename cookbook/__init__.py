@@ -31,7 +31,7 @@ _HOMES = {
     "progress": "lesson",
     "provenance": "catalog",
     "requirements": "prediction.requirements",
-    "roofline_table": "prediction.roofline",
+    "roofline_table": "prediction.requirements",
     "scaling": "calibration.judged",
     "search": "planning.layouts",
     "show_source": "lesson",

@@ -81,7 +81,7 @@ def shown(value: Any, letters: int = 60) -> str:
         return f"a number of {math.floor(value.bit_length() * math.log10(2)) + 1:,} digits"
     if isinstance(value, str):
         value = value if len(value) <= 2 * letters else value[:letters] + value[-letters:]
-    elif hasattr(value, "__len__") and len(value) > letters:
+    elif hasattr(value, "__len__") and getattr(value, "shape", None) != () and len(value) > letters:
         return f"a {type(value).__name__} of {len(value):,} elements"
     try:
         text = repr(value)

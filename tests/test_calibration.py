@@ -18,7 +18,7 @@ from cookbook.prediction.constants import (
     tiers_of_rows,
     value_at,
 )
-from cookbook.prediction.rows import Rows as Scenarios
+from cookbook.prediction.scenario import Rows as Scenarios
 from cookbook.prediction.scenario import coded, together
 
 FAMILIES = {"old": ("maker", 0.3), "new": ("maker", 0.6), "other": ("rival", 0.45)}

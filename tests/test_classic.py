@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from cookbook import catalog, hardware
+from cookbook.prediction.constants import level_of
 from cookbook.prediction.intake import networks as spoken
 from cookbook.prediction.intake import tables, words
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.stacks import level_of
+from cookbook.prediction.scenario import Rows
 from cookbook.prediction.terms import network_arrays as networks
 from cookbook.prediction.terms import networks as classic
 from cookbook.prediction.terms.devices import of_network

@@ -11,7 +11,7 @@ import pytest
 from cookbook.planning.layouts import search
 from cookbook.prediction.answer import answer
 from cookbook.prediction.doors import train_step
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate
 
 LANGUAGE = ("llama2_7b", "llama2_13b", "llama3_8b", "mixtral_8x7b", "gpt2")
 NETWORKS = ("resnet50", "vgg16", "mobilenet_v2", "unet3d", "bert_large")

@@ -8,10 +8,10 @@ import cookbook as cb
 from cookbook import catalog
 from cookbook.performance import inference as formulas
 from cookbook.prediction.answer import answer
+from cookbook.prediction.constants import level_of
 from cookbook.prediction.intake import tables, words
 from cookbook.prediction.intake.tables import measured_table
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.stacks import level_of
+from cookbook.prediction.scenario import Rows
 from cookbook.prediction.terms import forward
 
 ROW = {

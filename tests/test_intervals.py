@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cookbook.calibration.intervals import ENOUGH, coverage_band, half_width, pooled_quantile, widths
-from cookbook.prediction.constants import DATASHEET, EXPERTS, NEW_ENGINE, SEEN, SIBLING, TIERS
-from cookbook.prediction.widths import LEVELS, SCALES
+from cookbook.prediction.constants import DATASHEET, EXPERTS, LEVELS, NEW_ENGINE, SCALES, SEEN, SIBLING, TIERS
 
 
 def publishers(rng, count, most=60):

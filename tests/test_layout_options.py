@@ -13,11 +13,11 @@ from cookbook.catalog import UnknownName
 from cookbook.hardware import machine
 from cookbook.performance.pipeline import FILLED, SCHEDULES, bubble_share
 from cookbook.performance.sharded_memory import offloaded_update_seconds
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate
 from cookbook.prediction.fabrics import fabric
 from cookbook.prediction.intake.tables import measured_table, read, without_outcomes
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.terms import transformer_memory
+from cookbook.prediction.scenario import Rows
+from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms import transformer_step as transformer
 from cookbook.prediction.terms.layouts import nearest_divisors, nearest_multiples
 from cookbook.prediction.terms.transformer import resolve
@@ -52,7 +52,7 @@ def test_options_that_say_the_usual_leave_every_row_as_it_is() -> None:
     before, after = (transformer.parts(rows, constants) for rows in (plain, said))
     for name in before:
         np.testing.assert_array_equal(before[name], after[name])
-    held = (transformer_memory.memory_bytes(rows, transformer_memory.usual()) for rows in (plain, said))
+    held = (layouts.memory_bytes(rows, layouts.usual()) for rows in (plain, said))
     np.testing.assert_array_equal(*held)
     assert np.isfinite(transformer.step_seconds(before)).sum() > 100
 

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 import cookbook as cb
 from cookbook import catalog
-from cookbook.prediction.demand import activations, block_runs
-from cookbook.prediction.evidence import observed_efficiency
-from cookbook.prediction.requirements import requirements
-from cookbook.prediction.verdicts import ratio
+from cookbook.prediction.devices import observed_efficiency
+from cookbook.prediction.requirements import activations, block_runs, ratio, requirements
 from cookbook.workloads.layers import Trace
 from cookbook.workloads.zoo import Workload
 

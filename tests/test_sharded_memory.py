@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from cookbook import catalog
 from cookbook.performance import sharded_memory as m
 from cookbook.prediction.intake import tables
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.terms import transformer_memory, transformer_step
+from cookbook.prediction.scenario import Rows
+from cookbook.prediction.terms import layouts, transformer_step
 
 GPT3 = {"hidden": 12288, "heads": 96, "layers": 96, "seq": 2048}
 
@@ -91,7 +91,7 @@ def test_schedules_in_the_form_of_a_v_hold_their_share(stages, chunks, fed):
 def test_which_layouts_run_out_of_memory():
     """964 layouts on A100 80 GB; the mean of both rates is at least 0.94."""
     frame, out = labelled()
-    fit = transformer_memory.fits(scenarios(frame), transformer_memory.usual())
+    fit = layouts.fits(scenarios(frame), layouts.usual())
     assert ((~fit)[out].mean() + fit[~out].mean()) / 2 >= 0.94
 
 
@@ -105,7 +105,7 @@ ROW = {
 
 def needed(**changes) -> float:
     rows = scenarios(pd.DataFrame([{**ROW, **changes}]))
-    return float(transformer_memory.memory_bytes(rows, transformer_memory.usual())[0])
+    return float(layouts.memory_bytes(rows, layouts.usual())[0])
 
 
 def test_memory_falls_with_the_stage_and_with_recomputation():
@@ -121,7 +121,7 @@ def test_states_by_hand():
     """13.0 billion under ZeRO-0: 40 layers of 4 x 5120^2 + 3 x 5120 x 13824, and two tables of 32000 x 5120."""
     row = scenarios(pd.DataFrame([{**ROW, "zero_fsdp_stage": "0"}]))
     parameters = 40 * (4 * 5120**2 + 3 * 5120 * 13824) + 2 * 32000 * 5120
-    parts = transformer_memory.memory_parts(row, transformer_memory.usual())
+    parts = layouts.memory_parts(row, layouts.usual())
     assert parts["weights"][0] == 2 * parameters
     assert parts["optimiser"][0] == 12 * parameters
     assert parameters == 13_015_449_600

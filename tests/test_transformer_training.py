@@ -10,8 +10,8 @@ from cookbook.calibration import fit
 from cookbook.performance import transformer_training as f
 from cookbook.prediction.intake import tables
 from cookbook.prediction.neighbours import DAMPING, Measured, correction
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.terms import transformer_memory
+from cookbook.prediction.scenario import Rows
+from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms import transformer_step as transformer
 
 KNOWN = {constant.name: constant.start for constant in transformer.CONSTANTS}
@@ -260,7 +260,7 @@ def test_a_token_reaches_no_more_ranks_than_it_has_experts(choices, ranks):
 )
 def test_rows_that_cannot_be_predicted_say_why(changes, words):
     rows = scenarios(pd.DataFrame([{**ROW, **changes}, ROW]).astype(str))
-    assert np.isnan(transformer_memory.memory_bytes(rows, transformer_memory.usual())[0])
+    assert np.isnan(layouts.memory_bytes(rows, layouts.usual())[0])
     assert words in rows.why[0]
     assert rows.why[1] == ""
     found = transformer.step_seconds(transformer.parts(rows, KNOWN))

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook.calibration.fit import FEW, LeftOut, Rows, publisher_weights
-from cookbook.prediction.constants import DATASHEET, EXPERTS, NEW_ENGINE, SEEN, SIBLING
-from cookbook.prediction.widths import LEVELS, SCALES
+from cookbook.prediction.constants import DATASHEET, EXPERTS, LEVELS, NEW_ENGINE, SCALES, SEEN, SIBLING
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,9 +16,9 @@ from cookbook import catalog
 from cookbook.calibration.intervals import FULL, NO_NEIGHBOURS, ROW, figures, table_name
 from cookbook.prediction import scaling as engine
 from cookbook.prediction.asked import choices, listed, shown, text
+from cookbook.prediction.constants import LEVELS
 from cookbook.prediction.intake import networks
 from cookbook.prediction.intake.tables import OUTCOMES
-from cookbook.prediction.widths import LEVELS
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 
 from cookbook.prediction.constants import Constant, Fitted
 from cookbook.prediction.intake import tables
+from cookbook.prediction.terms import layouts as needs
 from cookbook.prediction.terms import transformer
-from cookbook.prediction.terms import transformer_memory as needs
 
 # How sharply "fits" turns into "does not" around the capacity, in the logarithm.
 SHARPNESS = 0.05
@@ -93,9 +93,9 @@ def fit_memory(rows: MemoryRows, train: np.ndarray) -> dict[str, float]:
     train : numpy.ndarray of bool
         Those that may be looked at.
     """
-    found = {constant.name: constant.start for constant in needs.CONSTANTS}
+    found = {constant.name: constant.start for constant in needs.MEMORY_CONSTANTS}
     for turn in range(ROUNDS):
-        for constant in needs.CONSTANTS:
+        for constant in needs.MEMORY_CONSTANTS:
             tried = _grid(constant, found[constant.name], turn)
             losses = [_loss(rows, train, found | {constant.name: value}) for value in tried]
             found[constant.name] = float(tried[int(np.argmin(losses))])

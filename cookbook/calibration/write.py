@@ -16,7 +16,7 @@ from cookbook.calibration.memory import memory_constants, memory_rows
 from cookbook.calibration.references import REFERENCES
 from cookbook.calibration.validate import KINDS
 from cookbook.catalog.writing import write_csv
-from cookbook.prediction.terms import transformer_memory
+from cookbook.prediction.terms import layouts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,7 @@ def _memory_constants(kind: str, sources: np.ndarray) -> list[dict[str, Any]]:
     rows = memory_rows()
     used = rows.labelled | (np.isfinite(rows.stated) & (rows.scenarios.why == ""))
     named = np.concatenate([sources, np.full(len(used) - len(sources), "")])[used]
-    units = {constant.name: constant.unit for constant in transformer_memory.CONSTANTS}
+    units = {constant.name: constant.unit for constant in layouts.MEMORY_CONSTANTS}
     return [
         {
             "key": f"{kind}/{name}", "kind": kind, "constant": name, "by": "all", "value": f"{levels['']:.6g}",

@@ -14,8 +14,8 @@ from .schema import Schema, read_columns, schema
 if TYPE_CHECKING:
     import pandas as pd
 
-# The schema of what is asked, which no table of facts holds.
-SCENARIO = "scenario"
+# What may be asked, and why there may be no answer: no tables of facts.
+ASKED = ("scenario", "reasons")
 ABOUT = "_tables.csv"
 COUNTS = f"data/schema/{ABOUT}"
 RECALLED = ("recalled", "mixed")
@@ -24,7 +24,7 @@ RECALLED = ("recalled", "mixed")
 def table_names(directory: Path | None = None) -> list[str]:
     """Names of all tables: every schema makes one."""
     schemas = (folder_of(directory) / "schema").glob("*.csv")
-    return sorted(path.stem for path in schemas if not path.stem.startswith("_") and path.stem != SCENARIO)
+    return sorted(path.stem for path in schemas if not path.stem.startswith("_") and path.stem not in ASKED)
 
 
 @lru_cache(maxsize=128)

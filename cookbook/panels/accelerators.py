@@ -24,8 +24,8 @@ from cookbook.panels.options import device_of, networks, own_accelerator, plain_
 from cookbook.panels.shell import MOST_ROWS, Off, Panel, Part, Picture, View
 from cookbook.panels.text import counted, figure, listed
 from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
+from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.transformer import is_language_model
-from cookbook.prediction.verdicts import ratio
 from cookbook.workloads import zoo
 
 USUAL = "usual"

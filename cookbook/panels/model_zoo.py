@@ -20,9 +20,8 @@ from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.options import device_of, networks, origin, own_accelerator, peak_column, plain_device
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults
 from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, quoted, short_name
-from cookbook.prediction.evidence import observed_efficiency
-from cookbook.prediction.requirements import Requirements, requirements, sizes_of
-from cookbook.prediction.verdicts import ratio
+from cookbook.prediction.devices import observed_efficiency
+from cookbook.prediction.requirements import Requirements, ratio, requirements, sizes_of
 from cookbook.units import human
 from cookbook.workloads import zoo
 

@@ -19,7 +19,7 @@ from cookbook.charts import live
 from cookbook.panels import options
 from cookbook.panels.controls import MISUSED, Combo, Control
 from cookbook.panels.text import capital, quoted
-from cookbook.prediction.verdicts import ratio
+from cookbook.prediction.requirements import ratio
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,9 +23,9 @@ from cookbook.panels.shell import Panel, Part, Picture, View, defaults
 from cookbook.panels.text import Source, capital, counted, money, percent
 from cookbook.planning.storage import chain_figures, epoch_parts, rank_changes
 from cookbook.prediction.match import StorageMatch, match_storage
+from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.feed import Change
 from cookbook.prediction.terms.feed_arguments import BENCHMARK, tier
-from cookbook.prediction.verdicts import ratio
 from cookbook.units import human
 
 PICTURES = {"chain": charts.chain, "changes": charts.changes, "scaling": charts.scaling, "epochs": charts.epochs}

@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cookbook.prediction.verdicts import ratio
+from cookbook.prediction.requirements import ratio
 from cookbook.units import human
 
 if TYPE_CHECKING:

@@ -14,14 +14,12 @@ from cookbook.hardware import Accelerator
 from cookbook.performance import memory, roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
 from cookbook.planning.cost import HOUR, active_seconds, hourly_usd, power_watts, shares
-from cookbook.prediction.checks import checked_seq
+from cookbook.prediction.asked import checked_seq
 from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
-from cookbook.prediction.demand import Sizes, activations, memory_parts
 from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.doors import forward_pass, network_of, train_step
-from cookbook.prediction.requirements import sizes_of
-from cookbook.prediction.roofline import roofline_table
+from cookbook.prediction.requirements import Sizes, activations, memory_parts, roofline_table, sizes_of
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:

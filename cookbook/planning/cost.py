@@ -41,7 +41,7 @@ from cookbook.catalog.prices import (
 )
 from cookbook.hardware import Accelerator, accelerator
 from cookbook.planning.ownership import figure
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd

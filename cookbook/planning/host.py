@@ -29,7 +29,7 @@ from cookbook.workloads import zoo
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cookbook.prediction.estimate import Estimate
+    from cookbook.prediction.engine import Estimate
 
 TRAFFIC = ("memory", "storage", "gradients", "both")
 # Traffic that cores decode; drives send stored samples, which accelerators decode.

@@ -27,8 +27,7 @@ from cookbook.prediction.asked import (
     wholes,
 )  # fmt: skip
 from cookbook.prediction.doors import network_of, plan_fields, training_scenario
-from cookbook.prediction.engine import estimate
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.fabrics import fabric as fabric_of
 from cookbook.prediction.scenario import Coded, fields
 from cookbook.prediction.terms import layouts as checks

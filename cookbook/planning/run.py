@@ -30,7 +30,7 @@ from cookbook.planning.layouts import (
     step_words,
 )  # fmt: skip
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
-from cookbook.prediction.terms.transformer_memory import OPTIMISER, WEIGHT
+from cookbook.prediction.terms.layouts import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:

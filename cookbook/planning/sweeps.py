@@ -16,8 +16,7 @@ from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.doors import kind_of, network_of
-from cookbook.prediction.engine import NOT_FINITE, estimate, memory_constants, prepare
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import NOT_FINITE, Estimate, estimate, memory_constants, prepare
 from cookbook.prediction.requirements import requirements
 from cookbook.prediction.scenario import Coded, Scenario, checked, fields, outer
 from cookbook.prediction.terms import transformer_step

@@ -9,8 +9,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.catalog.reading import nearest
-from cookbook.prediction.engine import estimate
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate, estimate, reasons_of
 from cookbook.prediction.intake import columns, networks, tables
 from cookbook.prediction.intake.columns import levels_of
 from cookbook.prediction.intake.reading import read_blocks
@@ -24,22 +23,12 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tier", "why", "assumed")
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
-WORDS = ("id", "unit", "tier", "why", "assumed", "fits")
+WORDS = ("id", "unit", "tier", "why", "reason", "assumed", "fits")
 # Columns of storage rows in the spelling of reports.
 STORAGE_SPELLINGS = (
-    "device_or_system",
-    "accelerator_count",
-    "cpu_cores",
-    "emulated_or_real",
-    "notes",
-    "system",
-    "storage",
-    "unit",
-    "metric",
-    "cpu",
-    "cpu_count",
-    "workers",
-)
+    "device_or_system", "accelerator_count", "cpu_cores", "emulated_or_real", "notes", "system", "storage", "unit",
+    "metric", "cpu", "cpu_count", "workers",
+)  # fmt: skip
 MODELLED = ("training_classic", "training_transformer", "inference")
 ASKED = (*MODELLED, "storage")
 LONGEST_WHY = 300
@@ -55,21 +44,11 @@ def more_columns(kind: str) -> tuple[str, ...]:
         from cookbook.prediction.storage import COLUMNS as STORAGE_COLUMNS
 
         return tuple(name for name in STORAGE_COLUMNS if name not in COLUMNS)
-    return MEMORY_COLUMNS if kind != "training_classic" else ()
+    return ("reason", *MEMORY_COLUMNS) if kind != "training_classic" else ("reason",)
 
 
 def answer_blocks(path: str | Path, kind: str, neighbours: bool = True) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Predict every row of a CSV file, block by block: rows as read, and their answers; see `answer`.
-
-    Parameters
-    ----------
-    path : str or Path
-        The table; any usual encoding and any of the usual delimiters.
-    kind : str
-        "training_classic", "training_transformer", "inference" or "storage".
-    neighbours : bool
-        Whether similar measurements correct the points.
-    """
+    """Predict every row of a CSV file of any usual encoding, block by block: rows as read, and their answers."""
     for frame, why in read_blocks(path):
         yield frame, answer(frame, kind, neighbours, why)
 
@@ -83,15 +62,7 @@ def answer_file(path: str | Path, kind: str, neighbours: bool = True) -> pd.Data
 
 
 def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
-    """Sentences about columns that no field is read from, each with the nearest that is.
-
-    Parameters
-    ----------
-    kind : str
-        As for `answer_blocks`.
-    headers : iterable of str
-        The header of a table.
-    """
+    """Sentences about columns that no field is read from, each with the nearest that is."""
     if kind == "storage":
         known = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
         lost = [(each, nearest(each[:60], known, 1)[0]) for each in headers if columns.normal(each) not in
@@ -152,7 +123,7 @@ def _joined(kind: str, frame: pd.DataFrame, parts: list[tuple[np.ndarray, Scenar
 
     size = len(frame)
     found: dict[str, Any] = {name: np.full(size, np.nan) for name in (*INTERVAL, "memory_bytes")}
-    found |= {name: np.full(size, "", dtype=object) for name in ("tier", "why", "assumed", "fits")}
+    found |= {name: np.full(size, "", dtype=object) for name in ("tier", "why", "reason", "assumed", "fits")}
     scale = np.full(size, np.nan)
     found["unit"] = _units(kind, frame, scale)
     for at, part, estimated in parts:
@@ -190,7 +161,8 @@ def _told(kind: str, part: Scenario, found: Estimate, scale: np.ndarray) -> dict
     said, read = np.asarray(found.assumed, dtype=object), part.read.each(str, object)
     joined = np.where(read == "", said, np.where(said == "", read, read + "; " + said)) if np.any(read != "") else said
     told = dict(zip(INTERVAL, numbers, strict=True))
-    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "assumed": np.where(good, joined, "")}
+    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "reason": reasons_of(why)}
+    told["assumed"] = np.where(good, joined, "")
     if kind != "training_classic":
         told["memory_bytes"] = np.where(good, found.memory_bytes, np.nan)
         told["fits"] = np.where(good, found.fits, "")

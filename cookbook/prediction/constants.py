@@ -1,4 +1,4 @@
-"""The few fitted constants of a kind of prediction, and what stands in where a device or a stack was never measured."""
+"""What was fitted: levels of software, constants by level with what stands in where none was measured, intervals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
+from cookbook.catalog import UnknownName
+from cookbook.catalog.names import normalise
+from cookbook.catalog.reading import nearest
+from cookbook.prediction.scenario import Coded, together
+from cookbook.units import shown
 
 SEEN, SIBLING, NEW_ENGINE, DATASHEET, EXPERTS = (
     "device and engine measured",
@@ -18,6 +23,11 @@ SEEN, SIBLING, NEW_ENGINE, DATASHEET, EXPERTS = (
     "datasheet only",
     "mixture of experts",
 )
+# Of an interval in per cent, and of a run.
+LEVELS, SCALES = (80, 90), ("1 device", "1 node", "multi-node")
+# A product's name in the table ``software`` where none is given, and kinds as ``software_levels`` calls them.
+USUAL = "usual"
+SHORT = {"training_transformer": "transformer", "training_classic": "classic", "inference": "inference"}
 # From the narrowest interval to the widest.
 TIERS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET, EXPERTS)
 
@@ -52,7 +62,7 @@ class Constant:
     pull: float = 0.5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """Constants with their levels, and what they were fitted on.
 
@@ -76,16 +86,8 @@ def of_rows(fitted: Fitted, constants: Sequence[Constant], keys: Mapping[str, An
     """The value of each constant for each row: a number, or an array where it has levels.
 
     A level that was not measured takes the geometric mean of the measured levels of the same vendor, and where the
-    vendor has none, the start value: an efficiency is never carried from one vendor to another.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        What was fitted.
-    constants : sequence of Constant
-        The constants of the kind.
-    keys : mapping of str to numpy.ndarray
-        ``family``, ``engine`` and ``vendor`` of each row.
+    vendor has none, the start value: an efficiency is never carried from one vendor to another. `keys` has the
+    ``family``, ``engine`` and ``vendor`` of each row.
     """
     found: dict[str, Any] = {}
     for constant in constants:
@@ -115,15 +117,7 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
 
 
 def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
-    """How well each row is covered by what was measured: one of `TIERS`.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        What was fitted.
-    keys : mapping of str to numpy.ndarray
-        ``accelerator``, ``vendor``, ``engine`` and ``moe`` of each row.
-    """
+    """How well each row is covered by what was measured: one of `TIERS`, by device, maker, software and experts."""
     makers = frozenset().union(*fitted.vendors.values()) if fitted.vendors else frozenset()
     known, related, engine = (
         np.array([each in those for each in keys[name]], dtype=bool)
@@ -162,3 +156,101 @@ def figure(name: str) -> float:
     """A figure of the table ``constants`` that is not fitted, in SI."""
     row = catalog.table("constants").set_index("name").loc[name]
     return units.si(f"{row['value']} {row['unit']}") if row["unit"] else float(row["value"])
+
+
+def factors(kind: str, tier: Any, scale: Any) -> dict[int, np.ndarray]:
+    """For each level in per cent, the factor that the interval reaches up and down from the point.
+
+    A scale that has no figure of its own takes that of its tier.
+    """
+    table, none = _intervals(kind), (np.nan,) * len(LEVELS)
+    found = [table.get(pair, table.get((pair[0], ""), none))[: len(LEVELS)] for pair in zip(tier, scale, strict=True)]
+    each = np.array(found, dtype=float).reshape(-1, len(LEVELS))
+    return {level: each[:, at] for at, level in enumerate(LEVELS)}
+
+
+def remark(kind: str, tier: str, scale: str = "") -> str:
+    """What to mind about the interval of a tier: "few sources" and the like, or ""."""
+    if tier not in TIERS:
+        raise ValueError(f"tier = {tier!r} is not one of {', '.join(TIERS)}")
+    known = _intervals(kind)
+    return str(known.get((tier, scale), known.get((tier, ""), ("no interval",)))[-1])
+
+
+@lru_cache(maxsize=8)
+def _intervals(kind: str) -> dict[tuple[str, str], tuple[Any, ...]]:
+    """Factors by level, and the remark, by tier and scale; none for a kind without them."""
+    rows = catalog.table("interval_quantiles")
+    rows = rows[rows["kind"] == kind]
+    return {(row.tier, row.scale): (row.factor_80, row.factor_90, row.remark) for row in rows.itertuples(index=False)}
+
+
+@lru_cache(maxsize=8)
+def levels(kind: str) -> tuple[str, ...]:
+    """Levels of the stack that a kind of prediction knows."""
+    rows = catalog.table("software_levels")
+    return tuple(dict.fromkeys(rows.loc[rows["kind"] == SHORT[kind], "level"]))
+
+
+@lru_cache(maxsize=8)
+def _products(kind: str) -> dict[str, list[tuple[str, str]]]:
+    """Levels of each product, by spelling: the device that a level is for, and the level."""
+    rows, found = catalog.table("software"), dict[str, list[tuple[str, str]]]()
+    for row in rows[rows["kind"] == kind].itertuples(index=False):
+        for name in (row.product, *row.other_names.split(";")):
+            if name:
+                found.setdefault(normalise(name), []).append((row.device, row.level))
+    return found
+
+
+@lru_cache(maxsize=8)
+def _own_compilers(kind: str) -> list[tuple[str, str]]:
+    """Makers and kinds of devices with a compiler of their own, and its level: it holds whatever product is named."""
+    rows = catalog.table("software")
+    rows = rows[(rows["kind"] == kind) & (rows["always"] == "yes")]
+    return list(zip(rows["device"], rows["level"], strict=True))
+
+
+def products(kind: str) -> list[str]:
+    """Products that a kind of prediction knows, for lists of choices."""
+    rows = catalog.table("software")
+    return [name for name in dict.fromkeys(rows.loc[rows["kind"] == kind, "product"]) if name != USUAL]
+
+
+@lru_cache(maxsize=4096)
+def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
+    """Level of the stack that a product stands for on a kind of device; of no name, the usual one.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A name that is neither a product nor a level of this kind.
+
+    Examples
+    --------
+    >>> level_of("training_transformer", "", "NVIDIA", "gpu"), level_of("training_transformer", "JAX", "Google", "tpu")
+    ('megatron-core', 'xla-tpu')
+    """
+    if name in levels(kind):
+        return name
+    known = _products(kind)
+    rows = known.get(normalise(name or USUAL))
+    own = next((level for wanted, level in _own_compilers(kind) if wanted in (vendor, device)), "")
+    if rows is None:
+        # A version that nobody listed is the product's: "PyTorch 2.7".
+        rows = known.get(normalise(name.strip().rstrip("0123456789.v").strip()))
+    if rows is None:
+        names = {**{normalise(each): each for each in (*products(kind), *levels(kind))}}
+        close = nearest(normalise(name[:60]), list(names), 3)
+        raise UnknownName("software", shown(name).strip("'"), [names[each] for each in close])
+    return own or next(level for wanted, level in rows if wanted in ("", vendor, device))
+
+
+def levels_of_rows(kind: str, software: Coded, vendor: Coded, device: Coded) -> Coded:
+    """Levels of rows, by product, maker and kind of device."""
+    return together(software, vendor, device).map(lambda each: level_of(kind, *each))
+
+
+def is_usual(software: Coded) -> Any:
+    """Rows that name no software."""
+    return np.asarray(software.where(lambda each: each == ""))

@@ -1,4 +1,4 @@
-"""Accelerators as one frame of columns, so that one array expression serves them all."""
+"""Accelerators as one frame of columns, so that one array expression serves them all, and what was measured on them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,17 @@ from cookbook import catalog, hardware, units
 if TYPE_CHECKING:
     import pandas as pd
 
+# Shortest side of a product that fills an accelerator.
+LARGE = 1024
+
 
 def format_row(precision: str) -> pd.Series:
-    """Row of the table ``number_formats``; an unknown name raises `catalog.UnknownName`.
-
-    Parameters
-    ----------
-    precision : str
-        Name such as "bf16".
-    """
+    """Row of the table ``number_formats``; an unknown name raises `catalog.UnknownName`."""
     return _row("number_formats", _text("precision", precision))
 
 
 def optimiser_row(optimiser: str) -> pd.Series:
-    """Row of the table ``optimisers``; an unknown name raises `catalog.UnknownName`.
-
-    Parameters
-    ----------
-    optimiser : str
-        Name such as "adam".
-    """
+    """Row of the table ``optimisers``; an unknown name raises `catalog.UnknownName`."""
     return _row("optimisers", _text("optimiser", optimiser))
 
 
@@ -69,15 +60,7 @@ def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
 
 
 def peaks(devices: pd.DataFrame, precision: str) -> np.ndarray:
-    """Peak of each accelerator in one number format [FLOP/s]; NaN where it has none or none is known.
-
-    Parameters
-    ----------
-    devices : pandas.DataFrame
-        Rows like those of `device_table`.
-    precision : str
-        Name such as "bf16"; its row lists the columns to use, in order of preference.
-    """
+    """Peak of each accelerator in one number format, whose row names the columns, the best first [FLOP/s]; or NaN."""
     found = np.full(len(devices), np.nan)
     for column in format_row(precision)["peak_columns"].split(";"):
         found = np.where(np.isnan(found), devices[column].to_numpy(dtype=float), found)
@@ -85,13 +68,7 @@ def peaks(devices: pd.DataFrame, precision: str) -> np.ndarray:
 
 
 def formats_that_train(devices: pd.DataFrame) -> list[str]:
-    """For each accelerator, the number formats that train and that it has a peak for, as one text.
-
-    Parameters
-    ----------
-    devices : pandas.DataFrame
-        Rows like those of `device_table`.
-    """
+    """For each accelerator, the number formats that train and that it has a peak for, as one text."""
     rows = catalog.table("number_formats")
     names = [str(name) for name in rows.loc[rows["trains"] == "yes", "name"]]
     has = np.array([~np.isnan(peaks(devices, name)) for name in names])
@@ -102,3 +79,55 @@ def formats_that_train(devices: pd.DataFrame) -> list[str]:
 def _row(table: str, name: str) -> pd.Series:
     rows = catalog.table(table)
     return rows.loc[rows["name"] == catalog.lookup(table, name)].iloc[0]
+
+
+def observed_efficiency(matmul: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Share of the peak that measured matrix products reached, by accelerator and number format.
+
+    Most rows of the table are the best shape of a search, so the figures tell what the best kernels reach,
+    not what a network reaches. Products too small to fill an accelerator (a side below `LARGE`) do not count.
+    The share is of the peak in the table of accelerators, whatever peak the source took.
+
+    Parameters
+    ----------
+    matmul : pandas.DataFrame, optional
+        Rows like those of the table ``matmul``, which is the default.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an accelerator and number format: key, number_format, measured (rows), observed_low and
+        observed_high (10th and 90th percentile; equal where there is one row), observed_best,
+        observed_sources. An accelerator without measurements has no row.
+    """
+    return _of_the_table().copy() if matmul is None else _observed(matmul)
+
+
+@lru_cache(maxsize=1)
+def _of_the_table() -> pd.DataFrame:
+    return _observed(catalog.table("matmul"))
+
+
+def _observed(matmul: pd.DataFrame) -> pd.DataFrame:
+    devices = device_table(None)
+    matmul = matmul[~(matmul[["m", "n", "k"]] < LARGE).any(axis=1)]
+    parts = []
+    for precision, group in matmul.groupby("number_format", sort=False):
+        peak = dict(zip(devices["key"], peaks(devices, str(precision)), strict=True))
+        ran = group["accelerator"].map(peak).to_numpy() * group["device_fraction"].to_numpy()
+        parts.append(group.assign(share=group["achieved_flops"].to_numpy() / ran))
+    return _percentiles(parts)
+
+
+def _percentiles(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = pd.concat(parts).dropna(subset=["share"])
+    grouped = rows.groupby(["accelerator", "number_format"], sort=False)
+    return grouped.agg(
+        measured=("share", "size"),
+        observed_low=("share", lambda share: share.quantile(0.1)),
+        observed_high=("share", lambda share: share.quantile(0.9)),
+        observed_best=("share", "max"),
+        observed_sources=("source", lambda source: ";".join(dict.fromkeys(source))),
+    ).reset_index(names=["key", "number_format"])

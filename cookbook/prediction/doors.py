@@ -12,17 +12,18 @@ import numpy as np
 
 from cookbook import hardware
 from cookbook.catalog.reading import nearest
+from cookbook.prediction.asked import flag
 from cookbook.prediction.constants import NEW_ENGINE, SEEN, SIBLING, figure
-from cookbook.prediction.engine import estimate
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.fabrics import fabric
-from cookbook.prediction.scenario import Coded, Scenario, checked, coded, fields, scenario, shown
+from cookbook.prediction.scenario import Coded, Scenario, checked, coded, fields, scenario, together
 from cookbook.prediction.terms import layouts
-from cookbook.prediction.terms.devices import of_inference, usual_precision
+from cookbook.prediction.terms.devices import usual_precision
 from cookbook.prediction.terms.forward_rows import KIND as FORWARD
 from cookbook.prediction.terms.network_rows import KIND as NETWORK
 from cookbook.prediction.terms.transformer import KIND as TRANSFORMER
 from cookbook.prediction.terms.transformer import is_language_model
+from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -170,14 +171,7 @@ def kind_of(network: Workload) -> str:
 
 
 def plan_fields(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a plan that are given, by name.
-
-    Parameters
-    ----------
-    plan : Plan or dict, optional
-    changes : dict
-        Fields that count before those of the plan.
-    """
+    """Fields of a plan that are given, by name; `changes` count before those of the plan."""
     if plan is not None and not isinstance(plan, (Plan, Mapping)):
         raise ValueError(f"plan = {shown(plan)} is no plan; give a dict such as {{'devices': 8, 'micro_batch': 64}}")
     stated = {name: getattr(plan, name) for name in PLAN} if isinstance(plan, Plan) else dict(plan or {})
@@ -196,20 +190,7 @@ def training_scenario(
     network: Workload, system: Any, plan: Mapping[str, Any], kind: str, software: Any = None, precision: Any = None,
     seq: Any = None,
 ) -> Scenario:  # fmt: skip
-    """A training step of one network as a scenario.
-
-    Parameters
-    ----------
-    network : Workload
-    system : str, Accelerator or Machine
-        One, or a list.
-    plan : mapping
-        From `plan_fields`.
-    kind : str
-        "training_transformer" or "training_classic".
-    software, precision, seq
-        As for `train_step`.
-    """
+    """A training step of one network as a scenario; `plan` is from `plan_fields`."""
     if not isinstance(kind, str) or kind not in (TRANSFORMER, NETWORK):
         raise ValueError(f"kind = {shown(kind)} is not one of {TRANSFORMER}, {NETWORK}")
     given: dict[str, Any] = {"model": _named(network), "accelerator": _machines(system), "software": _given(software),
@@ -238,15 +219,9 @@ def training_scenario(
 
 
 PLAIN: dict[str, tuple[Any, ...]] = {
-    "sequence_parallel": (False, 0),
-    "recompute": ("none", 0),
-    "oversubscription": (1,),
-    "tp": (1,),
-    "pp": (1,),
-    "vp": (1,),
-    "cp": (1,),
-    "ep": (1,),
-}
+    "sequence_parallel": (False, 0), "recompute": ("none", 0), "oversubscription": (1,),
+    **dict.fromkeys(("tp", "pp", "vp", "cp", "ep"), (1,)),
+}  # fmt: skip
 
 
 def _is_plain(name: str, value: Any) -> bool:
@@ -268,9 +243,8 @@ def _of_zoo(network: Workload) -> bool:
 
 
 def _machines(system: Any) -> Any:
-    return (
-        [hardware.machine(each) for each in system] if isinstance(system, (list, tuple)) else hardware.machine(system)
-    )
+    several = isinstance(system, (list, tuple))
+    return [hardware.machine(each) for each in system] if several else hardware.machine(system)
 
 
 def _offered(system: Any, precision: Any) -> Any:
@@ -359,7 +333,7 @@ def _told(found: Estimate, asked: Scenario, network: Workload) -> Estimate:
         return replace(found, sources=sources)
     if found.why[0]:
         raise ValueError(str(found.why[0]))
-    return replace(found.one(), sources=sources)
+    return found.one(sources=sources)
 
 
 def forward_pass(
@@ -438,17 +412,8 @@ def _given(value: Any) -> Any:
     return None if isinstance(value, str) and not value else value
 
 
-def flag(name: str, value: Any) -> bool:
-    """Yes or no as given in a call; anything else is refused."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} = {shown(value)} says neither yes nor no; give True or False")
-    return bool(value)
-
-
 def _settled(asked: Scenario) -> tuple[Scenario, np.ndarray]:
     """The scenario with a number format for each row, and for each row what its device lacks."""
-    from cookbook.prediction.scenario import together
-
     pairs = together(asked.words("accelerator"), asked.words("precision"))
     formats, said = [], []
     for machine, wanted in pairs.levels:
@@ -543,17 +508,3 @@ def generate(
     asked, lacks = _settled(asked)
     found = estimate(asked, False, lambda rows, part: lacks if len(part) == len(lacks) else rows.why)
     return _told(found, asked, network)
-
-
-__all__ = [
-    "USUAL",
-    "Plan",
-    "forward_pass",
-    "generate",
-    "kind_of",
-    "network_of",
-    "of_inference",
-    "plan_fields",
-    "train_step",
-    "training_scenario",
-]

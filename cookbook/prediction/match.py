@@ -12,7 +12,7 @@ import numpy as np
 
 from cookbook import units
 from cookbook.performance import storage_rates
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate
 from cookbook.prediction.storage import STORAGE_BOUND, committed
 from cookbook.prediction.terms import feed_arguments as arguments
 from cookbook.prediction.terms.feed import STAGES, Change, chain, changes_of, most_accelerators, ranges

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -68,13 +68,26 @@ class Runs:
     def single(self) -> Runs:
         """The only run, with one entry a column."""
         labels = {
-            name: Coded(np.reshape(each.codes, 1), each.levels)
+            name: Coded(each.codes.reshape(1), each.levels)
             if isinstance(each, Coded)
             else Coded(np.zeros(1, dtype=int), (np.asarray(each).item(),))
             for name, each in self.labels.items()
         }
         amounts = {name: np.reshape(np.asarray(each, dtype=float), 1) for name, each in self.amounts.items()}
         return Runs(labels, amounts, self.costs)
+
+    @cached_property
+    def places(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
+        """For each label, the code of every level as text, and the code of every run."""
+        columns = {name: _column(label) for name, label in self.labels.items()}
+        return {name: ({str(level): at for at, level in enumerate(column.levels)}, np.atleast_1d(column.codes))
+                for name, column in columns.items()}  # fmt: skip
+
+    @cached_property
+    def logarithms(self) -> dict[str, np.ndarray]:
+        """Logarithms of the amounts."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return {name: np.log(amount) for name, amount in self.amounts.items()}
 
     def take(self, index: np.ndarray) -> Runs:
         """Some of the runs."""
@@ -116,6 +129,16 @@ class Measured:
     error: np.ndarray
     group: np.ndarray
     row: np.ndarray
+
+    def take(self, index: np.ndarray) -> Measured:
+        """Some of the runs."""
+        return Measured(self.runs.take(index), self.error[index], self.group[index], self.row[index])
+
+    @cached_property
+    def complete(self) -> Measured:
+        """Runs of which both outcomes are known."""
+        known = np.isfinite(self.error)
+        return self if known.all() else self.take(np.flatnonzero(known))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,23 +192,23 @@ def correction(
     size = len(asked) if size is None else size
     costs = (label_costs or asked.costs or LABEL_COSTS, amount_costs or asked.costs or AMOUNT_COSTS)
     own = exclude_rows if isinstance(exclude_rows, np.ndarray) else None
-    barred = ~np.isfinite(measured.error)
+    measured = measured.complete
+    barred = np.zeros(len(measured.error), dtype=bool)
     if own is None and len(exclude_rows):
         barred |= np.isin(measured.row, list(exclude_rows))
     if exclude_groups:
         barred |= np.isin(measured.group, list(exclude_groups))
-    known = np.flatnonzero(~barred)
+    if barred.any():
+        measured = measured.take(np.flatnonzero(~barred))
     if own is not None:
         asked = Runs({**asked.labels, "row itself": coded(own.astype(object))}, asked.amounts, asked.costs)
     one, back = (asked.single(), np.zeros(1, dtype=int)) if size == 1 else asked.distinct(size)
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     rows: list[np.ndarray] = []
     runs, error, names = measured.runs, measured.error, measured.row
-    if len(known) < len(error):
-        runs, error, names = runs.take(known), error[known], names[known]
     for start in range(0, len(one), BLOCK):
         block = np.arange(start, min(start + BLOCK, len(one)))
-        some = one.take(block)
+        some = one if len(one) <= BLOCK else one.take(block)
         distance = distances(some, runs, *costs)
         weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
         if own is not None:
@@ -203,31 +226,22 @@ def correction(
 def distances(
     asked: Runs, known: Runs, label_costs: Mapping[str, float], amount_costs: Mapping[str, float]
 ) -> np.ndarray:
-    """Distance of each known run (second axis) from each asked one, by what both of them name.
-
-    Parameters
-    ----------
-    asked, known : Runs
-        Runs with labels and amounts.
-    label_costs, amount_costs : mapping of str to float
-        Distance of different labels, and of a factor of e in an amount; an amount that is missing is out of reach.
-    """
+    """Distance of each known run (second axis) from each asked one, by what both name; missing amounts are far off."""
     distance: Any = np.zeros((1, 1))
     for name, cost in label_costs.items():
         if name in asked.labels and name in known.labels:
-            theirs = _column(known.labels[name])
-            places = {str(level): at for at, level in enumerate(theirs.levels)}
+            places, theirs = known.places[name]
             mine = coded(asked.labels[name])
             if mine.codes.size == 1:
-                ours = np.array([places.get(str(mine.levels[int(mine.codes.reshape(-1)[0])]), -1)])
+                ours = np.array([places.get(str(mine.levels[mine.codes.item()]), -1)])
             else:
                 ours = np.array([places.get(str(level), -1) for level in mine.levels])[mine.codes]
-            distance = distance + cost * (np.atleast_1d(ours)[:, None] != np.atleast_1d(theirs.codes)[None, :])
+            distance = distance + cost * (ours[:, None] != theirs)
     for name, cost in amount_costs.items():
         if name in asked.amounts and name in known.amounts:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                apart = np.log(asked.amounts[name])[:, None] - np.log(known.amounts[name])[None, :]
-            distance = distance + cost * np.nan_to_num(np.abs(apart), nan=REACH, posinf=REACH)
+            with np.errstate(invalid="ignore"):
+                apart = np.abs(asked.logarithms[name][:, None] - known.logarithms[name])
+            distance = distance + cost * np.where(np.isfinite(apart), apart, REACH)
     return distance
 
 
@@ -236,11 +250,6 @@ def known_errors(kind: str) -> Measured | None:
     """Measured runs of a kind of which it is clear what was run; none for a kind that has no likeness of runs.
 
     Calibration writes them to the table ``training_neighbours``, so that no measured network is built to read them.
-
-    Parameters
-    ----------
-    kind : str
-        Kind of prediction.
     """
     table = catalog.table("training_neighbours")
     table = table[table["kind"] == kind]
@@ -260,19 +269,7 @@ def _columns(cells: Iterable[str]) -> dict[str, np.ndarray]:
 
 
 def correct(kind: str, asked: Runs, size: int, **without: Any) -> Correction | None:
-    """What similar measurements say about runs; none where the kind has no such layer.
-
-    Parameters
-    ----------
-    kind : str
-        Kind of prediction.
-    asked : Runs
-        The runs.
-    size : int
-        How many they are.
-    **without
-        ``exclude_groups`` or ``exclude_rows`` of `correction`.
-    """
+    """What similar measurements say about runs; none where the kind has no such layer."""
     known = known_errors(kind)
     if known is None or not size:
         return None

@@ -1,10 +1,11 @@
-"""What a model needs to be trained in a given time, and which accelerators could give it.
+"""What a model needs to be trained in a given time, which accelerators could give it, and its roofline on one.
 
 No efficiency is assumed anywhere: what is shown are counts, bounds at peak, and what has been measured.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,15 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.performance import arithmetic, memory, roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
-from cookbook.prediction.checks import above_zero, at_least, checked_batch, checked_recompute, checked_seq
-from cookbook.prediction.demand import Sizes, memory_parts, traffic_per_epoch
-from cookbook.prediction.devices import device_table, format_row, formats_that_train, optimiser_row, peaks
-from cookbook.prediction.evidence import observed_efficiency
-from cookbook.prediction.verdicts import verdicts, why_not
+from cookbook.prediction.asked import above_zero, at_least, checked_batch, checked_recompute, checked_seq
+from cookbook.prediction.devices import (
+    device_table,
+    format_row,
+    formats_that_train,
+    observed_efficiency,
+    optimiser_row,
+    peaks,
+)
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -27,6 +32,102 @@ if TYPE_CHECKING:
     from cookbook.workloads.ops import Ops
 
 RUNTIME = "runtime-memory"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes and elements that a number format and an optimiser fix, from the rows of their tables.
+
+    Attributes
+    ----------
+    weight, gradient, master, activation, state : float
+        Bytes of one element; `master` is 0 where no full-precision copy is kept.
+    state_elements, update_reads, update_writes : float
+        Elements for each parameter: states kept, elements read and written by one step.
+    runtime : float
+        Bytes that driver, kernels and libraries hold on the device.
+    """
+
+    weight: float
+    gradient: float
+    master: float
+    activation: float
+    state: float
+    state_elements: float
+    update_reads: float
+    update_writes: float
+    runtime: float
+
+
+@dataclass(frozen=True)
+class Activations:
+    """What the forward pass saves, in bytes; the total, and what remains when blocks are recomputed."""
+
+    saved: np.ndarray
+    block_inputs: np.ndarray
+    largest_block: np.ndarray
+    buffer: np.ndarray
+
+
+def block_runs(ops: Ops) -> list[np.ndarray]:
+    """Row indices of each block: consecutive operations with the same label, not an empty one, and repeats."""
+    change = np.flatnonzero((ops.block[1:] != ops.block[:-1]) | (ops.count[1:] != ops.count[:-1])) + 1
+    runs = np.split(np.arange(len(ops)), change)
+    return [run for run in runs if ops.block[run[0]]]
+
+
+def activations(ops: Ops, batch: Any, seq: Any, bytes_per_element: float) -> Activations:
+    """Saved activations of one pass in bytes."""
+    saved = ops.column("saved", batch, seq) * bytes_per_element + ops.column("mask_bytes", batch, seq)
+    reads = ops.column("reads", batch, seq) * bytes_per_element
+    writes = ops.column("writes", batch, seq) * bytes_per_element
+    each = ops.count.reshape(-1, *(1,) * (saved.ndim - 1))
+    runs = block_runs(ops)
+    inputs = saved[ops.block == ""].sum(0) + sum((reads[run[0]] for run in runs), np.zeros(saved.shape[1:]))
+    largest = [(saved[run] / each[run]).sum(0) for run in runs] or [np.zeros(saved.shape[1:])]
+    buffer = ((reads + writes) / each).max(0)
+    return Activations(saved.sum(0), inputs, np.max(largest, axis=0), buffer)
+
+
+def memory_parts(ops: Ops, batch: Any, seq: Any, sizes: Sizes, recompute: float) -> dict[str, np.ndarray]:
+    """Training memory by part [B]; the argument list is that of `activations` plus the sizes."""
+    kept = activations(ops, batch, seq, sizes.activation)
+    parts = memory.training_bytes(
+        ops.parameter_count,
+        memory.activation_bytes(kept.saved, kept.block_inputs, kept.largest_block, recompute),
+        memory.workspace_bytes(kept.buffer, sizes.runtime),
+        sizes.weight,
+        sizes.gradient,
+        sizes.master,
+        sizes.state_elements,
+        sizes.state,
+    )
+    shape = np.shape(kept.saved)
+    return {name: np.broadcast_to(part, shape) for name, part in parts.items()}
+
+
+def traffic_per_epoch(
+    ops: Ops, batch: Any, seq: Any, sizes: Sizes, samples: float, backward: float, recompute: float
+) -> np.ndarray:
+    """Bytes moved in one epoch where each operation reads its inputs and writes its outputs once [B].
+
+    The backward pass moves `backward` times the bytes of the forward pass, recomputed blocks move theirs once
+    more, and each step updates all parameters. Operations fused into one move less.
+    """
+    passes = 1 + backward + recompute * (ops.block != "")
+    per_step = _moved(ops, 0, seq, sizes) @ passes
+    per_sample = _moved(ops, 1, seq, sizes) @ passes - per_step
+    copy = sizes.weight if sizes.master else 0.0
+    update = memory.update_bytes(
+        ops.parameter_count, sizes.update_reads, sizes.update_writes, sizes.state, sizes.gradient, copy
+    )
+    steps = np.ceil(samples / np.asarray(batch, dtype=float))
+    return np.asarray(steps * (per_step + update) + samples * per_sample)
+
+
+def _moved(ops: Ops, batch: float, seq: Any, sizes: Sizes) -> np.ndarray:
+    elements = ops.column("reads", batch, seq) + ops.column("writes", batch, seq)
+    return elements * sizes.activation + ops.column("weights", batch, seq) * sizes.weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,3 +393,138 @@ def _notes(workload: zoo.Workload, share: float) -> tuple[str, ...]:
 def _plain(value: Any) -> Any:
     array = np.asarray(value, dtype=float)
     return float(array) if array.ndim == 0 else array
+
+
+def why_not(devices: pd.DataFrame, precision: str) -> list[str]:
+    """Reason why a row's numbers are missing or the model does not fit; "" where all is well."""
+    return [_reason(row, precision) for row in devices.itertuples(index=False)]
+
+
+def verdicts(devices: pd.DataFrame, epochs: float, target_seconds: float) -> list[str]:
+    """Whether each accelerator, alone, could meet the target, in plain words."""
+    return [_verdict(row, epochs, target_seconds) for row in devices.itertuples(index=False)]
+
+
+def _reason(row: Any, precision: str) -> str:
+    if math.isnan(row.batch):
+        return "the batch is not a whole number of 1 or more"
+    reasons = []
+    if math.isnan(row.peak_flops):
+        reasons.append(f"no {precision} peak is known for it; those known are {row.formats or 'none that train'}")
+    if math.isnan(row.mem_bandwidth):
+        reasons.append("its memory bandwidth is not known")
+    if math.isnan(row.capacity_bytes):
+        reasons.append("its memory size is not known")
+    elif not row.fits:
+        short = units.human(row.needed_bytes - row.capacity_bytes, "iB")
+        reasons.append(f"does not fit by {short} at batch {row.batch:,.0f}; {_largest(row.largest_batch)}")
+    return "; ".join(reasons)
+
+
+def _largest(batch: float) -> str:
+    return f"largest batch is {batch:,.0f}" if batch else "not even batch 1 fits"
+
+
+def _verdict(row: Any, epochs: float, target_seconds: float) -> str:
+    needed = row.needed_fraction
+    if math.isnan(needed) or math.isnan(row.batch):
+        return "cannot tell"
+    if needed > 1:
+        return f"cannot: needs {ratio(needed)}x its peak"
+    if math.isnan(row.capacity_bytes):
+        return f"cannot tell whether it fits: needs {ratio(100 * needed)} % of peak"
+    if not row.fits:
+        return f"cannot: does not fit at batch {row.batch:,.0f}"
+    if needed > row.observed_best:
+        best = ratio(100 * row.observed_best)
+        return f"possible only above the best matmul seen, {best} %"
+    moving = row.unfused_overlap_seconds * epochs / target_seconds
+    if moving > 1:
+        return f"possible only if fused: data take {ratio(moving)}x as long"
+    return f"possible: needs {ratio(100 * needed)} % of peak"
+
+
+def ratio(value: float) -> str:
+    """Two significant digits without an exponent.
+
+    >>> ratio(1.94), ratio(0.0345), ratio(1234.0)
+    ('1.9', '0.035', '1,200')
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    digits = 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, digits)
+    return f"{rounded:,.{max(0, 1 - math.floor(math.log10(abs(rounded))))}f}"
+
+
+def roofline_table(
+    model: str | zoo.Workload, accelerator: Any, batch: int = 32, seq: float | None = None, precision: str = "bf16"
+) -> pd.DataFrame:
+    """Each operation of one forward pass on the roofline of an accelerator: how intense it is, and what limits it.
+
+    Parameters
+    ----------
+    model : str or Workload
+        Name in the zoo, or a network of your own.
+    accelerator : str or Accelerator
+        One accelerator.
+    batch : int
+        Samples of the batch.
+    seq : float, optional
+        Sequence length [tokens]; the model's own by default.
+    precision : str
+        Row of the table ``number_formats``: bytes of an element, and the peak that counts.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row an operation, in order, with columns name, kind, count (how often it occurs; what follows is for all of
+        them), flop (2 x MAC and elementwise arithmetic), bytes (inputs, weights and outputs, each moved once),
+        intensity [FLOP/B], attainable_flops (the roofline) [FLOP/s], seconds (at the roofline: arithmetic and traffic
+        wholly overlapped, a lower bound unless operations are fused), bound_by ("compute", "memory", or "unknown"
+        where the accelerator has no such peak). An optimiser's step moves elements of the master format, FP32.
+
+    Raises
+    ------
+    ValueError
+        An argument out of range; more than one batch or accelerator.
+    cookbook.catalog.UnknownName
+        A name that no table has.
+
+    Examples
+    --------
+    >>> table = roofline_table("resnet50", "h100-sxm", batch=32)
+    >>> table.loc[[0, 1], ["kind", "bound_by"]].values.tolist()
+    [['conv2d', 'memory'], ['norm', 'memory']]
+    """
+    workload = zoo.model(model) if isinstance(model, str) else model
+    size, seq = checked_batch(batch), checked_seq(workload, seq)
+    if size.ndim:
+        raise ValueError(f"batch = {batch!r} is a list; give one batch, 1 or more")
+    device = device_table([accelerator])
+    peak, bandwidth = float(peaks(device, precision)[0]), float(device["mem_bandwidth"].iloc[0])
+    ops = workload.ops
+    flop = FLOP_PER_MAC * ops.column("macs", size, seq) + ops.column("vector_flop", size, seq)
+    return _roofline(ops, flop, _op_bytes(ops, size, seq, precision), peak, bandwidth)
+
+
+def _op_bytes(ops: Ops, batch: np.ndarray, seq: float | None, precision: str) -> np.ndarray:
+    """Bytes that each operation moves; those of an optimiser are in the format of its states."""
+    sizes, states = format_row(precision), format_row("fp32")["weight_bytes"]
+    element = np.where(ops.kind == "optimiser", states, sizes["activation_bytes"])
+    moved = (ops.column("reads", batch, seq) + ops.column("writes", batch, seq)) * element
+    return np.asarray(moved + ops.column("weights", batch, seq) * sizes["weight_bytes"])
+
+
+def _roofline(ops: Ops, flop: np.ndarray, moved: np.ndarray, peak: float, bandwidth: float) -> pd.DataFrame:
+    import pandas as pd
+
+    intensity = roofline.arithmetic_intensity(flop, np.where(moved > 0, moved, np.nan))
+    return pd.DataFrame(
+        {
+            "name": ops.name, "kind": ops.kind, "count": ops.count, "flop": flop, "bytes": moved,
+            "intensity": intensity, "attainable_flops": roofline.attainable_flops(intensity, peak, bandwidth),
+            "seconds": roofline.op_seconds(flop, moved, peak, bandwidth, smoothness=np.inf),
+            "bound_by": roofline.bound_by(flop, moved, peak, bandwidth),
+        }
+    )  # fmt: skip

@@ -11,7 +11,9 @@ import numpy as np
 
 from cookbook import catalog, hardware
 from cookbook.performance import collectives, data_parallel
+from cookbook.performance.network_training import exchange_exposed_seconds
 from cookbook.prediction.asked import MOST_TOKENS, choices, quantity, shown, text, whole, wholes
+from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of, plan_fields, training_scenario
 from cookbook.prediction.engine import estimate_rows, prepare
 from cookbook.prediction.terms.devices import TRAINING
@@ -151,9 +153,6 @@ def _exposed(
     scenarios: Any, parts: dict[str, Any], parameters: float, formula: Exchange | None, buckets: int | None
 ) -> np.ndarray:
     """What another exchange adds to a step."""
-    from cookbook.performance.network_training import exchange_exposed_seconds
-    from cookbook.prediction.constants import figure
-
     passes = np.asarray(sum(parts[name] for name in ("products", "elementwise", "launch", "recurrence")))
     try:
         seconds = np.asarray(exchange_seconds(scenarios, parameters * scenarios.element_bytes, formula), dtype=float)

@@ -1,11 +1,14 @@
-"""A scenario: typed columns, one row a case. Its fields are declared once, in ``data/schema/scenario.csv``."""
+"""A scenario: typed columns, one row a case, and its rows as formulas take them, networks and machines looked up.
+
+Fields are declared once, in ``data/schema/scenario.csv``.
+"""
 
 from __future__ import annotations
 
 import csv
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
@@ -16,6 +19,7 @@ import numpy as np
 from cookbook import catalog, hardware, units
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
+from cookbook.units import shown
 
 KINDS = ("training_transformer", "training_classic", "inference", "generation")
 # Answers of language models are asked for in the fields of inference.
@@ -28,36 +32,14 @@ MODULES = {
     "layernorm": ("elementwise",), "moe": ("mlp", "elementwise"), "offload": ("core", "mlp", "elementwise"),
 }  # fmt: skip
 LONGEST = 60
+# By which rows are told apart.
+KEYS = ("accelerator", "vendor", "family", "engine", "scale", "moe")
 # Counts of things that are not divided.
 WHOLE = frozenset(
-    {
-        "devices",
-        "per_node",
-        "tp",
-        "pp",
-        "vp",
-        "dp",
-        "cp",
-        "ep",
-        "global_batch",
-        "accumulation",
-        "seq",
-        "layers",
-        "hidden",
-        "heads",
-        "kv_heads",
-        "ffn_hidden",
-        "vocab",
-        "moe_ffn_hidden",
-        "experts",
-        "experts_per_token",
-        "dense_layers",
-        "shard",
-        "input_len",
-        "output_len",
-        "zero",
-    }
-)
+    ("devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "global_batch", "accumulation", "seq", "layers",
+     "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "moe_ffn_hidden", "experts", "experts_per_token",
+     "dense_layers", "shard", "input_len", "output_len", "zero")
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -136,6 +118,12 @@ class Coded:
     def part(self, key: Any) -> np.ndarray:
         """One entry (by place or name) of the level of every row."""
         return self.each(itemgetter(key))
+
+    def figures(self, reader: Callable[[Any], Mapping[str, float]]) -> dict[str, np.ndarray]:
+        """Several numbers of every row, by name; `reader` tells the same names for each level."""
+        told = [reader(level) for level in self.levels]
+        found = np.array([tuple(each.values()) for each in told], dtype=float).T[:, self.codes]
+        return dict(zip(told[0], found, strict=True))
 
     def figure(self, name: str) -> np.ndarray:
         """One attribute of the level of every row."""
@@ -329,24 +317,6 @@ def _wanted(declared: Field) -> str:
     return f"take {declared.allowed}" if declared.choices or declared.type == "flag" else f"give {declared.allowed}"
 
 
-def shown(value: Any) -> str:
-    """A value as an error message shows it, cut in the middle where it is long.
-
-    >>> shown("x" * 100)
-    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxx ... xxxxxxxxxxxxxxxxxxxxxxxxxxxx'"
-    """
-    if isinstance(value, int) and abs(value) > 10**40:
-        return "a number beyond 1e40"
-    try:
-        text = repr(
-            value[:LONGEST] + value[-LONGEST:] if isinstance(value, str) and len(value) > 2 * LONGEST else value
-        )
-    except Exception as problem:  # a repr of the caller's own may do anything
-        return f"a {type(value).__name__} whose repr fails ({type(problem).__name__})"
-    text = " ".join(text.split())
-    return text if len(text) <= LONGEST + 5 else f"{text[: LONGEST // 2]} ... {text[1 - LONGEST // 2 :]}"
-
-
 def _numbers(declared: Field, value: Any) -> np.ndarray:
     """Numbers of a field as floats, each in its range; None is NaN."""
     if isinstance(value, np.ndarray) and not value.ndim:
@@ -484,3 +454,99 @@ def outer(axes: Mapping[str, Sequence[Any] | Any]) -> tuple[dict[str, np.ndarray
 def spread(words: Iterable[str]) -> str:
     """Words joined by semicolons, without blanks."""
     return "; ".join(filter(None, words))
+
+
+def each_row(value: Any, size: int) -> np.ndarray:
+    """One value a row."""
+    value = np.asarray(value)
+    return value if value.ndim else value.reshape(1) if size == 1 else np.broadcast_to(value, (size,))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Numbers of rows in SI, counts as floats; one number may stand for all rows.
+
+    Attributes
+    ----------
+    values : mapping of str to numpy.ndarray
+        All numbers by name, each one number or one a row; they are attributes too (``rows.devices``).
+    why : numpy.ndarray of str
+        Why a row cannot be predicted; "" where it can.
+    keys : mapping of str to Coded
+        ``accelerator``, ``vendor``, ``family``, ``engine``, ``scale`` and ``moe``.
+    networks : tuple
+        Name (or the reader's own network), changed arguments and sequence length of each distinct network, where the
+        kind reads networks layer by layer; ``place`` is that of each row in it, -1 for none.
+    place : numpy.ndarray of int
+    assumed : tuple of (str, numpy.ndarray, numpy.ndarray or Coded)
+        Fields that rows do not give: name, which rows lack it, and the value taken.
+    inner : tuple of Rows
+        Rows of the passes that a composed kind is made of.
+    stage : object, optional
+        What the kind worked out of `values` on the way and needs again.
+    """
+
+    values: Mapping[str, np.ndarray] = field(repr=False)
+    why: np.ndarray
+    keys: Mapping[str, Coded] = field(repr=False)
+    networks: tuple[tuple[Any, str, float | None], ...] = ()
+    place: np.ndarray = field(default_factory=lambda: np.array(0), repr=False)
+    assumed: tuple[tuple[str, Any, Any], ...] = field(default=(), repr=False)
+    inner: tuple[Rows, ...] = field(default=(), repr=False)
+    stage: Any = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.why)
+
+    def __post_init__(self) -> None:
+        self.__dict__.update(self.values)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        raise AttributeError(name)
+
+    def take(self, at: Any) -> Rows:
+        """Some of the rows."""
+        values = {name: value[at] if value.ndim else value for name, value in self.values.items()}
+        keys = {name: key.take(at) for name, key in self.keys.items()}
+        place = self.place[at] if self.place.ndim else self.place
+        assumed = tuple((name, _cut(lacks, at), _cut(value, at)) for name, lacks, value in self.assumed)
+        return Rows(
+            values, self.why[at], keys, self.networks, place, assumed, tuple(each.take(at) for each in self.inner)
+        )
+
+    def blanked(self) -> Rows:
+        """The same rows, those that cannot be predicted without any number; formulas let them pass."""
+        bad = self.why != ""
+        if not bad.any():
+            return self
+        values = {name: np.where(bad, np.nan, each) if each.dtype.kind == "f" else each
+                  for name, each in self.values.items()}  # fmt: skip
+        return replace(self, values=values, why=np.zeros((1,) * bad.ndim, dtype="<U1"))
+
+    def key(self, name: str) -> np.ndarray:
+        """One key of every row, as text."""
+        return np.broadcast_to(self.keys[name].each(str, object), len(self))
+
+    def assumptions(self) -> np.ndarray:
+        """Fields that each row does not give, with the value taken: "zero = 1; attention = flash2"."""
+        columns = []
+        for name, lacks, value in self.assumed:
+            if not np.any(lacks):
+                continue
+            if not isinstance(value, Coded):
+                array = np.asarray(value, dtype=float)
+                distinct, codes = np.unique(array, return_inverse=True)
+                value = Coded(codes.reshape(array.shape), tuple(f"{each:.6g}" for each in distinct.tolist()))
+            words = Coded(value.codes, tuple(f"{name} = {level}" for level in value.levels))
+            columns.append(together(words, Coded(np.asarray(lacks).astype(int), (False, True))))
+        if not columns:
+            return np.full(len(self), "", dtype=object)
+        joined = together(*(column.map(lambda pair: pair[0] if pair[1] else "") for column in columns))
+        found = joined.each(lambda words: "; ".join(filter(None, words)), object)
+        return np.array(np.broadcast_to(found, len(self)))
+
+
+def _cut(value: Any, at: Any) -> Any:
+    if isinstance(value, Coded):
+        return value.take(at)
+    return value[at] if np.ndim(value) else value

@@ -67,15 +67,7 @@ def committed() -> Mapping[str, float]:
 
 
 def predict_rows(rows: StorageRows, constants: Mapping[str, Any] | None = None) -> Found:
-    """Predict rows of storage benchmarks.
-
-    Parameters
-    ----------
-    rows : StorageRows
-        From `storage_rows`.
-    constants : mapping of str to float, optional
-        Other constants than the committed ones.
-    """
+    """Predict rows of storage benchmarks."""
     known = committed() if constants is None else constants
     with np.errstate(all="ignore"):
         utilisation, described, limited = _utilisation(rows, known)
@@ -140,15 +132,7 @@ def _supply(rows: StorageRows, drive: np.ndarray, known: Mapping[str, Any]) -> n
 
 
 def decoding(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Decoded samples a second, and whether processor and decoder are known.
-
-    Parameters
-    ----------
-    rows : StorageRows
-        Rows of which those of decoding count.
-    known : mapping of str to float
-        Constants.
-    """
+    """Decoded samples a second, and whether processor and decoder are known."""
     if not np.any(rows.kind == DECODE):
         return np.full(len(rows), np.nan), np.zeros(len(rows), dtype=bool)
     decoders = {name.partition("/")[2]: value for name, value in known.items() if name.startswith("decoder/")}
@@ -173,30 +157,14 @@ def _looked_up(words: np.ndarray, figures: Mapping[str, float]) -> np.ndarray:
 def loader_rate(
     workers: np.ndarray, single: np.ndarray, reference: np.ndarray, threads: np.ndarray, known: Mapping[str, Any]
 ) -> np.ndarray:
-    """Samples a second of loader processes, with less collation where threads share cores.
-
-    Parameters
-    ----------
-    workers, single, reference, threads : numpy.ndarray
-        Processes, decodings of one core by this and by the reference decoder [1/s], threads of a core.
-    known : mapping of str to float
-        Constants.
-    """
+    """Samples a second of loader processes, with less collation where threads share cores."""
     collation = known["collation"] * np.where(threads > 1, known["collation_two_threads"], 1.0)
     count = np.where(np.isnan(workers), 0, workers)
     return input_pipeline.decode_rate(count, single, reference, known["handover"], collation, known["sharpness"])
 
 
 def downloads(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Rate of parallel downloads to an instance [B/s], and whether its network is stated as a figure.
-
-    Parameters
-    ----------
-    rows : StorageRows
-        Rows of which those of object stores count.
-    known : mapping of str to float
-        Constants.
-    """
+    """Rate of parallel downloads to an instance [B/s], and whether its network is stated as a figure."""
     if not np.any(rows.kind == OBJECT_STORE):
         return np.full(len(rows), np.nan), np.zeros(len(rows), dtype=bool)
     words = {name.partition("/")[2].replace("-", " "): value for name, value in known.items()
@@ -210,13 +178,7 @@ def downloads(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, 
 
 
 def storage_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Predictions with intervals for a table of scenarios, in the form of `python -m cookbook predict`.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Rows under our column names or the usual others; outcomes left out.
-    """
+    """Predictions with intervals for a table of scenarios, in the form of `python -m cookbook predict`."""
     import pandas as pd
 
     if len(frame) > BLOCK:
@@ -263,15 +225,7 @@ def _intervals(
 
 
 def tiers(rows: StorageRows, found: Found) -> np.ndarray:
-    """How well each row is described: by drive, processor or network; by its kind alone; by a stand-in.
-
-    Parameters
-    ----------
-    rows : StorageRows
-        The rows.
-    found : Found
-        What was predicted for them.
-    """
+    """How well each row is described: by drive, processor or network; by its kind alone; by a stand-in."""
     stands_in = rows.estimated | found.limited | (rows.kind == FIO) | (rows.kind == METADATA)
     names = np.array([WORKLOAD, DATASHEET, DESCRIBED], dtype=object)
     return names[np.where(found.described & ~rows.estimated, 2, np.where(stands_in, 1, 0))]

@@ -29,7 +29,7 @@ SIZES = {"fp4": 0.5, "fp8": 1.0, "int8": 1.0, "fp16": 2.0, "bf16": 2.0, "tf32": 
 GPUS = ("gpu", "edge")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Device:
     """One accelerator as a kind of prediction sees it, in SI; NaN where the catalogue has no figure.
 

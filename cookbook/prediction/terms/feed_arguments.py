@@ -13,7 +13,7 @@ from cookbook.catalog import UnknownName, prices
 from cookbook.hardware import Accelerator, machine
 from cookbook.hardware.accelerator import shown
 from cookbook.prediction.doors import train_step
-from cookbook.prediction.estimate import Estimate
+from cookbook.prediction.engine import Estimate
 from cookbook.prediction.intake.drives import LOCAL, bus_in, capacity_in, processor_of
 from cookbook.prediction.requirements import sizes_of
 from cookbook.workloads import zoo

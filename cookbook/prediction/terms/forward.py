@@ -13,7 +13,7 @@ from cookbook.performance import inference as formulas
 from cookbook.performance import network_training as layers
 from cookbook.performance.memory import inference_bytes, workspace_bytes
 from cookbook.prediction.constants import Constant, figure
-from cookbook.prediction.rows import Rows
+from cookbook.prediction.scenario import Rows
 from cookbook.prediction.terms.forward_rows import resolve
 from cookbook.prediction.terms.network_arrays import Products, products
 from cookbook.prediction.terms.networks import product_seconds, product_shares, runs, step_seconds, tokens

@@ -10,8 +10,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.prediction.constants import figure
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.scenario import Coded, Scenario, together
+from cookbook.prediction.scenario import Coded, Rows, Scenario, together
 from cookbook.prediction.terms.devices import cores_of, of_inference
 from cookbook.prediction.terms.network_arrays import network
 from cookbook.prediction.terms.network_rows import keys_of, of_devices, of_networks, refuse

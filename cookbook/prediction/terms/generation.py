@@ -17,8 +17,7 @@ from cookbook import catalog
 from cookbook.performance import inference as formulas
 from cookbook.prediction.constants import figure
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.scenario import Coded, Scenario, together
+from cookbook.prediction.scenario import Coded, Rows, Scenario, together
 from cookbook.prediction.terms import forward, forward_rows
 from cookbook.prediction.terms.devices import SIZES
 from cookbook.prediction.terms.layouts import told

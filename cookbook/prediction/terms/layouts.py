@@ -1,4 +1,4 @@
-"""Parallelism configurations that cannot be: what is missing or out of range, and the nearest that would do.
+"""Parallelism configurations: what the fullest device holds, and those that cannot be, with the nearest that would do.
 
 Rows of reports are read with patience (`refusals`): they ran, whatever their cells say. What a reader asks for is held
 to more (`impossible`): shards divide heads, layers, tokens and devices.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from cookbook.prediction.scenario import Coded, Scenario
+from cookbook.performance import sharded_memory as formulas
+from cookbook.performance.pipeline import FILLED
+from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.scenario import RECOMPUTED, Coded, Scenario
 
 Words = Callable[[int], str]
 COUNTS = (
@@ -23,24 +27,22 @@ COUNTS = (
 FOLLOWING = ("dp", "global_batch", "shard_group")
 # Stated parameters beyond so many times those of the stated dimensions, or below their share, mean another model.
 CONTRADICTS = 2.5
-PARTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
+EXPERTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
+MEMORY_CONSTANTS = (
+    Constant("activation_margin", 1.15, 0.9, 1.5),
+    Constant("reserved_bytes", 1e9, 3e8, 4e9, "", "B"),
+)
+# A weight and an activation in 16 bits; master weight, momentum and variance of Adam in 32.
+WEIGHT, OPTIMISER = 2.0, 12.0
+TRAINED = figure("low-rank-trained-share")
+AGAIN = tuple(f"again_{part}" for part in RECOMPUTED)
 
 
 def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -> np.ndarray:
-    """Why a row cannot be predicted; empty where it can.
-
-    Parameters
-    ----------
-    v : mapping of str to numpy.ndarray
-        All numbers of the rows, blanks filled.
-    accelerator : Coded
-        Keys of the devices, "" where the catalogue has none.
-    why : numpy.ndarray of str
-        What reading said about each row.
-    """
+    """Why a row cannot be predicted; empty where it can."""
     found = None
     for bad, reason, *figures in _refused(v, accelerator):
-        if np.any(bad):
+        if bad.any():
             found = told(why if found is None else found, bad, reason, figures)
     return why if found is None else found
 
@@ -65,93 +67,48 @@ def told(why: np.ndarray, bad: Any, reason: str, figures: Sequence[Any]) -> np.n
 def _bad(v: Mapping[str, np.ndarray], names: tuple[str, ...], least: float) -> Any:
     bad: Any = False
     for name in names:
-        bad = bad | ~(v[name] >= least) | (v[name] == np.inf)
+        bad = bad | ~((v[name] >= least) & (v[name] < np.inf))
     return bad
 
 
 def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[Any, ...]]:
     below = "a count of devices, layers, shards, batch or tokens is missing or below 1"
-    devices, layout = v["devices"] * v["cores"], v["tp"] * v["pp"] * v["cp"]
-    yield (
-        accelerator.where(lambda key: key == ""),
-        'the accelerator is not in the catalogue: take a key of cb.table("accelerators")',
-    )
-    weights = (
-        v["layers"] * (4 * v["hidden"] ** 2 + (2 + v["gated"]) * v["hidden"] * v["ffn_hidden"])
-        + v["vocab"] * v["hidden"]
-    )
-    yield (
-        (v["moe"] == 0) & (np.abs(np.log(v["params"] / weights)) > np.log(CONTRADICTS)),
-        "parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}",
-        v["params"],
-        weights,
-    )
-    yield (
-        np.isnan(v["layers"] * v["hidden"]),
-        "the model is not in the zoo, and neither its dimensions nor its parameters are given: fill layers and hidden, "
-        "or parameters",
-    )
+    unknown = accelerator.where(lambda key: key == "")
+    yield unknown, 'the accelerator is not in the catalogue: take a key of cb.table("accelerators")'
+    layer = 4 * v["hidden"] ** 2 + (2 + v["gated"]) * v["hidden"] * v["ffn_hidden"]
+    weights = v["layers"] * layer + v["vocab"] * v["hidden"]
+    off = (v["moe"] == 0) & (np.abs(np.log(v["params"] / weights)) > np.log(CONTRADICTS))
+    yield off, ("parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}"
+                ), v["params"], weights  # fmt: skip
+    yield np.isnan(v["layers"] * v["hidden"]), ("the model is not in the zoo, and neither its dimensions nor its "
+          "parameters are given: fill layers and hidden, or parameters")  # fmt: skip
     yield v["offered"] == 0, "precision: the catalogue knows no such arithmetic of this accelerator; take another"
-    yield (
-        np.isnan(v["peak"] * v["mem_bandwidth"]),
-        "precision: the catalogue has no peak or no memory bandwidth of this accelerator in this number format",
-    )
+    yield np.isnan(v["peak"] * v["mem_bandwidth"]), ("precision: the catalogue has no peak or no memory bandwidth of "
+          "this accelerator in this number format")  # fmt: skip
     yield _bad(v, COUNTS, 1), below
-    yield from _refused_splits(v, devices, layout, below)
-
-
-def _refused_splits(
-    v: Mapping[str, np.ndarray], devices: np.ndarray, layout: np.ndarray, below: str
-) -> Iterator[tuple[Any, ...]]:
+    devices, layout = v["devices"] * v["cores"], v["tp"] * v["pp"] * v["cp"]
     yield layout > devices, "tp x pp x cp = {:g} is more than devices = {:g}", layout, devices
     whole = layout * v["dp"]
-    yield (
-        (np.abs(whole - devices) > 0.01 * whole) | (v["dp"] != np.round(v["dp"])),
-        "tp x pp x cp x dp = {:g} is not devices = {:g}",
-        whole,
-        devices,
-    )
+    odd = (np.abs(whole - devices) > 0.01 * whole) | (v["dp"] != np.round(v["dp"]))
+    yield odd, "tp x pp x cp x dp = {:g} is not devices = {:g}", whole, devices
     yield _bad(v, FOLLOWING, 1), below
-    yield (
-        v["pp"] > v["layers"],
-        "pp = {:g} is more than layers = {:g}: a stage holds at least one",
-        v["pp"],
-        v["layers"],
-    )
-    yield (
-        v["tp"] > v["heads"],
-        "tp = {:g} is more than heads = {:g}: a shard computes at least one",
-        v["tp"],
-        v["heads"],
-    )
+    for shards, of, holds in (("pp", "layers", "a stage holds"), ("tp", "heads", "a shard computes")):
+        yield v[shards] > v[of], f"{shards} = {{:g}} is more than {of} = {{:g}}: {holds} at least one", v[shards], v[of]
     yield v["kv_heads"] > v["heads"], "kv_heads = {:g} is more than heads = {:g}", v["kv_heads"], v["heads"]
     yield (v["moe"] == 1) & (v["ep"] > v["experts"]), "ep = {:g} is more than experts = {:g}", v["ep"], v["experts"]
-    yield (
-        v["stated_dp"] & (v["global_batch"] < v["dp"] * 0.99),
-        "global_batch = {:g} is less than dp = {:g}: every replica needs a sequence",
-        v["global_batch"],
-        v["dp"],
-    )
-    odd = _bad(v, PARTS, 0) | ((v["latent"] == 0) & (~(v["head_dim"] >= 1) | (v["head_dim"] == np.inf)))
-    yield (
-        odd | (v["experts_per_token"] > v["experts"]) | (v["dense_layers"] > v["layers"]),
-        "a width or a number of experts is negative, infinite, or larger than what it is a part of",
-    )
+    short = v["stated_dp"] & (v["global_batch"] < v["dp"] * 0.99)
+    said = "global_batch = {:g} is less than dp = {:g}: every replica needs a sequence"
+    yield short, said, v["global_batch"], v["dp"]
+    odd = _bad(v, EXPERTS, 0) | ((v["latent"] == 0) & (~(v["head_dim"] >= 1) | (v["head_dim"] == np.inf)))
+    odd = odd | (v["experts_per_token"] > v["experts"]) | (v["dense_layers"] > v["layers"])
+    yield odd, "a width or a number of experts is negative, infinite, or larger than what it is a part of"
 
 
 def impossible(s: Any, asked: Scenario) -> np.ndarray:
-    """Why each configuration that a reader asks for cannot be; "" where it can.
-
-    Parameters
-    ----------
-    s : Rows
-        The rows, as `terms.transformer.resolve` made them.
-    asked : Scenario
-        What they were made of.
-    """
+    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can."""
     schedule, why = asked.words("pipeline_schedule").each(str, object), np.full(len(s), "", dtype=object)
     with np.errstate(all="ignore"):
-        if any(np.any(bad) for bad, _ in _checks(s, schedule)):
+        if any(bad.any() for bad, _ in _checks(s, schedule)):
             rows = _View({name: np.broadcast_to(value, len(s)) for name, value in s.values.items()})
             for bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
                 for row in np.flatnonzero(bad & (why == "")):
@@ -220,7 +177,7 @@ def _batches(s: Any) -> list[tuple[np.ndarray, Words]]:
 def _schedules(s: Any, schedule: np.ndarray) -> list[tuple[np.ndarray, Words]]:
     piped = s.pp > 1
     fed = s.micro_batches / s.flushes
-    whole = np.isin(schedule, ["gpipe", "1f1b", "zero-bubble"])
+    whole = (schedule == "gpipe") | (schedule == "1f1b") | (schedule == "zero-bubble")
     return [
         (piped & whole & (s.vp != 1), lambda row: f"vp = {s.vp[row]:g}: {schedule[row]} has one chunk a stage; take "
          "vp = 1, or pipeline_schedule = 'interleaved'"),
@@ -288,3 +245,146 @@ def _divisors(whole: float) -> list[int]:
 
 def _or(values: Any) -> str:
     return " or ".join(f"{value:g}" for value in values)
+
+
+def usual() -> dict[str, float]:
+    """The constants of memory where nothing else is given: their start."""
+    return {constant.name: constant.start for constant in MEMORY_CONSTANTS}
+
+
+def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with logits."""
+    good = s.why == ""
+    if good.all():
+        known = s.stage is not None and s.stage.values is s.values
+        return (s.stage if known else Stage(s)).parts(constants, s)
+    if good.ndim > 1:
+        return memory_parts(s.blanked(), constants)
+    at, found = np.flatnonzero(good), {}
+    some = s.take(at)
+    for name, part in Stage(some).parts(constants, some).items():
+        found[name] = np.full(len(s), np.nan)
+        found[name][at] = part
+    return found
+
+
+def extremes(s: Any, stage: Stage, blank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bytes on the fullest device as rows stand, and where rows that `blank` marks compute all layers again."""
+    whole, constants = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(s, name))[()] for name in AGAIN}), usual()
+    needed, least = (sum(stage.parts(constants, again).values()) for again in (s, whole))
+    return np.asarray(needed), np.asarray(least)
+
+
+def memory_bytes(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
+    """Memory needed on the fullest device [B]; NaN where the row cannot be predicted."""
+    return np.asarray(sum(memory_parts(s, constants).values()))
+
+
+def fits(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
+    """Whether each row fits the memory of its device; False where that cannot be said."""
+    return formulas.fits(memory_bytes(s, constants), s.memory / s.cores)
+
+
+class Stage:
+    """What a stage holds, apart from what is computed again; the first and the last differ in batches and logits."""
+
+    def __init__(self, s: Any) -> None:
+        self.values = s.values
+        layers = np.ceil(s.layers / s.pp - 1e-9)
+        sparse = np.minimum(layers, s.layers - s.dense_layers) * s.moe
+        weights = layer_weights(s)
+        dense = layers * weights["attention"] + (layers - sparse) * weights["mlp"] + sparse * weights["shared"]
+        # One device has both ends of the model where there is one stage, or where stages lie in the form of a V.
+        both = (s.pp == 1) | (s.filled == FILLED["zb-v"])
+        edge = s.vocab * s.hidden / s.tp * np.where(both, 2, 1)
+        experts = sparse * weights["expert"] * s.experts / s.ep
+        stored = dense + experts + edge
+        # Experts are already spread over the ranks of `ep`; what is shared out further is the rest.
+        ranks = np.maximum(s.shard_group / np.where(experts > dense, s.ep, 1), 1)
+        states = formulas.sharded_state_bytes(stored, s.zero, ranks, WEIGHT, s.gradient_bytes, OPTIMISER)
+        trained, updated = np.where(s.lora == 1, TRAINED, 1.0), 1 - s.offload_optimiser
+        self.states = {
+            "weights": states["weights"] * (1 - s.offload_weights),
+            "gradients": states["gradients"] * updated * trained,
+            "optimiser": states["optimiser"] * updated * trained,
+            "gathered": np.where(s.zero >= 3, 2 * WEIGHT * (stored - edge) / layers, 0.0),
+        }
+        tokens = s.micro_batch * s.seq_len / s.cp
+        self.layers, self.stays = layers, 1 - s.offload_activations
+        self.held = held_micro_batches(s)
+        self.logits = formulas.logits_bytes(tokens, s.vocab / np.where(s.logits_sharded == 1, s.tp, 1), s.logit_bytes)
+        self.both, self.single = both, bool(np.all(s.pp == 1))
+        self.kept, self.entry = layer_activations(s, tokens)
+
+    def parts(self, c: Mapping[str, Any], s: Any) -> dict[str, np.ndarray]:
+        """Bytes by part where `s` says what share of a layer is computed again."""
+        kept, again = self._kept_and_again(s)
+        margin, layers = c["activation_margin"], self.layers * kept * self.stays
+        activations = margin * self.held * layers
+        # The logits are gone before the first layer is computed again.
+        transient = np.maximum(np.where(self.both, self.logits, 0.0), margin * again)
+        if not self.single:
+            last, loss = margin * layers, np.maximum(self.logits, margin * again)
+            heavier = activations + transient >= last + loss
+            activations, transient = np.where(heavier, activations, last), np.where(heavier, transient, loss)
+        reserved = np.asarray(c["reserved_bytes"])
+        return {**self.states, "activations": activations, "transient": transient, "reserved": reserved}
+
+    def _kept_and_again(self, s: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Bytes that a layer keeps, and those of one layer that exist again while it is recomputed."""
+        share = s.again_all
+        # The activation function counts as a small operation: computed again, it frees half of the feed-forward layer.
+        shares = {
+            "stream": np.maximum(s.again_elementwise, share), "attention": np.maximum(s.again_projection, share),
+            "mlp": np.maximum(np.maximum(s.again_mlp, share), 0.5 * s.again_elementwise),
+            "scores": np.maximum(s.again_core, share),
+        }  # fmt: skip
+        whole = sum(self.kept.values())
+        if not any(np.any(each) for each in shares.values()):
+            return np.asarray(whole), np.zeros(np.shape(whole))
+        left = sum(
+            formulas.recomputed_bytes(part, self.entry if name == "stream" else 0.0, shares[name])
+            for name, part in self.kept.items()
+        )
+        return np.asarray(left), np.maximum(whole - left, 0)
+
+
+def held_micro_batches(s: Any) -> np.ndarray:
+    """Micro-batches whose activations the first stage holds at once."""
+    return formulas.micro_batches_held(s.pp, s.vp, np.maximum(s.micro_batches / s.flushes, 1), s.held_share)
+
+
+def layer_weights(s: Any) -> dict[str, np.ndarray]:
+    """Parameters of one layer on one shard: attention, feed-forward, one expert, shared experts."""
+    latent, t = s.latent == 1, s.tp
+    query = s.heads * np.where(latent, s.nope_dim + s.rope_dim, s.head_dim) / t
+    value = s.heads * np.where(latent, s.v_dim, s.head_dim) / t
+    pairs = np.maximum(s.kv_heads / t, 1) * 2 * np.where(latent, 0.0, s.head_dim)
+    low = s.hidden * (s.q_rank + s.kv_rank + s.rope_dim) + s.q_rank * query
+    low = low + s.kv_rank * s.heads * (s.nope_dim + s.v_dim) / t
+    gates = 2 + s.gated
+    expert = gates * s.hidden * s.moe_ffn_hidden
+    return {
+        "attention": np.where(latent, low, s.hidden * (query + pairs)) + value * s.hidden,
+        "mlp": gates * s.hidden * s.ffn_hidden / t,
+        "expert": expert,
+        "shared": expert * s.shared_experts / t,
+    }
+
+
+def layer_activations(s: Any, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Bytes that a layer keeps by where they arise, and those of its inputs."""
+    latent, t = s.latent == 1, s.tp
+    shards = np.where(s.sequence_parallel == 1, t, 1)
+    query = s.heads * np.where(latent, s.nope_dim + s.rope_dim, s.head_dim) / t
+    pairs = np.where(latent, 2 * query, np.maximum(s.kv_heads / t, 1) * 2 * np.where(latent, 0.0, s.head_dim))
+    # A norm that runs operation by operation keeps single-precision copies: 8 more values in 16 bits.
+    plain = (s.stream_bytes > 20) & (s.gated == 1)
+    stream = s.hidden / shards * (4 + 8 * plain)
+    chosen = s.experts_per_token * np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
+    routed = (chosen + s.shared_experts) * s.moe_ffn_hidden
+    inner = np.where(s.moe == 1, routed, s.ffn_hidden) / t
+    inner = np.where(s.gated == 1, s.gated_kept, 2) * inner + s.moe * chosen * s.hidden * 2 / t
+    scores = np.where(s.kernel == 0, s.micro_batch * s.seq_len**2 / s.cp * s.heads / t, 0.0)
+    kept = formulas.layer_activation_bytes(tokens, stream, 2 * query + pairs, inner, scores, s.element, 1)
+    return kept, tokens * s.hidden * s.element / shards

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.prediction import stacks
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.scenario import Coded, Scenario, together
+from cookbook.prediction.constants import is_usual, levels_of_rows
+from cookbook.prediction.scenario import Coded, Rows, Scenario, together
 from cookbook.prediction.terms.devices import Device, of_network, usual_precision
 from cookbook.prediction.terms.layouts import told
 from cookbook.workloads import zoo
@@ -108,8 +107,8 @@ def keys_of(kind: str, s: Scenario, devices: list[Device], pairs: Coded, assumed
     }
     software = s.words("software")
     kinds = Coded(pairs.codes, tuple(each.kind for each in devices))
-    keys["engine"] = stacks.of_rows(kind, software, keys["vendor"], kinds)
-    assumed.append(("software", stacks.is_usual(software), keys["engine"]))
+    keys["engine"] = levels_of_rows(kind, software, keys["vendor"], kinds)
+    assumed.append(("software", is_usual(software), keys["engine"]))
     keys["moe"] = Coded(np.array(0), (False,))
     return keys
 

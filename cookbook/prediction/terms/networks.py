@@ -13,8 +13,7 @@ from cookbook.performance import collectives
 from cookbook.performance import network_training as formulas
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.scenario import Coded
+from cookbook.prediction.scenario import Coded, Rows
 from cookbook.prediction.terms.network_arrays import Pairs, Products, products
 from cookbook.prediction.terms.network_rows import resolve
 

@@ -15,12 +15,10 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.performance.pipeline import FILLED
-from cookbook.prediction import stacks
-from cookbook.prediction.constants import figure
-from cookbook.prediction.rows import Rows
-from cookbook.prediction.scenario import RECOMPUTED, Coded, Scenario, recomputed, together
-from cookbook.prediction.terms import transformer_memory as memory
-from cookbook.prediction.terms.devices import ENGINE, attention_share, engines, of_transformer, usual_precision
+from cookbook.prediction.constants import figure, levels_of_rows
+from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
+from cookbook.prediction.terms import layouts
+from cookbook.prediction.terms.devices import Device, attention_share, engines, of_transformer, usual_precision
 from cookbook.prediction.terms.layouts import refusals
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -43,6 +41,9 @@ NETWORK = (
     "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "experts", "experts_per_token",
     "shared_experts", "moe_ffn_hidden", "dense_layers",
 )  # fmt: skip
+TRAITS = ("usual_seq", "window", "windowed", "gated", "latent", "decoder")
+# Fields of a row that say more of the network than its name.
+STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "active_parameters"))
 LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "per_node", "shard",
           "micro_batches_per_flush", "zero", "sequence_parallel", "capacity_factor", "oversubscription", "pod",
           "offload_link", "offload_memory", "offload_drives")  # fmt: skip
@@ -62,57 +63,71 @@ SCHEDULES = {"gpipe": (np.inf, 0.0), "zero-bubble": (np.nan, FILLED["zero-bubble
 
 
 def resolve(scenario: Scenario) -> Rows:
-    """Scenarios with their network, machine and software; blanks filled.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Of the kind "training_transformer".
-    """
+    """Scenarios with their network, machine and software; blanks filled."""
     with np.errstate(all="ignore"):
         v, keys, assumed = _network(scenario), dict[str, Coded](), list[tuple[str, Any, Any]]()
         v |= _layout(scenario)
         _machine(scenario, v, keys, assumed)
         _complete(v, keys, assumed)
         why = refusals(v, keys["accelerator"], scenario.why)
-        rows = Rows(v, why, keys, assumed=())
+        # One number for all rows is a scalar, on which NumPy is several times as fast as on an array of one.
+        rows = Rows({name: value[()] for name, value in v.items()}, why, keys)
         return _with_usual_recompute(rows, assumed)
 
 
 def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]]) -> Rows:
     """Where recomputation is not stated, as many layers are recomputed as the memory of the device asks for."""
-    blank = np.isnan(rows.again_all)
-    v = dict(rows.values)
-    for part in RECOMPUTED:
-        v[f"again_{part}"] = np.where(np.isnan(v[f"again_{part}"]), 0.0, v[f"again_{part}"])
-    rows = replace(rows, values=v)
+    blank, v = np.isnan(rows.again_all), rows.values
     if not blank.any():
         return replace(rows, assumed=tuple(assumed))
-    names = [f"again_{part}" for part in RECOMPUTED]
-    all_again = replace(rows, values=v | {name: np.where(blank, 1.0, v[name]) for name in names})
-    needed, least = (memory.memory_bytes(each, memory.usual()) for each in (rows, all_again))
-    over = needed - rows.memory / rows.cores
-    share = np.clip(over / np.maximum(needed - least, 1.0), 0.0, 1.0)
+    v = {**v, **{name: np.where(np.isnan(v[name]), 0.0, v[name])[()] for name in layouts.AGAIN}}
+    rows = replace(rows, values=v)
+    good = rows.why == ""
+    some = rows if good.all() else rows.blanked() if good.ndim > 1 else rows.take(np.flatnonzero(good))
+    stage, whole = layouts.Stage(some), some is rows or good.ndim > 1
+    needed, least = layouts.extremes(some, stage, blank if whole or not blank.ndim else blank[good])
+    over, spared = needed - some.memory / some.cores, needed - least
+    if not whole:
+        over, spared = np.full((2, len(rows)), np.nan)
+        over[good], spared[good] = needed - some.memory / some.cores, needed - least
+    share = np.minimum(np.maximum(over / np.maximum(spared, 1.0), 0.0), 1.0)
     again = np.where(blank & (over > 0), share, 0.0)
     assumed.append(("recompute", blank, again))
-    return replace(rows, values=v | {name: np.maximum(v[name], again) for name in names}, assumed=tuple(assumed))
+    v = {**v, **{name: np.maximum(v[name], again) for name in layouts.AGAIN}}
+    stage.values = v
+    return replace(rows, values=v, assumed=tuple(assumed), stage=stage if some is rows else None)
 
 
-def _network(s: Scenario) -> dict[str, np.ndarray]:
+def _network(s: Scenario) -> dict[str, Any]:
     """Dimensions: those given, else those of the model, else the usual ones for its parameters."""
-    found, model = {name: s.number(name) for name in NETWORK}, s.words("model")
-    known = [of_model(level) for level in model.levels]
-    for name in (*NETWORK, "usual_seq", "window", "windowed", "gated", "latent", "decoder", *LATENT):
-        of_name = np.array([each.get(name, np.nan) for each in known], dtype=float)[model.codes]
-        found[name] = np.where(np.isnan(found[name]), of_name, found[name]) if name in found else of_name
-    for name, given in (("gated", s.number("gated_mlp")), ("latent", s.number("latent_attention"))):
-        found[name] = np.where(np.isnan(given), found[name], given)
+    model = s.words("model")
+    if STATED.isdisjoint(s.columns) and all(map(of_model, model.levels)):
+        return {**model.figures(_filled), "params": NOTHING, "active": NOTHING, "ep": s.number("ep")}
+    found: dict[str, Any] = {**model.figures(_known), "ep": s.number("ep")}
+    for name, field in (*zip(NETWORK, NETWORK, strict=True), ("gated", "gated_mlp"), ("latent", "latent_attention")):
+        if field in s.columns:
+            found[name] = np.where(np.isnan(s.number(field)), found[name], s.number(field))
     found["latent"] = np.where(found["latent"] == 1, 1.0, 0.0)
     found["params"], found["active"] = s.number("parameters"), s.number("active_parameters")
-    found["ep"] = s.number("ep")
     found["dimensions_known"] = np.where(np.isnan(found["layers"] * found["hidden"]), 0.0, 1.0)
     _usual_dimensions(found)
     return found
+
+
+@lru_cache(maxsize=4096)
+def _known(model: str | Workload) -> dict[str, float]:
+    """Dimensions of a model, NaN where it does not say them."""
+    return dict.fromkeys((*NETWORK, *TRAITS, *LATENT), np.nan) | of_model(model)
+
+
+@lru_cache(maxsize=4096)
+def _filled(model: str | Workload) -> dict[str, float]:
+    """All dimensions of a model that has some of its own, the usual ones where it does not say them."""
+    given = {**_known(model), "params": np.nan, "active": np.nan, "ep": np.nan, "dimensions_known": 1.0}
+    found: dict[str, Any] = {name: np.float64(value) for name, value in given.items()}
+    found["latent"] = np.float64(found["latent"] == 1)
+    _usual_dimensions(found)
+    return {name: float(value) for name, value in found.items() if name not in ("params", "active", "ep")}
 
 
 @lru_cache(maxsize=1)
@@ -243,8 +258,7 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
     found["seq_len"] = s.number("seq")
     found["shard_group"] = np.where(s.number("shard_in_node") == 1, -1.0, found.pop("shard"))
     again = s.words("recompute")
-    shares = np.array([recomputed(level) for level in again.levels]).T
-    found |= {f"again_{part}": share[again.codes] for part, share in zip(RECOMPUTED, shares, strict=True)}
+    found |= again.figures(lambda word: dict(zip(layouts.AGAIN, recomputed(word), strict=True)))
     found["lora"] = s.words("fine_tuning").each(lambda word: word == "lora")
     schedule = s.words("pipeline_schedule")
     kinds = schedule.map(lambda word: SCHEDULES.get(word, (np.nan, 0.0)))
@@ -268,22 +282,24 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     v["element"] = pairs.each(lambda pair: 4.0 if pair[1] in ("fp32", "tf32") else 2.0)
     v["narrow"] = pairs.each(lambda pair: pair[1] in ("fp8", "fp4"))
     devices = [of_transformer(*level) for level in pairs.levels]
-    for name in DEVICE:
-        v[name] = np.array([getattr(each, name) for each in devices], dtype=float)[pairs.codes]
-    v["network_usual"] = np.array([each.network for each in devices])[pairs.codes]
-    v["node"] = np.array([each.per_node for each in devices])[pairs.codes]
+    v |= Coded(pairs.codes, tuple(devices)).figures(_offers)
     for name, field in (("accelerator", "key"), ("vendor", "vendor"), ("family", "family")):
         keys[name] = Coded(pairs.codes, tuple(getattr(each, field) for each in devices))
     software = s.words("software")
     kinds = Coded(pairs.codes, tuple(each.kind for each in devices))
-    keys["engine"] = stacks.of_rows(KIND, software, keys["vendor"], kinds)
+    keys["engine"] = levels_of_rows(KIND, software, keys["vendor"], kinds)
     usual = software.where(lambda word: word == "")
     assumed.append(("software", usual, keys["engine"]))
     lacks = s.words("precision").where(lambda word: word == "")
     assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
-    does = keys["engine"].map(lambda level: engines()[level])
-    for column in ENGINE:
-        v[column] = does.part(column)
+    v |= keys["engine"].figures(lambda level: engines()[level])
+
+
+@lru_cache(maxsize=4096)
+def _offers(device: Device) -> dict[str, float]:
+    """Figures of a device under the names of `Rows.values`."""
+    found = {name: getattr(device, name) for name in DEVICE}
+    return found | {"network_usual": device.network, "node": device.per_node}
 
 
 def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
@@ -311,7 +327,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     fill("global_batch", v["micro_batch"] * v["dp"] * np.where(v["pp"] > 1, 4 * v["pp"], 1))
     v["stated_dp"] = stated
     v["micro_batches"] = np.maximum(v["global_batch"] / (v["dp"] * v["micro_batch"]), 1.0)
-    v["flushes"] = np.maximum(np.nan_to_num(v["micro_batches"] / v.pop("micro_batches_per_flush"), nan=1.0), 1.0)
+    v["flushes"] = np.fmax(v["micro_batches"] / v.pop("micro_batches_per_flush"), 1.0)
     fill("zero", np.where(v["dp"] > 1, 1.0, 0.0))
     whole = v["dp"] * v["cp"]
     v["stated_shard"] = v["shard_group"]
@@ -356,7 +372,7 @@ def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any
     usual = np.isnan(v["kernel"])
     v["kernel"] = np.where(usual, v["flash_kernel"], v["kernel"])
     numbers = sorted(KERNEL)
-    codes = np.clip(np.nan_to_num(v["kernel"]), 0, len(numbers) - 1).astype(int)
+    codes = np.minimum(np.fmax(v["kernel"], 0), len(numbers) - 1).astype(int)
     kernel = Coded(codes, tuple(numbers))
     assumed.append(("attention", usual, kernel.map(lambda number: KERNEL[number])))
     scores = np.where(np.isnan(v["score_bytes"]), FUSED, v["score_bytes"])

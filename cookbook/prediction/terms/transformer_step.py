@@ -14,24 +14,13 @@ from cookbook.performance.pipeline import FILLED, unfilled_share
 from cookbook.performance.sharded_memory import offloaded_update_seconds
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.rows import Rows, each_row
-from cookbook.prediction.scenario import RECOMPUTED, together
-from cookbook.prediction.terms import transformer_memory as memory_terms
+from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row, together
+from cookbook.prediction.terms import layouts
+from cookbook.prediction.terms.layouts import OPTIMISER
 from cookbook.prediction.terms.transformer import resolve
-from cookbook.prediction.terms.transformer_memory import OPTIMISER
 
-__all__ = [
-    "CONSTANTS",
-    "MEMORY_CONSTANTS",
-    "TERMS",
-    "memory_parts",
-    "outcome",
-    "parts",
-    "resolve",
-    "runs",
-    "step_seconds",
-    "tokens",
-]
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs",
+           "step_seconds", "tokens"]  # fmt: skip
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
@@ -54,7 +43,7 @@ CONSTANTS = (
 LIKENESS = {
     "stack": 10.0, "experts": 10.0, "format": 2.0, "accelerator": 1.0, "recompute": 1.0, "size": 2.0, "seq_len": 2.0,
 }  # fmt: skip
-MEMORY_CONSTANTS = memory_terms.CONSTANTS
+MEMORY_CONSTANTS = layouts.MEMORY_CONSTANTS
 # What an ablation may switch off.
 TERMS = (
     "products", "attention", "elementwise", "head", "experts", "recompute", "launch", "tensor_exchange",
@@ -101,20 +90,11 @@ def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Bytes by part on the fullest device, and the bytes that it has."""
-    return memory_terms.memory_parts(rows, constants), rows.memory / rows.cores
+    return layouts.memory_parts(rows, constants), rows.memory / rows.cores
 
 
 def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
-    """Exposed seconds of a step by part; NaN where `rows.why` says why not.
-
-    Parameters
-    ----------
-    rows : Rows
-        From `resolve`.
-    constants : mapping of str to float or numpy.ndarray
-        Value of each of `CONSTANTS`, one or one a row.
-    terms : mapping of str to bool, optional
-        Terms to switch off, ``{"bubble": False}``; all are on if not given.
+    """Exposed seconds of a step by part; NaN where `rows.why` says why not; ``{"bubble": False}`` switches a term off.
 
     Raises
     ------
@@ -166,7 +146,7 @@ class _Rates:
 
     def levels(self, ranks: Any, stride: Any) -> tuple[Any, Any]:
         """Ranks within a fast domain, and domains, for ranks that lie `stride` shards apart."""
-        inner = np.clip(np.floor(self.domain / stride), 1, ranks)
+        inner = np.minimum(np.maximum(np.floor(self.domain / stride), 1), ranks)
         return inner, ranks / inner
 
 
@@ -180,7 +160,7 @@ class _Layer:
         self.dense = self.layers - self.sparse
         self.again = {part: getattr(s, f"again_{part}") * on["recompute"] for part in RECOMPUTED}
         self.passes = 3 - s.lora
-        self.padded = np.nan_to_num(s.capacity_factor, nan=1.0)
+        self.padded = np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
         self.gates = 2 + s.gated
         # The last of the feed-forward products is computed again only where nobody sees that nothing reads it.
         self.again["mlp"] = self.again["mlp"] * (1 - (1 - s.recomputes_last) / self.gates)
@@ -208,17 +188,7 @@ class _Layer:
 
 
 def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, np.ndarray]:
-    """Exposed seconds of a step by part, for rows that can be predicted.
-
-    Parameters
-    ----------
-    s : Scenarios
-        The rows.
-    c : mapping of str to float or numpy.ndarray
-        Constants of the kind.
-    on : mapping of str to bool
-        Whether each of `TERMS` counts.
-    """
+    """Exposed seconds of a step by part, for rows that can be predicted; `on` says whether each of `TERMS` counts."""
     rates, layer = _Rates(s, c), _Layer(s, on)
     time = _computation(s, rates, layer, c, on)
     body = sum(value for name, value in time.items() if name != "head")
@@ -336,7 +306,7 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     # All devices of a stage send at once, from pod to pod where stages lie in different ones; of the hops between
     # stages, those that leave a fast domain go through the network.
     hops = np.maximum(s.pp - 1, 1)
-    far = np.clip((np.ceil(s.pp * stage / r.domain) - 1) / hops, 0, 1)
+    far = np.minimum(np.maximum((np.ceil(s.pp * stage / r.domain) - 1) / hops, 0), 1)
     rate = 1 / ((1 - far) / r.link + far / (r.network * r.spread(np.minimum(stage, r.pod))))
     hop = exchange.point_to_point_seconds(sent, rate, NETWORK_LATENCY) * (s.pp > 1)
     found["pipeline_exchange"] = exchange.partly_hidden_seconds(2 * s.vp * hop, body, s.gradients_hidden)
@@ -365,7 +335,7 @@ def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
     gather = exchange.hierarchical_all_gather_seconds(
         (alike + experts) * s.element, inner, outer, r.link, network, LINK_LATENCY
     )
-    return gather * np.select([s.zero >= 3, s.zero >= 2], [3.0, 1.0], 0.0)
+    return gather * np.where(s.zero >= 3, 3.0, np.where(s.zero >= 2, 1.0, 0.0))
 
 
 def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:

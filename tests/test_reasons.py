@@ -1,0 +1,127 @@
+"""Codes of the reasons why there is no answer: their table, and a scenario for each."""
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook import catalog
+from cookbook.prediction.answer import answer
+from cookbook.prediction.constants import Fitted
+from cookbook.prediction.engine import estimate, estimate_rows, prepare, reasons_of, terms_of
+from cookbook.prediction.intake import tables
+
+with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
+    TABLE = {row["code"]: row for row in csv.DictReader(file)}
+TRANSFORMER = "training_transformer"
+ROW = {
+    "training_transformer": {
+        "params_b": 13, "layers": 40, "hidden": 5120, "heads": 40, "kv_heads": 40, "ffn_hidden": 13824, "vocab": 32000,
+        "seq_len": 4096, "gated_mlp": "yes", "accelerator": "h100-sxm", "devices": 64, "per_node": 8, "tp": 1, "pp": 1,
+        "dp": 64, "micro_batch": 2, "global_batch": 256,
+    },
+    "training_classic": {"model": "resnet50", "accelerator": "v100", "batch_per_device": 64},
+    "inference": {"model": "resnet50", "accelerator": "t4", "batch": 8},
+}  # fmt: skip
+# Rows of readers' tables, by what they change of the usual one.
+ASKED = [
+    ("accelerator-unknown", "training_transformer", {"accelerator": "abacus"}),
+    ("accelerator-unknown", "training_classic", {"accelerator": ""}),
+    ("precision-not-offered", "training_classic", {"precision": "bf16"}),
+    ("precision-not-offered", "training_classic", {"precision": "fp8"}),
+    ("precision-not-offered", "training_transformer", {"accelerator": "v100", "precision": "fp8"}),
+    ("network-unknown", "training_classic", {"model": "no such net"}),
+    ("network-unknown", "training_classic", {"model": ""}),
+    ("network-unknown", "training_transformer", {"params_b": "", "layers": "", "hidden": ""}),
+    ("network-not-one-pass", "inference", {"model": "gnmt"}),
+    ("dimensions-contradict", "training_transformer", {"params_b": 130}),
+    ("dimensions-impossible", "training_transformer", {"kv_heads": 80}),
+    ("count-missing", "training_classic", {"batch_per_device": ""}),
+    ("length-missing", "inference", {"model": "llama2_7b", "metric": "TTFT ms"}),
+    ("split-exceeds-devices", "training_transformer", {"tp": 8, "pp": 16, "dp": ""}),
+    ("split-not-devices", "training_transformer", {"tp": 2}),
+    ("stages-exceed-layers", "training_transformer", {"pp": 64, "dp": 1}),
+    ("heads-not-divisible", "training_transformer", {"tp": 64, "dp": 1}),
+    ("experts-not-divisible", "training_transformer", {"model": "mixtral_8x7b", "params_b": "", "layers": "",
+     "hidden": "", "heads": "", "kv_heads": "", "ffn_hidden": "", "ep": 16}),
+    ("batch-below-replicas", "training_transformer", {"global_batch": 32}),
+    ("batch-below-replicas", "training_classic", {"global_batch": 64, "devices": 8}),
+    ("value-not-allowed", "training_transformer", {"zero": 7, "micro_batch": -1}),
+    ("not-read", "training_transformer", {"attention": "with care"}),
+]  # fmt: skip
+# Lists in calls, of which one entry cannot be.
+TYPED = [
+    ("split-not-devices", "llama2_7b", {"devices": 12, "tp": 8}),
+    ("heads-not-divisible", "llama2_7b", {"devices": 3, "tp": 3}),
+    ("layers-not-divisible", "llama2_7b", {"devices": 4, "pp": 4, "vp": 3}),
+    ("tokens-not-divisible", "llama2_7b", {"devices": 3, "cp": 3}),
+    ("no-experts", "llama2_7b", {"devices": 8, "ep": 8}),
+    ("no-experts", "llama2_7b", {"devices": 8, "capacity_factor": 2}),
+    ("experts-not-divisible", "mixtral_8x7b", {"devices": 8, "ep": 3}),
+    ("batch-not-divisible", "llama2_7b", {"devices": 8, "tp": 1, "pp": 1, "global_batch": 12}),
+    ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "gpipe"}),
+    ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "pipeline_schedule": "interleaved"}),
+    ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "pipeline_schedule": "zb-v"}),
+    ("schedule-impossible", "llama2_7b",
+     {"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "interleaved", "global_batch": 6}),
+    ("shard-not-divisible", "llama2_7b", {"devices": 8, "tp": 1, "pp": 1, "zero": 2, "shard": 3}),
+    ("shard-not-divisible", "llama2_7b", {"devices": 8, "tp": 1, "pp": 1, "zero": 0, "shard": 2}),
+    ("value-not-allowed", "llama2_7b", {"devices": 0}),
+]  # fmt: skip
+OTHERS = {"length-zero", "no-finite-time"}
+
+
+@pytest.mark.parametrize(("code", "kind", "changes"), ASKED)
+def test_rows_of_tables_get_their_code(code, kind, changes):
+    found = answer(pd.DataFrame([{**ROW[kind], **changes}]), kind).iloc[0]
+    assert (found["reason"], found["why"] != "", np.isnan(found["predicted"])) == (code, True, True), found["why"]
+
+
+@pytest.mark.parametrize(("code", "model", "plan"), TYPED)
+def test_entries_of_lists_get_their_code(code, model, plan):
+    lists = {name: [value, value] for name, value in plan.items()}
+    found = cb.train_step(model, "h100-sxm", lists)
+    assert found.reason.tolist() == [code, code], found.why[0]
+    assert found.frame()["reason"].tolist() == found.to_dict()["reason"] == [code, code]
+
+
+def test_a_prompt_of_no_token():
+    found = cb.generate("llama2_7b", "h100-sxm", input_len=[1024, 0])
+    assert found.reason.tolist() == ["", "length-zero"]
+
+
+def test_formulas_that_give_no_number():
+    rows = terms_of(TRANSFORMER).resolve(tables.read(TRANSFORMER, pd.DataFrame([ROW[TRANSFORMER]])))
+    found = estimate_rows(prepare(TRANSFORMER, rows, Fitted({"layer_launch": {"": np.nan}})))
+    assert found.reason.tolist() == ["no-finite-time"] and np.isnan(found.point).all()
+
+
+def test_an_estimate_has_no_reason():
+    step = cb.train_step("resnet50", "v100", micro_batch=64)
+    assert step.reason == step.why == step.to_dict()["reason"] == "" and step.frame()["reason"].tolist() == [""]
+    assert answer(pd.DataFrame([ROW["inference"]]), "inference")["reason"].tolist() == [""]
+
+
+def test_every_code_of_the_table_is_given():
+    assert {code for code, *_ in (*ASKED, *TYPED)} | OTHERS == set(TABLE)
+
+
+def test_the_table_is_well_formed():
+    for code, row in TABLE.items():
+        assert code == code.lower() and code.replace("-", "").isalpha() and row["description"] and row["words"]
+    assert list(TABLE)[-1] == "not-read" and TABLE["not-read"]["words"] == "{}"
+    assert len({words for row in TABLE.values() for words in row["words"].split("|")}) == sum(
+        len(row["words"].split("|")) for row in TABLE.values()
+    )
+
+
+@pytest.mark.parametrize("table", ["training_transformer", "training_classic", "inference"])
+def test_what_the_engine_refuses_has_a_code_of_its_own(table):
+    """Only what could not be read may have the code of that."""
+    asked = tables.read(table, tables.without_outcomes(tables.measured_table(table)))
+    found = estimate(asked, False)
+    codes = reasons_of(np.asarray(found.why, dtype=object))
+    assert ((codes == "") == (found.why == "")).all()
+    assert (asked.why[codes == "not-read"] != "").all()
