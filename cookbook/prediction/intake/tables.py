@@ -84,6 +84,7 @@ def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None) -> Scena
     """
     cells = Columns(kind, frame)
     columns = {T: _transformer, N: _network, SERVED: _inference}[kind](cells)
+    columns = {name: each.lean() if isinstance(each, Coded) else each for name, each in columns.items()}
     return Scenario(kind, cells.size, columns, cells.why(why), cells.noted())
 
 

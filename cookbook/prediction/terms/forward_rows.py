@@ -55,7 +55,8 @@ def resolve(scenario: Scenario) -> Rows:
     keys["scale"] = Coded((values["replicas"] > 1).astype(int), ("1 device", "1 node"))
     lacks = s.words("precision").where(lambda word: word == "")
     assumed.append(("precision", lacks, Coded(np.array(0), ("smallest usual",))))
-    said = together(why, pairs.map(lambda level: of_inference(*level).why)).map(lambda each: each[0] or each[1])
+    lacks = Coded(pairs.codes, tuple(each.why for each in devices))
+    said = together(why, lacks).map(lambda each: each[0] or each[1])
     refused = refuse(s.why, said, values)
     full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in values.items()}
     return Rows(full, refused, keys, networks, np.broadcast_to(index, (size,)), tuple(assumed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def resolve(scenario: Scenario) -> Rows:
     values["sparse"] = families.each(lambda family: family == SPARSE)
     nodes, count = values["nodes"], values["devices"]
     keys["scale"] = Coded(np.where(nodes > 1, 2, np.where(count > 1, 1, 0)), ("1 device", "1 node", "multi-node"))
-    said = together(why, pairs.map(lambda level: of_network(*level).why)).map(lambda each: each[0] or each[1])
+    lacks = Coded(pairs.codes, tuple(each.why for each in devices))
+    said = together(why, lacks).map(lambda each: each[0] or each[1])
     refused = refuse(s.why, said, values)
     full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in values.items()}
     return Rows(full, refused, keys, networks, np.broadcast_to(index, (size,)), tuple(assumed))
@@ -96,7 +98,9 @@ def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...],
 
 def of_devices(devices: list[Device], pairs: Coded, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Figures of the devices of rows."""
-    return {name: np.array([getattr(each, name) for each in devices], dtype=float)[pairs.codes] for name in names}
+    figures = attrgetter(*names)
+    found = np.array([figures(each) for each in devices], dtype=float).reshape(len(devices), len(names))
+    return dict(zip(names, found.T[:, pairs.codes], strict=True))
 
 
 def keys_of(kind: str, s: Scenario, devices: list[Device], pairs: Coded, assumed: list[Any]) -> dict[str, Coded]:
