@@ -18,7 +18,7 @@ from cookbook.performance import inference as formulas
 from cookbook.prediction.constants import figure
 from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.scenario import Coded, Rows, Scenario, together
-from cookbook.prediction.terms import forward, forward_rows
+from cookbook.prediction.terms import forward
 from cookbook.prediction.terms.devices import SIZES
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import of_model, own_decoder
@@ -122,7 +122,7 @@ def _pass(s: Scenario, tokens: np.ndarray) -> Rows:
         "scenario": s.words("scenario").map(lambda _: "static"),
         "delay": np.array(0.0),
     }
-    rows = forward_rows.resolve(replace(s, kind=forward_rows.KIND, columns=asked))
+    rows = forward.resolve(replace(s, kind=forward.KIND, columns=asked))
     # Weights may be stored in another format than factors are multiplied in.
     weights = s.words("weights_format").each(lambda word: stored_bytes(word) if word else np.nan)
     shards = np.where(np.isnan(s.number("tp")), 1.0, s.number("tp"))
