@@ -81,7 +81,7 @@ def shown(value: Any, letters: int = 60) -> str:
         return f"a number of {math.floor(value.bit_length() * math.log10(2)) + 1:,} digits"
     if isinstance(value, str):
         value = value if len(value) <= 2 * letters else value[:letters] + value[-letters:]
-    elif hasattr(value, "__len__") and getattr(value, "shape", None) != () and len(value) > letters:
+    elif _length(value) > letters:
         return f"a {type(value).__name__} of {len(value):,} elements"
     try:
         text = repr(value)
@@ -90,6 +90,13 @@ def shown(value: Any, letters: int = 60) -> str:
     text = " ".join(text.split())
     half = (letters - 1) // 2
     return text if len(text) <= letters + 2 else f"{text[:half]}…{text[-half:]}"
+
+
+def _length(value: Any) -> int:
+    try:
+        return len(value)
+    except TypeError:  # it has none, as a number or an array of no dimension
+        return 0
 
 
 def _atom(text: str) -> tuple[float, dict[str, int]] | None:

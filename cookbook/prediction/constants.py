@@ -62,7 +62,7 @@ class Constant:
     pull: float = 0.5
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Fitted:
     """Constants with their levels, and what they were fitted on.
 
@@ -80,6 +80,9 @@ class Fitted:
     vendors: Mapping[str, frozenset[str]] = field(default_factory=dict)
     accelerators: frozenset[str] = frozenset()
     engines: frozenset[str] = frozenset()
+
+    def __hash__(self) -> int:
+        return hash((self.accelerators, self.engines))
 
 
 def of_rows(fitted: Fitted, constants: Sequence[Constant], keys: Mapping[str, Any]) -> dict[str, Any]:

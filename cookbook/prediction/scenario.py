@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter, itemgetter
@@ -390,7 +390,7 @@ def _word(declared: Field, value: Any) -> Any:
     if declared.type == "model":
         return value if not isinstance(value, str) else catalog.lookup("models", value)
     if declared.type == "accelerator":
-        return device_of(value)
+        return hardware.machine(value)
     if not isinstance(value, str) and not (declared.type == "recompute" and isinstance(value, (int, float))):
         raise ValueError(f"{declared.name} = {shown(value)} is not allowed; {_wanted(declared)}")
     if declared.type == "recompute":
@@ -408,11 +408,6 @@ def _word(declared: Field, value: Any) -> Any:
             )
         return word
     return value
-
-
-def device_of(value: Any) -> hardware.Machine:
-    """Machine of a name or a record: accelerator, server, cloud instance, or the reader's own."""
-    return hardware.machine(value)
 
 
 def _recompute(name: str, value: str | float) -> str:
@@ -461,11 +456,6 @@ def outer(axes: Mapping[str, Sequence[Any] | Any]) -> tuple[dict[str, np.ndarray
         step //= max(len(values), 1)
         at[name] = (np.arange(rows) // max(step, 1)) % max(len(values), 1)
     return at, rows
-
-
-def spread(words: Iterable[str]) -> str:
-    """Words joined by semicolons, without blanks."""
-    return "; ".join(filter(None, words))
 
 
 def each_row(value: Any, size: int) -> np.ndarray:

@@ -255,7 +255,8 @@ def usual() -> dict[str, float]:
 def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with logits."""
     good = s.why == ""
-    if good.all():
+    if good.all() or good.ndim > 1:
+        s = s.blanked()
         known = s.stage is not None and s.stage.values is s.values
         return (s.stage if known else Stage(s)).parts(constants, s)
     if good.ndim > 1:

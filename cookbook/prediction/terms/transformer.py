@@ -82,14 +82,10 @@ def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]]) -> Ro
         return replace(rows, assumed=tuple(assumed))
     v = {**v, **{name: np.where(np.isnan(v[name]), 0.0, v[name])[()] for name in layouts.AGAIN}}
     rows = replace(rows, values=v)
-    good = rows.why == ""
-    some = rows if good.all() else rows.blanked() if good.ndim > 1 else rows.take(np.flatnonzero(good))
-    stage, whole = layouts.Stage(some), some is rows or good.ndim > 1
-    needed, least = layouts.extremes(some, stage, blank if whole or not blank.ndim else blank[good])
+    some = rows.blanked()
+    stage = layouts.Stage(some)
+    needed, least = layouts.extremes(some, stage, blank)
     over, spared = needed - some.memory / some.cores, needed - least
-    if not whole:
-        over, spared = np.full((2, len(rows)), np.nan)
-        over[good], spared[good] = needed - some.memory / some.cores, needed - least
     share = np.minimum(np.maximum(over / np.maximum(spared, 1.0), 0.0), 1.0)
     again = np.where(blank & (over > 0), share, 0.0)
     assumed.append(("recompute", blank, again))
