@@ -259,8 +259,6 @@ def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
         s = s.blanked()
         known = s.stage is not None and s.stage.values is s.values
         return (s.stage if known else Stage(s)).parts(constants, s)
-    if good.ndim > 1:
-        return memory_parts(s.blanked(), constants)
     at, found = np.flatnonzero(good), {}
     some = s.take(at)
     for name, part in Stage(some).parts(constants, some).items():
