@@ -18,22 +18,9 @@ if TYPE_CHECKING:
 
 T, N, SERVED = "training_transformer", "training_classic", "inference"
 LENGTHS = (
-    "input_len",
-    "input_length",
-    "prompt_len",
-    "prompt_length",
-    "isl",
-    "input_tokens",
-    "prompt_tokens",
-    "seq",
-    "seq_len",
-    "sequence_length",
-    "seqlen",
-    "input_size",
-    "image_size",
-    "resolution",
-    "max_input_len",
-)
+    "input_len", "input_length", "prompt_len", "prompt_length", "isl", "input_tokens", "prompt_tokens", "seq",
+    "seq_len", "sequence_length", "seqlen", "input_size", "image_size", "resolution", "max_input_len",
+)  # fmt: skip
 # Columns of words that several fields are read from, with their other names.
 PROSE: dict[str, dict[str, tuple[str, ...]]] = {
     T: {
@@ -67,52 +54,14 @@ PROSE: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 # Columns that say nothing about what is asked: names of rows, provenance, and what came out of a run.
-IGNORED = frozenset(
-    {
-        "id",
-        "source",
-        "source_group",
-        "locator",
-        "date",
-        "quality",
-        "completeness",
-        "use",
-        "data",
-        "how",
-        "derived_fields",
-        "inferred_fields",
-        "recalled_fields",
-        "note",
-        "notes",
-        "accelerator_as_printed",
-        "url",
-        "comment",
-        "comments",
-        "trial",
-        "flops_convention",
-        "value",
-        "step_time_s",
-        "step_seconds",
-        "tokens_per_s",
-        "tokens_per_s_per_device",
-        "mfu",
-        "hfu",
-        "tflops_per_device_reported",
-        "reported_flops",
-        "memory_per_device_gb",
-        "memory_bytes",
-        "outcome",
-        "samples_per_s",
-        "deviation",
-        "accelerator_utilisation",
-        "utilisation",
-        "experts_active",
-        "unit",
-        "task",
-        "publisher",
-        "",
-    }
-)
+IGNORED = frozenset({
+    "id", "source", "source_group", "locator", "date", "quality", "completeness", "use", "data", "how",
+    "derived_fields", "inferred_fields", "recalled_fields", "note", "notes", "accelerator_as_printed", "url",
+    "comment", "comments", "trial", "flops_convention", "value", "step_time_s", "step_seconds", "tokens_per_s",
+    "tokens_per_s_per_device", "mfu", "hfu", "tflops_per_device_reported", "reported_flops",
+    "memory_per_device_gb", "memory_bytes", "outcome", "samples_per_s", "deviation", "accelerator_utilisation",
+    "utilisation", "experts_active", "unit", "task", "publisher", "",
+})  # fmt: skip
 
 
 def normal(header: str) -> str:

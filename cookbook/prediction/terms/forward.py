@@ -166,15 +166,7 @@ def parts(
 
 
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Device memory by part [B]: weights, tensors of the largest operation, the runtime; and the bytes that it has.
-
-    Parameters
-    ----------
-    rows : Rows
-        From `resolve`.
-    constants : mapping
-        None are fitted.
-    """
+    """Device memory by part [B]: weights, tensors of the largest operation, the runtime; and the bytes that it has."""
     sizes = np.array([_largest(*each) for each in rows.networks] + [(np.nan, np.nan)])
     parameters, tensors = sizes[rows.place].T
     runtime = rows.keys["vendor"].each(lambda vendor: figure("runtime-memory") if vendor in RUNTIMES else 0.0)

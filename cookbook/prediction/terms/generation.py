@@ -45,13 +45,7 @@ NO_LENGTH = "input_len is blank: give the tokens of a prompt"
 
 
 def resolve(scenario: Scenario) -> Rows:
-    """Scenarios with their network, machine and engine, and the two passes that an answer is made of.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Of the kind "generation".
-    """
+    """Scenarios with their network, machine and engine, and the two passes that an answer is made of."""
     s, size = _known(scenario), len(scenario)
     length, answer = s.number("input_len"), s.number("output_len")
     way, delay = s.words("scenario"), s.words("delay_of")
@@ -134,17 +128,7 @@ def _pass(s: Scenario, tokens: np.ndarray) -> Rows:
 
 
 def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
-    """Seconds of what is asked for (an answer, its first token, one token) by part.
-
-    Parameters
-    ----------
-    rows : Rows
-        From `resolve`.
-    constants : mapping of str to float or numpy.ndarray
-        Those of a forward pass.
-    terms : mapping of str to bool, optional
-        Terms of a pass to switch off.
-    """
+    """Seconds of what is asked for (an answer, its first token, one token) by part."""
     prompt, step = (forward.parts(each, constants, terms) for each in rows.inner)
     seconds = [np.asarray(sum(part for name, part in each.items() if name != "waiting")) for each in (prompt, step)]
     moved = 2 * rows.batch * rows.width

@@ -369,17 +369,7 @@ def product_seconds(
 
 
 def product_shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, bool]) -> np.ndarray:
-    """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units.
-
-    Parameters
-    ----------
-    table : Products
-        The products.
-    values : mapping of str to numpy.ndarray
-        Constants.
-    on : mapping of str to bool
-        Terms; that named "fast_algorithms" counts here.
-    """
+    """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units."""
     one = {name: float(value) for name, value in values.items() if not np.ndim(value)}
     vector = np.where(table.convolution, one["vector_convolution"], one["vector_product"])
     fast = vector * (table.saving if on["fast_algorithms"] else 1.0)
