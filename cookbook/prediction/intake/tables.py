@@ -451,8 +451,7 @@ def measured(kind: str, frame: pd.DataFrame) -> np.ndarray:
 
 
 def needs_care(frame: pd.DataFrame) -> np.ndarray:
-    """Rows of inference of which it is not clear what was run, or that are more than one pass; they are never fitted.
-    """
+    """Rows of inference of which it is not clear what was run, or that are more than one pass; never fitted."""
 
     def texts(name: str) -> list[str]:
         return frame[name].astype(str).tolist() if name in frame else [""] * len(frame)
