@@ -81,3 +81,21 @@ def test_default_costs_name_what_runs_have():
     assert set(neighbours.LABEL_COSTS) == names
     # Never across makers: out of reach even where all else is equal.
     assert neighbours.LABEL_COSTS["vendor"] > neighbours.REACH
+
+
+@pytest.mark.parametrize(("kind", "table"), [
+    ("training_classic", "training_classic"), ("training_transformer", "training_transformer"),
+    ("inference", "inference"),
+])  # fmt: skip
+def test_many_runs_are_corrected_as_each_is(kind, table):
+    from cookbook.prediction.engine import terms_of
+    from cookbook.prediction.intake import tables
+
+    asked = tables.read(kind, tables.without_outcomes(tables.measured_table(table)).iloc[::5].reset_index(drop=True))
+    asked = next(part for _, part in tables.split(asked)) if kind == "inference" else asked
+    module = terms_of(kind)
+    rows = module.resolve(asked)
+    runs, known = module.runs(rows), neighbours.known_errors(kind)
+    many, each = neighbours.correct(kind, runs, len(rows)), neighbours.correction(runs, known, len(rows), named=0)
+    assert np.array_equal(many.count, each.count) and many.count.max() > 3
+    np.testing.assert_allclose(many.factor, each.factor, rtol=1e-12)

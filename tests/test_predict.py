@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cookbook.__main__ import main
 from cookbook.calibration.validate import KINDS
-from cookbook.prediction.answer import COLUMNS, answer, answer_file, more_columns, unknown_columns
+from cookbook.prediction.answer import COLUMNS, answer, answer_file, as_csv, more_columns, unknown_columns
 from cookbook.prediction.intake.reading import read_scenarios
 from cookbook.prediction.intake.tables import OUTCOMES, measured, measured_table, read
 
@@ -331,3 +331,14 @@ def test_columns_of_our_tables_and_of_scenarios_are_both_understood():
         assert rows.number("parameters")[0] == pytest.approx(64.9e9)
         assert rows.number("zero")[0] == 3 and rows.number("shard")[0] == 64
     assert [measured("training_transformer", frame).tolist() for frame in (ours, theirs)] == [[2.0], [2.0]]
+
+
+def test_numbers_are_written_as_six_digits_of_python():
+    rng = np.random.default_rng(0)
+    ends = np.array([0.0, -0.0, -1.5, np.inf, -np.inf, 1e-4, 9.99999499e-5, 999999.5, 999999.49, 99999.95, 1e15, 1e300])
+    numbers = np.concatenate([10 ** rng.uniform(-8, 20, 20_000), np.round(10 ** rng.uniform(-4, 9, 20_000), 3), ends,
+                              10.0 ** np.arange(-10, 20), np.nextafter(10.0 ** np.arange(-10, 20), 0)])  # fmt: skip
+    frame = pd.DataFrame({"a": numbers, "b": np.where(numbers > 1, np.nan, numbers), "c": "x, y"})
+    told = [f'{a:.6g},{"" if b != b else format(b, ".6g")},"x, y"' for a, b in zip(frame["a"], frame["b"], strict=True)]
+    assert as_csv(frame) == "a,b,c\n" + "\n".join(told) + "\n"
+    assert as_csv(frame.head(0)) == "a,b,c\n" and as_csv(frame.head(1), header=False) == told[0] + "\n"

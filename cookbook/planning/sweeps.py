@@ -284,7 +284,8 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
     inner = {"batch": batches, "accelerators": None if devices == [None] else devices}
     scenarios = (dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values()))
     found = pd.concat([_frame(scenario, inner) for scenario in scenarios], ignore_index=True)
-    whole = all(isinstance(each, (int, np.integer)) for each in batches) and found["batch"].notna().all()
+    whole = all(isinstance(each, int) and abs(each) < 1 << 53 for each in batches)
+    whole = whole and bool(found["batch"].notna().all())
     return found.astype({"batch": int}) if whole else found
 
 

@@ -13,7 +13,7 @@ from cookbook.prediction.engine import Estimate, estimate, reasons_of
 from cookbook.prediction.intake import columns, networks, tables
 from cookbook.prediction.intake.columns import levels_of
 from cookbook.prediction.intake.reading import read_blocks
-from cookbook.prediction.scenario import Scenario
+from cookbook.prediction.scenario import BLANK, Scenario
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +102,8 @@ def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, why: Any = N
         asked = tables.read(kind, frame, known)
         parts = tables.split(asked) if kind == "inference" else [(np.arange(len(frame)), asked)]
         found = _joined(kind, frame, [(at, part, estimate(part, neighbours)) for at, part in parts])
-    ids = levels_of(frame["id"]).each(str, object) if "id" in frame else np.full(len(frame), "", dtype=object)
+    named = levels_of(frame["id"]) if "id" in frame else BLANK
+    ids = np.broadcast_to(np.array(named.levels, dtype=object)[named.codes], len(frame))
     return found.assign(id=ids)[[*COLUMNS, *more_columns(kind)]]
 
 

@@ -251,7 +251,7 @@ def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
 
 def levels_of_rows(kind: str, software: Coded, vendor: Coded, device: Coded) -> Coded:
     """Levels of rows, by product, maker and kind of device."""
-    return together(software, vendor, device).map(lambda each: level_of(kind, *each))
+    return together(software, vendor, device).map(lambda each: level_of(kind, *each)).lean()
 
 
 def is_usual(software: Coded) -> Any:

@@ -19,8 +19,8 @@ from cookbook.prediction.fabrics import fabric
 from cookbook.prediction.scenario import Coded, Scenario, checked, coded, fields, scenario, together
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.devices import usual_precision
-from cookbook.prediction.terms.forward_rows import KIND as FORWARD
-from cookbook.prediction.terms.network_rows import KIND as NETWORK
+from cookbook.prediction.terms.forward import KIND as FORWARD
+from cookbook.prediction.terms.networks import KIND as NETWORK
 from cookbook.prediction.terms.transformer import KIND as TRANSFORMER
 from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.units import shown

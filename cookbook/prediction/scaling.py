@@ -18,8 +18,7 @@ from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of, plan_fields, training_scenario
 from cookbook.prediction.engine import estimate_rows, prepare
 from cookbook.prediction.terms.devices import TRAINING
-from cookbook.prediction.terms.network_rows import KIND, resolve
-from cookbook.prediction.terms.networks import LINK_LATENCY, NETWORK_LATENCY
+from cookbook.prediction.terms.networks import KIND, LINK_LATENCY, NETWORK_LATENCY, resolve
 from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.workloads.zoo import Workload
 

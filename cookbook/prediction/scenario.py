@@ -137,6 +137,13 @@ class Coded:
         """The same rows with other levels."""
         return Coded(self.codes, tuple(map(reader, self.levels)))
 
+    def lean(self) -> Coded:
+        """The same rows, each level once."""
+        known = {level: at for at, level in enumerate(dict.fromkeys(self.levels))}
+        if len(known) == len(self.levels):
+            return self
+        return Coded(np.array([known[level] for level in self.levels])[self.codes], tuple(known))
+
     def where(self, condition: Any) -> np.ndarray:
         """Rows whose level meets a condition."""
         return self.each(condition, bool)
@@ -160,10 +167,14 @@ def coded(values: Any) -> Coded:
 
 def together(*columns: Coded) -> Coded:
     """Several columns as one, whose levels are the combinations that occur."""
-    total = math.prod(len(column.levels) for column in columns)
-    code: Any = np.array(0)
+    sizes: dict[int, int] = {}
     for column in columns:
-        code = code * len(column.levels) + column.codes
+        # Columns that follow from one, such as a device's maker and family, have its codes.
+        sizes[id(column.codes)] = max(len(column.levels), sizes.get(id(column.codes), 0))
+    codes = {id(column.codes): column.codes for column in columns}
+    total, code = math.prod(sizes.values()), np.array(0)
+    for name, size in sizes.items():
+        code = code * size + codes[name]
     if code.ndim == 0:
         return Coded(np.array(0), (tuple(column.levels[int(column.codes)] for column in columns),))
     if total <= 1 << 16:
@@ -174,11 +185,12 @@ def together(*columns: Coded) -> Coded:
     else:
         present, back = np.unique(code, return_inverse=True)
         back = back.reshape(code.shape)
-    parts = []
-    for column in reversed(columns):
-        present, at = np.divmod(present, len(column.levels))
-        parts.append([column.levels[one] for one in at.tolist()])
-    return Coded(back, tuple(zip(*reversed(parts), strict=True)))
+    at: dict[int, list[int]] = {}
+    for name, size in reversed(sizes.items()):
+        present, own = np.divmod(present, size)
+        at[name] = own.tolist()
+    parts = [[column.levels[one] for one in at[id(column.codes)]] for column in columns]
+    return Coded(back, tuple(zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)

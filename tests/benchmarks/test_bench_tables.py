@@ -21,8 +21,9 @@ import cookbook as cb
 
 # What `predict` may take, in readings and writings of its own file; a sweep, in hypotenuses a row; a warm call, in
 # hypotenuses of a hundred thousand elements. Lowered as they improve.
-MOST_COPIES = {"training_classic": 300, "training_transformer": 300, "inference": 300, "storage": 300}
-MOST_HYPOTENUSES = 20_000
+MOST_COPIES = {"training_classic": 60, "training_transformer": 60, "inference": 60, "storage": 60}
+MOST_HYPOTENUSES = 10_000
+MOST_OF_A_SWEEP = 500
 MOST_OF_A_CALL = 100
 MOST_BYTES = 2**31
 ROWS = int(os.environ.get("COOKBOOK_ROWS", 10_000))
@@ -112,6 +113,21 @@ def test_names_to_a_table_of_transformer_steps():
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(f"\n{len(frame) / whole:,.0f} rows a second, {whole / plain:,.0f} hypotenuses, {memory / 1e6:,.0f} MB")
     assert whole < MOST_HYPOTENUSES * plain
+
+
+def test_a_sweep_of_transformer_steps():
+    """Names to a table: every combination of layout, batch and recomputation."""
+    axes = {
+        "model": ["llama2_7b", "llama3-8b"], "accelerator": ["h100-sxm", "a100-sxm-80gb"], "devices": [64, 128, 256],
+        "tp": [1, 2, 4, 8], "pp": [1, 2, 4], "zero": [0, 1, 3], "recompute": ["none", "full"], "seq": [2048, 4096],
+        "micro_batch": [1, 2, 4, 8], "global_batch": [512 * (at + 1) for at in range(8)],
+    }  # fmt: skip
+    whole = seconds(lambda: cb.sweep("train_step", progress=False, **axes), 1)
+    frame = cb.sweep("train_step", progress=False, **axes)
+    plain = hypotenuse(len(frame))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(f"\n{len(frame) / whole:,.0f} rows a second, {whole / plain:,.0f} hypotenuses, {memory / 1e6:,.0f} MB")
+    assert frame["seconds"].notna().mean() > 0.9 and whole < MOST_OF_A_SWEEP * plain
 
 
 def test_a_warm_call():

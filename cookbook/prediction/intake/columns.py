@@ -18,22 +18,9 @@ if TYPE_CHECKING:
 
 T, N, SERVED = "training_transformer", "training_classic", "inference"
 LENGTHS = (
-    "input_len",
-    "input_length",
-    "prompt_len",
-    "prompt_length",
-    "isl",
-    "input_tokens",
-    "prompt_tokens",
-    "seq",
-    "seq_len",
-    "sequence_length",
-    "seqlen",
-    "input_size",
-    "image_size",
-    "resolution",
-    "max_input_len",
-)
+    "input_len", "input_length", "prompt_len", "prompt_length", "isl", "input_tokens", "prompt_tokens", "seq",
+    "seq_len", "sequence_length", "seqlen", "input_size", "image_size", "resolution", "max_input_len",
+)  # fmt: skip
 # Columns of words that several fields are read from, with their other names.
 PROSE: dict[str, dict[str, tuple[str, ...]]] = {
     T: {
@@ -67,52 +54,14 @@ PROSE: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 # Columns that say nothing about what is asked: names of rows, provenance, and what came out of a run.
-IGNORED = frozenset(
-    {
-        "id",
-        "source",
-        "source_group",
-        "locator",
-        "date",
-        "quality",
-        "completeness",
-        "use",
-        "data",
-        "how",
-        "derived_fields",
-        "inferred_fields",
-        "recalled_fields",
-        "note",
-        "notes",
-        "accelerator_as_printed",
-        "url",
-        "comment",
-        "comments",
-        "trial",
-        "flops_convention",
-        "value",
-        "step_time_s",
-        "step_seconds",
-        "tokens_per_s",
-        "tokens_per_s_per_device",
-        "mfu",
-        "hfu",
-        "tflops_per_device_reported",
-        "reported_flops",
-        "memory_per_device_gb",
-        "memory_bytes",
-        "outcome",
-        "samples_per_s",
-        "deviation",
-        "accelerator_utilisation",
-        "utilisation",
-        "experts_active",
-        "unit",
-        "task",
-        "publisher",
-        "",
-    }
-)
+IGNORED = frozenset({
+    "id", "source", "source_group", "locator", "date", "quality", "completeness", "use", "data", "how",
+    "derived_fields", "inferred_fields", "recalled_fields", "note", "notes", "accelerator_as_printed", "url",
+    "comment", "comments", "trial", "flops_convention", "value", "step_time_s", "step_seconds", "tokens_per_s",
+    "tokens_per_s_per_device", "mfu", "hfu", "tflops_per_device_reported", "reported_flops",
+    "memory_per_device_gb", "memory_bytes", "outcome", "samples_per_s", "deviation", "accelerator_utilisation",
+    "utilisation", "experts_active", "unit", "task", "publisher", "",
+})  # fmt: skip
 
 
 def normal(header: str) -> str:
@@ -255,13 +204,18 @@ class Columns:
 def _plain_numbers(levels: tuple[str, ...], declared: Field, scale: float) -> tuple[np.ndarray, list[int]]:
     """Cells of digits with a point at most, in range; and the places of the others, which are read as words."""
     numbers = np.full(len(levels), np.nan)
-    at = [place for place, cell in enumerate(levels) if cell.isascii() and cell.replace(".", "", 1).isdigit()]
-    numbers[at] = values = np.array([float(levels[place]) for place in at]) * scale
-    bad = ~((values >= declared.low) & (values <= declared.high))
+    try:
+        # Most columns hold nothing else, which their letters tell at once.
+        if "".join(levels).encode().translate(None, b"0123456789."):
+            raise ValueError
+        numbers[:] = [float(cell or "nan") for cell in levels]
+    except ValueError:
+        at = [place for place, cell in enumerate(levels) if cell.isascii() and cell.replace(".", "", 1).isdigit()]
+        numbers[at] = [float(levels[place]) for place in at]
+    numbers *= scale
+    strange = ~((numbers >= declared.low) & (numbers <= declared.high))
     if declared.name in WHOLE:
-        bad |= values != np.floor(values)
-    strange = np.ones(len(levels), dtype=bool)
-    strange[at] = bad
+        strange |= numbers != np.floor(numbers)
     return numbers, np.flatnonzero(strange).tolist()
 
 
@@ -273,7 +227,8 @@ def levels_of(column: Any) -> Coded:
         codes, levels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
     else:
         codes, levels = pd.factorize(column)
-    texts = ["" if level is None or level != level else str(level).strip() for level in levels]
+    texts = [level.strip() if level.__class__ is str else "" if level is None or level != level else str(level).strip()
+             for level in levels]  # fmt: skip
     if (codes < 0).any():
         codes, texts = np.where(codes < 0, len(texts), codes), [*texts, ""]
     return Coded(np.asarray(codes, dtype=np.int64), tuple(texts) or ("",))

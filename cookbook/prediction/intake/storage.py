@@ -230,13 +230,7 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
 
 
 def unknown_columns(headers: list[str]) -> list[tuple[str, str]]:
-    """Columns that nothing is read from, each with the nearest that something is.
-
-    Parameters
-    ----------
-    headers : list of str
-        The header of a table.
-    """
+    """Columns that nothing is read from, each with the nearest that something is."""
     known = [name for both in NAMES.items() for name in (both[0], *both[1])]
     lost = [header for header in headers if normal(header) not in {*known, *IGNORED, *NO_INPUT}]
     return [(header, nearest(normal(header)[:60], known)[0]) for header in lost]

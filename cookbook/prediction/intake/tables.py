@@ -28,37 +28,11 @@ OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_
 # Words of the tables for rows of which it is clear what was run.
 CLEAR = {"use": ("core",), "task": ("pretrain",)}
 COUNTS = (
-    "devices",
-    "per_node",
-    "tp",
-    "pp",
-    "vp",
-    "dp",
-    "cp",
-    "ep",
-    "micro_batch",
-    "global_batch",
-    "micro_batches_per_flush",
-    "layers",
-    "hidden",
-    "heads",
-    "kv_heads",
-    "ffn_hidden",
-    "vocab",
-    "experts",
-    "experts_per_token",
-    "shared_experts",
-    "moe_ffn_hidden",
-    "dense_layers",
-    "capacity_factor",
-    "oversubscription",
-    "pod",
-    "seq",
-    "network",
-    "offload_link",
-    "offload_memory",
-    "offload_drives",
-)
+    "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch",
+    "micro_batches_per_flush", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "experts",
+    "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers", "capacity_factor",
+    "oversubscription", "pod", "seq", "network", "offload_link", "offload_memory", "offload_drives",
+)  # fmt: skip
 FUSED = "fused-softmax"
 ONE_PROCESS = re.compile(r"nn\.DataParallel|single.process", re.I)
 WITHOUT_UPDATE = re.compile(r"no optimi[sz]er|forward\s*\+\s*backward|optimi[sz]er step not", re.I)
@@ -84,6 +58,7 @@ def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None) -> Scena
     """
     cells = Columns(kind, frame)
     columns = {T: _transformer, N: _network, SERVED: _inference}[kind](cells)
+    columns = {name: each.lean() if isinstance(each, Coded) else each for name, each in columns.items()}
     return Scenario(kind, cells.size, columns, cells.why(why), cells.noted())
 
 
@@ -338,17 +313,9 @@ def _inference(c: Columns) -> dict[str, Any]:
 
 
 WAYS = (
-    "static",
-    "offline",
-    "server",
-    "single_stream",
-    "decode",
-    "prefill",
-    "batch",
-    "real_time",
-    "forward",
+    "static", "offline", "server", "single_stream", "decode", "prefill", "batch", "real_time", "forward",
     "multi_stream",
-)
+)  # fmt: skip
 
 
 def _way(cell: str) -> tuple[str, str]:
@@ -415,11 +382,6 @@ def _kept(cells: list[str], named: networks.Input, weights: str, cache: str) -> 
 def split(scenario: Scenario) -> list[tuple[np.ndarray, Scenario]]:
     """Rows of inference by what answers them: one forward pass, or the answer of a language model.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        From `read`.
-
     Returns
     -------
     list of (numpy.ndarray of int, Scenario)
@@ -447,13 +409,7 @@ def clear_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_outcomes(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same rows without what came out of them.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Scenarios.
-    """
+    """The same rows without what came out of them."""
     return frame.drop(columns=[name for name in OUTCOMES if name in frame.columns])
 
 
@@ -480,15 +436,7 @@ def measured_table(table: str) -> pd.DataFrame:
 
 
 def measured(kind: str, frame: pd.DataFrame) -> np.ndarray:
-    """What came out of measured rows: seconds of a step of transformers, else a rate; NaN where none is stated.
-
-    Parameters
-    ----------
-    kind : str
-        Kind of prediction.
-    frame : pandas.DataFrame
-        Rows of its table of measurements.
-    """
+    """What came out of measured rows: seconds of a step of transformers, else a rate; NaN where none is stated."""
     names = ("step_time_s", "step_seconds") if kind == T else ("value",)
     name = next((each for each in names if each in frame), "")
     if not name:
@@ -503,13 +451,7 @@ def measured(kind: str, frame: pd.DataFrame) -> np.ndarray:
 
 
 def needs_care(frame: pd.DataFrame) -> np.ndarray:
-    """Rows of inference of which it is not clear what was run, or that are more than one pass; they are never fitted.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Columns of the table ``inference``.
-    """
+    """Rows of inference of which it is not clear what was run, or that are more than one pass; never fitted."""
 
     def texts(name: str) -> list[str]:
         return frame[name].astype(str).tolist() if name in frame else [""] * len(frame)
@@ -524,13 +466,7 @@ def needs_care(frame: pd.DataFrame) -> np.ndarray:
 
 
 def publishers(frame: pd.DataFrame) -> np.ndarray:
-    """Publisher (`source_group`) of each row; that of the first source where there are several.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Rows with a column ``source``.
-    """
+    """Publisher (`source_group`) of each row; that of the first source where there are several."""
     sources = catalog.table("sources")
     group = dict(zip(sources["key"], sources["source_group"], strict=True))
     return np.array([group.get(cell.split(";")[0], cell) for cell in frame["source"]])

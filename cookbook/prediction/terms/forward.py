@@ -1,22 +1,31 @@
-"""Time of one forward pass of any network of the zoo, by batch, number format and engine: parts from the formulas."""
+"""Time of one forward pass of any network: rows with all that is blank filled in, parts from the formulas."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from cookbook import catalog
 from cookbook.performance import networks as formulas
-from cookbook.performance import networks as layers
 from cookbook.performance.memory import inference_bytes, workspace_bytes
 from cookbook.prediction.constants import Constant, figure
-from cookbook.prediction.scenario import Rows
-from cookbook.prediction.terms.forward_rows import resolve
-from cookbook.prediction.terms.network_arrays import Products, products
-from cookbook.prediction.terms.networks import product_seconds, product_shares, runs, step_seconds, tokens
+from cookbook.prediction.scenario import Coded, Rows, Scenario
+from cookbook.prediction.terms.devices import cores_of, of_inference
+from cookbook.prediction.terms.network_arrays import Products, network, products
+from cookbook.prediction.terms.networks import (
+    in_blocks,
+    look_up,
+    product_seconds,
+    product_shares,
+    runs,
+    step_seconds,
+    tokens,
+)
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -33,6 +42,13 @@ __all__ = [
     "tokens",
 ]
 
+KIND = "inference"
+DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms")
+DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory", "watts",
+          "process_nm", "ring_link")  # fmt: skip
+# Shared by the cores of a chip that hold a network each.
+SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts")
+QUEUED, FULL, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)
 CONSTANTS = (
     Constant("convolution_efficiency", 0.8, 0.2, 1.0),
     Constant("product_efficiency", 0.85, 0.2, 1.0),
@@ -66,12 +82,66 @@ TERMS = (
     "products", "traffic", "fast_algorithms", "elementwise", "launch", "floor", "transposes", "scores", "waiting",
     "power",
 )  # fmt: skip
-BLOCK = 4096
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 # Makers whose runtime holds memory of the device.
 RUNTIMES = ("NVIDIA", "AMD")
 # Between products, engines in 8 bits and less still keep sums, norms and softmax in 16.
 LEAST_STREAMED = 2.0
+
+
+def resolve(scenario: Scenario) -> Rows:
+    """Scenarios with their network, machine and engine; `batch` is that of one replica, `peak` what one replica has."""
+    s, assumed = scenario, list[Any]()
+    found = look_up(s, KIND, of_inference, DEVICE, does, assumed)
+    values, keys = found.values, found.keys
+    values["cores"] = keys["accelerator"].each(cores_of)
+    values |= _counts(s, found.networks, found.place, values["cores"], assumed)
+    for name in SHARED:
+        values[name] = values[name] / values["cores"]
+    values["memory_bytes"] = values.pop("memory")
+    queued = s.words("scenario").where(lambda word: word in QUEUED)
+    items = np.where(np.isnan(s.number("items")), 1.0, s.number("items"))
+    values["items"] = items * np.where(queued, figure("server-share"), 1.0)
+    for name, field in (("is_delay", "delay"), ("each_device", "each_device")):
+        values[name] = np.nan_to_num(s.number(field))
+    keys["scale"] = Coded((values["replicas"] > 1).astype(int), ("1 device", "1 node"))
+    lacks = s.words("precision").where(lambda word: word == "")
+    assumed.append(("precision", lacks, Coded(np.array(0), ("smallest usual",))))
+    return found.rows(s, assumed)
+
+
+@lru_cache(maxsize=1)
+def does() -> dict[str, dict[str, float]]:
+    """What each level of engine does with operations."""
+    rows = catalog.table("inference_engines").set_index("level")
+    return {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
+
+
+@lru_cache(maxsize=512)
+def offline_batch(name: Any, arguments: str, seq: float | None) -> float:
+    """Samples of one pass where a submitter does not state them: as many as fill any device."""
+    found = network(name, arguments, seq)
+    return max(1.0, math.ceil(figure("offline-macs") / float(found.macs @ found.count)))
+
+
+def _counts(
+    s: Scenario, networks: tuple[Any, ...], index: np.ndarray, cores: np.ndarray, assumed: list[Any]
+) -> dict[str, np.ndarray]:
+    """Batch of a replica and replicas; what is blank follows from how requests arrive."""
+    batch, devices, way = s.number("batch"), s.number("devices"), s.words("scenario")
+    assumed.append(("devices", np.isnan(devices), np.array(1.0)))
+    devices = np.where(np.isnan(devices), 1.0, devices)
+    blank = np.isnan(batch)
+    if blank.any():
+        full = way.where(lambda word: word in FULL)
+        enough = np.array([*(offline_batch(*each) for each in networks), 1.0]) if np.any(full & blank) else np.ones(1)
+        usual = np.where(full, enough[index if len(enough) > 1 else 0], 1.0)
+        assumed.append(("batch", blank, usual))
+        batch = np.where(blank, usual, batch)
+    replicas = np.where(np.isnan(s.number("replicas")), devices * cores, s.number("replicas"))
+    # One stream keeps one device busy, however many there are.
+    replicas = np.where(way.where(lambda word: word in ONE_STREAM), 1.0, replicas)
+    return {"batch": batch, "devices": devices, "replicas": replicas, "accumulation": np.array(1.0)}
 
 
 def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
@@ -85,43 +155,17 @@ def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
 def parts(
     scenarios: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
 ) -> dict[str, np.ndarray]:
-    """Exposed seconds of one forward pass by part; NaN where `scenarios.why` says why not.
-
-    Parameters
-    ----------
-    scenarios : Scenarios
-        The rows.
-    constants : mapping of str to float or numpy.ndarray
-        Value of each of `CONSTANTS`: one, or one a row where it has levels.
-    terms : mapping of str to bool, optional
-        Terms to switch off, ``{"launch": False}``; all are on if not given.
-    """
+    """Exposed seconds of one pass by part; NaN where `scenarios.why` says why not; `terms` switches some off."""
     on = {name: bool((terms or {}).get(name, True)) for name in TERMS}
     values = {c.name: np.asarray(constants[c.name], dtype=float) for c in CONSTANTS}
     table = products(scenarios.networks)
     shares = _shares(table, values, on)
     names = ("products", "elementwise", "floor", "recurrence", "launch", "overhead", "waiting")
-    found = {name: np.full(len(scenarios), np.nan) for name in names}
-    order = np.flatnonzero(scenarios.why == "")
-    order = order[np.argsort(scenarios.place[order], kind="stable")]
-    for start in range(0, len(order), BLOCK):
-        block = order[start : start + BLOCK]
-        some = {name: each[block] if each.ndim else each for name, each in values.items()}
-        for name, seconds in _pass(table, shares, scenarios, block, some, on).items():
-            found[name][block] = seconds
-    return found
+    return in_blocks(scenarios, values, names, lambda at, some: _pass(table, shares, scenarios, at, some, on))
 
 
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Device memory by part [B]: weights, tensors of the largest operation, the runtime; and the bytes that it has.
-
-    Parameters
-    ----------
-    rows : Rows
-        From `resolve`.
-    constants : mapping
-        None are fitted.
-    """
+    """Device memory by part [B]: weights, tensors of the largest operation, the runtime; and the bytes that it has."""
     sizes = np.array([_largest(*each) for each in rows.networks] + [(np.nan, np.nan)])
     parameters, tensors = sizes[rows.place].T
     runtime = rows.keys["vendor"].each(lambda vendor: figure("runtime-memory") if vendor in RUNTIMES else 0.0)
@@ -160,16 +204,16 @@ def _pass(
     device = {
         "products": product_seconds(table.of(net), shares, rows, bandwidth, values, on, passes=1) / share,
         "elementwise": _streams(table, net, rows, bandwidth, kept, values, on),
-        "floor": layers.dispatch_seconds(kernels * on["floor"], values["kernel_floor"] * rows["drains"]),
-        "recurrence": layers.recurrence_seconds(table.positions[net], values["recurrent_step"], 1),
+        "floor": formulas.dispatch_seconds(kernels * on["floor"], values["kernel_floor"] * rows["drains"]),
+        "recurrence": formulas.recurrence_seconds(table.positions[net], values["recurrent_step"], 1),
     }
     reordered = table.convolved[net] * on["transposes"] * rows["transposes"] * (rows["unit_kind"] == 1)
-    device["products"] = device["products"] + layers.stream_seconds(reordered * batch, size, bandwidth)
+    device["products"] = device["products"] + formulas.stream_seconds(reordered * batch, size, bandwidth)
     busy = np.asarray(sum(device.values()))
-    host = layers.dispatch_seconds(kernels * on["launch"], values["launch"] * rows["launches"])
+    host = formulas.dispatch_seconds(kernels * on["launch"], values["launch"] * rows["launches"])
     exposed = formulas.pass_seconds(busy, host, values["overlap"])
     overhead = values["call_overhead"] * rows["launches"] * on["launch"]
-    waiting = layers.waiting_seconds(exposed, rows["replicas"], values["replica_waiting"]) * on["waiting"]
+    waiting = formulas.waiting_seconds(exposed, rows["replicas"], values["replica_waiting"]) * on["waiting"]
     return {**device, "launch": exposed - busy, "overhead": overhead, "waiting": waiting}
 
 
@@ -193,10 +237,10 @@ def _streams(
 ) -> np.ndarray:  # fmt: skip
     """Seconds of norms, activations, sums and softmax that are not fused into products."""
     touched = table.streamed[net] * values["forward_share"] * on["elementwise"]
-    issued = layers.issue_rate(rows["vector_peak"], rows["lanes"])
+    issued = formulas.issue_rate(rows["vector_peak"], rows["lanes"])
     moved = np.maximum(rows["element_bytes"], LEAST_STREAMED)
-    streams = layers.stream_seconds(
+    streams = formulas.stream_seconds(
         touched * rows["batch"], moved, bandwidth, values["touch_instructions"], issued, kept
     )
     scores = table.scores[net] * values["score_touches"] * on["scores"] * rows["batch"]
-    return streams + layers.stream_seconds(scores, moved, bandwidth, kept=np.sqrt(kept))
+    return streams + formulas.stream_seconds(scores, moved, bandwidth, kept=np.sqrt(kept))

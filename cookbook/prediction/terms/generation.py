@@ -18,7 +18,7 @@ from cookbook.performance import networks as formulas
 from cookbook.prediction.constants import figure
 from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.scenario import Coded, Rows, Scenario, together
-from cookbook.prediction.terms import forward, forward_rows
+from cookbook.prediction.terms import forward
 from cookbook.prediction.terms.devices import SIZES
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import of_model, own_decoder
@@ -45,13 +45,7 @@ NO_LENGTH = "input_len is blank: give the tokens of a prompt"
 
 
 def resolve(scenario: Scenario) -> Rows:
-    """Scenarios with their network, machine and engine, and the two passes that an answer is made of.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Of the kind "generation".
-    """
+    """Scenarios with their network, machine and engine, and the two passes that an answer is made of."""
     s, size = _known(scenario), len(scenario)
     length, answer = s.number("input_len"), s.number("output_len")
     way, delay = s.words("scenario"), s.words("delay_of")
@@ -122,7 +116,7 @@ def _pass(s: Scenario, tokens: np.ndarray) -> Rows:
         "scenario": s.words("scenario").map(lambda _: "static"),
         "delay": np.array(0.0),
     }
-    rows = forward_rows.resolve(replace(s, kind=forward_rows.KIND, columns=asked))
+    rows = forward.resolve(replace(s, kind=forward.KIND, columns=asked))
     # Weights may be stored in another format than factors are multiplied in.
     weights = s.words("weights_format").each(lambda word: stored_bytes(word) if word else np.nan)
     shards = np.where(np.isnan(s.number("tp")), 1.0, s.number("tp"))
@@ -134,17 +128,7 @@ def _pass(s: Scenario, tokens: np.ndarray) -> Rows:
 
 
 def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
-    """Seconds of what is asked for (an answer, its first token, one token) by part.
-
-    Parameters
-    ----------
-    rows : Rows
-        From `resolve`.
-    constants : mapping of str to float or numpy.ndarray
-        Those of a forward pass.
-    terms : mapping of str to bool, optional
-        Terms of a pass to switch off.
-    """
+    """Seconds of what is asked for (an answer, its first token, one token) by part."""
     prompt, step = (forward.parts(each, constants, terms) for each in rows.inner)
     seconds = [np.asarray(sum(part for name, part in each.items() if name != "waiting")) for each in (prompt, step)]
     moved = 2 * rows.batch * rows.width

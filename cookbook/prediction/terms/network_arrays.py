@@ -64,31 +64,13 @@ class Network:
 
 @lru_cache(maxsize=512)
 def network(name: str | Workload, arguments: str, seq: float | None) -> Network:
-    """A network as arrays.
-
-    Parameters
-    ----------
-    name : str or Workload
-        Key of the table ``models``, or a network of the reader's own.
-    arguments : str
-        Changed arguments of its builder, as a JSON object.
-    seq : float, optional
-        Sequence length, where the network has one.
-    """
+    """A network as arrays."""
     found = zoo.model(name, **json.loads(arguments or "{}")) if isinstance(name, str) else name
     return arrays(found.ops, seq)
 
 
 def arrays(ops: Ops, seq: float | None) -> Network:
-    """Any table of operations as arrays; operations that are alike become one entry.
-
-    Parameters
-    ----------
-    ops : Ops
-        Operations of one forward pass.
-    seq : float, optional
-        Sequence length, where the table depends on one.
-    """
+    """Any table of operations as arrays; operations that are alike become one entry."""
     each = {q: ops.column(q, 1, seq) / ops.count for q in ("macs", "reads", "writes", "steps")}
     matrix = np.isin(ops.kind, MATMUL_KINDS)
     columns = {q: values[matrix] for q, values in each.items()}
@@ -194,13 +176,7 @@ class Products:
     looked_up: np.ndarray
 
     def of(self, network: np.ndarray) -> Pairs:
-        """Pairs of a row and a product of its network.
-
-        Parameters
-        ----------
-        network : numpy.ndarray of int
-            Network of each row, ascending.
-        """
+        """Pairs of a row and a product of its network."""
         one = len(network) > 0 and network[0] == network[-1]
         if one:
             at = np.arange(self.number[network[0]]) + self.first[network[0]]

@@ -1,9 +1,11 @@
-"""Step time of classic training (any network of the zoo, data parallel): the parts of a step from the formulas."""
+"""Step time of classic training (any network, data parallel): rows with blanks filled in, and the parts of a step."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,25 @@ import numpy as np
 from cookbook import catalog
 from cookbook.performance import collectives
 from cookbook.performance import networks as formulas
-from cookbook.prediction.constants import Constant, figure
+from cookbook.prediction.constants import Constant, figure, is_usual, levels_of_rows
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.scenario import Coded, Rows
+from cookbook.prediction.scenario import Coded, Rows, Scenario, together
+from cookbook.prediction.terms.devices import Device, of_network, usual_precision
+from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.network_arrays import Pairs, Products, products
-from cookbook.prediction.terms.network_rows import resolve
+from cookbook.workloads import zoo
 
-__all__ = ["CONSTANTS", "TERMS", "outcome", "parts", "resolve", "runs", "step_seconds", "tokens"]
-
+KIND = "training_classic"
+LARGEST_NODE = 16
+# Families trained with Adam or one of its kind; the others with momentum.
+ADAM = ("transformer", "moe", "encoder", "vision_transformer", "rnn", "speech", "recommender", "diffusion")
+SEQUENTIAL = frozenset({"attention", "recurrent", "embedding"})
+# Networks whose embedding tables get gradients only where a sample looked.
+SPARSE = "recommender"
+SHORT = "global_batch = {:g} is less than batch_per_device x devices = {:g}"
+DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes")
+DOES = ("launches", "fused", "transposes", "fast_algorithms")
+KEYS_OF_DEVICES = (("accelerator", "key"), ("vendor", "vendor"), ("family", "family"))
 CONSTANTS = (
     Constant("convolution_efficiency", 0.7, 0.2, 1.0),
     Constant("product_efficiency", 0.7, 0.2, 1.0),
@@ -52,6 +65,171 @@ LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message
 REFERENCE_PEAK = 2e14
 BLOCK = 4096
 PASSES = 3
+
+
+def resolve(scenario: Scenario) -> Rows:
+    """Scenarios with their network, machine and software; blanks filled."""
+    s, assumed = scenario, list[Any]()
+    found = look_up(s, KIND, of_network, DEVICE, does, assumed)
+    devices, values, keys = found.devices, found.values, found.keys
+    with np.errstate(all="ignore"):
+        values |= _counts(s, values | of_devices(devices, ("per_node",)), assumed)
+        values |= _links(s, devices, values)
+    lacks = s.words("precision").where(lambda word: word == "")
+    taken = found.pairs.map(lambda pair: pair[1] or usual_precision(pair[0]))
+    assumed.append(("precision", lacks, taken))
+    # One interpreter that starts the kernels of all its devices one after the other.
+    values["in_turn"] = np.where(s.number("one_process") == 1, values["per_node"], 1.0)
+    moved = _update_bytes()
+    update = found.families.each(lambda family: moved["adam" if family in ADAM else "momentum"])
+    values["update_bytes"] = np.where(s.number("no_update") == 1, 0.0, update)
+    values["sparse"] = found.families.each(lambda family: family == SPARSE)
+    nodes, count = values["nodes"], values["devices"]
+    keys["scale"] = Coded(np.where(nodes > 1, 2, np.where(count > 1, 1, 0)), ("1 device", "1 node", "multi-node"))
+    return found.rows(s, assumed)
+
+
+@dataclass(frozen=True, eq=False)
+class LookedUp:
+    """What names of rows stand for: distinct networks, which each row has, devices, figures, keys."""
+
+    networks: tuple[tuple[Any, str, float | None], ...]
+    place: np.ndarray
+    families: Coded
+    why: Coded
+    pairs: Coded
+    devices: Coded
+    values: dict[str, np.ndarray]
+    keys: dict[str, Coded]
+
+    def rows(self, s: Scenario, assumed: list[Any]) -> Rows:
+        """The rows, when all values and keys are known."""
+        lacks = self.devices.map(attrgetter("why"))
+        refused = refuse(s.why, together(self.why, lacks).map(lambda each: each[0] or each[1]), self.values)
+        full = {name: np.broadcast_to(np.asarray(each, dtype=float), (len(s),)) for name, each in self.values.items()}
+        return Rows(full, refused, self.keys, self.networks, np.broadcast_to(self.place, (len(s),)), tuple(assumed))
+
+
+def look_up(
+    s: Scenario, kind: str, device: Callable[..., Device], names: tuple[str, ...],
+    does: Callable[[], Mapping[str, Mapping[str, float]]], assumed: list[Any],
+) -> LookedUp:  # fmt: skip
+    """What names stand for: `device` tells figures of an accelerator in a format, `does` those of levels of software.
+
+    Where no software is named, the usual one stands in, and `assumed` tells it.
+    """
+    pairs = together(s.words("accelerator"), s.words("precision"))
+    devices = Coded(pairs.codes, tuple(device(*level) for level in pairs.levels))
+    keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES}
+    software = s.words("software")
+    keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
+    keys["moe"] = Coded(np.array(0), (False,))
+    assumed.append(("software", is_usual(software), keys["engine"]))
+    values = of_devices(devices, names) | keys["engine"].figures(lambda level: does()[level])
+    return LookedUp(*of_networks(s), pairs, devices, values, keys)
+
+
+def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...], np.ndarray, Coded, Coded]:
+    """Distinct networks of a scenario, which each row has (-1: none), their families, and why one cannot be."""
+    lengths = s.number("seq")
+    if lengths.ndim:
+        distinct, codes = np.unique(lengths, return_inverse=True)
+        seq = Coded(codes, tuple(distinct.tolist()))
+    else:
+        seq = Coded(np.array(0), (float(lengths),))
+    named = together(s.words("model"), s.words("network_arguments"), seq)
+    found: dict[tuple[Any, str, float | None], int] = {}
+    places, families, whys = [], [], []
+    for model, arguments, length in named.levels:
+        network = zoo.model(model) if isinstance(model, str) and model else model
+        if network == "":
+            places.append(-1)
+            families.append("")
+            whys.append("model is blank: name a network of the zoo")
+            continue
+        own = not isinstance(model, str)
+        tokens = length if length == length else network.seq
+        tokens = tokens if network.ops.needs_seq else None
+        lacks = network.ops.needs_seq and not tokens
+        whys.append("seq: the network needs a sequence length" if lacks else "")
+        place = (model, arguments, None if tokens is None else float(tokens))
+        places.append(-1 if lacks else found.setdefault(place, len(found)))
+        sequential = own and not SEQUENTIAL.isdisjoint(network.ops.kind.tolist())
+        families.append(ADAM[0] if sequential else network.family)
+    codes = np.array(places, dtype=int)[named.codes]
+    return tuple(found), codes, Coded(named.codes, tuple(families)), Coded(named.codes, tuple(whys))
+
+
+def of_devices(devices: Coded, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Figures of the devices of rows."""
+    return devices.figures(lambda each: {name: getattr(each, name) for name in names})
+
+
+@lru_cache(maxsize=1)
+def does() -> dict[str, dict[str, float]]:
+    """What each level of software does with operations."""
+    rows = catalog.table("classic_engines").set_index("level")
+    return {str(level): {name: float(row[name]) for name in DOES} for level, row in rows.iterrows()}
+
+
+@lru_cache(maxsize=1)
+def _update_bytes() -> dict[str, float]:
+    """Bytes that an optimiser moves for each parameter in 32 bits."""
+    table = catalog.table("optimisers").set_index("name")
+    return dict(4.0 * (table["update_reads"] + table["update_writes"]))
+
+
+def _counts(s: Scenario, known: dict[str, np.ndarray], assumed: list[Any]) -> dict[str, np.ndarray]:
+    """Batch, accumulation, devices and nodes; what is blank follows from the rest."""
+    batch, total = s.number("batch"), s.number("global_batch")
+    devices = np.where(np.isnan(s.number("devices")), 1.0, s.number("devices"))
+    assumed.append(("devices", np.isnan(s.number("devices")), devices))
+    per_node = s.number("per_node")
+    usual = np.minimum(devices, np.where(known["per_node"] > 0, known["per_node"], LARGEST_NODE / 2))
+    assumed.append(("per_node", np.isnan(per_node) & (devices > 1), usual))
+    per_node = np.minimum(np.where(np.isnan(per_node), usual, per_node), devices)
+    short = total < 0.99 * batch * devices
+    accumulation = s.number("accumulation")
+    passes = np.maximum(np.round(total / (batch * devices)), 1)
+    accumulation = np.where(np.isnan(accumulation), np.where(np.isfinite(passes), passes, 1.0), accumulation)
+    batch = np.where(np.isnan(batch), total / (devices * accumulation), batch)
+    lengths = np.where(np.isnan(s.number("seq")), 1.0, s.number("seq"))
+    samples = np.where(s.number("batch_in_items") == 1, batch / lengths, batch)
+    items = np.where(np.isnan(s.number("items")), 1.0, s.number("items"))
+    return {"batch": samples, "accumulation": accumulation, "devices": devices, "per_node": per_node,
+            "nodes": np.ceil(devices / per_node), "items": items, "short": short, "total": total}  # fmt: skip
+
+
+def _links(s: Scenario, devices: Coded, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Rate of a device's links within and between nodes that sums of gradients reach [B/s]."""
+    of = of_devices(devices, ("ring_link", "ring_network", "shared", "per_node"))
+    share = network_share()
+    more = np.where(of["shared"] == 1, of["per_node"] / values["per_node"], 1.0)
+    network = np.where(np.isnan(s.number("network")), of["ring_network"] * more, s.number("network") * share)
+    of_node = s.number("node_network") / np.maximum(values["per_node"], 1) * share
+    link = s.number("link")
+    return {"link": np.where(np.isnan(link), of["ring_link"], link),
+            "network": np.where(np.isnan(of_node), network, of_node)}  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def network_share() -> float:
+    """Share of the rate of a network that sums of gradients reach."""
+    rows = catalog.table("link_shares").set_index("link")
+    return float(rows.loc["network", "share"])
+
+
+def refuse(why: np.ndarray, said: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
+    """Why a row cannot be predicted, the first reason that applies."""
+    batch, words = values["batch"], said.each(str, object)
+    why = np.where(why == "", words, why.astype(object)) if np.any(words != "") else why
+    for bad, reason, *figures in (
+        (~((batch > 0) & np.isfinite(batch)), "batch is blank or not above 0, and global_batch gives none"),
+        (values.get("short", False), SHORT, values.get("total", 0.0), batch * values["devices"]),
+    ):
+        if np.any(bad):
+            why = told(why, bad, reason, figures)
+    return why
 
 
 def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
@@ -91,31 +269,30 @@ def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
 def parts(
     scenarios: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
 ) -> dict[str, np.ndarray]:
-    """Exposed seconds of a step by part; NaN where `scenarios.why` says why not.
-
-    Parameters
-    ----------
-    scenarios : Scenarios
-        The rows.
-    constants : mapping of str to float or numpy.ndarray
-        Value of each of `CONSTANTS`: one, or one a row where it has levels.
-    terms : mapping of str to bool, optional
-        Terms to switch off, ``{"exchange": False}``; all are on if not given.
-    """
+    """Exposed seconds of a step by part; NaN where `scenarios.why` says why not; `terms` switches some off."""
     on = {name: bool((terms or {}).get(name, True)) for name in TERMS}
     values = {c.name: np.asarray(constants[c.name], dtype=float) for c in CONSTANTS}
     table = products(scenarios.networks)
     shares = product_shares(table, values, on)
-    size = len(scenarios)
-    found = {name: np.full(size, np.nan) for name in ("products", "elementwise", "launch", "recurrence")}
-    order = np.flatnonzero(scenarios.why == "")
-    order = order[np.argsort(scenarios.place[order], kind="stable")]
+    names = ("products", "elementwise", "launch", "recurrence")
+    found = in_blocks(scenarios, values, names, lambda at, some: _passes(table, shares, scenarios, at, some, on))
+    return _step(scenarios, found, table, values, on)
+
+
+def in_blocks(
+    rows: Rows, values: Mapping[str, np.ndarray], names: tuple[str, ...],
+    seconds: Callable[[np.ndarray, dict[str, np.ndarray]], Mapping[str, np.ndarray]],
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Seconds by part of the rows that can be predicted, NaN of the others; rows of one network side by side."""
+    found = {name: np.full(len(rows), np.nan) for name in names}
+    order = np.flatnonzero(rows.why == "")
+    order = order[np.argsort(rows.place[order], kind="stable")]
     for start in range(0, len(order), BLOCK):
         block = order[start : start + BLOCK]
         some = {name: each[block] if each.ndim else each for name, each in values.items()}
-        for name, seconds in _passes(table, shares, scenarios, block, some, on).items():
-            found[name][block] = seconds
-    return _step(scenarios, found, table, values, on)
+        for name, part in seconds(block, some).items():
+            found[name][block] = part
+    return found
 
 
 def _passes(
@@ -192,25 +369,13 @@ def product_seconds(
 
 
 def product_shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, bool]) -> np.ndarray:
-    """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units.
-
-    Parameters
-    ----------
-    table : Products
-        The products.
-    values : mapping of str to numpy.ndarray
-        Constants.
-    on : mapping of str to bool
-        Terms; that named "fast_algorithms" counts here.
-    """
+    """Share of the peak of each product: direct and fast on vector units, in 16 bits and TF32 on matrix units."""
     one = {name: float(value) for name, value in values.items() if not np.ndim(value)}
     vector = np.where(table.convolution, one["vector_convolution"], one["vector_product"])
     fast = vector * (table.saving if on["fast_algorithms"] else 1.0)
     matrix = np.where(table.convolution, one["convolution_efficiency"], one["product_efficiency"])
     matrix = (
-        matrix
-        * np.where(table.deep, one["deep_convolution"], 1.0)
-        * np.where(table.grouped, one["grouped_share"], 1.0)
+        matrix * np.where(table.deep, one["deep_convolution"], 1.0) * np.where(table.grouped, one["grouped_share"], 1.0)
     )
     tf32 = matrix * np.where(table.convolution, one["tf32_convolution"], one["tf32_product"])
     return np.stack([vector, fast, matrix, tf32])
