@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.workloads.ops import Ops, attended_pairs, from_rows
+from cookbook.workloads.ops import Ops, attended_pairs, attention_products, from_rows, latent_products, mlp_products
 
 _tensor_ids: Iterator[int] = count()
 
@@ -511,36 +511,6 @@ def _pairs(x: Shape, keys: Shape, causal: bool, window: float | None) -> np.ndar
     return np.array([0.0, (a - a * a) / 2, a * a])
 
 
-# Sizes of the matrix products of a layer, (inputs, outputs) each: networks that are built and layers that are predicted
-# in shards read them here. A shard has its part of the heads and of the inner width: the same layer, narrower.
-Product = tuple[Any, Any]
-
-
-def attention_products(width: Any, query: Any, keys: Any, values: Any) -> tuple[Product, ...]:
-    """Query, key, value and output: widths of the stream, of all query heads, and of all key and value heads."""
-    return (width, query), (width, keys), (width, keys), (values, width)
-
-
-def latent_products(width: Any, query: Any, expanded: Any, values: Any, q_rank: Any, kv_rank: Any,
-                    rope_dim: Any) -> tuple[Product, ...]:  # fmt: skip
-    """Multi-head latent attention: query down and up, key-value down and up, output; the ranks are never split.
-
-    `q_rank` is 0 where queries are not compressed.
-    """
-    up = np.where(np.asarray(q_rank) > 0, q_rank, width)
-    return (width, q_rank), (up, query), (width, kv_rank + rope_dim), (kv_rank, expanded), (values, width)
-
-
-def mlp_products(width: Any, hidden: Any, gates: Any = 1) -> tuple[Product, ...]:
-    """Up, gate and down; `gates` is 1 where the layer has one, else 0."""
-    return (width, hidden), (width, gates * hidden), (hidden, width)
-
-
-def weights_of(products: Sequence[Product]) -> Any:
-    """Weights of some products, biases aside."""
-    return sum(inputs * outputs for inputs, outputs in products)
-
-
 def self_attention(t: Trace, x: Shape, heads: int, kv_heads: int | None = None, head_dim: int | None = None,
                    causal: bool = False, window: float | None = None, flash: bool = True, bias: bool = True,
                    qkv_bias: bool | None = None, memory: Shape | None = None, qk_norm: bool = False,
@@ -560,8 +530,7 @@ def self_attention(t: Trace, x: Shape, heads: int, kv_heads: int | None = None, 
     t.linear(source, value[1], qkv_bias, f"{name}.v")
     if qk_norm:
         t.parameter(2 * d, f"{name}.qk_norm")
-    y = t.attention(q, heads, kv_heads, d, causal, window, flash, memory, dropout=dropout,
-                    name=f"{name}.core")  # fmt: skip
+    y = t.attention(q, heads, kv_heads, d, causal, window, flash, memory, dropout=dropout, name=f"{name}.core")
     return t.linear(y, out[1], bias, f"{name}.out")
 
 
@@ -597,11 +566,10 @@ def latent_attention(t: Trace, x: Shape, heads: int, q_rank: int | None, kv_rank
 
     Counted as in training: latents are expanded to full heads before the scores.
     """
+    query, expanded = heads * (nope_dim + rope_dim), heads * (nope_dim + v_dim)
+    products = latent_products(int(x.channels), query, expanded, heads * v_dim, q_rank or 0, kv_rank, rope_dim)
+    q_down, q_up, kv_down, kv_up, out = products
     q_in = x
-    q_down, q_up, kv_down, kv_up, out = latent_products(
-        int(x.channels), heads * (nope_dim + rope_dim), heads * (nope_dim + v_dim), heads * v_dim, q_rank or 0, kv_rank,
-        rope_dim,
-    )  # fmt: skip
     if q_rank:
         q_in = t.norm(t.linear(x, q_down[1], False, f"{name}.q_down"), "rms", name=f"{name}.q_norm")
     q = t.linear(q_in, q_up[1], False, f"{name}.q_up")

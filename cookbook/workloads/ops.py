@@ -267,3 +267,33 @@ def optimiser_update(parameters: float, reads: float, writes: float, flop: float
     row = {"name": name, "kind": "optimiser", "vector_flop": constant(flop * parameters),
            "reads": constant(reads * parameters), "writes": constant(writes * parameters)}  # fmt: skip
     return from_rows([row])
+
+
+# Sizes of the matrix products of a layer, (inputs, outputs) each: networks that are built and layers that are predicted
+# in shards read them here. A shard has its part of the heads and of the inner width: the same layer, narrower.
+Product = tuple[Any, Any]
+
+
+def attention_products(width: Any, query: Any, keys: Any, values: Any) -> tuple[Product, ...]:
+    """Query, key, value and output: widths of the stream, of all query heads, and of all key and value heads."""
+    return (width, query), (width, keys), (width, keys), (values, width)
+
+
+def latent_products(width: Any, query: Any, expanded: Any, values: Any, q_rank: Any, kv_rank: Any,
+                    rope_dim: Any) -> tuple[Product, ...]:  # fmt: skip
+    """Multi-head latent attention: query down and up, key-value down and up, output; the ranks are never split.
+
+    `q_rank` is 0 where queries are not compressed.
+    """
+    up = np.where(np.asarray(q_rank) > 0, q_rank, width)
+    return (width, q_rank), (up, query), (width, kv_rank + rope_dim), (kv_rank, expanded), (values, width)
+
+
+def mlp_products(width: Any, hidden: Any, gates: Any = 1) -> tuple[Product, ...]:
+    """Up, gate and down; `gates` is 1 where the layer has one, else 0."""
+    return (width, hidden), (width, gates * hidden), (hidden, width)
+
+
+def weights_of(products: Sequence[Product]) -> Any:
+    """Weights of some products, biases aside."""
+    return sum(inputs * outputs for inputs, outputs in products)

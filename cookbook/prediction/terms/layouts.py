@@ -18,7 +18,7 @@ from cookbook.performance.parallelism import FILLED
 from cookbook.performance.transformer_training import aligned
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.scenario import RECOMPUTED, Coded, Scenario
-from cookbook.workloads.layers import attention_products, latent_products, mlp_products, weights_of
+from cookbook.workloads.ops import attention_products, latent_products, mlp_products, weights_of
 
 Words = Callable[[int], str]
 COUNTS = (
