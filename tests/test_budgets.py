@@ -17,8 +17,8 @@ import pytest
 import cookbook
 
 # What the house may grow to; lowered as it shrinks, never raised without a reason.
-MOST_MODULES = 163
-MOST_LINES = 44_300
+MOST_MODULES = 119
+MOST_LINES = 42_900
 MOST_LINES_OF_CODE = 400  # of one module: docstrings, comments and blank lines are not counted
 MOST_NAMES = 36  # of the front door
 
