@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +17,12 @@ from cookbook import hardware
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
 from cookbook.prediction.asked import choices, shown
-from cookbook.prediction.doors import kind_of, network_of
-from cookbook.prediction.engine import NOT_FINITE, Estimate, estimate, memory_constants, prepare
+from cookbook.prediction.doors import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
+from cookbook.prediction.engine import NOT_FINITE, Estimate, memory_constants, prepare, reasons
 from cookbook.prediction.requirements import requirements
 from cookbook.prediction.scenario import Coded, Scenario, checked, fields, outer
 from cookbook.prediction.terms import transformer_step
+from cookbook.prediction.terms.layouts import impossible_in_grid
 from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.workloads.zoo import Workload
 
@@ -28,6 +31,12 @@ if TYPE_CHECKING:
 
 NEEDS = "needs"
 KINDS = {"train_step": "training_transformer", "forward_pass": "inference", "generate": "inference"}
+DOORS: dict[str, Callable[..., Estimate]] = {
+    "train_step": partial(train_step, neighbours=False), "forward_pass": partial(forward_pass, neighbours=False),
+    "generate": generate,
+}  # fmt: skip
+# What a training step is asked of networks without parallel layouts.
+PLAIN_STEP = ("accelerator", "precision", "software", "seq", *(name for name in PLAN if name not in PARALLEL))
 NUMBERS = ("seconds", "low80", "high80", "rate", "tokens_per_s", "memory_bytes")
 WORDS = ("fits", "bottleneck", "tier", "why")
 TRANSFORMERS = "training_transformer"
@@ -92,7 +101,9 @@ def sweep(of: str = "needs", *, progress: bool = True, **axes: Any) -> pd.DataFr
 def _field(of: str, name: str) -> str:
     """The field that an axis stands for, by its name or another spelling."""
     kind = KINDS[of]
-    declared = [field for field in fields().values() if kind in field.phases]
+    taken = {"model", "accelerator", *inspect.signature(DOORS[of]).parameters}
+    declared = [field for field in fields().values()
+                if kind in field.phases and (kind == TRANSFORMERS or field.name in taken)]  # fmt: skip
     for field in declared:
         if name == field.name:
             return name
@@ -106,13 +117,18 @@ def _field(of: str, name: str) -> str:
 def _estimated(of: str, values: dict[str, list[Any]], rows: int, progress: bool) -> pd.DataFrame:
     import pandas as pd
 
-    kinds = np.array([_kind(of, each) for each in values["model"]], dtype=object)
+    networks = [network_of(each) for each in values["model"]]
+    grids = np.array([_in_grid(of, each) for each in networks])
+    for name, given in values.items():
+        _levels(name, given)
     found = {name: np.empty(rows) for name in NUMBERS} | {name: np.empty(rows, dtype=object) for name in WORDS}
     begun, done = time.monotonic(), 0
-    for kind in dict.fromkeys(kinds.tolist()):
-        some = values | {"model": [each for each, its in zip(values["model"], kinds, strict=True) if its == kind]}
-        place = _places(values, kinds == kind)
-        for start, told in _grids(kind, some) if kind == TRANSFORMERS else _blocks(kind, some):
+    parts: list[tuple[np.ndarray, Workload | None]] = [(grids, None)] if grids.any() else []
+    parts += [(np.arange(len(networks)) == at, networks[at]) for at in np.flatnonzero(~grids)]
+    for wanted, network in parts:
+        some = values | {"model": [each for each, its in zip(values["model"], wanted, strict=True) if its]}
+        place = _places(values, wanted)
+        for start, told in _grids(TRANSFORMERS, some) if network is None else _blocks(of, network, some):
             size = len(next(iter(told.values())))
             at = slice(start, start + size) if place is None else place[start : start + size]
             for name, value in told.items():
@@ -139,17 +155,46 @@ def _along(values: np.ndarray, axis: int, axes: int) -> np.ndarray:
     return values.reshape([-1 if each == axis else 1 for each in range(axes)])
 
 
-def _blocks(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Estimates of so many rows at a time: the first of them, and the columns."""
-    at, rows = outer(values)
-    columns = {name: _levels(name, given) for name, given in values.items()}
+def _blocks(of: str, network: Workload, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
+    """Answers of the door about one network, so many rows at a time: the first of them, and the columns."""
+    axes = {name: given for name, given in values.items() if name != "model"}
+    at, rows = outer(axes)
+    unasked = {name: np.array([_unasked(of, network, name, each) for each in given], dtype=object)
+               for name, given in axes.items()}  # fmt: skip
+    taken = {name: given for name, given in axes.items() if of != "train_step" or name in PLAIN_STEP}
     for start in range(0, rows, STRIDE):
-        size, given = min(STRIDE, rows - start), dict[str, Any]()
-        for name, levels in columns.items():
-            # One value stands for all rows.
-            codes = np.array(0) if len(levels) == 1 else at[name][start : start + size]
-            given[name] = np.asarray(levels[codes]) if isinstance(levels, np.ndarray) else Coded(codes, levels)
-        yield start, _told(estimate(Scenario(kind, size, given, np.zeros(size, dtype="<U1")), neighbours=False))
+        codes = {name: each[start : start + STRIDE] for name, each in at.items()}
+        why = np.full(min(STRIDE, rows - start), "", dtype=object)
+        for name, said in unasked.items():
+            why = np.where(why == "", said[codes[name]], why)
+        told = {name: np.full(len(why), np.nan) for name in NUMBERS} | {name: np.full(len(why), "", dtype=object)
+                                                                        for name in WORDS} | {"why": why}  # fmt: skip
+        good = np.flatnonzero(why == "")
+        rest = {name: [given[each] for each in codes[name][good]] for name, given in taken.items()}
+        asked = {name: each[0] if len(taken[name]) == 1 else each
+                 for name, each in rest.items() if any(value is not None for value in each)}  # fmt: skip
+        if len(good):
+            try:
+                answer = DOORS[of](network, asked.pop("accelerator"), **asked)
+            except ValueError as refused:
+                told["why"][good] = str(refused)
+            else:
+                for name, value in _told(answer).items():
+                    told[name][good] = value
+        yield start, told
+
+
+def _unasked(of: str, network: Workload, name: str, value: Any) -> str:
+    """Why a door is not asked this of such a network; "" where it is."""
+    if value is None:
+        return ""
+    if name == "seq" and not network.ops.needs_seq:
+        return f"seq = {shown(value)}: {network.title} has no sequence length; leave seq out"
+    if of != "train_step" or (name in PLAIN_STEP and (name != "zero" or value in (0, 1))):
+        return ""
+    if name in PARALLEL and is_plain(name, value):
+        return ""
+    return f"{name} = {shown(value)}: of {network.title} data parallelism alone is estimated; leave {name} out"
 
 
 def _levels(name: str, given: list[Any]) -> tuple[Any, ...] | np.ndarray:
@@ -207,6 +252,7 @@ def _grid(kind: str, scenario: Scenario) -> dict[str, np.ndarray]:
         for place, part in enumerate(parts.values()):
             more = part > largest
             largest, at = np.where(more, part, largest), np.where(more, place, at)
+        why = np.where(why == "", impossible_in_grid(rows, scenario, reasons()), why)
         good = (why == "") & np.isfinite(seconds) & (seconds > 0)
         held, capacity = transformer_step.memory_parts(rows, memory_constants(kind))
         memory = np.asarray(sum(held.values()))
@@ -224,11 +270,11 @@ def _grid(kind: str, scenario: Scenario) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def _kind(of: str, model: Any) -> str:
-    network = network_of(model)
+def _in_grid(of: str, network: Workload) -> bool:
+    """Whether a block of the question is one product of its axes: steps of language models."""
     if of == "generate" and not is_language_model(network):
         raise ValueError(f"model = {network.title!r} is no language model; sweep forward_pass")
-    return kind_of(network) if of == "train_step" else "generation" if of == "generate" else KINDS[of]
+    return of == "train_step" and kind_of(network) == TRANSFORMERS
 
 
 def _axis(given: list[Any], at: int, sizes: list[int]) -> Any:

@@ -200,7 +200,7 @@ def training_scenario(
             raise ValueError(f"kind = {kind!r}: {network.title} is not a language model; leave kind out")
         return scenario(kind, given | _parallel(plan, given["accelerator"]) | {"seq": seq})
     for name in PARALLEL:
-        if name in plan and not _is_plain(name, plan[name]):
+        if name in plan and not is_plain(name, plan[name]):
             why, else_ = f", as {network.unsplit}", f"or build it of {zoo.DIVIDED}"
             if not network.unsplit:
                 why, else_ = "", "other configurations are for language models"
@@ -227,7 +227,7 @@ PLAIN: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-def _is_plain(name: str, value: Any) -> bool:
+def is_plain(name: str, value: Any) -> bool:
     """Whether a field says what data parallelism does anyway."""
     return np.ndim(value) == 0 and not isinstance(value, np.ndarray) and value in PLAIN.get(name, ("",))
 

@@ -291,6 +291,13 @@ def _says(why: str, pieces: Sequence[str]) -> bool:
 
 
 @lru_cache(maxsize=1)
+def reasons() -> dict[str, str]:
+    """What each code says of any question, from ``data/schema/reasons.csv``."""
+    with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
+        return {row["code"]: row["description"] for row in csv.DictReader(file)}
+
+
+@lru_cache(maxsize=1)
 def _sentences() -> tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...]:
     """For each code its sentences: their longest words, and all words between figures."""
     with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:

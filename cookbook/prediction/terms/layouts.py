@@ -110,15 +110,28 @@ def impossible(s: Any, asked: Scenario) -> np.ndarray:
     """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can."""
     schedule, why = asked.words("pipeline_schedule").each(str, object), np.full(len(s), "", dtype=object)
     with np.errstate(all="ignore"):
-        if any(bad.any() for bad, _ in _checks(s, schedule)):
+        if any(bad.any() for _, bad, _ in _checks(s, schedule)):
             rows = _View({name: np.broadcast_to(value, len(s)) for name, value in s.values.items()})
-            for bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
+            for _, bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
                 for row in np.flatnonzero(bad & (why == "")):
                     why[row] = words(int(row))
     return why
 
 
-def _checks(s: Any, schedule: np.ndarray) -> list[tuple[np.ndarray, Words]]:
+def impossible_in_grid(s: Any, asked: Scenario, sentences: Mapping[str, str]) -> np.ndarray:
+    """The same for rows that stand in a grid, in the words of ``data/schema/reasons.csv`` for any row."""
+    schedule, why = asked.words("pipeline_schedule").each(str, object), np.array("", dtype=object)
+    with np.errstate(all="ignore"):
+        for code, bad, _ in _checks(s, schedule):
+            if np.any(bad):
+                why = np.where(bad & (why == ""), sentences[code], why)
+    return why
+
+
+Check = tuple[str, np.ndarray, Words]
+
+
+def _checks(s: Any, schedule: np.ndarray) -> list[Check]:
     return [*_splits(s), *_batches(s), *_schedules(s, schedule), *_options(s)]
 
 
@@ -129,12 +142,13 @@ class _View:
         self.__dict__.update(values)
 
 
-def _splits(s: Any) -> list[tuple[np.ndarray, Words]]:
+def _splits(s: Any) -> list[Check]:
     ranks = s.dp * s.cp * s.tp
 
-    def divides(name: str, what: str, wanted: str) -> tuple[np.ndarray, Words]:
+    def divides(code: str, name: str, what: str, wanted: str) -> Check:
         value, whole = getattr(s, name), getattr(s, what)
         return (
+            code,
             whole % value > 0,
             lambda row: (
                 f"{name} = {value[row]:g} does not divide the {whole[row]:g} {wanted}: "
@@ -144,25 +158,27 @@ def _splits(s: Any) -> list[tuple[np.ndarray, Words]]:
 
     layers, model = s.layers / s.pp, s.tp * s.pp * s.cp
     return [
-        (s.devices * s.cores % model > 0, lambda row: (
+        ("split-not-devices", s.devices * s.cores % model > 0, lambda row: (
             f"devices = {s.devices[row]:g} is not a multiple of tp x pp x cp = {model[row]:g}: take "
             f"{nearest_multiples(s.devices[row], model[row] / s.cores[row])} devices, or other shards")),
-        divides("tp", "heads", "attention heads"),
-        (s.pp > s.layers, lambda row: f"pp = {s.pp[row]:g} is more than the {s.layers[row]:g} layers: a stage holds at "
-         f"least one; take {nearest_divisors(s.pp[row], s.layers[row])}"),
-        ((s.vp > 1) & ~even_stages(s.layers, s.pp * s.vp), lambda row: (
+        divides("heads-not-divisible", "tp", "heads", "attention heads"),
+        ("stages-exceed-layers", s.pp > s.layers, lambda row: (
+            f"pp = {s.pp[row]:g} is more than the {s.layers[row]:g} layers: a stage holds at least one; take "
+            f"{nearest_divisors(s.pp[row], s.layers[row])}")),
+        ("layers-not-divisible", (s.vp > 1) & ~even_stages(s.layers, s.pp * s.vp), lambda row: (
             f"vp = {s.vp[row]:g}: {s.layers[row]:g} layers on pp = {s.pp[row]:g} stages are not a whole number of "
             f"layers for each chunk; take {nearest_divisors(s.vp[row], layers[row])}")),
-        divides("cp", "seq_len", "tokens of a sequence (seq)"),
-        ((s.ep > 1) & (s.moe == 0), lambda row: f"ep = {s.ep[row]:g}: the model has no experts; take ep = 1"),
-        ((s.moe == 1) & (s.experts % s.ep > 0), divides("ep", "experts", "experts")[1]),
-        ((s.moe == 1) & (ranks % s.ep > 0), lambda row: (
+        divides("tokens-not-divisible", "cp", "seq_len", "tokens of a sequence (seq)"),
+        ("no-experts", (s.ep > 1) & (s.moe == 0), lambda row: (
+            f"ep = {s.ep[row]:g}: the model has no experts; take ep = 1")),
+        ("experts-not-divisible", (s.moe == 1) & (s.experts % s.ep > 0), divides("", "ep", "experts", "experts")[2]),
+        ("experts-not-divisible", (s.moe == 1) & (ranks % s.ep > 0), lambda row: (
             f"ep = {s.ep[row]:g} does not divide dp x cp x tp = {ranks[row]:g}, the devices that share the experts: "
             f"take {nearest_divisors(s.ep[row], np.gcd(int(ranks[row]), int(s.experts[row])))}")),
     ]  # fmt: skip
 
 
-def _batches(s: Any) -> list[tuple[np.ndarray, Words]]:
+def _batches(s: Any) -> list[Check]:
     once = s.dp * s.micro_batch
 
     def words(row: int) -> str:
@@ -173,38 +189,39 @@ def _batches(s: Any) -> list[tuple[np.ndarray, Words]]:
             f"{s.micro_batch[row]:g}: take {_or(near)}, or a smaller batch of a device"
         )
 
-    return [(s.global_batch % once > 0, words)]
+    return [("batch-not-divisible", s.global_batch % once > 0, words)]
 
 
-def _schedules(s: Any, schedule: np.ndarray) -> list[tuple[np.ndarray, Words]]:
+def _schedules(s: Any, schedule: np.ndarray) -> list[Check]:
     piped = s.pp > 1
     fed = s.micro_batches / s.flushes
     whole = (schedule == "gpipe") | (schedule == "1f1b") | (schedule == "zero-bubble")
     return [
-        (piped & whole & (s.vp != 1), lambda row: f"vp = {s.vp[row]:g}: {schedule[row]} has one chunk a stage; take "
-         "vp = 1, or pipeline_schedule = 'interleaved'"),
-        (piped & (schedule == "interleaved") & (s.vp < 2), lambda row: (
+        ("schedule-impossible", piped & whole & (s.vp != 1), lambda row: (
+            f"vp = {s.vp[row]:g}: {schedule[row]} has one chunk a stage; take vp = 1, or "
+            "pipeline_schedule = 'interleaved'")),
+        ("schedule-impossible", piped & (schedule == "interleaved") & (s.vp < 2), lambda row: (
             f"vp = {s.vp[row]:g}: an interleaved pipeline has two chunks a stage or more; take "
             f"vp = {_or(_divisors(s.layers[row] / s.pp[row])[1:3]) or '1 and 1f1b'}")),
-        (piped & (schedule == "interleaved") & (fed % s.pp > 0), lambda row: (
+        ("schedule-impossible", piped & (schedule == "interleaved") & (fed % s.pp > 0), lambda row: (
             f"global_batch = {s.global_batch[row]:g} gives {fed[row]:g} micro-batches, and an interleaved pipeline "
             f"takes a multiple of pp = {s.pp[row]:g}; take global_batch = "
             f"{np.ceil(fed[row] / s.pp[row]) * s.pp[row] * s.dp[row] * s.micro_batch[row]:g}")),
-        (piped & (schedule == "zb-v") & (s.vp != 2), lambda row: (
+        ("schedule-impossible", piped & (schedule == "zb-v") & (s.vp != 2), lambda row: (
             f"vp = {s.vp[row]:g}: zb-v has two chunks a stage; take vp = 2")),
     ]  # fmt: skip
 
 
-def _options(s: Any) -> list[tuple[np.ndarray, Words]]:
+def _options(s: Any) -> list[Check]:
     ranks, factor, shard = s.dp * s.cp, s.capacity_factor, s.stated_shard
     return [
-        ((shard >= 1) & (ranks % shard > 0), lambda row: (
+        ("shard-not-divisible", (shard >= 1) & (ranks % shard > 0), lambda row: (
             f"shard = {shard[row]:g} does not divide dp x cp = {ranks[row]:g}: "
             f"take {nearest_divisors(shard[row], ranks[row])}")),
-        ((s.zero == 0) & (shard > 1), lambda row: f"shard = {shard[row]:g}: zero = 0 shares nothing out; take zero = "
-         "1, 2 or 3"),
-        (~np.isnan(factor) & (s.moe == 0), lambda row: f"capacity_factor = {factor[row]:g}: the model has no experts; "
-         "leave it out"),
+        ("shard-not-divisible", (s.zero == 0) & (shard > 1), lambda row: (
+            f"shard = {shard[row]:g}: zero = 0 shares nothing out; take zero = 1, 2 or 3")),
+        ("no-experts", ~np.isnan(factor) & (s.moe == 0), lambda row: (
+            f"capacity_factor = {factor[row]:g}: the model has no experts; leave it out")),
     ]  # fmt: skip
 
 
