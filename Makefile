@@ -49,7 +49,7 @@ bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction an
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-columns=min,median,max,rounds
 
 browser-figures: $(VENV)/test.stamp $(VENV)/package.stamp ## Time first charts and key presses in a browser, into build/browser-figures
-	COOKBOOK_PRESSES=40 COOKBOOK_PICTURES=yes $(BIN)/python -m pytest -m browser -k test_recipe
+	COOKBOOK_PRESSES=40 COOKBOOK_PICTURES=yes $(BIN)/python -m pytest -m browser -k "test_recipe and every"
 
 peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in the same run (fetches them into build/peers)
 	$(PYTHON) -m venv build/peers

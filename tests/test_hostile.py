@@ -265,15 +265,13 @@ def spoken(error: Exception) -> str:
 
 
 def wrongly_taken(name: str, changed: dict[str, str], answer: Any) -> str:
-    """A size that is none, yet was answered; a table may answer with a reason in each row, and
-    of what is not known (NaN) nothing is known.
-    """
+    """A size that is none, yet was answered; a table may answer with a reason in each row, NaN may give NaN."""
     if name in FILTERS or (hasattr(answer, "columns") and "why" in answer.columns and (answer["why"] != "").all()):
         return ""
-    if isinstance(answer, (float, np.ndarray)) and np.asarray(answer).dtype.kind == "f" and np.isnan(answer).all():
-        return ""
+    numbers = isinstance(answer, (float, np.ndarray)) and np.asarray(answer).dtype.kind == "f"
+    missing = numbers and bool(np.isnan(answer).all())
     wrong = (f"answered: {argument} = {value}" for argument, value in changed.items()
-             if argument in SIZES and value in NO_SIZE)  # fmt: skip
+             if argument in SIZES and value in NO_SIZE and not (missing and value == "nan"))  # fmt: skip
     return next(wrong, "")
 
 

@@ -163,13 +163,19 @@ def of_network(machine: Any, precision: str) -> Device:
 
 
 @lru_cache(maxsize=8192)
+def untold(machine: Any) -> str:
+    """The number format of a row of inference that states none: the smallest usual one of its device."""
+    offered = () if machine == "" else hardware.formats(machine.accelerator)
+    return next((name for name in UNTOLD if name in offered), "fp32" if machine else "")
+
+
 def of_inference(machine: Any, precision: str) -> Device:
     """The device of a row of inference in its number format, or in the nearest format that it has."""
     if machine == "":
         return NO_NAME
     found, known = machine.accelerator, _common(machine)
     offered = hardware.formats(found)
-    stated = precision or next((name for name in UNTOLD if name in offered), "fp32")
+    stated = precision or untold(machine)
     used = next((each for each in (stated, *INSTEAD.get(stated, ())) if each in offered), "")
     if not used or not math.isfinite(found.mem_bandwidth):
         return Device(**known, why=f"{found.name} has no known peak in {stated}, or no known memory bandwidth")

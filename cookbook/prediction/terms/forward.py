@@ -15,7 +15,7 @@ from cookbook.performance import networks as formulas
 from cookbook.performance.memory import inference_bytes, workspace_bytes
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.scenario import Coded, Rows, Scenario
-from cookbook.prediction.terms.devices import cores_of, of_inference
+from cookbook.prediction.terms.devices import cores_of, of_inference, untold
 from cookbook.prediction.terms.network_arrays import Products, network, products
 from cookbook.prediction.terms.networks import (
     in_blocks,
@@ -106,7 +106,7 @@ def resolve(scenario: Scenario) -> Rows:
         values[name] = np.nan_to_num(s.number(field))
     keys["scale"] = Coded((values["replicas"] > 1).astype(int), ("1 device", "1 node"))
     lacks = s.words("precision").where(lambda word: word == "")
-    assumed.append(("precision", lacks, Coded(np.array(0), ("smallest usual",))))
+    assumed.append(("precision", lacks, s.words("accelerator").map(untold)))
     return found.rows(s, assumed)
 
 
