@@ -61,9 +61,9 @@ ROOMS = ("performance", "prediction", "calibration", "workloads", "hardware", "c
 FILES = ("units.py",)
 # They read results, or have no part in predictions of training, and give no row of either.
 READERS = (
-    "judged.py", "measurements.py", "measurement_rows.py", "parallelism.py", "scaling.py", "topology.py",
-    "utilisation.py", "input_pipeline.py", "storage_rates.py", "storage.py", "drives.py", "judgement.py", "match.py",
-    "feed.py", "feed_arguments.py",
+    "judged.py", "measurements.py", "measurement_rows.py", "scaling.py", "topology.py", "utilisation.py",
+    "input_pipeline.py", "storage_rates.py", "storage.py", "drives.py", "judgement.py", "match.py", "feed.py",
+    "feed_arguments.py",
 )  # fmt: skip
 # Tables that hold results, or that no prediction of training reads.
 NOT_READ = frozenset({
