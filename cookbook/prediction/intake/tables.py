@@ -198,6 +198,8 @@ def _tuned(cell: str) -> tuple[str, str]:
     text = cell.casefold()
     if words.is_blank(cell):
         return "", ""
+    if "qlora" in text or "q-lora" in text:
+        return "qlora", ""
     if "lora" in text or "peft" in text or "adapter" in text:
         return "lora", ""
     if re.search(r"train|tun|sft|full|memory|rlhf|dpo|language|causal|lm\b|mlperf|benchmark", text):
