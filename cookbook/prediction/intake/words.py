@@ -17,7 +17,7 @@ from cookbook.prediction.scenario import FALSE, MODULES, TRUE, WHOLE, Field, sho
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
-NOT_STATED = re.compile(r"|-|nan|n/?a|unknown|mla|not stated.*", re.I)
+NOT_STATED = re.compile(r"|-|nan|n/?a(?: \(.*\))?|unknown|mla|not stated.*", re.I)
 NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+", re.A)
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
@@ -40,7 +40,11 @@ KEPT = {
     "minimal/minimal_flash": "core_attn+layernorm",
     "minimal_flash": "layernorm",
     "core_attn": "selective",
+    # Of the products of a layer, or of the layers, every second one is kept (torchtitan, "selective").
+    "every second product": "0.5",
+    "every second layer": "0.5",
 }
+EVERY_SECOND = re.compile(r"selective[\s_-]*\(?[\s_-]*(op|layer)s?\b")
 ATTENTION = re.compile(
     r"flash|fa ?-?\d|fused|softmax|torch|eager|naive|math|plain|standard|vanilla|cudnn|\bte\b|transformer.?engine|sdpa"
     r"|splash|pallas|xformers|efficient|triton|aiter|\bck\b|neuron|nki|ring|flex|\bauto\b|\bdefault\b|core",
@@ -54,6 +58,7 @@ FORMATS = (
     ("fp16", re.compile(r"(?<![a-z0-9])fp16(?![a-z0-9])|float16|\bf16|half|\bamp\b|\bmixed\b", re.I)),
     ("tf32", re.compile(r"(?<![a-z0-9])tf32(?![a-z0-9])|tensorfloat", re.I)),
     ("fp32", re.compile(r"(?<![a-z0-9])fp32(?![a-z0-9])|float32|\bf32|\bsingle\b|\bfloat\b", re.I)),
+    ("int8", re.compile(r"(?<![a-z0-9])(?:int8|w8a8)(?![a-z0-9])", re.I)),
 )
 # Networks that people name without a rate, and those whose port is a node's.
 NETWORKS = {
@@ -97,7 +102,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     scale : float
         What one of the column's own unit is (1e9 for a column in billions).
     """
-    if is_blank(cell):
+    if is_blank(cell) or ("not stated" in cell.casefold() and not any(each.isdigit() for each in cell)):
         return math.nan, "", ""
     wanted = f"is not {declared.allowed}"
     if SUM.fullmatch(cell):
@@ -184,8 +189,11 @@ def recompute(cell: str, modules: str = "") -> tuple[str, str]:
             return KEPT[modules], ""
         return _modules(modules)
     text = cell.casefold().strip()
-    if not text or NOT_STATED.fullmatch(text):
+    # A policy of its own, or one that is not named, says as little as a blank.
+    if not text or NOT_STATED.fullmatch(text) or re.match(r"custom\b", text):
         return "", ""
+    if EVERY_SECOND.match(text):
+        return "0.5", ""
     if re.match(r"(none|no|off|false|0|0\.0|disabled)\b", text) or text in ("0 %", "0%"):
         return "none", ""
     if re.match(r"(yes|on|true|1|enabled|full)$", text):
@@ -257,7 +265,8 @@ def attention(cell: str) -> tuple[str, float, str]:
     (('flash2', 1.0), 'fused-softmax', 'eager')
     """
     text = re.sub(r"[^a-z0-9]+", " ", cell.casefold()).strip()
-    if is_blank(text) or is_blank(cell):
+    # A bare number, as a shifted column leaves it, names no kernel.
+    if is_blank(text) or is_blank(cell) or text.replace(" ", "").isdigit():
         return "", math.nan, ""
     norm = 1.0 if "rms" in text or "norm kernel" in text else math.nan
     bare = re.sub(r"\s*\b(rms|norm) kernel\b", "", text).strip()
@@ -314,7 +323,7 @@ def _schedule(cell: str, notes: str) -> str:
 def offload(cell: str) -> tuple[str, str]:
     """What lies in host memory, in its typed word, and what is wrong with the words."""
     text = cell.casefold()
-    if is_blank(text) or re.match(r"(no|none|off|false|0)\b", text):
+    if is_blank(text) or re.match(r"(no|none|off|false|0|possibly)\b", text):
         return "none", ""
     optimiser, weights, kept = "optimi" in text, "param" in text or "weight" in text, "activation" in text
     if optimiser:
