@@ -26,7 +26,6 @@ __all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", 
 # attention, whose shares were measured on their own: together about one.
 CONSTANTS = (
     Constant("efficiency", 0.9, 0.2, 1.5, "family", pull=0.1),
-    Constant("engine_share", 1.0, 0.5, 2.0, "engine", pull=0.08),
     Constant("network_efficiency", 0.8, 0.1, 1.2, pull=0.2),
     Constant("attention_efficiency", 1.15, 0.5, 2.0, pull=0.2),
     Constant("elementwise_share", 1.2, 0.5, 3.0, pull=0.2),
@@ -105,7 +104,7 @@ class _Rates:
     """Achieved rates of one shard: what a device offers, divided by its cores, times the constants."""
 
     def __init__(self, s: Any, c: Mapping[str, Any]) -> None:
-        efficiency = c["efficiency"] * c["engine_share"] * s.matmul * s.clock / s.cores
+        efficiency = c["efficiency"] * s.matmul * s.clock / s.cores
         self.products, self.wide = s.peak * efficiency * np.where(s.narrow > 0, c["narrow_share"], 1), s.wide_peak * efficiency
         # A device that does not sustain its best products does not sustain its best attention kernels either.
         sustained = c["efficiency"] * c["attention_efficiency"] * s.clock
