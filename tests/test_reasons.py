@@ -12,6 +12,7 @@ from cookbook.prediction.answer import answer
 from cookbook.prediction.constants import Fitted
 from cookbook.prediction.engine import estimate, estimate_rows, prepare, reasons_of, terms_of
 from cookbook.prediction.intake import tables
+from cookbook.prediction.terms import layouts
 
 with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
     TABLE = {row["code"]: row for row in csv.DictReader(file)}
@@ -38,7 +39,6 @@ ASKED = [
     ("network-not-one-pass", "inference", {"model": "gnmt"}),
     ("dimensions-contradict", "training_transformer", {"params_b": 130}),
     ("dimensions-impossible", "training_transformer", {"kv_heads": 80}),
-    ("count-missing", "training_classic", {"batch_per_device": ""}),
     ("length-missing", "inference", {"model": "llama2_7b", "metric": "TTFT ms"}),
     ("split-exceeds-devices", "training_transformer", {"tp": 8, "pp": 16, "dp": ""}),
     ("split-not-devices", "training_transformer", {"tp": 2}),
@@ -70,7 +70,7 @@ TYPED = [
     ("shard-not-divisible", "llama2_7b", {"devices": 8, "tp": 1, "pp": 1, "zero": 0, "shard": 2}),
     ("value-not-allowed", "llama2_7b", {"devices": 0}),
 ]  # fmt: skip
-OTHERS = {"length-zero", "no-finite-time"}
+OTHERS = {"count-missing", "length-zero", "no-finite-time"}
 
 
 @pytest.mark.parametrize(("code", "kind", "changes"), ASKED)
@@ -92,9 +92,16 @@ def test_a_prompt_of_no_token():
     assert found.reason.tolist() == ["", "length-zero"]
 
 
+def test_a_count_that_is_no_count():
+    """Tables refuse it cell by cell; this is the last gate before the formulas, for whatever follows from cells."""
+    rows = terms_of(TRANSFORMER).resolve(tables.read(TRANSFORMER, pd.DataFrame([ROW[TRANSFORMER]])))
+    why = layouts.refusals({**rows.values, "vp": np.array(0.0)}, rows.keys["accelerator"], rows.why)
+    assert reasons_of(why).tolist() == ["count-missing"]
+
+
 def test_formulas_that_give_no_number():
     rows = terms_of(TRANSFORMER).resolve(tables.read(TRANSFORMER, pd.DataFrame([ROW[TRANSFORMER]])))
-    found = estimate_rows(prepare(TRANSFORMER, rows, Fitted({"layer_launch": {"": np.nan}})))
+    found = estimate_rows(prepare(TRANSFORMER, rows, Fitted({"kernel_start": {"": np.nan}})))
     assert found.reason.tolist() == ["no-finite-time"] and np.isnan(found.point).all()
 
 

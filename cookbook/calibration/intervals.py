@@ -179,8 +179,8 @@ def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, f
     return float(centre - reach), float(min(centre + reach, 1.0))
 
 
-FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishers", "mean_of_medians", "within_10", "within_20", "bias",
-           "coverage_80", "coverage_90", "publishers_covered_80",
+FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishers", "mean_of_medians",
+           "within_10", "within_20", "bias", "coverage_80", "coverage_90", "publishers_covered_80",
            "publishers_covered_90", "publishers_in_band", "score_80", "factor_80", "factor_90", "band_low_80",
            "band_high_80")  # fmt: skip
 # A publisher's intervals are right where they hold this share of at least `ENOUGH` rows.

@@ -208,7 +208,7 @@ def _others(kind: str, way: str) -> dict[str, LeftOut]:
     """The model with something switched off, and the rules; terms only where publishers are left out."""
     corrected = corrects(measured_rows(kind)[0])
     others = {NO_NEIGHBOURS: judge(kind, way, neighbours=False)[2]} if corrected else {}
-    if way == "source":
+    if way == "source" and any(each.by == "engine" for each in measured_rows(kind)[0].constants):
         others[NO_ENGINES] = judge(kind, way, neighbours=False, engine_levels=False)[2]
         for term in terms_of(kind):
             others[f"without {term}"] = judge(kind, way, neighbours=False, terms={term: False})[2]
@@ -374,7 +374,8 @@ def _quantiles(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
     for width in widths(folds.error[known], rows.group[known], np.asarray(folds.tier)[known], several):
         low, high = (f"{np.exp(half):.4g}" for half in width.half)
         found.append({
-            "kind": kind, "tier": width.tier, "assumed": "several" if width.several else "few", "factor_80": low, "factor_90": high,
+            "kind": kind, "tier": width.tier, "assumed": "several" if width.several else "few",
+            "factor_80": low, "factor_90": high,
             "publishers": width.publishers, "rows": width.rows, "remark": width.remark, "how": HOW, "source": every,
         })  # fmt: skip
     return found

@@ -105,10 +105,20 @@ SCENE = tuple(name for name in DEFAULTS if name != "picture")
 
 
 def _controls() -> tuple[Control, ...]:
-    own_data = Own("custom…: bytes of one sample", "One stored sample, with its unit.", "250 kB",
-                   read=partial(units.si, unit="B"), show=lambda value: (f"{value:g} B", human(value, "B")))
-    own_step = Own("custom…: time of one step", "One step of one accelerator, with its unit.", "120 ms",
-                   read=partial(units.si, unit="s"), show=lambda value: (f"{value:g} s", human(value, "s")))
+    own_data = Own(
+        "custom…: bytes of one sample",
+        "One stored sample, with its unit.",
+        "250 kB",
+        read=partial(units.si, unit="B"),
+        show=lambda value: (f"{value:g} B", human(value, "B")),
+    )
+    own_step = Own(
+        "custom…: time of one step",
+        "One step of one accelerator, with its unit.",
+        "120 ms",
+        read=partial(units.si, unit="s"),
+        show=lambda value: (f"{value:g} s", human(value, "s")),
+    )
     return (
         Combo("data", "Data set", "Workload", (*data_sets(), (OWN_DATA, "as the benchmark has it", "", "benchmark")),
               own=own_data, tooltip="What an epoch reads"),
@@ -161,8 +171,9 @@ def _local(storage: str) -> bool:
 
 OFF = {
     "batch": lambda v: {"*": "the benchmark states its own"} if _is_benchmark(v["model"]) else {},
-    "layout": lambda v: ({"*": "only cards say how their files lie"} if v["data"] == OWN_DATA or
-                         not isinstance(v["data"], str) else {}),
+    "layout": lambda v: (
+        {"*": "only cards say how their files lie"} if v["data"] == OWN_DATA or not isinstance(v["data"], str) else {}
+    ),
     "network": lambda v: {"*": "these drives stand in the hosts"} if _local(v["storage"]) else {},
     "asynchronous": lambda v: {} if v["checkpoints"] else {"*": "no checkpoint is written"},
 }

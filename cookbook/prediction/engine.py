@@ -16,7 +16,17 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.prediction import constants, neighbours
-from cookbook.prediction.constants import NEW_ENGINE, SEEN, SEVERAL, SIBLING, Fitted, committed, figure, of_rows, tiers_of_rows
+from cookbook.prediction.constants import (
+    NEW_ENGINE,
+    SEEN,
+    SEVERAL,
+    SIBLING,
+    Fitted,
+    committed,
+    figure,
+    of_rows,
+    tiers_of_rows,
+)
 from cookbook.prediction.scenario import KEYS, Rows, Scenario, each_row, together
 
 if TYPE_CHECKING:

@@ -334,7 +334,11 @@ def _impossible(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], know
 
 
 def _matched(
-    given: Mapping[str, Any], tier: Mapping[str, Any], device: Any, bar: float, known: Mapping[str, float],
+    given: Mapping[str, Any],
+    tier: Mapping[str, Any],
+    device: Any,
+    bar: float,
+    known: Mapping[str, float],
     remarks: tuple[str, ...],
 ) -> StorageMatch:
     alone = not any(np.ndim(value) for value in given.values())
@@ -360,8 +364,13 @@ def _matched(
 
 
 def _record(
-    figures: Mapping[str, np.ndarray], found: Mapping[str, Any], tier: Mapping[str, Any], most: np.ndarray, bar: float,
-    money: tuple[float, float, float, str], known: Mapping[str, float],
+    figures: Mapping[str, np.ndarray],
+    found: Mapping[str, Any],
+    tier: Mapping[str, Any],
+    most: np.ndarray,
+    bar: float,
+    money: tuple[float, float, float, str],
+    known: Mapping[str, float],
 ) -> StorageMatch:
     idle = 1 - found["utilisation"] * (1 - found["stall"])
     hour = figures["accelerators"] * money[0]

@@ -261,6 +261,7 @@ def optimiser_update(parameters: float, reads: float, writes: float, flop: float
     `parameters`: trainable parameters updated; `reads`, `writes`, `flop`: elements read, elements written and FLOP for
     each parameter (table ``optimisers``); `name`: label of the operation.
     """
+
     def constant(value: float) -> np.ndarray:
         return np.array([[value, 0.0, 0.0], [0.0, 0.0, 0.0]])
 

@@ -191,7 +191,8 @@ def _transformer(c: Columns) -> dict[str, Any]:
     # A stack that says which norms it fuses is none of 2021.
     # Nor does a kernel in the word of the schema tell of a stack; the words of a report do.
     kernel = together(found["attention"], c.text("fused_norm"), c.text("attention")).map(
-        lambda each: "fused" if each[0] == FUSED and (each[1] or each[2].casefold() == FUSED) else each[0])
+        lambda each: "fused" if each[0] == FUSED and (each[1] or each[2].casefold() == FUSED) else each[0]
+    )
     hints = together(c.text("software"), c.text("locator"), c.text("zero"), kernel, c.text("accelerator"),
                      c.text("precision"))  # fmt: skip
     # The page that a row comes from speaks where the row does not name its software.

@@ -15,7 +15,7 @@ from cookbook.prediction.constants import figure
 ENGINE = (
     "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
     "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded", "recomputes_last", "hops_split",
-    "interleaves", "start_share", "extra_kernels",
+    "start_share", "extra_kernels",
 )  # fmt: skip
 # Generations that the table does not list: schedulers with cycles to spare.
 SPARE = 0.5

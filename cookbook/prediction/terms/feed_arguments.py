@@ -244,9 +244,7 @@ def _or(value: Any, other: float) -> np.ndarray:
     return np.where(np.isnan(value), other, value)
 
 
-def _link(
-    device: Accelerator, g: Mapping[str, Any], known: Mapping[str, float], remarks: list[str]
-) -> dict[str, Any]:
+def _link(device: Accelerator, g: Mapping[str, Any], known: Mapping[str, float], remarks: list[str]) -> dict[str, Any]:
     rate, reached = host_link(device, g["link"])
     if np.isinf(rate):
         remarks.append(f"the host link of {device.key} is not known: copies do not limit")

@@ -187,9 +187,7 @@ def usual_batch(name: Any, arguments: str, seq: float | None) -> float:
     return float(2.0 ** max(math.floor(math.log2(figure("training-macs") / float(found.macs @ found.count))), 0))
 
 
-def _counts(
-    s: Scenario, known: dict[str, np.ndarray], found: LookedUp, assumed: list[Any]
-) -> dict[str, np.ndarray]:
+def _counts(s: Scenario, known: dict[str, np.ndarray], found: LookedUp, assumed: list[Any]) -> dict[str, np.ndarray]:
     """Batch, accumulation, devices and nodes; what is blank follows from the rest."""
     batch, total = s.number("batch"), s.number("global_batch")
     untold = np.isnan(batch) & np.isnan(total) & (found.place >= 0)
@@ -236,14 +234,10 @@ def network_share() -> float:
 
 def refuse(why: np.ndarray, said: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
     """Why a row cannot be predicted, the first reason that applies."""
-    batch, words = values["batch"], said.each(str, object)
+    words = said.each(str, object)
     why = np.where(why == "", words, why.astype(object)) if np.any(words != "") else why
-    for bad, reason, *figures in (
-        (~((batch > 0) & np.isfinite(batch)), "batch is blank or not above 0, and global_batch gives none"),
-        (values.get("short", False), SHORT, values.get("total", 0.0), batch * values["devices"]),
-    ):
-        if np.any(bad):
-            why = told(why, bad, reason, figures)
+    if "short" in values and np.any(values["short"]):
+        why = told(why, values["short"], SHORT, (values["total"], values["batch"] * values["devices"]))
     return why
 
 

@@ -49,7 +49,19 @@ STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "ac
 LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "per_node", "shard",
           "micro_batches_per_flush", "zero", "sequence_parallel", "capacity_factor", "oversubscription", "pod",
           "offload_link", "offload_memory", "offload_drives")  # fmt: skip
-DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "clock", "offered", "cores", "shared")
+DEVICE = (
+    "peak",
+    "wide_peak",
+    "mem_bandwidth",
+    "memory",
+    "link",
+    "domain",
+    "matmul",
+    "clock",
+    "offered",
+    "cores",
+    "shared",
+)
 # Whose form a decoder has of which only the parameters are known.
 LIKE = "llama2_7b"
 # Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
@@ -313,8 +325,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
             if told:
                 assumed.append((SAID.get(name, name), lacks, v[name]))
 
-    split = np.where(np.isnan(v["pp"]), 1.0, v["pp"])
-    fill("vp", np.where(split > 1, np.maximum(np.minimum(v["interleaves"], np.floor(v["layers"] / (2 * split))), 1), 1.0), False)
+    fill("vp", 1.0, False)
     fill("cp", 1.0, False)
     stated = ~np.isnan(v["dp"])
     _usual_split(v, assumed)

@@ -105,7 +105,10 @@ class _Rates:
 
     def __init__(self, s: Any, c: Mapping[str, Any]) -> None:
         efficiency = c["efficiency"] * s.matmul * s.clock / s.cores
-        self.products, self.wide = s.peak * efficiency * np.where(s.narrow > 0, c["narrow_share"], 1), s.wide_peak * efficiency
+        self.products, self.wide = (
+            s.peak * efficiency * np.where(s.narrow > 0, c["narrow_share"], 1),
+            s.wide_peak * efficiency,
+        )
         # A device that does not sustain its best products does not sustain its best attention kernels either.
         sustained = c["efficiency"] * c["attention_efficiency"] * s.clock
         self.attention = s.wide_peak / s.cores * s.attention_share * sustained
@@ -185,7 +188,8 @@ def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping
         "products": _products(s, r, w, c),
         "experts": _experts(s, r, w, c),
         "attention": w.layers * _attention(s, r, w) * np.where(s.cp > 1, c["ring_attention"], 1),
-        "elementwise": (_elementwise(s, w) * c["elementwise_share"] * (3 + w.again["elementwise"]) + _frozen(s, w)) / r.memory,
+        "elementwise": (_elementwise(s, w) * c["elementwise_share"] * (3 + w.again["elementwise"]) + _frozen(s, w))
+        / r.memory,
         "head": _head(s, r, w),
     }
     time = {name: value * on[name] for name, value in time.items()}
@@ -349,7 +353,8 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> di
     return {
         # Gradients travel during the backward pass, two of three.
         "gradient_exchange": exchange.partly_hidden_seconds(
-            reduce, body * np.where(s.vp > 1, s.pp, 2 / 3), s.gradients_hidden)
+            reduce, body * np.where(s.vp > 1, s.pp, 2 / 3), s.gradients_hidden
+        )
         * on["gradient_exchange"],
         "optimiser": update * on["optimiser"],
     }
