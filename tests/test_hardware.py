@@ -254,3 +254,11 @@ def test_published_links_of_devices_in_one_direction():
     assert accelerator("gb200").scale_up_devices == 72
     assert accelerator("rtx-4090").device_link_kind == "" and math.isnan(accelerator("rtx-4090").device_link)
     assert accelerator("rtx-3090").device_link_kind == "bridge"
+
+
+@pytest.mark.parametrize("name, key", [
+    ("Ascend 910B", "ascend-910b"), ("Strix Halo", "strix-halo"), ("DGX Spark", "gb10-dgx-spark"), ("MI250", "mi250"),
+    ("Tenstorrent Wormhole", "wormhole-n300"), ("Blackhole", "blackhole-p150"), ("RX 7900 XT", "radeon-rx-7900-xt"),
+])  # fmt: skip
+def test_devices_of_the_released_measurements_by_their_spoken_names(name, key):
+    assert accelerator(name).key == key

@@ -281,3 +281,27 @@ def test_a_model_by_its_size_keeps_about_as_much_as_a_listed_one_of_that_size():
     row = SERVED | {"batch": "32"}
     listed, other = (one("inference", row | {"model": name}) for name in ("llama2_70b", "Qwen2.5-72B"))
     assert 0.9 < other["memory_bytes"] / listed["memory_bytes"] < 1.25
+
+
+def test_sixteen_bits_beside_eight_are_counted_and_told():
+    row = {"model": "bert_large_mlperf", "accelerator": "h100-sxm", "devices": "8", "batch_per_device": "48",
+           "task_input": "max seq_len 512 (variable length, packing/unpadding allowed)", "unit": "sequences/s",
+           "software": "NGC MXNet", "software_notes": "MLPerf-tuned submission"}  # fmt: skip
+    both, plain = (one("training_classic", row | {"precision": cell}) for cell in ("fp8+fp16 (TE)", "amp_fp16"))
+    assert both["predicted"] == plain["predicted"] > 0 and "fp8+fp16" in both["assumed"]
+
+
+@pytest.mark.parametrize("cell, key", [
+    ("DeepSeek-R1-Distill-Qwen-14B", "qwen2.5_14b"), ("Qwen2-72B-Instruct", "qwen2.5_72b"),
+    ("DeepSeek-R1 671B", "deepseek_v3"), ("MiniMax-M2.5", "minimax_m2"), ("Kimi K2", "kimi_k2"),
+    ("stable_diffusion_v2_unet", "stable_diffusion_2"),
+    ("fast rcnn r-50-c4", "detectron_fast_r50_c4"), ("mnasnet_075", "mnasnet0_75"),
+    ("swinv2_tiny_window8", "swin_v2_t"),
+])  # fmt: skip
+def test_names_of_released_measurements_lead_to_networks(cell, key):
+    assert networks.spoken(cell).key == key
+
+
+def test_cases_of_mlperf_since_2022_are_many_windows():
+    old, new = (networks.served(name, "", "samples/s", "offline") for name in ("3d-unet-99", "3d-unet-99 (KiTS19)"))
+    assert (old.name, new.name) == ("nnunet_3d", "unet3d") and new.items < 0.1

@@ -203,6 +203,29 @@ def test_words_of_systems(words, rate, count, line):
     np.testing.assert_equal([found.rate, found.number, found.line], [rate, count, line])
 
 
+def test_figures_with_commas_and_stated_operations_are_read():
+    found = named_system("EBS gp3 750 GB, 16,000 IOPS, 1,000 MiB/s")
+    assert (found.rate, found.iops, found.why) == (1000 * 2**20, 16000, "")
+
+
+def test_weights_are_read_from_drives_and_object_stores():
+    rows = pd.DataFrame({
+        "kind": ["model-load"] * 4, "workload": ["weights of Llama 3 8B"] * 3 + ["engine start"],
+        "system": ["EBS gp3, 16000 IOPS, 1000 MiB/s", "EBS io2, 100,000 IOPS, 4,000 MiB/s", "Amazon S3 -> m5.4xlarge",
+                   "S3"],
+    })  # fmt: skip
+    found = storage_table(rows)
+    assert found["read_GBps"][0] == pytest.approx(1.048576) and found["read_GBps"][1] == pytest.approx(4.194304)
+    assert found["read_GBps"][2] > 0 and not found["why"][2]
+    assert "engine" in found["why"][3]
+
+
+def test_runs_on_real_data_are_sent_to_their_table():
+    rows = pd.DataFrame({"kind": ["dl-training-with-storage"], "workload": ["ResNet-50"], "system": ["RAM"]})
+    found = storage_table(rows)
+    assert "training_classic" in found["why"][0]
+
+
 def test_unknown_names_are_answered_in_bounded_time():
     frame = pd.DataFrame([{**RUN, "system": f"nameless ssd {at}", "accelerator": f"gpu-{at}"} for at in range(5000)])
     frame.loc[0, "system"] = "ssd " * 20000

@@ -104,3 +104,16 @@ def test_stride_on_the_3x3_convolution_costs_231_mmac() -> None:
     v1, v15 = (float(zoo.model(n).ops.total("macs")) for n in ("resnet50", "resnet50_v1.5"))
     assert v15 - v1 == more
     assert zoo.model("resnet50").ops.parameter_count == zoo.model("resnet50_v1.5").ops.parameter_count
+
+
+@pytest.mark.parametrize(("name", "parameters", "flop", "people"), [
+    ("face_resnet100", 65.131e6, 24.209e9, 85742), ("face_resnet100_glint360k", 65.131e6, 24.209e9, 360232),
+    ("mobile_face", 0.993e6, 0.449e9, 85742),
+])  # fmt: skip
+def test_networks_of_faces_without_their_last_layer(name: str, parameters: float, flop: float, people: int) -> None:
+    """Open Model Zoo, models/public/face-recognition-*: without the layer of people; FLOP count activations too."""
+    network = zoo.model(name)
+    features = 512 if "resnet" in name else 128
+    assert network.ops.parameter_count - features * people == pytest.approx(parameters, rel=0.005)
+    macs = float(network.ops.total("macs", 1, None)) - features * people
+    assert 2 * macs == pytest.approx(flop, rel=0.02) and 2 * macs < flop
