@@ -18,7 +18,7 @@ from cookbook.hardware.topology import Topology, topology
 from cookbook.planning.cost import HOUR, MONTH, YEAR, years_of_use
 from cookbook.planning.host import BOUNDLESS, CORES, figure, named, one_data_set, predicted, size_host
 from cookbook.prediction.match import StorageMatch, match_storage
-from cookbook.prediction.terms.feed_arguments import tier
+from cookbook.prediction.terms.feed_arguments import one_of
 from cookbook.units import shown
 from cookbook.workloads import zoo
 
@@ -320,10 +320,11 @@ def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES)
     rate, card, found = figure("rate", rate, high=1e18), one_data_set(data), {}
     sample = float(card["stored_bytes"]) / float(card["samples"])
     for store in _listed("stores", stores):
-        one = tier(named("stores", store, dict))
+        one = one_of("storage", named("stores", store, dict))
         streamed, single = rate * sample / one["read_bandwidth"], rate / one["read_iops"]
         files = streamed + single if one["seeks"] else np.maximum(streamed, single)
-        found[one["name"]] = np.ceil([streamed, files])
+        name = store if isinstance(store, str) else store.get("storage", "own")
+        found[name if name == "own" else catalog.lookup("storage", name)] = np.ceil([streamed, files])
     return pd.DataFrame.from_dict(found, orient="index", columns=["shards", "small files"]).rename_axis("store")
 
 
