@@ -387,19 +387,19 @@ def _number(declared: Field, value: Any) -> float:
         return _truth(declared, value)
     if isinstance(value, bool) and declared.type != "share":
         raise ValueError(f"{declared.name} = {value} is not a number; give {declared.allowed}")
-    given = shown(value)
+    given = value
     if isinstance(value, str):
         try:
             value = units.si(value, declared.unit)
         except ValueError as problem:
-            said = f"{declared.name} = {given}: {str(problem)[:120]}"
+            said = f"{declared.name} = {shown(given)}: {str(problem)[:120]}"
             raise ValueError(f"{said}; give {declared.allowed}") from None
     if not isinstance(value, (int, float)):
-        raise ValueError(f"{declared.name} = {given} is not a number; give {declared.allowed}")
+        raise ValueError(f"{declared.name} = {shown(given)} is not a number; give {declared.allowed}")
     if not declared.low <= value <= declared.high:
-        raise ValueError(f"{declared.name} = {given} is outside its range; give {declared.allowed}")
+        raise ValueError(f"{declared.name} = {shown(given)} is outside its range; give {declared.allowed}")
     if declared.type == "count" and value != math.floor(value):
-        raise ValueError(f"{declared.name} = {given} is not whole; give {declared.allowed}")
+        raise ValueError(f"{declared.name} = {shown(given)} is not whole; give {declared.allowed}")
     return float(value)
 
 
