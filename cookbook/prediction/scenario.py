@@ -392,8 +392,8 @@ def _number(declared: Field, value: Any) -> float:
         try:
             value = units.si(value, declared.unit)
         except ValueError as problem:
-            said = f"{declared.name} = {shown(given)}: {str(problem)[:120]}"
-            raise ValueError(f"{said}; give {declared.allowed}") from None
+            said = str(problem)[:120] if declared.unit else "it is not a number"
+            raise ValueError(f"{declared.name} = {shown(given)}: {said}; give {declared.allowed}") from None
     if not isinstance(value, (int, float)):
         raise ValueError(f"{declared.name} = {shown(given)} is not a number; give {declared.allowed}")
     if not declared.low <= value <= declared.high:
