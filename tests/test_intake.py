@@ -8,7 +8,7 @@ import cookbook as cb
 from cookbook.__main__ import main
 from cookbook.prediction.answer import answer, unknown_columns
 from cookbook.prediction.intake import networks, words
-from cookbook.prediction.intake.tables import read
+from cookbook.prediction.intake.tables import clear_rows, read
 from cookbook.prediction.scenario import fields
 
 TRAINED = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "8", "tp": "8", "pp": "1", "precision": "bf16",
@@ -96,7 +96,8 @@ def test_yes_and_no(cell, value):
 
 @pytest.mark.parametrize("cell, name", [
     ("BF16", "bf16"), ("torch.bfloat16", "bf16"), ("amp_fp16", "fp16"), ("mixed", "fp16"), ("mxfp8", "fp8"),
-    ("float32", "fp32"), ("TF32", "tf32"), ("nvfp16x", ""), ("bananas", ""), ("int3", ""),
+    ("float32", "fp32"), ("TF32", "tf32"), ("int8 (AQT)", "int8"),
+    ("bf16 (int4 GPTQ base weights)", "bf16"), ("nvfp16x", ""), ("bananas", ""), ("int3", ""),
 ])  # fmt: skip
 def test_number_formats(cell, name):
     assert words.precision(cell) == name
@@ -118,6 +119,47 @@ def test_number_formats(cell, name):
 def test_stages_of_sharding(cell, stage):
     found, _, problem = words.zero_stage(cell)
     assert problem == "" and (found == stage or (np.isnan(stage) and np.isnan(found)))
+
+
+@pytest.mark.parametrize("cell, rate, of_node", [
+    ("4x Omni-Path 100Gb/s per node", 50e9, True), ("4x100Gb RoCE per node", 50e9, True),
+    ("8x NDR InfiniBand 400Gb/s per node", 50e9, False), ("8x HDR InfiniBand 200Gb/s per node (Selene)", 25e9, False),
+    ("2x Mellanox ConnectX-5 Ex 100Gb/s Ethernet", 25e9, True), ("200 Gb/s HDR IB per GPU", 25e9, False),
+    ("Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 8x ConnectX-7 IB NDR 200Gb/s, Management: 1x 25Gb", 25e9, False),
+    ("n/a (1 node)", np.nan, False), ("n/a (single slice)", np.nan, False),
+])  # fmt: skip
+def test_all_ports_of_a_network_count(cell, rate, of_node):
+    found, node, problem = words.network(cell)
+    assert problem == "" and node == of_node and (found == rate or (np.isnan(found) and np.isnan(rate)))
+
+
+@pytest.mark.parametrize("cell, modules, word", [
+    ("selective (op)", "", "0.5"), ("selective (layer)", "", "0.5"), ("selective", "", "selective"),
+    ("partial", "every second product", "0.5"), ("custom", "", ""), ("custom (offload)", "", ""),
+    ("qkv_proj_offloaded", "", "offload"),
+])  # fmt: skip
+def test_words_for_recomputation(cell, modules, word):
+    assert words.recompute(cell, modules) == (word, "")
+
+
+def test_cells_that_say_that_they_state_nothing_are_blank():
+    assert np.isnan(words.number("interleaved (stages/rank not stated)", fields()["vp"])[0])
+    assert words.attention("2")[::2] == ("", "") == words.attention("-")[::2]
+    assert words.offload("possibly (custom remat policy)") == ("none", "")
+
+
+@pytest.mark.parametrize("software, level", [
+    ("torchtitan", "torch-compiled"), ("torchtitan (PyTorch FSDP2)", "torch-fsdp"),
+    ("fms-fsdp (PyTorch FSDP, torch.compile)", "torch-compiled"), ("Hugging Face Trainer with DeepSpeed", "torch-fsdp"),
+    ("Megatron-DeepSpeed", "deepspeed-3d"), ("NeMo AutoModel", "megatron-core"),
+])  # fmt: skip
+def test_stacks_of_transformer_training(software, level):
+    assert words.stack("transformer", software, "") == level
+
+
+def test_rows_in_doubt_are_not_clear():
+    frame = pd.DataFrame({"task": ["pretrain"] * 3 + ["qlora"], "quality": ["A", "B", "C", "A"]})
+    assert clear_rows(frame)["quality"].tolist() == ["A", "B"]
 
 
 def test_a_delay_in_seconds_is_that_in_milliseconds():

@@ -26,7 +26,7 @@ OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_
             "samples_per_s", "deviation", "accelerator_utilisation", "utilisation", "read_GBps", "read_bandwidth",
             "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
 # Words of the tables for rows of which it is clear what was run.
-CLEAR = {"use": ("core",), "task": ("pretrain",)}
+CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
 COUNTS = (
     "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch",
     "micro_batches_per_flush", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "experts",
@@ -198,6 +198,8 @@ def _tuned(cell: str) -> tuple[str, str]:
     text = cell.casefold()
     if words.is_blank(cell):
         return "", ""
+    if "qlora" in text or "q-lora" in text:
+        return "qlora", ""
     if "lora" in text or "peft" in text or "adapter" in text:
         return "lora", ""
     if re.search(r"train|tun|sft|full|memory|rlhf|dpo|language|causal|lm\b|mlperf|benchmark", text):

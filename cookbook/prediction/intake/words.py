@@ -17,7 +17,7 @@ from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
-NOT_STATED = re.compile(r"|-|nan|n/?a|unknown|mla|not stated.*", re.I)
+NOT_STATED = re.compile(r"|-|nan|n/?a(?: \(.*\))?|unknown|mla|not stated.*", re.I)
 NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+", re.A)
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
@@ -40,7 +40,11 @@ KEPT = {
     "minimal/minimal_flash": "core_attn+layernorm",
     "minimal_flash": "layernorm",
     "core_attn": "selective",
+    # Of the products of a layer, or of the layers, every second one is kept (torchtitan, "selective").
+    "every second product": "0.5",
+    "every second layer": "0.5",
 }
+EVERY_SECOND = re.compile(r"selective[\s_-]*\(?[\s_-]*(op|layer)s?\b")
 ATTENTION = re.compile(
     r"flash|fa ?-?\d|fused|softmax|torch|eager|naive|math|plain|standard|vanilla|cudnn|\bte\b|transformer.?engine|sdpa"
     r"|splash|pallas|xformers|efficient|triton|aiter|\bck\b|neuron|nki|ring|flex|\bauto\b|\bdefault\b|core",
@@ -54,13 +58,21 @@ FORMATS = (
     ("fp16", re.compile(r"(?<![a-z0-9])fp16(?![a-z0-9])|float16|\bf16|half|\bamp\b|\bmixed\b", re.I)),
     ("tf32", re.compile(r"(?<![a-z0-9])tf32(?![a-z0-9])|tensorfloat", re.I)),
     ("fp32", re.compile(r"(?<![a-z0-9])fp32(?![a-z0-9])|float32|\bf32|\bsingle\b|\bfloat\b", re.I)),
+    ("int8", re.compile(r"(?<![a-z0-9])(?:int8|w8a8)(?![a-z0-9])", re.I)),
 )
 # Networks that people name without a rate, and those whose port is a node's.
 NETWORKS = {
     "xdr": "infiniband-xdr-4x-800-gb-s", "ndr": "infiniband-ndr-4x-400-gb-s", "hdr": "infiniband-hdr-4x-200-gb-s",
     "edr": "infiniband-edr-4x-100-gb-s", "fdr": "infiniband-fdr-4x-56-gb-s", "omni-path": "omni-path-100",
+    "connectx-7": "infiniband-ndr-4x-400-gb-s", "connectx-6": "infiniband-hdr-4x-200-gb-s",
+    "connectx-5": "infiniband-edr-4x-100-gb-s",
 }  # fmt: skip
-PORTS = re.compile(r"(\d+)\s*x\s*(?:[a-z]+\s+)*(\d+)\s*g")
+# Ports of a node that are one for each device; Gb/s of a port that a device may have of its own: above which a single
+# rate is that of a node, as no port is as fast, and up to which it is a node's only port.
+NODE, FASTEST_PORT, SLOWEST_OWN = 8, 400, 100
+THOUSANDS, NEXT_NETWORK = re.compile(r"(?<=\d),(?=\d{3})"), re.compile(r"[,;]| and ")
+ASIDE = re.compile(r"storage|management|\bns\b", re.I)
+PORTS = re.compile(r"\b(\d+)\s*x(?=\s*[a-z\d])")
 RATE = re.compile(r"(\d+)(?:/\d+)?\s*g(?:b|bps|bit|be)?(?:/s)?\b")
 BYTES = re.compile(
     r"(\d+(?:\.\d+)?)\s*([kMGT])i?B(?:ytes)?\s*/\s*s|(\d+(?:\.\d+)?)\s*([kMT])(?:b|bit|bps)(?:it)?(?:s|/s)?\b"
@@ -90,7 +102,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     scale : float
         What one of the column's own unit is (1e9 for a column in billions).
     """
-    if is_blank(cell):
+    if is_blank(cell) or ("not stated" in cell.casefold() and not any(each.isdigit() for each in cell)):
         return math.nan, "", ""
     wanted = f"is not {declared.allowed}"
     if SUM.fullmatch(cell):
@@ -177,8 +189,11 @@ def recompute(cell: str, modules: str = "") -> tuple[str, str]:
             return KEPT[modules], ""
         return _modules(modules)
     text = cell.casefold().strip()
-    if not text or NOT_STATED.fullmatch(text):
+    # A policy of its own, or one that is not named, says as little as a blank.
+    if not text or NOT_STATED.fullmatch(text) or re.match(r"custom\b", text):
         return "", ""
+    if EVERY_SECOND.match(text):
+        return "0.5", ""
     if re.match(r"(none|no|off|false|0|0\.0|disabled)\b", text) or text in ("0 %", "0%"):
         return "none", ""
     if re.match(r"(yes|on|true|1|enabled|full)$", text):
@@ -250,7 +265,8 @@ def attention(cell: str) -> tuple[str, float, str]:
     (('flash2', 1.0), 'fused-softmax', 'eager')
     """
     text = re.sub(r"[^a-z0-9]+", " ", cell.casefold()).strip()
-    if is_blank(text) or is_blank(cell):
+    # A bare number, as a shifted column leaves it, names no kernel.
+    if is_blank(text) or is_blank(cell) or text.replace(" ", "").isdigit():
         return "", math.nan, ""
     norm = 1.0 if "rms" in text or "norm kernel" in text else math.nan
     bare = re.sub(r"\s*\b(rms|norm) kernel\b", "", text).strip()
@@ -307,7 +323,7 @@ def _schedule(cell: str, notes: str) -> str:
 def offload(cell: str) -> tuple[str, str]:
     """What lies in host memory, in its typed word, and what is wrong with the words."""
     text = cell.casefold()
-    if is_blank(text) or re.match(r"(no|none|off|false|0)\b", text):
+    if is_blank(text) or re.match(r"(no|none|off|false|0|possibly)\b", text):
         return "none", ""
     optimiser, weights, kept = "optimi" in text, "param" in text or "weight" in text, "activation" in text
     if optimiser:
@@ -320,32 +336,54 @@ def offload(cell: str) -> tuple[str, str]:
 def network(cell: str) -> tuple[float, bool, str]:
     """Network rate that a text states [B/s], whether it is a node's (else one device's), and what is wrong with it.
 
+    Of several networks the fastest counts, ports for storage and management apart; eight ports are one for each device.
+
     >>> network("8x HDR InfiniBand 200Gb/s per node")[:2], network("1600 Gbps/node RoCE")[:2], network("10 MB/s")[:2]
     ((25000000000.0, False), (200000000000.0, True), (10000000.0, True))
+    >>> network("Storage: 1x DPU 100Gb/s, Compute: 4x Omni-Path 100Gb/s")[:2]
+    (50000000000.0, True)
     """
     if is_blank(cell):
         return math.nan, False, ""
-    text = cell.casefold().replace(",", "")
+    text = THOUSANDS.sub("", cell)
     if re.match(r"\s*-\s*\d", text):
         return math.nan, False, f"network = {shown(cell)} must be above 0; write it as 200 Gb/s or 25 GB/s"
-    ports = PORTS.search(text)
-    if ports and float(ports[1]) > 0 and float(ports[2]) > 0:
-        total = float(ports[1]) * float(ports[2]) / 8 * 1e9
-        return (total / float(ports[1]), False, "") if ports[1] == "8" else (total, True, "")
-    byte = BYTES.search(cell)
-    if byte:
-        big = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-        value = float(byte[1]) * big[byte[2]] if byte[1] else float(byte[3]) * big[byte[4]] / 8
-        return (value, True, "") if value > 0 else (math.nan, False, f"network = {shown(cell)} must be above 0")
-    rate = RATE.search(text)
-    if rate and float(rate[1]) > 0:
-        return float(rate[1]) / 8 * 1e9, "node" in text or float(rate[1]) > 400, ""
-    for word, key in NETWORKS.items():
-        if word in text:
-            return _network(key), word in ("edr", "fdr", "omni-path"), ""
+    parts = NEXT_NETWORK.split(text)
+    found = [_one_network(part) for part in parts if not ASIDE.search(part)] or [_one_network(part) for part in parts]
+    known = [(rate if of_node else NODE * rate, rate, of_node) for rate, of_node in found if rate > 0]
+    if known:
+        _, rate, of_node = max(known)
+        return rate, of_node, ""
+    if any(rate == 0 for rate, _ in found):
+        return math.nan, False, f"network = {shown(cell)} must be above 0"
     if re.match(r"\s*-", text) or not NETWORK_WORDS.search(text):
         return math.nan, False, f"network = {shown(cell)} states no rate; write it as 200 Gb/s or 25 GB/s"
     return math.nan, False, ""
+
+
+def _one_network(part: str) -> tuple[float, bool]:
+    """Rate of one network [B/s], NaN where none is stated, and whether it is a node's."""
+    text = part.casefold()
+    byte, rate = BYTES.search(part), RATE.search(text)
+    ports = PORTS.search(text, 0, rate.end() if rate else len(text))
+    count = float(ports[1]) if ports else 0.0
+    of_node = "node" in text
+    if byte:
+        big = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+        return (float(byte[1]) * big[byte[2]] if byte[1] else float(byte[3]) * big[byte[4]] / 8), True
+    if rate:
+        each = float(rate[1]) / 8 * 1e9
+        of_node = of_node or not SLOWEST_OWN < float(rate[1]) <= FASTEST_PORT
+    else:
+        word = next((word for word in NETWORKS if word in text), "")
+        if not word:
+            return math.nan, False
+        each, of_node = _network(NETWORKS[word]), word in ("edr", "fdr", "omni-path")
+    if "per gpu" in text:
+        return each, False
+    if count:
+        return (each, False) if count == NODE else (count * each, True)
+    return each, of_node
 
 
 @lru_cache(maxsize=16)
