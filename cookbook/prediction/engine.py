@@ -16,7 +16,7 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.prediction import constants, neighbours
-from cookbook.prediction.constants import NEW_ENGINE, SEEN, SIBLING, Fitted, committed, figure, of_rows, tiers_of_rows
+from cookbook.prediction.constants import NEW_ENGINE, SEEN, SEVERAL, SIBLING, Fitted, committed, figure, of_rows, tiers_of_rows
 from cookbook.prediction.scenario import KEYS, Rows, Scenario, each_row, together
 
 if TYPE_CHECKING:
@@ -391,7 +391,8 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     distinct = together(*(rows.keys[name] for name in KEYS))
     values, tier, factors, remark = _at_levels(kind, committed(like) if fitted is None else fitted, distinct.levels)
     codes = each_row(distinct.codes, len(rows))
-    tier, factors = tier[codes], {level: each[codes] for level, each in factors.items()}
+    several = (rows.assumed_count() >= SEVERAL).astype(int)
+    tier, factors = tier[codes], {level: each[codes, several] for level, each in factors.items()}
     by_row = {name: value[codes] if np.ndim(value) else value for name, value in values.items()}
     if like != kind:
         # No engine was fitted to language models, so intervals are those of answers that were composed.
@@ -413,11 +414,16 @@ def _at_levels(
     for at, level in enumerate(levels):
         columns[:, at] = level
     keys = dict(zip(KEYS, columns, strict=True))
-    keys["moe"] = keys["moe"].astype(bool)
     like, tier = FITTED_AS.get(kind, kind), tiers_of_rows(fitted, keys)
-    remarks = [constants.remark(like, *pair) for pair in zip(tier.tolist(), keys["scale"].tolist(), strict=True)]
+    remarks = [constants.remark(like, each) for each in tier.tolist()]
     values = of_rows(fitted, terms_of(kind).CONSTANTS, keys)
-    return values, tier, constants.factors(like, tier, keys["scale"]), np.array(remarks, dtype=object)
+    return values, tier, _both_factors(like, tier), np.array(remarks, dtype=object)
+
+
+def _both_factors(kind: str, tier: np.ndarray) -> dict[int, np.ndarray]:
+    """Intervals of tiers as factors, of shape (tiers, 2): with few, and with several fields assumed."""
+    few, several = (constants.factors(kind, tier, [many] * len(tier)) for many in (False, True))
+    return {level: np.stack([few[level], several[level]], axis=1) for level in few}
 
 
 def estimate(
@@ -499,8 +505,9 @@ def _nothing(prepared: Prepared) -> Estimate:
 
 def _correction(prepared: Prepared, wanted: bool) -> tuple[Any, np.ndarray, tuple[str, ...]]:
     """Factor on the time of a step, how many similar measurements gave it, and for one scenario which."""
-    size = len(prepared.rows)
-    found = neighbours.correct(prepared.kind, terms_of(prepared.kind).runs(prepared.rows), size) if wanted else None
+    size, module = len(prepared.rows), terms_of(prepared.kind)
+    wanted = wanted and hasattr(module, "runs")
+    found = neighbours.correct(prepared.kind, module.runs(prepared.rows), size) if wanted else None
     if found is None:
         return 1.0, np.zeros(size, dtype=int), ()
     factor = found.factor if UNITS[prepared.kind] == "s" else 1 / found.factor

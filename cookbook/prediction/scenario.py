@@ -33,7 +33,7 @@ MODULES = {
 }  # fmt: skip
 LONGEST = 60
 # By which rows are told apart.
-KEYS = ("accelerator", "vendor", "family", "engine", "scale", "moe")
+KEYS = ("accelerator", "vendor", "family", "engine", "special")
 # What a mapping may hold that stands for a storage tier or a data set; `Field.phases` says it of a field.
 GROUPS = ("storage_tier", "data_set")
 # Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
@@ -505,7 +505,8 @@ class Rows:
     why : numpy.ndarray of str
         Why a row cannot be predicted; "" where it can.
     keys : mapping of str to Coded
-        ``accelerator``, ``vendor``, ``family``, ``engine``, ``scale`` and ``moe``.
+        ``accelerator``, ``vendor``, ``family``, ``engine``, ``scale``, and ``special``: the tier of what is run in a
+        special way, "" for anything else.
     networks : tuple
         Name (or the reader's own network), changed arguments and sequence length of each distinct network, where the
         kind reads networks layer by layer; ``place`` is that of each row in it, -1 for none.
@@ -558,6 +559,10 @@ class Rows:
     def key(self, name: str) -> np.ndarray:
         """One key of every row, as text."""
         return np.broadcast_to(self.keys[name].each(str, object), len(self))
+
+    def assumed_count(self) -> np.ndarray:
+        """How many fields each row leaves to be assumed."""
+        return sum((np.asarray(lacks, dtype=int) for _, lacks, _ in self.assumed), np.zeros(len(self), dtype=int))
 
     def assumptions(self) -> np.ndarray:
         """Fields that each row does not give, with the value taken: "zero = 1; attention = flash2"."""

@@ -16,10 +16,13 @@ LOCAL = (*DRIVES, "DRAM / page cache / tmpfs", "interface")
 NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 GIGABIT = r"(?:Gb/s|Gbit/s|Gbps|GbE)\b"
 # The number of a drive, and its size, as words of a name.
+# Commas between the digits of one figure: 1,000 MiB/s.
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 MODEL = re.compile(r"[a-z]{0,3}\d{3,4}[a-z0-9]?|[a-z]{2}\d(?:[a-z]\d?)?")
 SIZE = re.compile(r"\d+tb|gen\d")
 WORDS = re.compile(r"[\W_]+")
 RATE = re.compile(rf"{NUMBER}\s*([kMGT]i?B)(?:/s|ps)(?![/\w])")
+OPERATIONS = re.compile(rf"{NUMBER}\s*IOPS\b", re.I)
 LINKS = re.compile(
     rf"(?:(?<![\w.])|(?<=_))(?:(\d{{1,4}})\s*[x×]\s*)?"
     rf"(?:(?i:NDR|HDR|EDR|XDR|SlingShot)[\s-]?(\d{{2,4}})|{NUMBER}\s*{GIGABIT})",
@@ -136,7 +139,7 @@ def named_system(words: str) -> NamedSystem:
     >>> named_system("HPE: Cray_ClusterStor_E1000_10xHDR200_1host").line
     250000000000.0
     """
-    text = words[:MOST_READ]
+    text = THOUSANDS.sub("", words[:MOST_READ])
     found = _catalogued(text)
     stated = [units.si(f"{number} {prefix}/s") for number, prefix in RATE.findall(text)]
     if stated:
@@ -146,6 +149,9 @@ def named_system(words: str) -> NamedSystem:
         inside = found.local > 0 or not DEVICE.isdisjoint(WORDS.split(text.casefold()))
         found = found._replace(rate=min(least, found.rate) if found.rate > 0 else given, most=least,
                                stands_in=float(not found.rate > 0), local=float(inside))  # fmt: skip
+    operations = OPERATIONS.search(text)
+    if operations and math.isnan(found.iops):
+        found = found._replace(iops=float(operations[1]))
     links = [float(many or 1) * float(named or plain) * 1e9 / 8 for many, named, plain in LINKS.findall(text)]
     found = found._replace(submitted=float(bool(SUBMITTED.search(text))), line=min(links, default=math.inf))
     return found._replace(why=_unknown(text, found))

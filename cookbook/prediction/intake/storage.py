@@ -32,8 +32,15 @@ MLPERF, DECODE, OBJECT_STORE, FIO, METADATA, CHECKPOINT = (
 )  # fmt: skip
 KINDS = {
     "mlperf": MLPERF, "mlperf-storage": MLPERF, "decode": DECODE, "dataloader": DECODE, "object_store": OBJECT_STORE,
-    "object-store": OBJECT_STORE, "fio": FIO, "metadata": METADATA, "checkpoint": CHECKPOINT,
+    "object-store": OBJECT_STORE, "fio": FIO, "metadata": METADATA, "checkpoint": CHECKPOINT, "loader": DECODE,
 }  # fmt: skip
+# Weights are read as large blocks of a drive, or as downloads where the words name an object store.
+LOADS = frozenset({"model_load", "model-load", "model load", "weights"})
+OBJECTS = re.compile(r"\bs3\b|object|\bgcs\b|\bblob\b|bucket|\br2\b", re.I)
+WEIGHTS = re.compile(r"safetensors|\bweights\b|\bload\b|\bmodel\b", re.I)
+LARGE_REQUEST = 8 * 1024.0**2
+STARTS = re.compile(r"\bstart\b", re.I)
+REAL = frozenset({"training", "dl-training-with-storage"})
 # Figures of an answer: samples a second, utilisation, read rate, operations a second, latency; those of each kind, the
 # first of which it leads with, and the units in which they are given.
 FIGURES = {MLPERF: (0, 1, 2), DECODE: (0,), OBJECT_STORE: (2,), FIO: (2, 3), METADATA: (4,)}
@@ -186,7 +193,7 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
         Text or numbers; outcomes are not looked at.
     """
     cells = {name: _cells(frame, name) for name in NAMES}
-    kinds = _joined(_kind, cells["kind"], cells["workload"])
+    kinds = _joined(_kind, cells["kind"], cells["workload"], cells["system"])
     kind = kinds.each(kinds.words, "U16")
     counts = {name: _counts(cells[name], name, *limits) for name, limits in COUNTS.items()}
     number = {name: values for name, (values, _) in counts.items()}
@@ -201,7 +208,7 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
     figure, factor, unit, odd_units = _joined(_asked, kinds, cells["metric"], cells["unit"]).columns(2)
     said = _joined(_workers, cells["workload"], cells["cpu"])
     thread, worded = said.columns()
-    basis = _joined(_why, kinds, cells["workload"], cells["accelerator"], cells["note"])
+    basis = _joined(_why, kinds, cells["workload"], cells["accelerator"], cells["note"], cells["kind"])
     emulates = kind == MLPERF
     crowd = np.where(emulates & np.isnan(number["accelerators"]), 1, 0) + np.where(
         emulates & (number["accelerators"] < number["hosts"]), 2, 0)  # fmt: skip
@@ -356,7 +363,9 @@ def _bytes(cell: str) -> float:
         return np.nan
 
 
-def _kind(kind: str, workload: str) -> str:
+def _kind(kind: str, workload: str, system: str) -> str:
+    if kind.casefold() in LOADS:
+        return "" if STARTS.search(workload[:200]) else OBJECT_STORE if OBJECTS.search(system[:MOST_READ]) else FIO
     if kind:
         return KINDS.get(kind.casefold(), "")
     if re.search(r"jpe?g|decod", workload[:200], re.I):
@@ -450,6 +459,8 @@ def _virtual_processors(size: re.Match[str]) -> float:
 
 def _request(workload: str) -> tuple[float]:
     block = BLOCK.search(workload[:200])
+    if not block and WEIGHTS.search(workload[:200]):
+        return (LARGE_REQUEST,)
     return (float(block[1]) * FACTORS[block[2].casefold()] if block else np.nan,)
 
 
@@ -515,10 +526,15 @@ def _measured_in(unit: str) -> tuple[int, float]:
     return figure, parsed.factor
 
 
-def _why(kind: str, workload: str, accelerator: str, note: str) -> str:
+def _why(kind: str, workload: str, accelerator: str, note: str, said: str) -> str:
     """What is missing in a row, before anything is computed."""
+    if said.casefold() in REAL:
+        return "runs on real data are rows of training_classic with data = real; here loaders and storage are answered"
+    if not kind and said.casefold() in LOADS:
+        return f"workload = {cut(workload)!r}: how long an engine starts is not known, only how fast weights are read"
     if not kind:
-        return "kind: it is not clear what was measured; give mlperf-storage, dataloader, object-store, fio or metadata"
+        return ("kind: it is not clear what was measured; give mlperf-storage, dataloader, object-store, fio, metadata "
+                "or model-load")  # fmt: skip
     if kind == CHECKPOINT:
         return "writing checkpoints asks for no read rate; give read_bandwidth of a described system"
     if kind == METADATA and not _opens(workload):

@@ -105,11 +105,17 @@ def usual_of(keys: list[str]) -> str:
     return str((linked if len(linked) else rows)["launch_date"].idxmin())
 
 
-def _precision(cells: Columns) -> Coded:
+def _precision(cells: Columns, widened: bool = False) -> Coded:
+    """Number formats; where asked for, of two that a cell names the wider one, as 16 bits beside 8."""
+
+    def wide(cell: str) -> str:
+        named = re.split(r"[+/]", cell) if widened else []
+        return next((name for each in named if (name := words.precision(each)) in ("fp16", "bf16")), "")
+
     def one(cell: str) -> tuple[str, str]:
         if words.is_blank(cell):
             return "", ""
-        name = words.precision(cell)
+        name = wide(cell) or words.precision(cell)
         if name in FORMATS():
             return name, ""
         return (
@@ -117,6 +123,10 @@ def _precision(cells: Columns) -> Coded:
             f"precision = {words.shown(cell)} is no number format that is known; write bf16, fp16, tf32, fp32 or fp8",
         )
 
+    if widened:
+        cells.note(cells.text("precision").map(
+            lambda cell: f"precision {words.shown(cell)} = {wide(cell)}: products in fewer bits are counted as those"
+            if wide(cell) not in ("", words.precision(cell)) else ""))  # fmt: skip
     return cells.read("precision", one)
 
 
@@ -229,7 +239,7 @@ def _network(c: Columns) -> dict[str, Any]:
         found["seq"] = np.where(np.isnan(stated), found["seq"], stated)
     for name in ("batch", "global_batch", "accumulation", "devices", "per_node"):
         found[name] = c.number(name)
-    found["accelerator"], found["precision"] = _accelerator(c), _precision(c)
+    found["accelerator"], found["precision"] = _accelerator(c), _precision(c, widened=True)
     notes = c.text("software_notes")
     found["one_process"] = notes.where(lambda cell: bool(ONE_PROCESS.search(cell))).astype(float)
     found["no_update"] = notes.where(lambda cell: bool(WITHOUT_UPDATE.search(cell))).astype(float)

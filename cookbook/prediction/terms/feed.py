@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from cookbook.performance import input_pipeline, storage_rates
-from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.storage import DATASHEET, DESCRIBED, LEVELS, WORKLOAD, committed, loader_rate
 from cookbook.prediction.terms.feed_arguments import KIND, memory_price, resolve
 
 __all__ = ["CONSTANTS", "KIND", "STAGES", "TERMS", "Change", "chain", "changes_of", "ends", "evidence",
-           "most_accelerators", "outcome", "parts", "ranges", "resolve", "runs", "step_seconds", "tokens"]  # fmt: skip
+           "most_accelerators", "outcome", "parts", "ranges", "resolve", "step_seconds", "tokens"]  # fmt: skip
 CONSTANTS = TERMS = ()
 UNEVEN = "accelerators do not divide evenly among hosts: a mean host stands for them"
 STAGES = ("storage", "network", "reading", "decoding", "copying", "accelerators")
@@ -71,11 +70,6 @@ def ends(rows: Rows, constants: Mapping[str, float], rate: np.ndarray) -> dict[s
 def tokens(rows: Rows) -> np.ndarray:
     """Samples are not counted in tokens."""
     return np.array(np.nan)
-
-
-def runs(rows: Rows) -> Runs:
-    """No measurements correct a chain."""
-    return Runs({}, {})
 
 
 def chain(figures: Figures, known: Mapping[str, float]) -> dict[str, Any]:

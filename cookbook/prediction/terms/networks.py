@@ -15,7 +15,7 @@ from cookbook.performance import collectives
 from cookbook.performance import networks as formulas
 from cookbook.prediction.constants import Constant, figure, is_usual, levels_of_rows
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.scenario import Coded, Rows, Scenario, together
+from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
 from cookbook.prediction.terms.devices import Device, of_network, usual_precision
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.network_arrays import Pairs, Products, products
@@ -123,7 +123,7 @@ def look_up(
     keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES}
     software = s.words("software")
     keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
-    keys["moe"] = Coded(np.array(0), (False,))
+    keys["special"] = BLANK
     assumed.append(("software", is_usual(software), keys["engine"]))
     values = of_devices(devices, names) | keys["engine"].figures(lambda level: does()[level])
     return LookedUp(*of_networks(s), pairs, devices, values, keys)

@@ -15,7 +15,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.performance.parallelism import FILLED
-from cookbook.prediction.constants import figure, levels_of_rows
+from cookbook.prediction.constants import ADAPTERS, EXPERTS, figure, levels_of_rows
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.devices import Device, attention_share, engines, of_transformer, usual_precision
@@ -363,7 +363,8 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     v["nodes"] = np.maximum(np.ceil(v["devices"] / v["per_node"]), 1.0)
     scale = np.where(v["devices"] <= 1, 0, np.where(v["nodes"] <= 1, 1, 2))
     keys["scale"] = Coded(scale, ("1 device", "1 node", "multi-node"))
-    keys["moe"] = Coded((v["moe"] > 0).astype(int), (False, True))
+    special = np.where(v["moe"] > 0, 2, np.where(v["lora"] > 0, 1, 0))
+    keys["special"] = Coded(special, ("", ADAPTERS, EXPERTS))
 
 
 SAID = {"seq_len": "seq", "shard_group": "shard"}

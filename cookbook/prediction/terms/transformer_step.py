@@ -13,21 +13,19 @@ from cookbook.performance import transformer_training as formulas
 from cookbook.performance.memory import offloaded_update_seconds
 from cookbook.performance.parallelism import FILLED, unfilled_share
 from cookbook.prediction.constants import Constant, figure
-from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row, together
+from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.layouts import OPTIMISER, Shard
 from cookbook.prediction.terms.transformer import resolve
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs",
-           "step_seconds", "tokens"]  # fmt: skip
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "step_seconds",
+           "tokens"]  # fmt: skip
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
 # attention, whose shares were measured on their own: together about one.
 CONSTANTS = (
     Constant("efficiency", 0.9, 0.2, 1.5, "family", pull=0.1),
-    Constant("engine_share", 1.0, 0.5, 2.0, "engine", pull=0.08),
     Constant("network_efficiency", 0.8, 0.1, 1.2, pull=0.2),
     Constant("attention_efficiency", 1.15, 0.5, 2.0, pull=0.2),
     Constant("elementwise_share", 1.2, 0.5, 3.0, pull=0.2),
@@ -40,11 +38,6 @@ CONSTANTS = (
     Constant("expert_kernels", 8.0, 1.0, 100.0, pull=0.7),
     Constant("ragged_rows", 128.0, 8.0, 1024.0, pull=0.5),
 )
-# What makes two runs alike: the distance of another label, and of a factor of e in an amount. A measurement on another
-# stack or generation of devices, or with experts for a network without, says nothing: beyond `neighbours.REACH`.
-LIKENESS = {
-    "stack": 10.0, "experts": 10.0, "format": 2.0, "accelerator": 1.0, "recompute": 1.0, "size": 2.0, "seq_len": 2.0,
-}  # fmt: skip
 MEMORY_CONSTANTS = layouts.MEMORY_CONSTANTS
 # What an ablation may switch off.
 TERMS = (
@@ -65,20 +58,6 @@ FUSED_BACKWARD, HALF_SPEED = figure("fused-attention-backward"), figure("attenti
 def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
     """The outcome that rows of this kind state: the step time itself [s]."""
     return step_seconds
-
-
-def runs(rows: Rows) -> Runs:
-    """The rows as what similar measurements are found by."""
-    stack = together(rows.keys["engine"], rows.keys["family"]).map(" ".join)
-    labels = {
-        "stack": stack,
-        "accelerator": rows.keys["accelerator"],
-        "experts": (rows.moe > 0).astype(int),
-        "format": rows.element - rows.narrow,
-        "recompute": (rows.again_all > 0).astype(int),
-    }
-    amounts = {"seq_len": rows.seq_len, "size": rows.layers * rows.hidden**2}
-    return Runs(labels, amounts, LIKENESS)
 
 
 def tokens(rows: Rows) -> np.ndarray:
@@ -125,7 +104,7 @@ class _Rates:
     """Achieved rates of one shard: what a device offers, divided by its cores, times the constants."""
 
     def __init__(self, s: Any, c: Mapping[str, Any]) -> None:
-        efficiency = c["efficiency"] * c["engine_share"] * s.matmul * s.clock / s.cores
+        efficiency = c["efficiency"] * s.matmul * s.clock / s.cores
         self.products, self.wide = s.peak * efficiency * np.where(s.narrow > 0, c["narrow_share"], 1), s.wide_peak * efficiency
         # A device that does not sustain its best products does not sustain its best attention kernels either.
         sustained = c["efficiency"] * c["attention_efficiency"] * s.clock
