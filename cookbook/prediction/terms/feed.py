@@ -59,7 +59,7 @@ def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
 
 
 def ends(rows: Rows, constants: Mapping[str, float], rate: np.ndarray) -> dict[str, np.ndarray]:
-    """Intervals of the time of a step [s], about samples a second."""
+    """Intervals of the time of a step [s] about samples a second, composed of calibrated ones as in `ranges`."""
     counted, found = rows.batch * rows.accelerators, dict[str, np.ndarray]()
     for level in LEVELS:
         low, high = ranges(rows.values, rate, constants, "later", level)
