@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +19,7 @@ from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
 from cookbook.prediction.terms.devices import Device, of_network, usual_precision
 from cookbook.prediction.terms.layouts import told
-from cookbook.prediction.terms.network_arrays import Pairs, Products, products
+from cookbook.prediction.terms.network_arrays import Pairs, Products, network, products
 from cookbook.workloads import zoo
 
 KIND = "training_classic"
@@ -73,7 +74,7 @@ def resolve(scenario: Scenario) -> Rows:
     found = look_up(s, KIND, of_network, DEVICE, does, assumed)
     devices, values, keys = found.devices, found.values, found.keys
     with np.errstate(all="ignore"):
-        values |= _counts(s, values | of_devices(devices, ("per_node",)), assumed)
+        values |= _counts(s, values | of_devices(devices, ("per_node",)), found, assumed)
         values |= _links(s, devices, values)
     lacks = s.words("precision").where(lambda word: word == "")
     taken = found.pairs.map(lambda pair: pair[1] or usual_precision(pair[0]))
@@ -179,9 +180,23 @@ def _update_bytes() -> dict[str, float]:
     return dict(4.0 * (table["update_reads"] + table["update_writes"]))
 
 
-def _counts(s: Scenario, known: dict[str, np.ndarray], assumed: list[Any]) -> dict[str, np.ndarray]:
+@lru_cache(maxsize=1024)
+def usual_batch(name: Any, arguments: str, seq: float | None) -> float:
+    """Samples of one device in one pass where nobody states them: a power of two with enough work for any device."""
+    found = network(name, arguments, seq)
+    return float(2.0 ** max(math.floor(math.log2(figure("training-macs") / float(found.macs @ found.count))), 0))
+
+
+def _counts(
+    s: Scenario, known: dict[str, np.ndarray], found: LookedUp, assumed: list[Any]
+) -> dict[str, np.ndarray]:
     """Batch, accumulation, devices and nodes; what is blank follows from the rest."""
     batch, total = s.number("batch"), s.number("global_batch")
+    untold = np.isnan(batch) & np.isnan(total) & (found.place >= 0)
+    if np.any(untold):
+        usual = np.array([*(usual_batch(*each) for each in found.networks), 1.0])[found.place]
+        assumed.append(("batch", untold, usual))
+        batch = np.where(untold, usual, batch)
     devices = np.where(np.isnan(s.number("devices")), 1.0, s.number("devices"))
     assumed.append(("devices", np.isnan(s.number("devices")), devices))
     per_node = s.number("per_node")
