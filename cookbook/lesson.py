@@ -440,7 +440,9 @@ class Source:
         return f"<pre><code># {html.escape(self.name)}\n" + "\n".join(body) + "</code></pre>"
 
 
-def show_source(function: Callable[..., Any], lines: tuple[int, int] | None = None, highlight: str = "") -> Source:
+def show_source(
+    function: Callable[..., Any], lines: tuple[int, int] | None = None, highlight: str = ""
+) -> Source:
     """The source that really runs, without its docstring.
 
     Parameters

@@ -102,7 +102,7 @@ def test_no_import_goes_in_a_circle():
     needs = {}
     for name, path in paths.items():
         named = {each if each in paths else each.rpartition(".")[0] for each in imports(path, typing=False)}
-        needs[name] = {each for each in named & set(paths)} - {name}
+        needs[name] = {each for each in named & set(paths) } - {name}
     try:
         tuple(TopologicalSorter(needs).static_order())
     except CycleError as error:

@@ -46,7 +46,9 @@ def test_training_is_that_of_single_calls(name: str) -> None:
 def test_inference_is_that_of_single_calls() -> None:
     table = cb.planning.compare("resnet50", DEVICES, phase="inference", batch=16, software="TensorRT")
     for row in table.to_dict("records"):
-        one = cb.forward_pass("resnet50", row["key"], batch=16, precision=row["precision"], software="TensorRT")
+        one = cb.forward_pass(
+            "resnet50", row["key"], batch=16, precision=row["precision"], software="TensorRT"
+        )
         assert row["samples_per_s"] == pytest.approx(16 / one.point)
         assert (row["low"], row["high"]) == pytest.approx((16 / one.high80, 16 / one.low80))
 

@@ -59,7 +59,7 @@ def check(panel: Any, values: dict[str, Any]) -> None:
     panel.reset()
     code, columns, start = panel.code, panel.columns, time.monotonic()
     panel.update(**values)
-    what = f"{panel.name}: { ({name: shown(value) for name, value in values.items()}) }: {panel.answer[:400]}"
+    what = f"{panel.name}: {({name: shown(value) for name, value in values.items()})}: {panel.answer[:400]}"
     assert time.monotonic() - start < 10, what
     json.dumps(panel.shown, allow_nan=False)
     if not panel.shown["error"]:

@@ -247,7 +247,6 @@ def test_a_sentence_is_one_line() -> None:
     assert sentence(KeyError("no such\n thing")) == "No such thing."
     assert sentence(ValueError()) == "ValueError."
 
-
 SEQUENCE = {"layers": [{"layer": "embedding", "vocab": 1000, "features": 64},
                        {"layer": "transformer_block", "heads": 4, "hidden": 256, "bias": False}]}  # fmt: skip
 FOUR = ["a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"]

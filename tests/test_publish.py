@@ -61,7 +61,7 @@ def test_two_runs_are_byte_identical(executed, tmp_path):
 
 def test_stored_notebook_carries_nothing_of_the_run(executed):
     text = executed.read_text()
-    for word in ("widget-view", "papermill", 'widgets":', "injected", "start_time"):
+    for word in ("widget-view", "papermill", "widgets\":", "injected", "start_time"):
         assert word not in text
     assert "'1'" in text, "charts are asked for a static picture"
 

@@ -202,7 +202,7 @@ def test_quick_and_careful_reading_agree(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("size", [64, 300, 1 << 20])
 def test_blocks_are_cut_between_rows(tmp_path, monkeypatch, size):
-    rows = [[str(n), "x" * (n % 30), "two\nlines" if n % 11 == 5 else "p, q" if n % 7 == 3 else ""] for n in range(300)]
+    rows = [[str(n), "x" * (n % 30), 'two\nlines' if n % 11 == 5 else "p, q" if n % 7 == 3 else ""] for n in range(300)]
     (tmp_path / "x.csv").write_text(text(rows), encoding="utf-8")
     monkeypatch.setattr(reading, "BLOCK_BYTES", size)
     blocks = list(read_blocks(tmp_path / "x.csv"))

@@ -87,6 +87,7 @@ def test_schedules_in_the_form_of_a_v_hold_their_share(stages, chunks, fed):
     assert ordered[2] == min(stages, fed)
 
 
+
 def test_which_layouts_run_out_of_memory():
     """964 layouts on A100 80 GB; the mean of both rates is at least 0.94."""
     frame, out = labelled()

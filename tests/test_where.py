@@ -334,28 +334,9 @@ HOSTILE = [math.nan, math.inf, -1, 0, 1e308, 10**400, "", "abc", [], {}, object(
            "x" * 1000]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "model",
-        "data",
-        "samples",
-        "data_bytes",
-        "epochs",
-        "batch",
-        "seq",
-        "runs",
-        "years",
-        "deadline",
-        "region",
-        "private",
-        "uplink",
-        "utilisation",
-        "places",
-        "prices",
-        "since",
-    ],
-)
+@pytest.mark.parametrize("name", ["model", "data", "samples", "data_bytes", "epochs", "batch", "seq", "runs", "years",
+                                  "deadline", "region", "private", "uplink", "utilisation", "places", "prices",
+                                  "since"])
 def test_hostile_arguments_of_where_to_run_are_refused_in_words(name):
     for wrong in HOSTILE:
         if (name, repr(wrong)) == ("prices", "{}"):
@@ -365,22 +346,8 @@ def test_hostile_arguments_of_where_to_run_are_refused_in_words(name):
         assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "prediction",
-        "device",
-        "samples_per_step",
-        "samples",
-        "devices",
-        "epochs",
-        "way",
-        "price",
-        "region",
-        "pue",
-        "since",
-    ],
-)
+@pytest.mark.parametrize("name", ["prediction", "device", "samples_per_step", "samples", "devices", "epochs", "way",
+                                  "price", "region", "pue", "since"])
 def test_hostile_arguments_of_run_cost_are_refused_in_words(name):
     step = cb.train_step("resnet50", "t4", batch=8)
     usual = {"prediction": step, "device": "t4", "samples_per_step": 8, "samples": 100}
@@ -395,7 +362,8 @@ def test_hostile_arguments_of_run_cost_are_refused_in_words(name):
         assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
 
 
-@pytest.mark.parametrize("function", [cost.annuity_usd, cost.break_even_hours, cost.break_even_use, cost.power_watts])
+@pytest.mark.parametrize("function", [cost.annuity_usd, cost.break_even_hours, cost.break_even_use,
+                                      cost.power_watts])
 def test_hostile_arguments_of_formulas_of_cost_are_refused_in_words(function):
     count = {cost.annuity_usd: 3, cost.break_even_hours: 3, cost.break_even_use: 2, cost.power_watts: 4}
     for at in range(count[function]):

@@ -91,7 +91,9 @@ def _as_text(chosen: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows)[chosen].reset_index(drop=True)
 
 
-def search(loss: Callable[[np.ndarray], float], start: np.ndarray, step: float = 0.3, rounds: int = 400) -> np.ndarray:
+def search(
+    loss: Callable[[np.ndarray], float], start: np.ndarray, step: float = 0.3, rounds: int = 400
+) -> np.ndarray:
     """Smallest loss near a start: each unknown moves by its own step, which grows with success and halves without.
 
     `loss`: from unknowns to a number; `start`: where to begin; `step`: first step; `rounds`: most rounds over all
@@ -122,10 +124,7 @@ def _equal_weights(group: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 
 def _searched(
-    part: str,
-    known: dict[str, float],
-    error: Callable[[Mapping[str, float]], np.ndarray],
-    weights: np.ndarray,
+    part: str, known: dict[str, float], error: Callable[[Mapping[str, float]], np.ndarray], weights: np.ndarray,
     chosen: np.ndarray,
 ) -> None:
     """Fit the constants of a part, in logarithms, to the weighted mean of absolute errors of chosen rows."""
@@ -327,3 +326,4 @@ def folds(data: Measured, kind: str) -> np.ndarray:
     if kind != OBJECT_STORE:
         return data.group
     return np.array([cell.rsplit(" ", 1)[-1].split(".")[0] for cell in data.frame["system"]])
+

@@ -72,18 +72,10 @@ def explored(frame: pd.DataFrame, title: str = "") -> Any:
     >>> explored(pd.DataFrame([dict.fromkeys(COLUMNS, 0)]), "one run").title.text
     'one run'
     """
-    x = alt.X(
-        "x:Q",
-        axis=None,
-        scale=alt.Scale(
-            domain=[0, alt.ExprRef("across")], range=[alt.ExprRef("left"), alt.ExprRef("width")], nice=False, zero=False
-        ),
-    )
-    y = alt.Y(
-        "y:Q",
-        axis=None,
-        scale=alt.Scale(domain=[0, alt.ExprRef("down")], range=[alt.ExprRef("height - 34"), 4], nice=False, zero=False),
-    )
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(
+        domain=[0, alt.ExprRef("across")], range=[alt.ExprRef("left"), alt.ExprRef("width")], nice=False, zero=False))
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(
+        domain=[0, alt.ExprRef("down")], range=[alt.ExprRef("height - 34"), 4], nice=False, zero=False))
     grid = _of("grid").mark_rule(color=_GRID, strokeWidth=1).encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
     line = _of("lines").mark_rule(strokeWidth=2, opacity=0.6)
     lines = line.encode(x=x, y=y, x2="x2:Q", y2="y2:Q", color=_looks()["color"])

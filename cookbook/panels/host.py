@@ -283,14 +283,12 @@ def _gets_table(size: HostSize) -> pd.DataFrame:
 
 def _cores_table(size: HostSize) -> pd.DataFrame:
     rows = size.curve[size.curve["cores"].isin([0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])]
-    return pd.DataFrame(
-        {
-            "Cores an accelerator": rows["cores"].map("{:g}".format),
-            "As many workers [samples/s]": rows["rate"].map("{:,.0f}".format),
-            "Workers chosen [samples/s]": rows["chosen"].map("{:,.0f}".format),
-            "Meets the demand": np.where(rows["rate"] >= size.stages["computing"], "yes", "no"),
-        }
-    )
+    return pd.DataFrame({
+        "Cores an accelerator": rows["cores"].map("{:g}".format),
+        "As many workers [samples/s]": rows["rate"].map("{:,.0f}".format),
+        "Workers chosen [samples/s]": rows["chosen"].map("{:,.0f}".format),
+        "Meets the demand": np.where(rows["rate"] >= size.stages["computing"], "yes", "no"),
+    })
 
 
 def _sources(size: HostSize) -> tuple[Source, ...]:

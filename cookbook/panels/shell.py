@@ -476,9 +476,7 @@ def keywords(values: Mapping[str, Any]) -> str:
 
 
 def panel_call(
-    make: Callable[..., Panel],
-    values: Mapping[str, Any],
-    good: Mapping[str, Any] | None = None,
+    make: Callable[..., Panel], values: Mapping[str, Any], good: Mapping[str, Any] | None = None,
     written: Mapping[str, str] | None = None,
 ) -> str:
     """The call that makes a panel in this state, from what differs from its defaults; some of it as `written`.

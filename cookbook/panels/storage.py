@@ -23,8 +23,9 @@ from cookbook.panels.text import Source, capital, counted, money, percent
 from cookbook.planning.platforms import chain_figures, epoch_parts, rank_changes
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.requirements import ratio
+from cookbook.prediction.scenario import BENCHMARK
 from cookbook.prediction.terms.feed import Change
-from cookbook.prediction.terms.feed_arguments import BENCHMARK, tier
+from cookbook.prediction.terms.feed_arguments import catalogued
 from cookbook.units import human
 
 PICTURES = {"chain": charts.chain, "changes": charts.changes, "scaling": charts.scaling, "epochs": charts.epochs}
@@ -105,20 +106,10 @@ SCENE = tuple(name for name in DEFAULTS if name != "picture")
 
 
 def _controls() -> tuple[Control, ...]:
-    own_data = Own(
-        "custom…: bytes of one sample",
-        "One stored sample, with its unit.",
-        "250 kB",
-        read=partial(units.si, unit="B"),
-        show=lambda value: (f"{value:g} B", human(value, "B")),
-    )
-    own_step = Own(
-        "custom…: time of one step",
-        "One step of one accelerator, with its unit.",
-        "120 ms",
-        read=partial(units.si, unit="s"),
-        show=lambda value: (f"{value:g} s", human(value, "s")),
-    )
+    own_data = Own("custom…: bytes of one sample", "One stored sample, with its unit.", "250 kB",
+                   read=partial(units.si, unit="B"), show=lambda value: (f"{value:g} B", human(value, "B")))
+    own_step = Own("custom…: time of one step", "One step of one accelerator, with its unit.", "120 ms",
+                   read=partial(units.si, unit="s"), show=lambda value: (f"{value:g} s", human(value, "s")))
     return (
         Combo("data", "Data set", "Workload", (*data_sets(), (OWN_DATA, "as the benchmark has it", "", "benchmark")),
               own=own_data, tooltip="What an epoch reads"),
@@ -166,14 +157,13 @@ def _is_benchmark(model: Any) -> bool:
 @lru_cache(maxsize=256)
 def _local(storage: str) -> bool:
     """Whether a row of the table ``storage`` stands in the hosts."""
-    return bool(tier(storage)["local"])
+    return bool(catalogued(catalog.lookup("storage", storage))[0]["local"])
 
 
 OFF = {
     "batch": lambda v: {"*": "the benchmark states its own"} if _is_benchmark(v["model"]) else {},
-    "layout": lambda v: (
-        {"*": "only cards say how their files lie"} if v["data"] == OWN_DATA or not isinstance(v["data"], str) else {}
-    ),
+    "layout": lambda v: ({"*": "only cards say how their files lie"} if v["data"] == OWN_DATA or
+                         not isinstance(v["data"], str) else {}),
     "network": lambda v: {"*": "these drives stand in the hosts"} if _local(v["storage"]) else {},
     "asynchronous": lambda v: {} if v["checkpoints"] else {"*": "no checkpoint is written"},
 }
@@ -545,8 +535,8 @@ def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
         ("step predicted", "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
          "80 % intervals of step, decoding and storage together."))  # fmt: skip
     price = ("no price" if math.isnan(found.usd_per_hour) else "price dated", found.price_basis)
-    assumed = "; ".join(found.remarks) or "Nothing had to stand in."
-    return step, price, (counted(len(found.remarks), "assumption"), assumed)
+    assumed = [each for each in (*found.assumed.split("; "), found.remark) if each]
+    return step, price, (counted(len(assumed), "assumption"), "; ".join(assumed) or "Nothing had to stand in.")
 
 
 def _samples(value: float) -> str:

@@ -251,7 +251,10 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 
 def _code(values: dict[str, Any]) -> str:
     first = f"{as_python(values['model'])}, {device_text(values['system'])}, {values['devices']}"
-    return f"{panel_call(training_run, values)}\ncb.planning.plan_run({first}, {keywords(_arguments(values))})"
+    return (
+        f"{panel_call(training_run, values)}\n"
+        f"cb.planning.plan_run({first}, {keywords(_arguments(values))})"
+    )
 
 
 def _first(view: Planned) -> str:
@@ -328,13 +331,8 @@ def _curve(view: Planned) -> Picture:
     cost, ends = ("usd", ("usd_low", "usd_high")) if view.priced else ("device_hours", ())
     table = view.run.table[view.run.table["days"].notna()]
     rows: list[dict[str, Any]] = [
-        {
-            "what": "curve",
-            "days": row["days"],
-            "cost": row[cost],
-            "text": f"{row['devices']:,}",
-            "devices": int(row["devices"]),
-        }
+        {"what": "curve", "days": row["days"], "cost": row[cost], "text": f"{row['devices']:,}",
+         "devices": int(row["devices"])}
         for _, row in table.iterrows()
     ]
     own, limits = view.own, dict(zip(("least", "most"), ends, strict=False))

@@ -302,10 +302,8 @@ def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
         (row["tier"] or "time not predicted", "How well measurements cover the predicted time of a step."),
         (held, "Samples on each accelerator in one step; where none is set, each place takes the fastest it holds."),
         ("power unvalidated", UNVALIDATED),
-        (
-            "middle 80 % of 2,000 draws",
-            "Every figure is drawn from its range, whose ends count as 10th and 90th percentile.",
-        ),
+        ("middle 80 % of 2,000 draws",
+         "Every figure is drawn from its range, whose ends count as 10th and 90th percentile."),
     )
 
 

@@ -154,13 +154,8 @@ def run_cost(
 def counted(name: str, value: Any) -> np.ndarray:
     """A number above 0 and finite, or an array of such; ValueError names the argument."""
     array = np.asarray(value, dtype=object)
-    plain = (
-        array.size
-        and array.ndim <= 1
-        and all(
-            isinstance(each, (int, float, np.number)) and not isinstance(each, (bool, np.bool_)) for each in array.flat
-        )
-    )
+    plain = array.size and array.ndim <= 1 and all(
+        isinstance(each, (int, float, np.number)) and not isinstance(each, (bool, np.bool_)) for each in array.flat)
     try:
         numbers = array.astype(float) if plain else np.array(np.nan)
     except (OverflowError, TypeError):
@@ -330,7 +325,9 @@ def step_kwh(prediction: Estimate, device: str | Accelerator, devices: Any = 1) 
         ends.append(power_watts(rated, active, idle, full) * seconds / JOULES_A_KWH)
     source = tuple(dict.fromkeys([*power.rated.source, *power.idle.source, *power.full.source]))
     low, middle, high = ends
-    return Price(low, middle, high, "kWh", rows=power.rated.rows, source=source, note=UNVALIDATED, why=power.rated.why)
+    return Price(
+        low, middle, high, "kWh", rows=power.rated.rows, source=source, note=UNVALIDATED, why=power.rated.why
+    )
 
 
 def seconds_of(prediction: Estimate) -> tuple[Any, Any, Any]:

@@ -240,14 +240,8 @@ def place_row(entry: Any) -> Row:
 
 @lru_cache(maxsize=512)
 def read_place(
-    row: Row,
-    model: str | Workload,
-    batch: int | None,
-    seq: float | None,
-    region: str,
-    since: int | None,
-    price: float | None = None,
-    current: float | None = None,
+    row: Row, model: str | Workload, batch: int | None, seq: float | None, region: str, since: int | None,
+    price: float | None = None, current: float | None = None,
 ) -> Place:
     """A place with all figures that its cost rests on."""
     cells = dict(row)

@@ -61,9 +61,9 @@ class Estimate:
     Attributes
     ----------
     kind : str
-        "training_classic", "training_transformer" or "inference".
+        One of `scenario.KINDS`.
     point : numpy.ndarray
-        Time of one step, or of one forward pass [s].
+        Time of one step, waiting for input included where that is asked for, or of one forward pass [s].
     low80, high80, low90, high90 : numpy.ndarray
         Intervals of the time of one step at 80 and 90 per cent [s]; NaN where none has been calibrated.
     parts : mapping of str to numpy.ndarray
@@ -340,11 +340,12 @@ UNITS = {
     "training_transformer": "s",
     "inference": "samples/s",
     "generation": "tokens/s",
+    "input_pipeline": "samples/s",
 }
 TERMS = {"training_classic": "networks", "training_transformer": "transformer_step", "inference": "forward",
-         "generation": "generation"}  # fmt: skip
-# Answers of language models are made of forward passes, with their constants.
-FITTED_AS = {"generation": "inference"}
+         "generation": "generation", "input_pipeline": "feed"}  # fmt: skip
+# Answers of language models are made of forward passes, with their constants; input pipelines of rows of storage.
+FITTED_AS = {"generation": "inference", "input_pipeline": "storage"}
 NOT_FINITE = "the formulas give no finite time for this row: check its sizes"
 # Rows at a time: their arrays stay in the processor's cache. Two blocks run side by side.
 BLOCK, WORKERS = 16384, 2
@@ -393,7 +394,10 @@ class Prepared:
 
 def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     """Look up constants, tiers and intervals of rows; `fitted` stands in for the committed constants."""
-    like = FITTED_AS.get(kind, kind)
+    like, module = FITTED_AS.get(kind, kind), terms_of(kind)
+    if hasattr(module, "evidence"):
+        known, tier, remark = module.evidence(rows)
+        return Prepared(kind, rows, known, tier, {}, remark)
     distinct = together(*(rows.keys[name] for name in KEYS))
     values, tier, factors, remark = _at_levels(kind, committed(like) if fitted is None else fitted, distinct.levels)
     codes = each_row(distinct.codes, len(rows))
@@ -473,17 +477,19 @@ def estimate_rows(
         rate = module.outcome(rows, seconds)
         good = known & np.isfinite(seconds) & (seconds > 0) & np.isfinite(rate) & (rate > 0)
         told = _memory(module, prepared) if memory else {}
+        if hasattr(module, "ends"):
+            told |= module.ends(rows, prepared.constants, np.where(good, rate, np.nan))
     why = rows.why
     if not good.all():
         seconds, rate = np.where(good, seconds, np.nan), np.where(good, rate, np.nan)
         why = np.where(good | ~known, why.astype(object), NOT_FINITE)
         parts = {name: np.where(good, part, np.nan) for name, part in parts.items()}
         told = {name: _without(value, good) for name, value in told.items()}
-    half80, half90 = prepared.factors[80], prepared.factors[90]
+    for level, half in prepared.factors.items():
+        told |= {f"low{level}": seconds / half, f"high{level}": seconds * half}
     return Estimate(
         kind=prepared.kind, point=each_row(seconds, size), rate=each_row(rate, size),
         unit=UNITS[prepared.kind],
-        low80=seconds / half80, high80=seconds * half80, low90=seconds / half90, high90=seconds * half90,
         parts=parts, tier=prepared.tier, remark=prepared.remark, why=why, neighbours=used, similar=named,
         tokens=each_row(module.tokens(rows), size), rows=rows, **told,
     )  # fmt: skip

@@ -98,7 +98,6 @@ def _pixel_attention(t: Trace, x: Shape, heads: int, name: str) -> Shape:
 def _unet(t: Trace, x: Shape, out: int, channels: int, multipliers: Sequence[int], res_blocks: int, time: Shape,
           attend: dict[int, Attention], middle: Attention) -> None:  # fmt: skip
     """U-Net of residual blocks; `attend` maps a level to the attention that follows its residual blocks."""
-
     def step(x: Shape, width: int, attention: Attention | None, name: str) -> Shape:
         x = _res_block(t, x, width, time, f"{name}.res")
         return attention(x, f"{name}.attention") if attention else x

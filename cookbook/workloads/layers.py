@@ -587,7 +587,8 @@ def transformer_block(t: Trace, x: Shape, heads: int, hidden: int, norm: str = "
 
     Counts are the same for norms before or after. Further arguments go to `self_attention`.
     """
-    y = self_attention(t, t.norm(x, norm, bias=norm_bias, name="norm1"), heads, bias=bias, dropout=dropout, **attention)  # type: ignore[arg-type]
+    y = self_attention(t, t.norm(x, norm, bias=norm_bias, name="norm1"), heads, bias=bias, dropout=dropout,
+                       **attention)  # type: ignore[arg-type]
     x = t.add(x, t.dropout(y) if dropout else y, name="residual1")
     if memory is not None:
         flash = bool(attention.get("flash", True))

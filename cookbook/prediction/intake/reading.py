@@ -241,7 +241,9 @@ def _categorical(cells: np.ndarray, strange: bool) -> pd.Categorical:
     return pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
 
 
-def _table(columns: list[pd.Categorical], layout: _Layout, why: np.ndarray) -> tuple[pd.DataFrame, np.ndarray]:
+def _table(
+    columns: list[pd.Categorical], layout: _Layout, why: np.ndarray
+) -> tuple[pd.DataFrame, np.ndarray]:
     """Columns under their names, without the rows in which nothing stands, as spreadsheets leave them at the end."""
     import pandas as pd
 

@@ -325,25 +325,12 @@ def _inference(c: Columns) -> dict[str, Any]:
     return found
 
 
-WAYS = (
-    "static", "offline", "server", "single_stream", "decode", "prefill", "batch", "real_time", "forward",
-    "multi_stream",
-)  # fmt: skip
-
-
 def _way(cell: str) -> tuple[str, str]:
     if words.is_blank(cell):
         return "", ""
-    word = re.sub(r"[\s-]+", "_", cell.strip().casefold())
-    word = {
-        "singlestream": "single_stream",
-        "realtime": "real_time",
-        "multistream": "multi_stream",
-        "online": "server",
-    }.get(word, word)
-    if word in WAYS:
-        return word, ""
-    return "", f"scenario = {words.shown(cell)} is not known; write one of {', '.join(WAYS)}"
+    declared = fields()["scenario"]
+    word = declared.choices.get(re.sub(r"[\s-]+", "_", cell.strip().casefold()), "")
+    return word, "" if word else f"scenario = {words.shown(cell)} is not known; write one of {declared.allowed}"
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.prediction.scenario import FALSE, MODULES, TRUE, WHOLE, Field, shown
+from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
@@ -132,7 +132,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
 
 def in_range(value: float, cell: Any, declared: Field, wanted: str = "") -> tuple[float, str]:
     """A number if it is in its range, else what is wrong with it."""
-    whole = declared.name not in WHOLE or value == math.floor(value) if math.isfinite(value) else False
+    whole = declared.type != "count" or value == math.floor(value) if math.isfinite(value) else False
     if not (declared.low <= value <= declared.high):
         return math.nan, f"{declared.name} = {shown(cell)} is outside its range; give {declared.allowed}"
     return (
