@@ -65,16 +65,8 @@ def test_samples_bytes_and_utilisation_of_a_row_agree(answers):
 
 
 def test_the_same_row_under_other_column_names_is_answered_alike():
-    ours = {
-        "kind": "mlperf",
-        "workload": "resnet50",
-        "system": "Micron: Micron_9400_Gen4_Performance_NVMe/x",
-        "accelerator": "h100-sxm",
-        "accelerators": "38",
-        "hosts": "1",
-        "sample_bytes": "114660.07",
-        "batch": "400",
-    }
+    ours = {"kind": "mlperf", "workload": "resnet50", "system": "Micron: Micron_9400_Gen4_Performance_NVMe/x",
+            "accelerator": "h100-sxm", "accelerators": "38", "hosts": "1", "sample_bytes": "114660.07", "batch": "400"}
     theirs = {"kind": "mlperf-storage", "device_or_system": ours["system"], "accelerator_count": "38"}
     theirs |= {name: ours[name] for name in ("workload", "accelerator", "hosts", "sample_bytes", "batch")}
     first, second = (answer(pd.DataFrame([row]), "storage") for row in (ours, theirs))
@@ -82,13 +74,8 @@ def test_the_same_row_under_other_column_names_is_answered_alike():
     assert first["tier"].iloc[0] == "system described"
     decode = {"kind": "decode", "workload": "jpeg_loader", "system": "AMD EPYC 9B45", "workers": "4",
               "framework": "opencv"}  # fmt: skip
-    other = {
-        "kind": "dataloader",
-        "workload": "ImageNet val JPEG decode in PyTorch DataLoader",
-        "device_or_system": "AMD EPYC 9B45",
-        "cpu_cores": "4 workers",
-        "framework": "opencv + torch DataLoader",
-    }
+    other = {"kind": "dataloader", "workload": "ImageNet val JPEG decode in PyTorch DataLoader",
+             "device_or_system": "AMD EPYC 9B45", "cpu_cores": "4 workers", "framework": "opencv + torch DataLoader"}
     first, second = (answer(pd.DataFrame([row]), "storage")["predicted"].iloc[0] for row in (decode, other))
     assert first == second > 0
 
