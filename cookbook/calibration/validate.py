@@ -183,7 +183,7 @@ def validate(
         alone = _row_alone(kind)
         for way in leave_out:
             rows, frame, folds = judge(kind, way)
-            others = _others(kind, way)
+            others = _others(kind, way, folds)
             found.append(report(rows, frame, folds).assign(kind=kind, leave_out=way, model=FULL))
             found += [_line(kind, way, name, rows, other) for name, other in others.items()]
             if way == "source":
@@ -204,10 +204,10 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _others(kind: str, way: str) -> dict[str, LeftOut]:
+def _others(kind: str, way: str, full: LeftOut) -> dict[str, LeftOut]:
     """The model with something switched off, and the rules; terms only where publishers are left out."""
     corrected = corrects(measured_rows(kind)[0])
-    others = {NO_NEIGHBOURS: judge(kind, way, neighbours=False)[2]} if corrected else {}
+    others = {NO_NEIGHBOURS: judge(kind, way, neighbours=False)[2] if corrected else full}
     if way == "source" and any(each.by == "engine" for each in measured_rows(kind)[0].constants):
         others[NO_ENGINES] = judge(kind, way, neighbours=False, engine_levels=False)[2]
         for term in terms_of(kind):

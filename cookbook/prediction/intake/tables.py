@@ -136,6 +136,22 @@ def FORMATS() -> tuple[str, ...]:
     return tuple(catalog.table("number_formats")["name"])
 
 
+def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
+    """Networks of a device and of a node, and how many devices the fast link joins."""
+    rates = c.values(
+        c.text("node_network"),
+        lambda cell: (words.network(cell)[:2], words.network(cell)[2].replace("network =", "node_network =")),
+        "node_network",
+    )
+    rate, of_node = rates.part(0), rates.part(1)
+    link = c.text("intra_node_link").each(words.domain)
+    return {
+        "node_network": np.where(of_node == 1, rate, np.nan),
+        "network": np.where(np.isnan(stated) & (of_node == 0), rate, stated),
+        "domain": np.where(np.isnan(c.number("domain")), link, c.number("domain")),
+    }
+
+
 def _transformer(c: Columns) -> dict[str, Any]:
     found: dict[str, Any] = {name: c.number(name) for name in COUNTS if name in c}
     said = c.text("model").map(networks.spoken)
@@ -177,17 +193,7 @@ def _transformer(c: Columns) -> dict[str, Any]:
     notes = together(c.text("pipeline_schedule"), c.text("note"))
     found["pipeline_schedule"] = c.values(notes, lambda pair: words.schedule(*pair))
     found["offload"] = c.read("offload", words.offload)
-    rates = c.values(
-        c.text("node_network"),
-        lambda cell: (words.network(cell)[:2], words.network(cell)[2].replace("network =", "node_network =")),
-        "node_network",
-    )
-    rate, of_node = rates.part(0), rates.part(1)
-    found["node_network"] = np.where(of_node == 1, rate, np.nan)
-    stated = found.get("network", NOTHING)
-    found["network"] = np.where(np.isnan(stated) & (of_node == 0), rate, stated)
-    link = c.text("intra_node_link").each(words.domain)
-    found["domain"] = np.where(np.isnan(c.number("domain")), link, c.number("domain"))
+    found |= _exchanges(c, found.get("network", NOTHING))
     # A stack that says which norms it fuses is none of 2021.
     # Nor does a kernel in the word of the schema tell of a stack; the words of a report do.
     kernel = together(found["attention"], c.text("fused_norm"), c.text("attention")).map(

@@ -266,7 +266,7 @@ def attention(cell: str) -> tuple[str, float, str]:
     """
     text = re.sub(r"[^a-z0-9]+", " ", cell.casefold()).strip()
     # A bare number, as a shifted column leaves it, names no kernel.
-    if is_blank(text) or is_blank(cell) or text.replace(" ", "").isdigit():
+    if is_blank(text) or is_blank(cell) or cell.strip().isdigit():
         return "", math.nan, ""
     norm = 1.0 if "rms" in text or "norm kernel" in text else math.nan
     bare = re.sub(r"\s*\b(rms|norm) kernel\b", "", text).strip()
