@@ -40,9 +40,7 @@ KEPT = {
     "minimal/minimal_flash": "core_attn+layernorm",
     "minimal_flash": "layernorm",
     "core_attn": "selective",
-    # Of the products of a layer, or of the layers, every second one is kept (torchtitan, "selective").
-    "every second product": "0.5",
-    "every second layer": "0.5",
+    "every second product": "0.5", "every second layer": "0.5",  # torchtitan
 }
 EVERY_SECOND = re.compile(r"selective[\s_-]*\(?[\s_-]*(op|layer)s?\b")
 ATTENTION = re.compile(
@@ -185,7 +183,6 @@ def recompute(cell: str, modules: str = "") -> tuple[str, str]:
             return KEPT[modules], ""
         return _modules(modules)
     text = cell.casefold().strip()
-    # A policy of its own, or one that is not named, says as little as a blank.
     if not text or NOT_STATED.fullmatch(text) or re.match(r"custom\b", text):
         return "", ""
     if EVERY_SECOND.match(text):
@@ -261,7 +258,6 @@ def attention(cell: str) -> tuple[str, float, str]:
     (('flash2', 1.0), 'fused-softmax', 'eager')
     """
     text = re.sub(r"[^a-z0-9]+", " ", cell.casefold()).strip()
-    # A bare number, as a shifted column leaves it, names no kernel.
     if is_blank(text) or is_blank(cell) or text.replace(" ", "").isdigit():
         return "", math.nan, ""
     norm = 1.0 if "rms" in text or "norm kernel" in text else math.nan
@@ -340,8 +336,7 @@ def network(cell: str) -> tuple[float, bool, str]:
     text = cell.casefold().replace(",", "")
     if re.match(r"\s*-\s*\d", text):
         return math.nan, False, f"network = {shown(cell)} must be above 0; write it as 200 Gb/s or 25 GB/s"
-    compute = COMPUTE.search(text)
-    text = compute[1] if compute else text
+    text = (COMPUTE.search(text) or [text, text])[1]
     ports = PORTS.search(text)
     if ports and float(ports[1]) > 0 and float(ports[2]) > 0:
         total = float(ports[1]) * float(ports[2]) / 8 * 1e9
