@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cookbook.calibration.fit import Rows, fit, leave_out, minimise, publisher_weights
+from cookbook.calibration.fit import Rows, fit, leave_out, left_out, minimise, publisher_weights
 from cookbook.prediction.constants import (
+    ADAPTERS,
     DATASHEET,
     EXPERTS,
     NEW_ENGINE,
@@ -62,7 +63,7 @@ def made_up(publishers=8, each=40, noise=0.0, bias=0.0, seed=0, overhead=OVERHEA
         "accelerator": np.char.add(family, "-card"), "family": family,
         "vendor": np.array([FAMILIES[name][0] for name in family]),
         "engine": rng.choice(["eager", "compiled"], count), "scale": np.full(count, "1 device"),
-        "moe": np.zeros(count, bool),
+        "special": np.full(count, ""),
     }  # fmt: skip
     scenarios = Scenarios(values, np.full(count, "", dtype=object), {name: coded(key) for name, key in keys.items()})
     true = {"efficiency": np.array([FAMILIES[name][1] for name in family]), "overhead": overhead}
@@ -139,13 +140,33 @@ def test_publishers_weigh_the_same_however_many_rows_they_have():
     assert one[-1] == pytest.approx(0.1), "a single row is no habit"
 
 
-def test_copies_of_a_publishers_rows_change_nothing():
-    """Twice the same rows of one publisher are no new evidence."""
-    rows = made_up(publishers=4, noise=0.1, bias=0.2)
-    again = np.concatenate([np.arange(160), np.flatnonzero(rows.group == "publisher-0")])
-    twice = Rows(rows.module, rows.scenarios.take(again), rows.measured[again], rows.group[again])
+def test_copies_of_a_publishers_rows_hardly_count():
+    """The same rows of one publisher fifty times are one habit: they move a constant by less than the habit says."""
+    rows = made_up(publishers=6, noise=0.05, bias=0.0)
+    own = rows.group == "publisher-0"
+    rows.measured[own] /= 1.5
+    again = np.concatenate([np.arange(len(own)), *[np.flatnonzero(own)] * 49])
+    often = Rows(rows.module, rows.scenarios.take(again), rows.measured[again], rows.group[again])
     for level, value in fit(rows).values["efficiency"].items():
-        assert fit(twice).values["efficiency"][level] == pytest.approx(value, rel=1e-4)
+        moved = abs(np.log(fit(often).values["efficiency"][level] / value))
+        assert moved < np.log(1.5) / 4, "taken row by row, nine tenths of it would be followed"
+
+
+def test_spreads_within_and_between_publishers_are_found():
+    found = minimise(made_up(publishers=40, each=60, noise=0.1, bias=0.2), np.ones(2400, bool)).spreads
+    assert found == pytest.approx((0.1, 0.2), rel=0.3)
+    alike = minimise(made_up(publishers=40, each=60, noise=0.1, bias=0.0), np.ones(2400, bool)).spreads
+    assert alike[0] == pytest.approx(0.1, rel=0.1) and alike[1] < 0.04
+
+
+def test_a_planted_habit_does_not_leak():
+    """A publisher whose runs are all twice as slow is left out: what the others say of it misses by that factor."""
+    rows = made_up(publishers=8, noise=0.05)
+    own = rows.group == "publisher-5"
+    rows.measured[own] /= 2
+    error = left_out(rows, rows.group, neighbours=False).error
+    assert np.median(error[own]) == pytest.approx(np.log(2), abs=0.05)
+    assert abs(np.median(error[~own])) < 0.08, "nor does it pull the others far"
 
 
 def test_what_is_left_out_has_no_say():
@@ -187,9 +208,10 @@ def test_tiers_say_what_was_measured():
         "accelerator": np.array(["old-card", "odd-card", "old-card", "other-card", "old-card", "other-card"]),
         "vendor": np.array(["maker", "maker", "maker", "rival", "maker", "rival"]),
         "engine": np.array(["eager", "eager", "compiled", "eager", "eager", "eager"]),
-        "moe": np.array([False, False, False, False, True, True]),
+        "special": np.array(["", "", "", "", EXPERTS, ADAPTERS]),
     }
     assert tiers_of_rows(known, keys).tolist() == [SEEN, SIBLING, NEW_ENGINE, DATASHEET, EXPERTS, DATASHEET]
+    assert tiers_of_rows(known, keys | {"special": np.full(6, ADAPTERS)}).tolist()[:2] == [ADAPTERS, ADAPTERS]
 
 
 def test_coded_is_the_same_as_pairs():

@@ -179,7 +179,7 @@ HOSTILE = (
     ({"model": "gnmt_v2", "task_input": "seq_len 0", "unit": "tokens/s"}, ""),
     ({"unit": "parsecs"}, "unit"), ({"task_input": "0x0x3"}, None), ({"per_node": "0"}, "per_node"),
     ({"task_input": "1x1x3"}, None), ({"software": "(((", "intra_node_link": "0x 0 Gb"}, None),
-    ({"inter_node_link": "0x HDR 0Gb/s", "devices": "64"}, None), ({"grad_accum_steps": "nan"}, None),
+    ({"inter_node_link": "0x HDR 0Gb/s", "devices": "64"}, "network"), ({"grad_accum_steps": "nan"}, None),
 )  # fmt: skip
 
 

@@ -11,7 +11,9 @@ import pytest
 from cookbook.planning.layouts import search
 from cookbook.prediction.answer import answer
 from cookbook.prediction.doors import train_step
-from cookbook.prediction.engine import Estimate
+from cookbook.prediction.engine import Estimate, estimate
+from cookbook.prediction.match import match_storage
+from cookbook.prediction.scenario import fields, scenario
 
 LANGUAGE = ("llama2_7b", "llama2_13b", "llama3_8b", "mixtral_8x7b", "gpt2")
 NETWORKS = ("resnet50", "vgg16", "mobilenet_v2", "unet3d", "bert_large")
@@ -141,6 +143,58 @@ each_kind = pytest.mark.parametrize("kind", list(KINDS))
 @each_kind
 def test_a_call_and_a_row_of_a_table_give_the_same(kind: str, left_out: bool) -> None:
     compare(kind, KINDS[kind], 200, 11, left_out)
+
+
+def pipeline(rng: np.random.Generator, left_out: bool) -> dict[str, Any]:
+    """Fields of an input pipeline: a network, a benchmark or a step, on a store of the catalogue or one's own."""
+    given: dict[str, Any] = {
+        "accelerators": pick(rng, 2, 8, 64), "hosts": pick(rng, 1, 2), "workers": pick(rng, 0, 2, 8),
+        "cores": pick(rng, 4, 64), "memory": pick(rng, 0, 256e9), "processor": pick(rng, "AMD EPYC 9654", ""),
+        "network": pick(rng, 1e9, 12.5e9), "pinned": pick(rng, True, False), "remote": pick(rng, 0, 0.5),
+        "prefetch": pick(rng, 0, 2, 8), "variation": pick(rng, 0.1, 1), "serial": pick(rng, 0, 1e-5),
+        "shuffled": pick(rng, 0, 1), "batch": pick(rng, 1, 32, 256), "link": pick(rng, "", "pcie-4-0-x16"),
+        "sharers": pick(rng, 1, 4), "asynchronous": pick(rng, 0, 1), "checkpoint_bytes": 1e9,
+        "checkpoint_interval": pick(rng, None, 60.0), "drives": pick(rng, 1, 4), "layout": pick(rng, "shards", ""),
+    }  # fmt: skip
+    if left_out:
+        given = {name: value for name, value in given.items() if rng.random() < 0.5 or name == "accelerators"}
+    what = {"step": pick(rng, 0.02, 0.5)} if rng.random() < 0.5 else {"workload": pick(rng, "resnet50", "vgg16")}
+    store = {"storage": pick(rng, "samsung-860-evo-1tb", "amazon-efs-elastic", "micron-9400-7-68tb-gen4")}
+    own = {"read_bandwidth": pick(rng, 5e8, 1e10), "read_iops": 1e5, "local": pick(rng, 0, 1)}
+    data = {"data": pick(rng, "imagenet-1k", "imagenet-1k-tfrecord", "cifar-10")}
+    return {"accelerator": pick(rng, *DEVICES[:3]), **what, **pick(rng, store, own), **data, **given}
+
+
+@each_way
+def test_a_match_of_storage_and_the_estimate_of_a_scenario_give_the_same(left_out: bool) -> None:
+    rng = np.random.default_rng(15)
+    asked = [pipeline(rng, left_out) for _ in range(150)]
+    names = dict.fromkeys(name for each in asked for name in each)
+    table = estimate(scenario("input_pipeline", {name: [each.get(name) for each in asked] for name in names}))
+    known = 0
+    for at, given in enumerate(asked):
+        found = table.one(at)
+        tier = {name: given[name] for name in (*fields("storage_tier"), "storage") if name in given}
+        card = {"card": given["data"], **({"layout": given["layout"]} if given.get("layout") else {})}
+        rest = {name: value for name, value in given.items() if name not in {*tier, "data", "layout", "step"}}
+        system, workload = rest.pop("accelerator"), rest.pop("workload", given.get("step"))
+        try:
+            match = match_storage(workload, system, tier, card, **rest)
+        except ValueError as problem:
+            assert found.why == str(problem) and np.isnan(found.rate)
+            continue
+        known += 1
+        assert (found.rate, found.why) == (pytest.approx(match.samples_per_s, rel=SAME), ""), given
+        samples = given.get("batch", 1) * given["accelerators"]
+        assert found.rate * found.point == pytest.approx(samples, rel=SAME)
+        assert match.samples_range == pytest.approx((samples / found.high80, samples / found.low80), rel=SAME)
+        assert found.low90 <= found.low80 <= found.point <= found.high80 <= found.high90
+        assert found.bound_low <= found.point * (1 + SAME) and found.point <= found.bound_high * (1 + SAME)
+        assert set(found.parts) == {*match.stages, "waiting"}
+        for stage in ("reading", "decoding", "copying", "accelerators"):
+            assert found.parts[stage] == pytest.approx(samples / match.stages[stage], rel=SAME), stage
+        assert set(found.assumed.split("; ")) == set(match.assumed.split("; "))
+    assert known > 100
 
 
 @each_way

@@ -93,13 +93,6 @@ def test_storage_by_hand():
     assert float(rates.tier_rate(2e6, 270e6, 170, 64, 0, 1, 1)) == pytest.approx(2e6 / (1 / 170 + 2e6 / 270e6))
 
 
-def test_bits_and_bytes_by_hand():
-    """SATA is 6 Gbit/s on the wire, and ten bits carry eight: an NVMe drive of 6 GB/s is ten times that, not 1 or 8."""
-    sata = float(rates.payload_rate(6e9 / 8, 8, 10))
-    assert sata == pytest.approx(0.6e9) and 6e9 / sata == pytest.approx(10)
-    assert float(rates.payload_rate(16 * 8e9 / 8, 128, 130)) == pytest.approx(15.75e9, rel=1e-3)  # PCIe 3.0 x16
-
-
 def test_utilisation_by_hand():
     # U-Net 3D on H100: 7 samples in 0.323 s. With 10 samples a second 7 take 0.7 s: 0.323 / 0.7 with a deep buffer.
     assert float(pipe.accelerator_utilisation(0.323, 7, 10, 0, 1e6, 1)) == pytest.approx(0.323 / 0.7, rel=1e-4)

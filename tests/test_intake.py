@@ -150,8 +150,9 @@ def test_cells_that_say_that_they_state_nothing_are_blank():
 
 @pytest.mark.parametrize("software, level", [
     ("torchtitan", "torch-compiled"), ("torchtitan (PyTorch FSDP2)", "torch-fsdp"),
-    ("fms-fsdp (PyTorch FSDP, torch.compile)", "torch-compiled"), ("Hugging Face Trainer with DeepSpeed", "torch-fsdp"),
-    ("Megatron-DeepSpeed", "deepspeed-3d"), ("NeMo AutoModel", "megatron-core"),
+    ("fms-fsdp (PyTorch FSDP, torch.compile)", "torch-compiled"),
+    ("Hugging Face Trainer with DeepSpeed", "transformers"),
+    ("Megatron-DeepSpeed", "deepspeed-3d"), ("NeMo AutoModel", "torch-3d"),
 ])  # fmt: skip
 def test_stacks_of_transformer_training(software, level):
     assert words.stack("transformer", software, "") == level
@@ -159,7 +160,7 @@ def test_stacks_of_transformer_training(software, level):
 
 def test_rows_in_doubt_are_not_clear():
     frame = pd.DataFrame({"task": ["pretrain"] * 3 + ["qlora"], "quality": ["A", "B", "C", "A"]})
-    assert clear_rows(frame)["quality"].tolist() == ["A", "B"]
+    assert clear_rows(frame)["quality"].tolist() == ["A", "B", "A"]
 
 
 def test_a_delay_in_seconds_is_that_in_milliseconds():

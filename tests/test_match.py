@@ -79,9 +79,9 @@ def test_a_thousand_hostile_combinations():
     ({"accelerators": 1.5}, "not whole"), ({"accelerators": 1e12}, "accelerators = 1000000000000.0 is outside"),
     ({"hosts": 16}, "hosts = 16 are more than accelerators = 8"), ({"shuffled": 2}, "shuffled = 2"),
     ({"asynchronous": -1}, "asynchronous = -1"), ({"storage": None}, "storage = None"), ({"system": 5}, "system = 5"),
-    ({"workload": None}, "workload = None"), ({"accelerators": [1, 2], "workers": [1, 2, 3]}, "different lengths"),
+    ({"workload": None}, "workload = None"), ({"accelerators": [1, 2], "workers": [1, 2, 3]}, "one length"),
     ({"workers": True}, "workers = True"), ({"processor": 5}, "processor = 5"), ({"precision": 16}, "precision = 16"),
-    ({"memory": "١٠ GB"}, "plain digits"), ({"storage": {"read_bandwidth": True}}, "read_bandwidth"),
+    ({"memory": "١٠ GB"}, "cannot read"), ({"storage": {"read_bandwidth": True}}, "read_bandwidth"),
 ])  # fmt: skip
 def test_what_was_taken_in_silence_is_refused(change, says):
     with pytest.raises(ValueError, match=says.replace("[", r"\[")):
@@ -135,6 +135,31 @@ def test_pages_frames_and_dictionaries_hold_the_same_figures():
     frame, plain = many.frame(), many.to_dict()
     assert frame["utilisation"].tolist() == many.utilisation.tolist() == plain["utilisation"]
     assert frame["samples_low80"].le(frame["samples_per_s"]).all() and "<table" in many._repr_html_()
+
+
+def test_a_bad_entry_of_a_list_spoils_no_other_and_lists_may_hold_names():
+    found = match(batch=[64, -1, 64], system=["h100-sxm", "t4", "dgx-1-v100"])
+    assert np.isfinite(found.samples_per_s).tolist() == [True, False, True] and "batch = -1" in found.why[1]
+    assert found.usd_per_hour[2] == match(batch=64, system="dgx-1-v100").usd_per_hour
+    for at, network in enumerate(names := ["resnet50", "vgg16"]):
+        assert match(workload=names, batch=8).samples_per_s[at] == pytest.approx(
+            match(workload=network, batch=8).samples_per_s)  # fmt: skip
+
+
+def test_what_is_not_given_is_told_with_the_value_taken():
+    told = match().assumed.split("; ")
+    assert {"cores = inf", "memory = 0", "workers = 8", "prefetch = 2", "hosts = 1", "epochs = 10"} <= set(told)
+    given = match(cores=64, memory="512 GB", workers=16, processor="AMD EPYC 9654", network="25 Gb/s")
+    assert not {each.partition(" ")[0] for each in given.assumed.split("; ")} & {
+        "cores", "memory", "workers", "processor", "network", "batch", "accelerators", "step"}  # fmt: skip
+    predicted = match(workload="resnet50", batch=[8, 16])
+    assert ["step = predicted (" in each for each in predicted.assumed] == [True, True]
+    assert "do not divide evenly" in match(hosts=3).remark and match(hosts=2).remark == ""
+
+
+def test_a_batch_left_out_is_one_clip_however_many_images_it_has():
+    run = {"workload": "resnet50", "data": "kinetics-400", "workers": 64}
+    assert match(**run, batch=None).samples_per_s == pytest.approx(match(**run, batch=1).samples_per_s)
 
 
 def test_a_step_in_words_is_a_step():

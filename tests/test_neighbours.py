@@ -84,8 +84,7 @@ def test_default_costs_name_what_runs_have():
 
 
 @pytest.mark.parametrize(("kind", "table"), [
-    ("training_classic", "training_classic"), ("training_transformer", "training_transformer"),
-    ("inference", "inference"),
+    ("training_classic", "training_classic"), ("inference", "inference"),
 ])  # fmt: skip
 def test_many_runs_are_corrected_as_each_is(kind, table):
     from cookbook.prediction.engine import terms_of

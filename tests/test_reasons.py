@@ -12,6 +12,8 @@ from cookbook.prediction.answer import answer
 from cookbook.prediction.constants import Fitted
 from cookbook.prediction.engine import estimate, estimate_rows, prepare, reasons_of, terms_of
 from cookbook.prediction.intake import tables
+from cookbook.prediction.scenario import scenario
+from cookbook.prediction.terms import layouts
 
 with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
     TABLE = {row["code"]: row for row in csv.DictReader(file)}
@@ -38,7 +40,6 @@ ASKED = [
     ("network-not-one-pass", "inference", {"model": "gnmt"}),
     ("dimensions-contradict", "training_transformer", {"params_b": 130}),
     ("dimensions-impossible", "training_transformer", {"kv_heads": 80}),
-    ("count-missing", "training_classic", {"batch_per_device": ""}),
     ("length-missing", "inference", {"model": "llama2_7b", "metric": "TTFT ms"}),
     ("split-exceeds-devices", "training_transformer", {"tp": 8, "pp": 16, "dp": ""}),
     ("split-not-devices", "training_transformer", {"tp": 2}),
@@ -70,7 +71,25 @@ TYPED = [
     ("shard-not-divisible", "llama2_7b", {"devices": 8, "tp": 1, "pp": 1, "zero": 0, "shard": 2}),
     ("value-not-allowed", "llama2_7b", {"devices": 0}),
 ]  # fmt: skip
-OTHERS = {"length-zero", "no-finite-time"}
+# Input pipelines, by what they change of one that can be.
+FED = {"step": 0.1, "accelerator": "h100-sxm", "storage": "micron-9400-7-68tb-gen4", "data": "imagenet-1k"}
+PIPELINES = [
+    ("step-not-known", {"step": None}),
+    ("step-not-known", {"step": None, "workload": "mlperf/unet3d", "accelerator": "t4"}),
+    ("data-not-known", {"data": None}),
+    ("data-not-known", {"data": None, "samples": 5}),
+    ("data-not-taken", {"step": None, "workload": "gpt2"}),
+    ("data-exceed-storage", {"capacity": 1e9}),
+    ("storage-figure-missing", {"storage": None}),
+    ("storage-figure-missing", {"storage": None, "read_bandwidth": 1e9}),
+    ("burst-below-baseline", {"burst_bandwidth": 1e6}),
+    ("hosts-exceed-accelerators", {"hosts": 2}),
+    ("checkpoint-size-missing", {"checkpoint_interval": 60}),
+    ("accelerator-unknown", {"accelerator": None}),
+    ("precision-not-offered", {"step": None, "workload": "resnet50", "accelerator": "t4", "precision": "bf16"}),
+    ("value-not-allowed", {"batch": [0]}),
+]  # fmt: skip
+OTHERS = {"count-missing", "length-zero", "no-finite-time"}
 
 
 @pytest.mark.parametrize(("code", "kind", "changes"), ASKED)
@@ -87,14 +106,28 @@ def test_entries_of_lists_get_their_code(code, model, plan):
     assert found.frame()["reason"].tolist() == found.to_dict()["reason"] == [code, code]
 
 
+@pytest.mark.parametrize(("code", "changes"), PIPELINES)
+def test_input_pipelines_that_cannot_be_get_their_code(code, changes):
+    found = estimate(scenario("input_pipeline", {**FED, **changes}))
+    assert found.reason.tolist() == [code], found.why
+    assert np.isnan(found.point).all() and np.isnan(found.low80).all()
+
+
 def test_a_prompt_of_no_token():
     found = cb.generate("llama2_7b", "h100-sxm", input_len=[1024, 0])
     assert found.reason.tolist() == ["", "length-zero"]
 
 
+def test_a_count_that_is_no_count():
+    """Tables refuse it cell by cell; this is the last gate before the formulas, for whatever follows from cells."""
+    rows = terms_of(TRANSFORMER).resolve(tables.read(TRANSFORMER, pd.DataFrame([ROW[TRANSFORMER]])))
+    why = layouts.refusals({**rows.values, "vp": np.array(0.0)}, rows.keys["accelerator"], rows.why)
+    assert reasons_of(why).tolist() == ["count-missing"]
+
+
 def test_formulas_that_give_no_number():
     rows = terms_of(TRANSFORMER).resolve(tables.read(TRANSFORMER, pd.DataFrame([ROW[TRANSFORMER]])))
-    found = estimate_rows(prepare(TRANSFORMER, rows, Fitted({"layer_launch": {"": np.nan}})))
+    found = estimate_rows(prepare(TRANSFORMER, rows, Fitted({"kernel_start": {"": np.nan}})))
     assert found.reason.tolist() == ["no-finite-time"] and np.isnan(found.point).all()
 
 
@@ -105,7 +138,7 @@ def test_an_estimate_has_no_reason():
 
 
 def test_every_code_of_the_table_is_given():
-    assert {code for code, *_ in (*ASKED, *TYPED)} | OTHERS == set(TABLE)
+    assert {code for code, *_ in (*ASKED, *TYPED, *PIPELINES)} | OTHERS == set(TABLE)
 
 
 def test_the_table_is_well_formed():

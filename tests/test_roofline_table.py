@@ -51,26 +51,6 @@ def test_a_format_that_the_device_lacks_is_unknown_not_zero():
     assert (table["flop"] > 0).any()
 
 
-def test_the_optimiser_step_is_an_operation_of_its_own():
-    """Adam on 10^6 weights: 14 FLOP each, 4 elements read and 3 written, in FP32 whatever the format."""
-    with_adam = zoo.with_optimiser(two_layers(), "AdamW")
-    assert with_adam.title == "Two layers with Adam" and "kingma-2014-adam" in with_adam.sources
-    assert with_adam.ops.parameter_count == 1e6
-    for batch in (1, 64):
-        row = cb.roofline_table(with_adam, "a100-sxm-80gb", batch=batch, precision="bf16").iloc[-1]
-        assert (row["kind"], row["flop"], row["bytes"]) == ("optimiser", 14e6, 7 * 4 * 1e6)
-        assert row["bound_by"] == "memory"
-    assert len(with_adam.ops) == 3
-
-
-@pytest.mark.parametrize(("optimiser", "flop", "elements"), [("sgd", 2, 3), ("momentum", 4, 5), ("lamb", 21, 10)])
-def test_optimiser_steps_move_what_the_table_says(optimiser, flop, elements):
-    ops = zoo.with_optimiser(two_layers(), optimiser).ops
-    step = {q: float(ops.column(q, 5)[-1]) for q in ("vector_flop", "reads", "writes", "macs", "parameters")}
-    assert step["vector_flop"] == flop * 1e6 and step["reads"] + step["writes"] == elements * 1e6
-    assert step["macs"] == step["parameters"] == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -1,25 +1,50 @@
 """The schema of scenarios: every field says what it is, every choice refuses what is not listed, hostile values too."""
 
+import csv
+import inspect
+
 import numpy as np
+import pandas as pd
 import pytest
 
+import cookbook as cb
+from cookbook import catalog
 from cookbook.catalog import UnknownName
-from cookbook.prediction.scenario import ASKED_AS, KINDS, checked, fields, scenario
+from cookbook.prediction.scenario import ASKED_AS, GROUPS, KINDS, NUMERIC, TABLES, checked, fields, scenario
+from cookbook.prediction.terms.feed_arguments import CALLED
 
-CHOICES = [name for name, each in fields().items() if each.type == "choice"]
-FLAGS = [name for name, each in fields().items() if each.type == "flag"]
-NUMBERS = [name for name, each in fields().items() if each.type == "number"]
 PHASES = [kind for kind in KINDS if kind not in ASKED_AS]
+DECLARED = {f"{phase}: {name}": each for phase in PHASES for name, each in fields(phase).items()}
+CHOICES = [name for name, each in DECLARED.items() if each.type == "choice"]
+FLAGS = [name for name, each in DECLARED.items() if each.type == "flag"]
+NUMBERS = [name for name, each in DECLARED.items() if each.type in NUMERIC]
+TYPES = {*NUMERIC, *TABLES, "choice", "flag", "text", "software", "accelerator", "recompute"}
 HOSTILE = [float("nan"), float("inf"), -float("inf"), -1, 10**400, "", "abc", {}, object(), True, [[1, 2], [3, 4]],
            np.zeros((2, 2)), np.array([]), [], b"8", 1j, "x" * 10_000]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(fields()))
+@pytest.mark.parametrize("name", list(DECLARED))
 def test_every_field_says_what_it_is_and_who_reads_it(name):
-    field = fields()[name]
-    assert field.description and field.type and field.allowed
-    assert field.phases and set(field.phases) <= set(PHASES)
+    field = DECLARED[name]
+    assert field.description and field.type in TYPES and field.allowed
+    assert set(field.phases) & set(PHASES) and set(field.phases) <= {*PHASES, *GROUPS}
     assert field.low <= field.high
+
+
+def test_no_kind_has_two_fields_of_one_name_and_no_field_is_without_a_kind():
+    with (catalog.data_directory() / "schema" / "scenario.csv").open(encoding="utf-8", newline="") as file:
+        rows = [(row["name"], phase) for row in csv.DictReader(file) for phase in row["phases"].split(";")]
+    assert len(rows) == len(set(rows)) and {name for name, _ in rows} == set(fields())
+
+
+def test_every_argument_of_an_input_pipeline_is_declared():
+    """Under its own name, or as the fields that stand for it; groups hold what a mapping may say."""
+    known, arguments = fields("input_pipeline"), list(inspect.signature(cb.match_storage).parameters)
+    stands_for = {argument: field for field, argument in CALLED.items()}
+    assert [name for name in arguments if stands_for.get(name, name) not in known] == []
+    own = set(arguments) | set(CALLED) | {name for group in GROUPS for name in fields(group)}
+    assert {name for name in known if not name.startswith("step_")} == own - {"system"}
+    assert all(each.default or each.name == "sample_bytes" for each in known.values() if each.type in NUMERIC)
 
 
 @pytest.mark.parametrize("kind", PHASES)
@@ -33,19 +58,19 @@ def test_spellings_mean_one_field_of_a_kind(kind):
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_every_choice_takes_its_spellings_and_refuses_others_with_the_nearest(name):
-    field = fields()[name]
+    field = DECLARED[name]
     for spelling, choice in field.choices.items():
         assert checked(field, spelling).levels == (choice,)
         assert checked(field, spelling.upper()).levels == (choice,)
     wrong = next(iter(field.choices)) + "x"
-    with pytest.raises(ValueError, match=name) as refused:
+    with pytest.raises(ValueError, match=field.name) as refused:
         checked(field, wrong)
     assert next(iter(field.choices.values())) in str(refused.value) and "nearest" in str(refused.value)
 
 
 @pytest.mark.parametrize("name", FLAGS)
 def test_every_flag_takes_yes_and_no_and_nothing_between(name):
-    field = fields()[name]
+    field = DECLARED[name]
     for value in (True, 1, "yes", "true", "on", np.True_):
         assert checked(field, value) == 1
     for value in (False, 0, "no", "false", "off"):
@@ -58,8 +83,12 @@ def test_every_flag_takes_yes_and_no_and_nothing_between(name):
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: f"{type(value).__name__}-{str(value)[:12]}")
 @pytest.mark.parametrize("name", NUMBERS)
 def test_no_number_is_read_from_what_is_none(name, value):
-    with pytest.raises(ValueError, match=name) as refused:
-        checked(fields()[name], value)
+    field = DECLARED[name]
+    if value is True and field.type == "share":
+        assert checked(field, value) == 1
+        return
+    with pytest.raises(ValueError, match=field.name) as refused:
+        checked(field, value)
     assert len(str(refused.value)) < 300
 
 
@@ -86,6 +115,14 @@ def test_unknown_fields_and_kinds_and_uneven_lists_are_named():
         scenario("cooking", {})
     with pytest.raises(ValueError, match="one length"):
         scenario("training_transformer", {"tp": [1, 2], "pp": [1, 2, 4]})
+
+
+def test_a_list_of_one_entry_stands_for_all_and_series_are_lists():
+    found = scenario("training_classic", {"batch": [8], "devices": pd.Series([1, 2, 4]), "precision": ["fp16"]})
+    assert len(found) == 3 and found.several and found.number("batch") == 8 and found.words("precision").codes == 0
+    assert scenario("training_classic", {"batch": [-1], "devices": [1, 2]}).why.tolist() == 2 * [
+        "batch = -1 is outside its range; give 1e-09 to 1e+09"]  # fmt: skip
+    assert not scenario("training_classic", {"batch": 8}).several
 
 
 def test_nothing_of_a_scenario_can_be_changed():

@@ -172,7 +172,7 @@ def test_every_card_answers_or_says_why_not(key: str) -> None:
         ({"data": "benchmark"}, ["Data set = benchmark", "MLPerf"]),
         ({**BENCHMARK, "system": "b200-sxm"}, ["no step for it", "A100"]),
         ({**BENCHMARK, "checkpoints": 10}, ["Checkpoint every = 10", "set it to 0"]),
-        ({"data": -5}, ["-5", "outside", "bytes of one sample"]),
+        ({"data": -5}, ["Data set = -5", "outside its range"]),
         ({"layout": "zip"}, ["zip", "shards"]),
     ],
 )

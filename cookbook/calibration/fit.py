@@ -1,9 +1,13 @@
 """Fits the constants of one kind of prediction to measured outcomes, and leaves out a publisher, generation or family.
 
-Logarithms of constants are moved to make logarithms of predicted over measured small. Publishers count equally, however
-many rows they have; residuals beyond `KNEE` count linearly (Huber), so that a few odd rows do not rule; a pull towards
-the start, as weak as each constant says, keeps in place what the rows at hand cannot tell. Gauss-Newton steps with a
-numerical Jacobian and Levenberg-Marquardt damping, no randomness: the same rows give the same constants.
+Logarithms of constants are moved to make logarithms of predicted over measured small. Publishers are draws from a
+population: what all rows of one have in common counts less than what differs between its rows, the less the more rows
+it has, and its weight grows with the root of their number (partial pooling; Gelman & Hill, Data Analysis Using
+Regression and Multilevel/Hierarchical Models, 2007, chapter 12). The spread within publishers and between them is
+estimated from the residuals of the same fit. Residuals beyond `KNEE` spreads count linearly (Huber), so that a few odd
+rows do not rule; a pull towards the start, as weak as each constant says, keeps in place what the rows at hand cannot
+tell. Gauss-Newton steps with a numerical Jacobian and Levenberg-Marquardt damping, no randomness: the same rows give
+the same constants.
 
 The memory of transformer training has a fit and a judgement of its own, `fit_memory` and `judge_memory`: layouts that
 ran, layouts that ran out, and stated gigabytes.
@@ -13,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,9 +32,14 @@ from cookbook.prediction.scenario import Coded, coded
 from cookbook.prediction.terms import layouts as needs
 from cookbook.prediction.terms import transformer
 
-KNEE = 0.2
+KNEE = 2.0
 STEP = 1e-3
 TOLERANCE = 1e-4
+# Spread of logarithmic errors within a publisher and between publishers: where the fit starts, and the least that it
+# may find: identical runs of one publisher differ by 4 to 9 per cent.
+SPREADS, LEAST_SPREADS = (0.15, 0.1), (0.06, 0.02)
+# Beyond this a logarithmic error says that a row was misread, not how fast it ran.
+LARGEST = 1.2
 # Jacobians of a whole fit; steps along one; the largest step of a logarithm.
 ROUNDS, STEPS, LEAP = 5, 10, 0.5
 # A publisher with fewer rows weighs in proportion: one row is no habit.
@@ -66,7 +75,6 @@ class Rows:
     def keys(self) -> dict[str, np.ndarray]:
         """Tier keys of the rows; one engine for all where software levels are switched off."""
         keys = {name: self.scenarios.key(name) for name in self.scenarios.keys}
-        keys["moe"] = keys["moe"] == "True"
         if not self.engine_levels:
             keys["engine"] = np.full(len(self.measured), "any", dtype=object)
         return keys
@@ -169,13 +177,14 @@ class Fit:
 
     `fitted`: the constants; `names`: each unknown: its constant and level; `spread`: root of the inverse curvature for
     each: how far, as a share of its value, it may move before the rows object; `jacobian`: change of each row's
-    logarithmic error with the logarithm of each unknown.
+    logarithmic error with the logarithm of each unknown; `spreads`: of errors within publishers, and between them.
     """
 
     fitted: Fitted
     names: list[tuple[Constant, str]]
     spread: np.ndarray
     jacobian: np.ndarray
+    spreads: tuple[float, float] = SPREADS
 
 
 def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int = ROUNDS) -> Fit:
@@ -187,19 +196,21 @@ def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int
     """
     train = train & rows.usable
     layout = _layout(rows, train)
-    goal = _Goal(rows, layout, publisher_weights(rows.group, train), layout.start(), layout.pull())
     low, high = layout.bounds()
+    goal = _Goal(rows, layout, np.flatnonzero(train), SPREADS if warm is None else warm.spreads)
     at = goal.point(np.clip(_warm(layout, warm), low, high))
     jacobian = _jacobian(rows, layout, at.unknowns, at.residuals) if warm is None else _columns(layout, warm)
     for turn in range(rounds):
         if turn:
             jacobian = _jacobian(rows, layout, at.unknowns, at.residuals)
         before, at = at, _descend(goal, jacobian, at)
+        goal = replace(goal, spreads=goal.found_spreads(at.residuals))
+        at = goal.point(at.unknowns)
         if np.max(np.abs(at.unknowns - before.unknowns), initial=0.0) < TOLERANCE:
             break
     curvature = goal.slopes(at, jacobian)[1]
     spread = np.sqrt(np.diag(np.linalg.inv(curvature)))
-    return Fit(_fitted(rows, layout, train, at.unknowns), layout.names, spread, jacobian)
+    return Fit(_fitted(rows, layout, train, at.unknowns), layout.names, spread, jacobian, goal.spreads)
 
 
 def _descend(goal: _Goal, jacobian: np.ndarray, at: _Point) -> _Point:
@@ -239,25 +250,73 @@ class _Point:
 
 @dataclass(frozen=True, eq=False)
 class _Goal:
-    """What is made small: the weighted Huber loss of the residuals and the pull towards the start."""
+    """What is made small: the pooled Huber loss of the residuals of some rows, and the pull towards the start.
+
+    `at`: places of the rows that count; `spreads`: within publishers, and between them.
+    """
 
     rows: Rows
     layout: _Layout
-    weights: np.ndarray
-    start: np.ndarray
-    pull: np.ndarray
+    at: np.ndarray
+    spreads: tuple[float, float]
+
+    @cached_property
+    def publisher(self) -> np.ndarray:
+        """Publisher of each row that counts, as a number."""
+        return np.unique(self.rows.group[self.at], return_inverse=True)[1]
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Rows of each publisher."""
+        return np.bincount(self.publisher)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weight of each row that counts: those of a publisher together weigh the root of their number."""
+        return 1 / np.sqrt(self.counts)[self.publisher]
+
+    @cached_property
+    def common(self) -> np.ndarray:
+        """Part of its publisher's mean that is taken from each row: the root that whitens both spreads."""
+        within, between = self.spreads
+        return (1 - 1 / np.sqrt(1 + np.sqrt(self.counts) * (between / within) ** 2))[self.publisher]
+
+    def _means(self, values: np.ndarray) -> np.ndarray:
+        """Mean of each publisher, of a column or of several."""
+        columns = values.reshape(len(values), -1)
+        sums = np.stack([np.bincount(self.publisher, column) for column in columns.T], axis=1)
+        return np.asarray((sums / self.counts[:, None])[self.publisher].reshape(values.shape))
+
+    def found_spreads(self, residuals: np.ndarray) -> tuple[float, float]:
+        """Spread within publishers and between them, as means over publishers; large errors are cut at `KNEE`."""
+        errors = np.clip(residuals[self.at], -LARGEST, LARGEST)
+        inside = errors - self._means(errors)
+        within = np.bincount(self.publisher, np.minimum(inside**2, (KNEE * self.spreads[0]) ** 2)) / self.counts
+        several = self.counts > 1
+        own = float(np.mean(within[several] * (self.counts / np.maximum(self.counts - 1, 1))[several]))
+        means = np.bincount(self.publisher, errors) / self.counts
+        between = float(np.mean(np.minimum(means**2, (KNEE * 2 * self.spreads[1]) ** 2) - own / self.counts))
+        return max(own**0.5, LEAST_SPREADS[0]), max(max(between, 0.0) ** 0.5, LEAST_SPREADS[1])
 
     def point(self, unknowns: np.ndarray) -> _Point:
         residuals = _residuals(self.rows, self.layout, unknowns)
-        size = np.abs(residuals) / KNEE
-        loss = self.weights @ np.where(size <= 1, size**2 / 2, size - 0.5)
-        return _Point(unknowns, residuals, float(loss + np.sum(((unknowns - self.start) / self.pull) ** 2) / 2))
+        size = np.abs(self._whitened(residuals))
+        loss = self.weights @ np.where(size <= KNEE, size**2 / 2, KNEE * (size - KNEE / 2))
+        away = (unknowns - self.layout.start()) / self.layout.pull()
+        return _Point(unknowns, residuals, float(loss + np.sum(away**2) / 2))
+
+    def _whitened(self, residuals: np.ndarray) -> np.ndarray:
+        errors = np.clip(residuals[self.at], -LARGEST, LARGEST)
+        return np.asarray((errors - self.common * self._means(errors)) / self.spreads[0])
 
     def slopes(self, at: _Point, jacobian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient, and curvature as Gauss and Newton take it."""
-        robust = self.weights / np.maximum(np.abs(at.residuals), KNEE) / KNEE
-        gradient = jacobian.T @ (robust * at.residuals) + (at.unknowns - self.start) / self.pull**2
-        return gradient, (jacobian * robust[:, None]).T @ jacobian + np.diag(self.pull**-2)
+        size, pull = self._whitened(at.residuals), self.layout.pull()
+        robust = self.weights * np.minimum(1, KNEE / np.maximum(np.abs(size), 1e-12))
+        change = jacobian[self.at]
+        change = (change - self.common[:, None] * self._means(change)) / self.spreads[0]
+        gradient = change.T @ (robust * size) + (at.unknowns - self.layout.start()) / pull**2
+        return gradient, (change * robust[:, None]).T @ change + np.diag(pull**-2)
 
 
 def fit(rows: Rows, train: np.ndarray | None = None, warm: Fit | None = None, rounds: int = ROUNDS) -> Fitted:
@@ -337,7 +396,7 @@ def measured_rows(kind: str) -> tuple[Rows, Any]:
 def workload_families(module: Any, scenarios: Any, frame: Any) -> np.ndarray:
     """Family of networks of each row: that of the zoo, or else the first word of the model's name."""
     families = dict(catalog.table("models")[["name", "family"]].itertuples(index=False))
-    names = module.runs(scenarios).labels.get("network")
+    names = module.runs(scenarios).labels.get("network") if hasattr(module, "runs") else None
     if names is not None:
         return names.each(lambda name: families.get(str(name), "none"), object).astype(str)
     words = frame["model"].str.casefold().str.extract(r"([a-z]+)")[0]
@@ -425,12 +484,19 @@ def similar_shift(rows: Rows, error: np.ndarray, train: np.ndarray, out: np.ndar
     `train`, `out`: rows that may be looked at, and rows to correct.
     """
     shift, count = np.zeros(len(error)), np.zeros(len(error), dtype=int)
+    if not corrects(rows):
+        return shift, count
     runs, at = full_runs(rows), np.flatnonzero(out)
     names = np.arange(len(error)).astype(str)
     known = Measured(runs, np.where(train, error, np.nan), rows.group, names)
     found = correction(runs.take(at), known, len(at), named=0)
     shift[at], count[at] = -np.log(found.factor), found.count
     return shift, count
+
+
+def corrects(rows: Rows) -> bool:
+    """Whether similar measurements correct rows of this kind: only where that helps publishers who were left out."""
+    return hasattr(rows.module, "runs")
 
 
 def full_runs(rows: Rows) -> Runs:

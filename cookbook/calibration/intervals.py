@@ -1,12 +1,12 @@
 """Interval widths from the errors of publishers that were left out, and how good predictions are by stratum and by row.
 
-The widths are publisher-wise split conformal prediction. Publishers are exchangeable, rows are not: rows of one
-publisher share machine, code and habits. So errors are pooled with every publisher weighing one, and the pooled
-quantile is stretched until publishers that had no say in it are covered at the nominal level on average (each left out
-in turn).
+An unseen publisher is one more draw: the mean square of a publisher's errors holds both what differs between its rows
+and what they have in common. Its mean over the publishers that were left out, each in turn, is the variance of an
+interval, and Student's t with as many degrees of freedom as there are other publishers says how far it reaches. A tier
+that few publishers measured leans on all of them, in proportion; a lesser known tier is never narrower.
 
-References: Vovk, Gammerman & Shafer, Algorithmic Learning in a Random World, 2005; Dunn, Wasserman & Ramdas,
-Distribution-free prediction sets for two-layer hierarchical models, JASA 118, 2023.
+Reference: Gelman & Hill, Data Analysis Using Regression and Multilevel/Hierarchical Models, 2007, chapter 12. Intervals
+are judged by the interval score: Gneiting & Raftery, JASA 102, 2007, section 6.2.
 
 Below stand the rules to beat (`REFERENCES`): what a constant utilisation, a scaled neighbour, or a published form would
 have said of the same rows. Each takes measured rows, which of them it may look at and which to predict, and returns the
@@ -19,148 +19,150 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cookbook.calibration.fit import FEW, LeftOut, Rows, publisher_weights
-from cookbook.prediction.constants import DATASHEET, EXPERTS, LEVELS, NEW_ENGINE, SCALES, SEEN, SIBLING
+from cookbook.prediction.constants import (
+    ADAPTERS,
+    DATASHEET,
+    EXPERTS,
+    LEVELS,
+    NEW_ENGINE,
+    SEEN,
+    SEVERAL,
+    SIBLING,
+    TIERS,
+)
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ENOUGH = 5
-# Beyond what was seen anywhere, by this much in the logarithm, where a tier has no measurement at all.
-UNKNOWN = 2.0
-# A device that only its datasheet describes: wider than a known generation by this much, until enough publishers speak.
-FOREIGN = 1.5
+# How many publishers all others together stand for where a tier has few of its own.
+LEAN = 3.0
+# Larger errors say that a row was misread, and widen an interval no more than this.
+LARGEST = 0.6
 CHAIN = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
 
 
 @dataclass(frozen=True)
 class Width:
-    """Interval of one tier and scale.
+    """Interval of one tier.
 
-    `tier`, `scale`: where it holds; the scale is "" for all of the tier; `half`: half-width in the logarithm for each
+    `tier`, `several`: where it holds: whether several fields are assumed; `half`: half-width in the logarithm for each
     of `LEVELS`; `publishers`, `rows`: what it rests on; `remark`: "few sources" or "no measurements" where it does not
     rest on enough.
     """
 
     tier: str
-    scale: str
+    several: bool
     half: tuple[float, ...]
     publishers: int
     rows: int
     remark: str = ""
 
 
-def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> float:
-    """Smallest error that a share `level` of the rows stays below, every publisher weighing one.
+def student(level: float, freedom: float) -> float:
+    """Half-width of Student's t that holds a share `level`, in standard deviations.
 
-    A publisher with fewer than `fit.FEW` rows weighs in proportion.
+    `level`: 0 to 1; `freedom`: degrees of freedom, 2 or more. Abramowitz & Stegun, Handbook of Mathematical Functions,
+    1964, 26.7.5.
 
-    `errors`: absolute errors; `group`: publisher of each; `level`: share of the weight, 0 to 1.
+    >>> round(student(0.8, 10), 2), round(student(0.9, 4), 2)
+    (1.37, 2.13)
+    """
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    terms = ((z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
+    return z + sum(term / freedom ** (at + 1) for at, term in enumerate(terms))
 
-    >>> pooled_quantile(np.arange(1.0, 41), np.array(["a"] * 30 + ["b"] * 10), 0.5)
-    30.0
+
+def interval_score(errors: np.ndarray, half: np.ndarray, level: float) -> np.ndarray:
+    """Interval score of each row, in the logarithm: its width, and what it misses, weighted by how rarely it may.
+
+    `errors`: logarithmic errors; `half`: half-width of each interval; `level`: share that it should hold.
+
+    >>> interval_score(np.array([0.1, 0.3]), np.array([0.2, 0.2]), 0.8).round(3).tolist()
+    [0.4, 1.4]
+    """
+    return 2 * half + 2 / (1 - level) * np.maximum(np.abs(errors) - half, 0)
+
+
+def publisher_means(values: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of each publisher, and its weight: one, or less in proportion with fewer than `fit.FEW` rows.
+
+    `values`: one a row; `group`: publisher of each.
     """
     _, codes = np.unique(group, return_inverse=True)
-    weights = 1 / np.maximum(np.bincount(codes), FEW)[codes]
-    order = np.argsort(errors, kind="stable")
-    share = np.cumsum(weights[order]) / weights.sum()
-    return float(errors[order][min(int(np.searchsorted(share, level - 1e-12)), len(errors) - 1)])
+    counts = np.bincount(codes)
+    return np.bincount(codes, values) / counts, np.minimum(counts / FEW, 1.0)
+
+
+def _leaning(values: np.ndarray, group: np.ndarray, rest: float) -> tuple[float, float]:
+    """Mean over publishers that leans on `rest` where they are few, and how many publishers it stands for."""
+    if not len(values):
+        return rest, LEAN
+    means, weights = publisher_means(values, group)
+    stands = float(weights.sum()) + LEAN
+    return (float(weights @ means) + LEAN * rest) / stands, stands
 
 
 def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
-    """Half-width that covers a publisher not among these at the given level, on average.
+    """Half-width that covers a publisher not among these at the given level.
 
-    `errors`, `group`, `level`: as for `pooled_quantile`.
+    `errors`: logarithmic errors; `group`: publisher of each; `level`: share to cover, 0 to 1.
     """
-    pooled = pooled_quantile(errors, group, level)
-    names = np.unique(group)
-    if len(names) < 2:
-        return pooled
-    ratio = np.empty(len(errors))
-    for name in names:
-        own = group == name
-        ratio[own] = errors[own] / max(pooled_quantile(errors[~own], group[~own], level), 1e-9)
-    return pooled * max(1.0, pooled_quantile(ratio, group, level))
+    means, weights = publisher_means(np.minimum(np.abs(errors), LARGEST) ** 2, group)
+    return student(level, max(float(weights.sum()) - 1, 2.0)) * float(np.average(means, weights=weights)) ** 0.5
 
 
-def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, scale: np.ndarray) -> list[Width]:
+def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.ndarray) -> list[Width]:
     """Widths of all tiers, never falling from a better known tier to a lesser known one.
 
-    A tier with fewer than `ENOUGH` publishers is widened by the next one: their errors are pooled. A scale gets
-    widths of its own where enough publishers measured it.
-
-    `errors`: absolute logarithmic errors of left-out rows; `group`, `tier`, `scale`: publisher, tier and scale of each.
+    `errors`: logarithmic errors of left-out rows; `group`, `tier`: publisher and tier of each; `several`: whether it
+    leaves several fields to be assumed, which widens every tier alike.
     """
-    whole = _chain(errors, group, tier, [""] * len(CHAIN), {})
-    found = [*whole, _experts(errors, group, tier, whole)]
-    known = {width.tier: width for width in found}
-    for at in SCALES:
-        chosen = scale == at
-        found += _chain(errors[chosen], group[chosen], tier[chosen], [at] * len(CHAIN), known)
-        found.append(replace(known[EXPERTS], scale=at))
-    return found
+    squares = np.minimum(np.abs(errors), LARGEST) ** 2
+    means, weights = publisher_means(squares, group)
+    whole = float(np.average(means, weights=weights))
+    found = {name: _leaning(squares[tier == name], group[tier == name], whole) for name in TIERS}
+    found |= dict(zip(CHAIN, _rising([found[name] for name in CHAIN]), strict=True))
+    for name in (ADAPTERS, EXPERTS):
+        found[name] = max(found[name][0], found[SEEN][0]), found[name][1]
+    shares = squares / np.array([found[name][0] for name in tier])
+    wider = _rising([_leaning(shares[several == many], group[several == many], 1.0) for many in (False, True)])
+    wider = [each / wider[0][0] for each, _ in wider]
+    told, reached = [], np.zeros(len(LEVELS))
+    for name in TIERS:
+        variance, stands = found[name]
+        own = group[tier == name]
+        publishers = len(np.unique(own))
+        remark = "" if publishers >= ENOUGH else "few sources" if publishers else "no measurements"
+        half = np.array([student(level / 100, stands - 1) * variance**0.5 for level in LEVELS])
+        if name in CHAIN or not publishers:
+            # Fewer publishers make the factor of Student's t larger too.
+            half = reached = np.maximum(half, reached)
+        told += [Width(name, many, tuple((half * wider[many] ** 0.5).tolist()), publishers, len(own), remark)
+                 for many in (False, True)]  # fmt: skip
+    return told
 
 
-def _blocks(group: np.ndarray, tier: np.ndarray) -> list[list[str]]:
-    """Neighbouring tiers, joined until each block has enough publishers; tiers without rows stand in none."""
-    blocks: list[list[str]] = []
-    for name in CHAIN:
-        if not np.any(tier == name):
-            continue
-        if blocks and len(np.unique(group[np.isin(tier, blocks[-1])])) < ENOUGH:
-            blocks[-1].append(name)
-        else:
-            blocks.append([name])
-    if len(blocks) > 1 and len(np.unique(group[np.isin(tier, blocks[-1])])) < ENOUGH:
-        last = blocks.pop()
-        blocks[-1] += last
-    return blocks
-
-
-def _chain(
-    errors: np.ndarray, group: np.ndarray, tier: np.ndarray, scales: Sequence[str], known: Mapping[str, Width]
-) -> list[Width]:
-    """Widths of the tiers in the order of the chain; `known` stands in where there are too few publishers."""
-    own = dict[str, np.ndarray]()
-    for block in _blocks(group, tier):
-        chosen = np.isin(tier, block)
-        if not known or len(np.unique(group[chosen])) >= ENOUGH:
-            half = np.array([half_width(errors[chosen], group[chosen], level / 100) for level in LEVELS])
-            own |= dict.fromkeys(block, half)
-    found, reached = list[Width](), np.zeros(len(LEVELS))
-    for at, (name, scale) in enumerate(zip(CHAIN, scales, strict=True)):
-        later = [own[other] for other in CHAIN[at:] if other in own]
-        default = np.array(known[name].half) if known else later[0] if later else reached * UNKNOWN
-        few = len(np.unique(group[tier == name])) < ENOUGH
-        floor = found[-1].half * np.array(FOREIGN) if name == DATASHEET and few else reached
-        reached = np.maximum.accumulate(np.maximum(floor, own.get(name, default)))
-        found.append(_width(name, scale, reached, group[tier == name]))
-    return found
-
-
-def _experts(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, chain: Sequence[Width]) -> Width:
-    """Width of mixtures of experts: their own, not below the best known tier; without any, the widest and more."""
-    own = tier == EXPERTS
-    if own.any():
-        half = np.array([half_width(errors[own], group[own], level / 100) for level in LEVELS])
-    else:
-        half = np.array(chain[-1].half) * UNKNOWN
-    few = len(np.unique(group[own])) < ENOUGH
-    half = np.maximum.accumulate(np.maximum(half, chain[1 if few else 0].half))
-    return _width(EXPERTS, "", half, group[own])
-
-
-def _width(tier: str, scale: str, half: np.ndarray, group: np.ndarray) -> Width:
-    publishers = len(np.unique(group))
-    remark = "" if publishers >= ENOUGH else "few sources" if publishers else "no measurements"
-    return Width(tier, scale, tuple(half.tolist()), publishers, len(group), remark)
+def _rising(found: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The same means with neighbours joined where one falls: the closest that never fall, by weight."""
+    blocks: list[list[Any]] = []
+    for mean, weight in found:
+        blocks.append([mean, weight, 1])
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            late, early = blocks.pop(), blocks.pop()
+            weight = early[1] + late[1]
+            blocks.append([(early[0] * early[1] + late[0] * late[1]) / weight, weight, early[2] + late[2]])
+    means = [mean for mean, _, count in blocks for _ in range(count)]
+    return [(mean, weight) for mean, (_, weight) in zip(means, found, strict=True)]
 
 
 def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, float]:
@@ -177,9 +179,12 @@ def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, f
     return float(centre - reach), float(min(centre + reach, 1.0))
 
 
-FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishers", "within_10", "within_20", "bias",
-           "coverage_80", "coverage_90", "publishers_covered_80",
-           "publishers_covered_90", "factor_80", "factor_90", "band_low_80", "band_high_80")  # fmt: skip
+FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishers", "mean_of_medians",
+           "within_10", "within_20", "bias", "coverage_80", "coverage_90", "publishers_covered_80",
+           "publishers_covered_90", "publishers_in_band", "score_80", "factor_80", "factor_90", "band_low_80",
+           "band_high_80")  # fmt: skip
+# A publisher's intervals are right where they hold this share of at least `ENOUGH` rows.
+BAND = (0.6, 0.95)
 
 
 def row_widths(rows: Rows, folds: LeftOut) -> dict[int, np.ndarray]:
@@ -188,19 +193,23 @@ def row_widths(rows: Rows, folds: LeftOut) -> dict[int, np.ndarray]:
     `rows`: the rows; those that need care set no width; `folds`: their predictions.
     """
     errors, group, tier = folds.error, rows.group, np.asarray(folds.tier)
-    scale = np.asarray(rows.keys["scale"])
+    several = several_assumed(rows)
     half = {level: np.full(len(errors), np.nan) for level in LEVELS}
     known = np.isfinite(errors)
     for name in np.unique(group[known]):
         own, others = known & (group == name), known & rows.usable & (group != name)
         if not others.any():
             continue
-        found = widths(np.abs(errors[others]), group[others], tier[others], scale[others])
-        table = {(width.tier, width.scale): width.half for width in found}
-        for at in np.flatnonzero(own):
-            for level, value in zip(LEVELS, table.get((tier[at], scale[at]), table[tier[at], ""]), strict=True):
+        for width in widths(errors[others], group[others], tier[others], several[others]):
+            at = own & (tier == width.tier) & (several == width.several)
+            for level, value in zip(LEVELS, width.half, strict=True):
                 half[level][at] = value
     return half
+
+
+def several_assumed(rows: Rows) -> np.ndarray:
+    """Whether each row leaves several fields to be assumed."""
+    return np.asarray(rows.scenarios.assumed_count() >= SEVERAL)
 
 
 def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray] | None = None) -> dict[str, Any]:
@@ -214,7 +223,7 @@ def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray
     found: dict[str, Any] = {
         "rows": len(errors), "publishers": len(names), "median_error": np.median(relative),
         "mean_error": np.mean(relative), "within_10": np.mean(relative <= 0.1), "within_20": np.mean(relative <= 0.2),
-        "mean_of_publishers": _of_publishers(relative, group),
+        "mean_of_publishers": _of_publishers(relative, group), "mean_of_medians": _of_medians(relative, group),
         "bias": np.expm1(np.median(errors)),
     }  # fmt: skip
     if half is None:
@@ -226,13 +235,31 @@ def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray
             found[f"coverage_{level}"] = np.mean(covered)
             found[f"publishers_covered_{level}"] = _of_publishers(covered, group[known])
             found[f"factor_{level}"] = np.exp(np.median(half[level][known]))
+            if level == LEVELS[0]:
+                found["score_80"] = _of_publishers(interval_score(errors, half[level], 0.8)[known], group[known])
+                found["publishers_in_band"] = _in_band(covered, group[known])
     found["band_low_80"], found["band_high_80"] = coverage_band(len(errors), 0.8)
     return found
 
 
+def _of_medians(values: np.ndarray, group: np.ndarray) -> float:
+    """Mean over publishers of their medians, weighed as their means are."""
+    medians = np.array([np.median(values[group == name]) for name in np.unique(group)])
+    return float(np.average(medians, weights=publisher_means(values, group)[1]))
+
+
+def _in_band(covered: np.ndarray, group: np.ndarray) -> float:
+    """Share of publishers with enough rows whose intervals hold neither too few of them nor nearly all."""
+    _, codes = np.unique(group, return_inverse=True)
+    counts = np.bincount(codes)
+    held = (np.bincount(codes, covered) / counts)[counts >= ENOUGH]
+    return float(np.mean((held >= BAND[0]) & (held <= BAND[1]))) if len(held) else np.nan
+
+
 def _of_publishers(values: np.ndarray, group: np.ndarray) -> float:
     """Mean over publishers of their means; one with fewer than `fit.FEW` rows weighs in proportion."""
-    return float(np.average(values, weights=publisher_weights(group, np.ones(len(group), dtype=bool))))
+    means, weights = publisher_means(values, group)
+    return float(np.average(means, weights=weights))
 
 
 def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.ndarray]:
@@ -242,7 +269,7 @@ def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.n
     """
     keys = rows.keys
     year = frame["date"].astype(str).str.extract(r"((?:19|20)\d\d)")[0].fillna("not stated")
-    moe = np.where(np.asarray(keys["moe"], dtype=bool), "mixture of experts", "dense")
+    special = keys["special"].astype(str)
     return {
         "all": np.full(len(frame), "all"),
         "rows": np.where(rows.usable, "clear what was run", "needs care"),
@@ -251,7 +278,7 @@ def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.n
         "tier": np.asarray(folds.tier, dtype=str),
         "scale": np.asarray(keys["scale"], dtype=str),
         "software": np.asarray(keys["engine"], dtype=str),
-        "network": moe,
+        "network": np.where(special == "", "dense, all weights", special),
         "neighbours": np.where(folds.neighbours > 0, "corrected", "not corrected"),
         "year": year.to_numpy(dtype=str),
     }

@@ -23,6 +23,7 @@ from cookbook.calibration.fit import (
     Fit,
     LeftOut,
     Rows,
+    corrects,
     each_row_out,
     fold_labels,
     full_runs,
@@ -44,6 +45,7 @@ from cookbook.calibration.intervals import (
     report,
     row_table,
     schema_rows,
+    several_assumed,
     table_name,
     widths,
 )
@@ -192,9 +194,9 @@ def validate(
 
 
 def _row_alone(kind: str) -> dict[str, LeftOut]:
-    """Each row left out alone, where the kind corrects by similar measurements."""
+    """Each row left out alone, where similar measurements correct the kind."""
     rows = measured_rows(kind)[0]
-    return {ROW: each_row_out(rows, whole_fit(kind))}
+    return {ROW: each_row_out(rows, whole_fit(kind))} if corrects(rows) else {}
 
 
 def _rounded(value: float) -> float:
@@ -204,8 +206,9 @@ def _rounded(value: float) -> float:
 
 def _others(kind: str, way: str) -> dict[str, LeftOut]:
     """The model with something switched off, and the rules; terms only where publishers are left out."""
-    others = {NO_NEIGHBOURS: judge(kind, way, neighbours=False)[2]}
-    if way == "source":
+    corrected = corrects(measured_rows(kind)[0])
+    others = {NO_NEIGHBOURS: judge(kind, way, neighbours=False)[2]} if corrected else {}
+    if way == "source" and any(each.by == "engine" for each in measured_rows(kind)[0].constants):
         others[NO_ENGINES] = judge(kind, way, neighbours=False, engine_levels=False)[2]
         for term in terms_of(kind):
             others[f"without {term}"] = judge(kind, way, neighbours=False, terms={term: False})[2]
@@ -300,7 +303,8 @@ def calibrate(kinds: Sequence[str] = KINDS) -> dict[str, list[dict[str, Any]]]:
         if kind == "training_transformer":
             tables["training_constants"].extend(_memory_constants(kind, sources))
         tables.setdefault("training_evidence", []).extend(_evidence(kind, rows, sources))
-        tables.setdefault("training_neighbours", []).extend(_neighbours(kind, rows, whole, frame["id"]))
+        if corrects(rows):
+            tables.setdefault("training_neighbours", []).extend(_neighbours(kind, rows, whole, frame["id"]))
         tables.setdefault("interval_quantiles", []).extend(_quantiles(kind, rows, whole, sources))
     return tables
 
@@ -365,12 +369,13 @@ def _quantiles(kind: str, rows: Rows, whole: Fit, sources: np.ndarray) -> list[d
     folds = left_out(rows, fold_labels(rows, "source"), warm=whole, rounds=2)
     known = np.isfinite(folds.error) & rows.usable
     every = ";".join(sorted(set(sources[known])))
-    scale = np.asarray(rows.keys["scale"])[known]
+    several = several_assumed(rows)[known]
     found = []
-    for width in widths(np.abs(folds.error[known]), rows.group[known], np.asarray(folds.tier)[known], scale):
+    for width in widths(folds.error[known], rows.group[known], np.asarray(folds.tier)[known], several):
         low, high = (f"{np.exp(half):.4g}" for half in width.half)
         found.append({
-            "kind": kind, "tier": width.tier, "scale": width.scale, "factor_80": low, "factor_90": high,
+            "kind": kind, "tier": width.tier, "assumed": "several" if width.several else "few",
+            "factor_80": low, "factor_90": high,
             "publishers": width.publishers, "rows": width.rows, "remark": width.remark, "how": HOW, "source": every,
         })  # fmt: skip
     return found

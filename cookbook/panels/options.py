@@ -14,7 +14,7 @@ from cookbook.charts.look import TIME_PARTS
 from cookbook.panels.controls import Option, Own
 from cookbook.panels.shell import Part
 from cookbook.panels.text import Source
-from cookbook.prediction.terms.feed_arguments import BENCHMARK
+from cookbook.prediction.scenario import BENCHMARK
 from cookbook.units import human, shown
 from cookbook.workloads.zoo import LANGUAGE_MODELS
 

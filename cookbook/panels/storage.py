@@ -23,8 +23,9 @@ from cookbook.panels.text import Source, capital, counted, money, percent
 from cookbook.planning.platforms import chain_figures, epoch_parts, rank_changes
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.requirements import ratio
+from cookbook.prediction.scenario import BENCHMARK
 from cookbook.prediction.terms.feed import Change
-from cookbook.prediction.terms.feed_arguments import BENCHMARK, tier
+from cookbook.prediction.terms.feed_arguments import catalogued
 from cookbook.units import human
 
 PICTURES = {"chain": charts.chain, "changes": charts.changes, "scaling": charts.scaling, "epochs": charts.epochs}
@@ -156,7 +157,7 @@ def _is_benchmark(model: Any) -> bool:
 @lru_cache(maxsize=256)
 def _local(storage: str) -> bool:
     """Whether a row of the table ``storage`` stands in the hosts."""
-    return bool(tier(storage)["local"])
+    return bool(catalogued(catalog.lookup("storage", storage))[0]["local"])
 
 
 OFF = {
@@ -534,8 +535,8 @@ def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
         ("step predicted", "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
          "80 % intervals of step, decoding and storage together."))  # fmt: skip
     price = ("no price" if math.isnan(found.usd_per_hour) else "price dated", found.price_basis)
-    assumed = "; ".join(found.remarks) or "Nothing had to stand in."
-    return step, price, (counted(len(found.remarks), "assumption"), assumed)
+    assumed = [each for each in (*found.assumed.split("; "), found.remark) if each]
+    return step, price, (counted(len(assumed), "assumption"), "; ".join(assumed) or "Nothing had to stand in.")
 
 
 def _samples(value: float) -> str:

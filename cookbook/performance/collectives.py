@@ -54,41 +54,6 @@ def ring_all_gather_seconds(
     return np.maximum(count - 1, 0) * (non_negative("latency", latency) + wire)
 
 
-def ring_reduce_scatter_seconds(
-    payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
-) -> Array:
-    r"""Time of a ring reduce-scatter: afterwards every rank holds the sum of one part of the vector.
-
-    .. math:: t = (n - 1) \left( \alpha + \frac{M}{n \beta} \right)
-
-    Parameters
-    ----------
-    payload_bytes : array_like
-        Vector held by each rank, M [B].
-    ranks : array_like
-        Number of ranks, n >= 1 [-].
-    bandwidth : array_like
-        Slowest link, one direction, beta [B/s].
-    latency : array_like
-        Start of one message, alpha [s].
-
-    Returns
-    -------
-    numpy.ndarray
-        Time [s], 0 for one rank; the additions are hidden behind the traffic.
-
-    References
-    ----------
-    Thakur, Rabenseifner & Gropp, Int. J. High Perform. Comput. Appl. 19(1), 2005, section 4.3.
-
-    Examples
-    --------
-    >>> round(float(ring_reduce_scatter_seconds(100e6, 8, 50e9, 5e-6)), 6)
-    0.001785
-    """
-    return ring_all_gather_seconds(payload_bytes, ranks, bandwidth, latency)
-
-
 def ring_all_reduce_seconds(
     payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
 ) -> Array:

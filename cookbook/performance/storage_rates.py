@@ -11,39 +11,6 @@ from numpy.typing import ArrayLike
 from cookbook.performance._arguments import Array, at_least_one, fraction, non_negative, positive
 
 
-def payload_rate(line_rate: ArrayLike, data_bits: ArrayLike, line_bits: ArrayLike) -> Array:
-    r"""Payload of a serial link whose line code sends n bits for every k bits of data.
-
-    .. math:: \beta = r\, k / n
-
-    Parameters
-    ----------
-    line_rate : array_like
-        Bits a second on the wire over eight, r [B/s].
-    data_bits : array_like
-        Bits of data in a symbol, k [-].
-    line_bits : array_like
-        Bits on the wire for them, n >= k [-].
-
-    Returns
-    -------
-    numpy.ndarray
-        Payload [B/s].
-
-    References
-    ----------
-    Widmer & Franaszek, IBM J. Res. Dev. 27(5), 1983 (8b/10b, which SATA uses; PCIe 3 to 5 use 128b/130b).
-
-    Examples
-    --------
-    SATA at 6 Gbit/s carries 0.6 GB/s, not 0.75 and not 6; four lanes of PCIe 4.0 carry 7.88:
-
-    >>> float(payload_rate(6e9 / 8, 8, 10)) / 1e9, round(float(payload_rate(4 * 16e9 / 8, 128, 130)) / 1e9, 2)
-    (0.6, 7.88)
-    """
-    return positive("line_rate", line_rate) * positive("data_bits", data_bits) / positive("line_bits", line_bits)
-
-
 def concurrency_rate(request_bytes: ArrayLike, queue_depth: ArrayLike, latency: ArrayLike) -> Array:
     r"""Rate that so many requests in flight can draw: Little's law.
 

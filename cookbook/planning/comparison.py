@@ -374,7 +374,7 @@ def operations(
     """
     network, size = _network(workload), whole("batch", batch, MOST_SAMPLES)
     every = roofline_table(network, records_of([accelerator])[0], size, precision=text("precision", precision))
-    every = every[(every["bytes"] > 0) & (every["kind"] != "optimiser")]
+    every = every[every["bytes"] > 0]
     sizes = [every["kind"], (every["flop"] / every["count"]).round(3), (every["bytes"] / every["count"]).round(3)]
     found = every.groupby(sizes, sort=False).agg(
         name=("name", "first"), kind=("kind", "first"), count=("count", "sum"), flop=("flop", "sum"),

@@ -22,7 +22,7 @@ from cookbook.prediction.match import match_storage
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage import committed
 from cookbook.prediction.terms.devices import TRAINING
-from cookbook.prediction.terms.feed_arguments import check_pair, data_set, server
+from cookbook.prediction.terms.feed_arguments import one_of, server
 from cookbook.units import shown
 from cookbook.workloads import zoo
 
@@ -271,8 +271,7 @@ def size_host(
     box, network = topology(machine), named("workload", workload, zoo.Workload)
     named("precision", precision, str)
     device = box.accelerator if accelerator is None else named("accelerator", accelerator, Accelerator)
-    check_pair(network, data)
-    card, known, count = one_data_set(data), committed(), len(box.named("accelerator"))
+    card, known, count = one_data_set(data, network), committed(), len(box.named("accelerator"))
     step = predicted(network, device, batch * card["images"], precision)
     demand = batch / step.point
     carried = card["decoded_bytes"] if traffic != "storage" else card["stored_bytes"] / card["samples"]
@@ -321,17 +320,11 @@ def named(name: str, value: Any, record: type) -> Any:
     return value
 
 
-def one_data_set(data: Any) -> dict[str, Any]:
-    """Figures of one card or of one data set of the reader's own."""
+def one_data_set(data: Any, workload: Any = None) -> dict[str, float]:
+    """Figures of one card or of one data set of the reader's own, which the workload takes."""
     if data is None or isinstance(data, (bool, list, tuple, np.ndarray)):
         raise ValueError(f"data = {shown(data)} is not one data set; give a card, the bytes of a sample, or a mapping")
-    if isinstance(data, (int, float)):
-        figure("data", data, high=1e18)
-    card = data_set(data)
-    several = next((name for name, value in card.items() if np.ndim(value)), "")
-    if several:
-        raise ValueError(f"data[{several!r}] = {shown(card[several])} holds several figures; give one")
-    return card
+    return one_of("data", data, workload)
 
 
 @lru_cache(maxsize=64)
@@ -375,9 +368,8 @@ def _busiest(box: Topology, traffic: str, sample: float, exchange: float) -> tup
 
 def _inside(box: Topology, count: int, cores: float | None) -> dict[str, Any]:
     """Cores of one accelerator, memory and processor of the machine; NaN where the catalogue does not say."""
-    about: Mapping[str, Any] = server(box.system) if box.system else {}
-    have = float(about.get("cores", math.nan)) / count if cores is None else cores
-    return {"cores": have, "memory": float(about.get("memory", math.nan)), "cpu": str(about.get("cpu", ""))}
+    about, words = server(hardware.machine(box.system) if box.system else "")
+    return {"cores": about["cores"] / count if cores is None else cores, "memory": about["memory"], "cpu": words}
 
 
 def _decoding(

@@ -16,9 +16,9 @@ from cookbook import catalog
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.planning.cost import HOUR, MONTH, YEAR, years_of_use
-from cookbook.planning.host import BOUNDLESS, CORES, figure, named, one_data_set, predicted, size_host
+from cookbook.planning.host import BOUNDLESS, CORES, figure, named, one_data_set, size_host
 from cookbook.prediction.match import StorageMatch, match_storage
-from cookbook.prediction.terms.feed_arguments import tier
+from cookbook.prediction.terms.feed_arguments import one_of
 from cookbook.units import shown
 from cookbook.workloads import zoo
 
@@ -69,9 +69,6 @@ def cores_needed(
     card = {"card": data} if isinstance(data, str) else dict(data) if hasattr(data, "items") else {
         "samples": own["samples"], "stored_bytes": own["stored_bytes"]}  # fmt: skip
     card |= {"layout": "shards", "decode_work": work * float(own["decode_work"])}
-    if not (isinstance(network, str) and isinstance(computer, str)):  # the chain takes names, or a step
-        network = predicted(network, computer, batch * own["images"], "")
-        computer = computer if isinstance(computer, str) else computer.key.rstrip("*")
     fed = match_storage(
         network, computer, BOUNDLESS, card, batch=batch, accelerators=NODE, cores=NODE * CORES,
         workers=np.maximum(CORES, 1), processor=processor,
@@ -320,10 +317,11 @@ def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES)
     rate, card, found = figure("rate", rate, high=1e18), one_data_set(data), {}
     sample = float(card["stored_bytes"]) / float(card["samples"])
     for store in _listed("stores", stores):
-        one = tier(named("stores", store, dict))
+        one = one_of("storage", named("stores", store, dict))
         streamed, single = rate * sample / one["read_bandwidth"], rate / one["read_iops"]
         files = streamed + single if one["seeks"] else np.maximum(streamed, single)
-        found[one["name"]] = np.ceil([streamed, files])
+        name = store if isinstance(store, str) else store.get("storage", "own")
+        found[name if name == "own" else catalog.lookup("storage", name)] = np.ceil([streamed, files])
     return pd.DataFrame.from_dict(found, orient="index", columns=["shards", "small files"]).rename_axis("store")
 
 

@@ -20,7 +20,7 @@ from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.doors import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
 from cookbook.prediction.engine import NOT_FINITE, Estimate, memory_constants, prepare, reasons
 from cookbook.prediction.requirements import requirements
-from cookbook.prediction.scenario import Coded, Scenario, checked, fields, outer
+from cookbook.prediction.scenario import NUMERIC, Coded, Scenario, checked, fields, outer
 from cookbook.prediction.terms import transformer_step
 from cookbook.prediction.terms.layouts import impossible_in_grid
 from cookbook.prediction.terms.transformer import is_language_model
@@ -200,7 +200,7 @@ def _unasked(of: str, network: Workload, name: str, value: Any) -> str:
 def _levels(name: str, given: list[Any]) -> tuple[Any, ...] | np.ndarray:
     """The values of an axis as a scenario takes them: words and machines, or an array of numbers."""
     declared = fields()[name]
-    if declared.type in ("number", "flag"):
+    if declared.type in (*NUMERIC, "flag"):
         return np.array([np.nan if each is None else float(checked(declared, each)) for each in given])
     return tuple(checked(declared, "" if each is None else each).levels[0] for each in given)
 

@@ -16,20 +16,21 @@ from cookbook.catalog.reading import nearest
 from cookbook.prediction.scenario import Coded, together
 from cookbook.units import shown
 
-SEEN, SIBLING, NEW_ENGINE, DATASHEET, EXPERTS = (
+SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS = (
     "device and engine measured",
     "sibling device",
     "engine not measured",
     "datasheet only",
+    "low-rank adapters",
     "mixture of experts",
 )
-# Of an interval in per cent, and of a run.
-LEVELS, SCALES = (80, 90), ("1 device", "1 node", "multi-node")
+# Of an interval in per cent. From so many assumed fields on, an interval is that of a scenario with several of them.
+LEVELS, SEVERAL = (80, 90), 2
 # A product's name in the table ``software`` where none is given, and kinds as ``software_levels`` calls them.
 USUAL = "usual"
 SHORT = {"training_transformer": "transformer", "training_classic": "classic", "inference": "inference"}
-# From the narrowest interval to the widest.
-TIERS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET, EXPERTS)
+# From the best known to the least; what is trained or computed in a special way has tiers of its own.
+TIERS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS)
 
 
 @dataclass(frozen=True)
@@ -120,14 +121,15 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
 
 
 def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
-    """How well each row is covered by what was measured: one of `TIERS`, by device, maker, software and experts."""
+    """How well each row is covered by what was measured: one of `TIERS`, by device, maker, software and what is run."""
     makers = frozenset().union(*fitted.vendors.values()) if fitted.vendors else frozenset()
     known, related, engine = (
         np.array([each in those for each in keys[name]], dtype=bool)
         for name, those in (("accelerator", fitted.accelerators), ("vendor", makers), ("engine", fitted.engines))
     )
     plain = np.select([~related, ~engine, known], [DATASHEET, NEW_ENGINE, SEEN], SIBLING)
-    return np.where(np.asarray(keys["moe"], dtype=bool) & (plain != DATASHEET), EXPERTS, plain)
+    special = np.asarray(keys["special"], dtype=object)
+    return np.where((special != "") & (plain != DATASHEET), special, plain)
 
 
 @lru_cache(maxsize=8)
@@ -161,31 +163,31 @@ def figure(name: str) -> float:
     return units.si(f"{row['value']} {row['unit']}") if row["unit"] else float(row["value"])
 
 
-def factors(kind: str, tier: Any, scale: Any) -> dict[int, np.ndarray]:
+def factors(kind: str, tier: Any, several: Any) -> dict[int, np.ndarray]:
     """For each level in per cent, the factor that the interval reaches up and down from the point.
 
-    A scale that has no figure of its own takes that of its tier.
+    `tier` is that of each row, `several` whether it leaves several fields to be assumed.
     """
     table, none = _intervals(kind), (np.nan,) * len(LEVELS)
-    found = [table.get(pair, table.get((pair[0], ""), none))[: len(LEVELS)] for pair in zip(tier, scale, strict=True)]
+    found = [table.get(pair, none)[: len(LEVELS)] for pair in zip(tier, several, strict=True)]
     each = np.array(found, dtype=float).reshape(-1, len(LEVELS))
     return {level: each[:, at] for at, level in enumerate(LEVELS)}
 
 
-def remark(kind: str, tier: str, scale: str = "") -> str:
+def remark(kind: str, tier: str) -> str:
     """What to mind about the interval of a tier: "few sources" and the like, or ""."""
     if tier not in TIERS:
         raise ValueError(f"tier = {tier!r} is not one of {', '.join(TIERS)}")
-    known = _intervals(kind)
-    return str(known.get((tier, scale), known.get((tier, ""), ("no interval",)))[-1])
+    return str(_intervals(kind).get((tier, False), ("no interval",))[-1])
 
 
 @lru_cache(maxsize=8)
-def _intervals(kind: str) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """Factors by level, and the remark, by tier and scale; none for a kind without them."""
+def _intervals(kind: str) -> dict[tuple[str, bool], tuple[Any, ...]]:
+    """Factors by level, and the remark, by tier and whether several fields are assumed; none for a kind without."""
     rows = catalog.table("interval_quantiles")
     rows = rows[rows["kind"] == kind]
-    return {(row.tier, row.scale): (row.factor_80, row.factor_90, row.remark) for row in rows.itertuples(index=False)}
+    return {(row.tier, row.assumed == "several"): (row.factor_80, row.factor_90, row.remark)
+            for row in rows.itertuples(index=False)}  # fmt: skip
 
 
 @lru_cache(maxsize=8)

@@ -331,8 +331,7 @@ def _told(found: Estimate, asked: Scenario, network: Workload) -> Estimate:
     """One estimate, or ValueError with the reason; several as they are."""
     machines = asked.words("accelerator").levels
     sources = tuple(dict.fromkeys([*network.sources, *(key for each in machines for key in each.sources)]))
-    many = any((c.codes.ndim if isinstance(c, Coded) else c.ndim) for c in asked.columns.values())
-    if many:
+    if asked.several:
         return replace(found, sources=sources)
     if found.why[0]:
         raise ValueError(str(found.why[0]))

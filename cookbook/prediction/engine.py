@@ -16,7 +16,17 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.prediction import constants, neighbours
-from cookbook.prediction.constants import NEW_ENGINE, SEEN, SIBLING, Fitted, committed, figure, of_rows, tiers_of_rows
+from cookbook.prediction.constants import (
+    NEW_ENGINE,
+    SEEN,
+    SEVERAL,
+    SIBLING,
+    Fitted,
+    committed,
+    figure,
+    of_rows,
+    tiers_of_rows,
+)
 from cookbook.prediction.scenario import KEYS, Rows, Scenario, each_row, together
 
 if TYPE_CHECKING:
@@ -51,9 +61,9 @@ class Estimate:
     Attributes
     ----------
     kind : str
-        "training_classic", "training_transformer" or "inference".
+        One of `scenario.KINDS`.
     point : numpy.ndarray
-        Time of one step, or of one forward pass [s].
+        Time of one step, waiting for input included where that is asked for, or of one forward pass [s].
     low80, high80, low90, high90 : numpy.ndarray
         Intervals of the time of one step at 80 and 90 per cent [s]; NaN where none has been calibrated.
     parts : mapping of str to numpy.ndarray
@@ -330,11 +340,12 @@ UNITS = {
     "training_transformer": "s",
     "inference": "samples/s",
     "generation": "tokens/s",
+    "input_pipeline": "samples/s",
 }
 TERMS = {"training_classic": "networks", "training_transformer": "transformer_step", "inference": "forward",
-         "generation": "generation"}  # fmt: skip
-# Answers of language models are made of forward passes, with their constants.
-FITTED_AS = {"generation": "inference"}
+         "generation": "generation", "input_pipeline": "feed"}  # fmt: skip
+# Answers of language models are made of forward passes, with their constants; input pipelines of rows of storage.
+FITTED_AS = {"generation": "inference", "input_pipeline": "storage"}
 NOT_FINITE = "the formulas give no finite time for this row: check its sizes"
 # Rows at a time: their arrays stay in the processor's cache. Two blocks run side by side.
 BLOCK, WORKERS = 16384, 2
@@ -383,11 +394,15 @@ class Prepared:
 
 def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     """Look up constants, tiers and intervals of rows; `fitted` stands in for the committed constants."""
-    like = FITTED_AS.get(kind, kind)
+    like, module = FITTED_AS.get(kind, kind), terms_of(kind)
+    if hasattr(module, "evidence"):
+        known, tier, remark = module.evidence(rows)
+        return Prepared(kind, rows, known, tier, {}, remark)
     distinct = together(*(rows.keys[name] for name in KEYS))
     values, tier, factors, remark = _at_levels(kind, committed(like) if fitted is None else fitted, distinct.levels)
     codes = each_row(distinct.codes, len(rows))
-    tier, factors = tier[codes], {level: each[codes] for level, each in factors.items()}
+    several = (rows.assumed_count() >= SEVERAL).astype(int)
+    tier, factors = tier[codes], {level: each[codes, several] for level, each in factors.items()}
     by_row = {name: value[codes] if np.ndim(value) else value for name, value in values.items()}
     if like != kind:
         # No engine was fitted to language models, so intervals are those of answers that were composed.
@@ -409,11 +424,16 @@ def _at_levels(
     for at, level in enumerate(levels):
         columns[:, at] = level
     keys = dict(zip(KEYS, columns, strict=True))
-    keys["moe"] = keys["moe"].astype(bool)
     like, tier = FITTED_AS.get(kind, kind), tiers_of_rows(fitted, keys)
-    remarks = [constants.remark(like, *pair) for pair in zip(tier.tolist(), keys["scale"].tolist(), strict=True)]
+    remarks = [constants.remark(like, each) for each in tier.tolist()]
     values = of_rows(fitted, terms_of(kind).CONSTANTS, keys)
-    return values, tier, constants.factors(like, tier, keys["scale"]), np.array(remarks, dtype=object)
+    return values, tier, _both_factors(like, tier), np.array(remarks, dtype=object)
+
+
+def _both_factors(kind: str, tier: np.ndarray) -> dict[int, np.ndarray]:
+    """Intervals of tiers as factors, of shape (tiers, 2): with few, and with several fields assumed."""
+    few, several = (constants.factors(kind, tier, [many] * len(tier)) for many in (False, True))
+    return {level: np.stack([few[level], several[level]], axis=1) for level in few}
 
 
 def estimate(
@@ -457,17 +477,19 @@ def estimate_rows(
         rate = module.outcome(rows, seconds)
         good = known & np.isfinite(seconds) & (seconds > 0) & np.isfinite(rate) & (rate > 0)
         told = _memory(module, prepared) if memory else {}
+        if hasattr(module, "ends"):
+            told |= module.ends(rows, prepared.constants, np.where(good, rate, np.nan))
     why = rows.why
     if not good.all():
         seconds, rate = np.where(good, seconds, np.nan), np.where(good, rate, np.nan)
         why = np.where(good | ~known, why.astype(object), NOT_FINITE)
         parts = {name: np.where(good, part, np.nan) for name, part in parts.items()}
         told = {name: _without(value, good) for name, value in told.items()}
-    half80, half90 = prepared.factors[80], prepared.factors[90]
+    for level, half in prepared.factors.items():
+        told |= {f"low{level}": seconds / half, f"high{level}": seconds * half}
     return Estimate(
         kind=prepared.kind, point=each_row(seconds, size), rate=each_row(rate, size),
         unit=UNITS[prepared.kind],
-        low80=seconds / half80, high80=seconds * half80, low90=seconds / half90, high90=seconds * half90,
         parts=parts, tier=prepared.tier, remark=prepared.remark, why=why, neighbours=used, similar=named,
         tokens=each_row(module.tokens(rows), size), rows=rows, **told,
     )  # fmt: skip
@@ -493,8 +515,9 @@ def _nothing(prepared: Prepared) -> Estimate:
 
 def _correction(prepared: Prepared, wanted: bool) -> tuple[Any, np.ndarray, tuple[str, ...]]:
     """Factor on the time of a step, how many similar measurements gave it, and for one scenario which."""
-    size = len(prepared.rows)
-    found = neighbours.correct(prepared.kind, terms_of(prepared.kind).runs(prepared.rows), size) if wanted else None
+    size, module = len(prepared.rows), terms_of(prepared.kind)
+    wanted = wanted and hasattr(module, "runs")
+    found = neighbours.correct(prepared.kind, module.runs(prepared.rows), size) if wanted else None
     if found is None:
         return 1.0, np.zeros(size, dtype=int), ()
     factor = found.factor if UNITS[prepared.kind] == "s" else 1 / found.factor

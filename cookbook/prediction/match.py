@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from dataclasses import fields as entries
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +14,10 @@ import numpy as np
 
 from cookbook import units
 from cookbook.performance import storage_rates
-from cookbook.prediction.engine import Estimate
-from cookbook.prediction.storage import STORAGE_BOUND, committed
+from cookbook.prediction.engine import Estimate, estimate_rows, prepare
+from cookbook.prediction.scenario import Scenario, fields, scenario
 from cookbook.prediction.terms import feed_arguments as arguments
-from cookbook.prediction.terms.feed import STAGES, Change, chain, changes_of, most_accelerators, ranges
+from cookbook.prediction.terms.feed import KIND, STAGES, Change, chain, changes_of, most_accelerators, ranges, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,8 +76,10 @@ class StorageMatch:
         Price of a drive over its read bandwidth [USD s/B]; NaN where price or capacity are not known.
     changes : tuple of Change
         What to change first, best first.
-    remarks : tuple of str
-        What is assumed or missing.
+    assumed : numpy.ndarray of str
+        Fields that were not given, with the value taken.
+    remark : numpy.ndarray of str
+        What to mind about the figures.
     why : numpy.ndarray of str
         Why a scenario has no numbers; "" where it has.
     """
@@ -108,7 +112,8 @@ class StorageMatch:
     drive_years: Any
     usd_per_read_rate: Any
     changes: tuple[Change, ...] = ()
-    remarks: tuple[str, ...] = ()
+    assumed: Any = ""
+    remark: Any = ""
     why: Any = ""
 
     def __repr__(self) -> str:
@@ -130,7 +135,7 @@ class StorageMatch:
             "Slowest stage": str(self.bottleneck), "Accelerators that it keeps": f"{self.largest_accelerators:,.0f}",
             "All epochs": units.human(self.total_seconds, "s"),
             "Change first": self.changes[0].name if self.changes else "nothing that gains half a per cent",
-            "Assumed": "; ".join(self.remarks) or "nothing",
+            "Assumed": "; ".join(filter(None, (self.assumed, self.remark))) or "nothing",
         }  # fmt: skip
         cell = "padding:2px 8px;text-align:left;border-bottom:1px solid var(--jp-border-color2,#9995)"
         body = "".join(f'<tr><th style="{cell}">{name}</th><td style="{cell}">{html.escape(text)}</td></tr>'
@@ -161,48 +166,49 @@ class StorageMatch:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain dictionaries, lists, numbers and text."""
-        return {item.name: _plain(getattr(self, item.name)) for item in fields(self)} | {"fits": _plain(self.fits)}
+        return {item.name: _plain(getattr(self, item.name)) for item in entries(self)} | {"fits": _plain(self.fits)}
 
 
 def match_storage(
-    workload: str | float | Estimate,
+    workload: Any,
     system: Any,
     storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
     data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
     *,
     batch: Any = None,
-    accelerators: Any = 1,
-    hosts: Any = 1,
-    workers: Any = 8,
+    accelerators: Any = None,
+    hosts: Any = None,
+    workers: Any = None,
     cores: Any = None,
     memory: Any = None,
-    processor: str = "",
+    processor: Any = None,
     network: Any = None,
-    link: str = "",
-    sharers: Any = 1,
-    pinned: Any = True,
-    remote: Any = 0,
-    prefetch: Any = 2,
+    link: Any = None,
+    sharers: Any = None,
+    pinned: Any = None,
+    remote: Any = None,
+    prefetch: Any = None,
     variation: Any = None,
-    serial: Any = 0,
-    shuffled: Any = 1,
-    epochs: Any = 10,
+    serial: Any = None,
+    shuffled: Any = None,
+    epochs: Any = None,
     checkpoint_interval: Any = None,
     checkpoint_bytes: Any = None,
-    asynchronous: Any = 0,
-    bar: float = STORAGE_BOUND,
-    precision: str = "",
-    software: str = "",
+    asynchronous: Any = None,
+    bar: Any = None,
+    precision: Any = None,
+    software: Any = None,
 ) -> StorageMatch:
     """Match storage, host and accelerators: stages, bottleneck, utilisation, idle money, and what to change first.
 
-    Numbers may be lists or arrays, which broadcast and give arrays; text with a unit is understood ("25 Gb/s").
+    Arguments may be lists or arrays, which are taken together entry by entry and give arrays; text with a unit is
+    understood ("25 Gb/s"). Ranges and defaults stand in ``data/schema/scenario.csv``; `assumed` tells what was taken.
 
     Parameters
     ----------
-    workload : str, float or Estimate
-        A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, the seconds of one step, or
-        what `cookbook.train_step` gave.
+    workload : str, Workload, float or Estimate
+        A network of the zoo or of the reader's own, "mlperf/" and a workload of the table ``storage_workloads``, the
+        seconds of one step, or what `cookbook.train_step` gave.
     system : str, Accelerator or Machine
         An accelerator, server or cloud instance of the catalogue, or the reader's own record.
     storage : str or mapping
@@ -215,31 +221,32 @@ def match_storage(
         storage benchmark.
     batch : int, optional
         Samples of one step of one accelerator; that of a benchmark by default, else 1.
-    accelerators, hosts : int
-        In all.
+    accelerators, hosts : int, optional
+        In all; one by default.
     workers, cores, memory : float, optional
-        Loader processes of one accelerator; physical cores and memory of one host [B]: those of a server of the
-        catalogue, else cores do not limit and no page cache is counted.
+        Loader processes of one accelerator, by default 8; physical cores and memory of one host [B]: those of a server
+        of the catalogue, else cores do not limit and no page cache is counted.
     processor : str
         Words that name the processor, such as "AMD EPYC 9654"; that of a server, else the mean of those measured.
     network : float, optional
         Network of one host [B/s] on the way to shared storage; unlimited by default.
     link, sharers, pinned
         Host link, a key of ``interconnects`` (by default that of the device), accelerators that share it, and whether
-        copies come from pinned memory.
+        copies come from pinned memory, as they do by default.
     remote : float
         Share of the workers on the socket away from their data, 0 to 1: 0 where each is bound to its own, 0.5 where
         nobody binds them in a host of two sockets. What that costs is ``remote_loss`` in ``pipeline_constants``.
     prefetch, variation : float, optional
-        Batches that may wait, and standard deviation of their times over the mean (by default as fitted to benchmarks).
+        Batches that may wait, 2 by default, and standard deviation of their times over the mean (by default as fitted
+        to benchmarks).
     serial : float
         Work of a host for one sample that stands beside the step [s]: 0 where the step was taken from training on real
         data, as most rows behind predicted steps were; ``host_seconds`` in the table ``pipeline_constants`` is what
         images cost beside synthetic data.
     shuffled : float
-        1 for a new order in each epoch, 0 for always the same.
-    epochs : int
-        Epochs.
+        1 for a new order in each epoch, as by default, 0 for always the same.
+    epochs : int, optional
+        Epochs, 10 by default.
     checkpoint_interval : float, optional
         Seconds of training between checkpoints; without it none are written.
     checkpoint_bytes : float, optional
@@ -247,7 +254,7 @@ def match_storage(
     asynchronous : float
         1 where checkpoints are written behind the training.
     bar : float
-        Utilisation to keep.
+        Utilisation to keep, 0.9 by default.
     precision, software
         As for `cookbook.train_step`.
 
@@ -256,7 +263,8 @@ def match_storage(
     cookbook.catalog.UnknownName
         A name that the catalogue does not have.
     ValueError
-        A figure that cannot be: the argument, its value, the range and the remedy.
+        One scenario that cannot be: the argument, its value, the range and the remedy. Among several it gets NaN and a
+        reason.
 
     Examples
     --------
@@ -266,117 +274,55 @@ def match_storage(
     >>> found.largest_accelerators, found.bottleneck
     (2.0, 'accelerators')
     """
-    workload = arguments.worded_step(workload)
-    given = {
-        "workload": workload, "batch": batch, "accelerators": accelerators, "hosts": hosts, "workers": workers,
-        "cores": cores, "memory": memory, "processor": processor, "network": network, "link": link, "sharers": sharers,
-        "pinned": pinned, "remote": remote, "prefetch": prefetch, "variation": variation, "serial": serial,
-        "shuffled": shuffled, "epochs": epochs, "checkpoint_interval": checkpoint_interval,
-        "checkpoint_bytes": checkpoint_bytes, "asynchronous": asynchronous, "precision": precision,
-    }  # fmt: skip
-    _one_length({**given, "storage": storage, "data": data})
-    for name, words in (("precision", precision), ("software", software)):
-        if not isinstance(words, str) or len(words) > arguments.LONGEST:
-            raise ValueError(f"{name} = {arguments.shown(words)} is no name: give a short text, or leave it out")
-    kept = arguments.figure("bar", bar, arguments.LEAST, high=1, remedy="give a utilisation above 0 and at most 1")
-    if np.ndim(kept):
-        raise ValueError(f"bar = {arguments.shown(bar)} is a list: give one utilisation to keep")
-    given["batch"] = batch = batch if batch is None else arguments.counted("batch", batch)
-    server = arguments.server(system)
-    device, remarks = server["accelerator"], list[str]()
-    card = None if data is None else arguments.each_of(arguments.data_set, data)
-    for one in data if isinstance(data, (list, tuple)) else [data]:
-        arguments.check_pair(workload, one)
-    images = np.multiply(1 if batch is None else batch, card["images"] if card else 1)
-    need = arguments.demand(workload, device, images.tolist(), precision, software)
-    card = need.get("card") if card is None else card
-    if card is None:
-        raise ValueError("data = None: name a card such as 'imagenet-1k', or give the bytes of one sample")
-    tier, known = arguments.each_of(arguments.tier, storage), committed()
-    figures = arguments.figures_of(need, server, tier, card, given, known, remarks)
-    return _matched(figures, tier, device, kept, known, tuple(remarks))
+    asked = scenario(KIND, arguments.columns_of(locals()), arguments.CALLED)
+    if asked.number("bar").ndim:
+        raise ValueError(f"bar = {units.shown(bar)} is a list: give one utilisation to keep")
+    found = estimate_rows(prepare(KIND, resolve(asked)), neighbours=False)
+    if not asked.several and found.why[0]:
+        raise ValueError(str(found.why[0]))
+    return _matched(asked, found, float(fields(KIND)["bar"].default if bar is None else asked.number("bar")))
 
 
-def _one_length(given: Mapping[str, Any]) -> None:
-    """Refuse lists of different lengths, which do not go together."""
-    inside = {f"{name}[{key!r}]": one for name in ("storage", "data") if isinstance(given[name], Mapping)
-              for key, one in given[name].items()}  # fmt: skip
-    lengths = {name: len(entries) for name, value in {**given, **inside}.items()
-               if (entries := arguments.many(value)) is not None and len(entries) != 1}  # fmt: skip
-    steps = given["workload"].point if isinstance(given["workload"], Estimate) else 0.0
-    lengths |= {"workload": np.size(steps)} if np.size(steps) != 1 else {}
-    if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} has {count:,}" for name, count in lengths.items())
-        raise ValueError(f"lists of different lengths do not go together: {told}; give one length"[:300])
-
-
-def _impossible(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], known: Mapping[str, float]) -> np.ndarray:
-    """For each scenario, why it cannot be; "" where it can."""
-    room = figures["capacity"] * figures["drives"] * np.where(figures["local"] > 0, figures["hosts"], 1)
-    full = figures["stored"] > room
-    small = (figures["small_files"] > 0) & (figures["stored"] / figures["samples"] < known["readahead"])
-    lacking = small & np.isnan(figures["iops"])
-    why = np.full(full.shape, "", dtype=object)
-    named = np.broadcast_to(np.asarray(tier["name"], dtype=object), full.shape)
-    for at in zip(*np.nonzero(lacking), strict=True):
-        why[at] = (
-            f"storage = {named[at]!r} has no figure of read operations a second, which small files need; give one "
-            f"above zero, {{'storage': {named[at]!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')"
-        )
-    for at in zip(*np.nonzero(figures["hosts"] > figures["accelerators"]), strict=True):
-        hosts, devices = figures["hosts"][at], figures["accelerators"][at]
-        why[at] = (f"hosts = {hosts:,.0f} are more than accelerators = {devices:,.0f}: each host has one; "
-                   "give at most as many hosts")  # fmt: skip
-    for at in zip(*np.nonzero(full), strict=True):
-        why[at] = (f"data = {figures['stored'][at]:.4g} B is larger than storage, {room[at]:.4g} B; "
-                   "allowed is up to that: take more drives, or a larger 'capacity'")  # fmt: skip
-    return why
-
-
-def _matched(
-    given: Mapping[str, Any], tier: Mapping[str, Any], device: Any, bar: float, known: Mapping[str, float],
-    remarks: tuple[str, ...],
-) -> StorageMatch:
-    alone = not any(np.ndim(value) for value in given.values())
-    names = list(given)
-    arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(given[name], dtype=float)) for name in names))
-    figures = dict(zip(names, arrays, strict=True))
-    why = _impossible(figures, tier, known)
-    if alone and why[0]:
-        raise ValueError(str(why[0]))
-    for name in ("iops", "burst_iops"):
-        figures[name] = np.where(np.isnan(figures[name]), np.inf, figures[name])
+def _matched(asked: Scenario, step: Estimate, bar: float) -> StorageMatch:
+    """What the estimate of a step says of the whole run: other epochs, utilisation, money, changes."""
+    figures, known = step.rows.values, arguments.committed()
+    words = asked.words("storage").map(arguments.catalogued)
+    date = np.where(np.isnan(asked.number("price_usd_per_tb")), words.each(itemgetter(2), object), "as given")
+    tier = {"price_usd_per_tb": figures["price"], "price_per": words.each(itemgetter(1), object), "price_date": date}
+    counted = figures["batch"] * figures["accelerators"]
     with np.errstate(all="ignore"):
         found = chain(figures, known)
         most = most_accelerators(figures, known, bar)
-        money = arguments.hour_price(device.key)
-        record = _record(figures, found, tier, most, bar, money, known)
-        ends = ranges(figures, found, known)
-        record = replace(record, samples_range=ends["samples"], utilisation_range=ends["utilisation"])
+        record = _record(asked, figures, found, tier, most, bar, known)
+        low, high = ranges(figures, found["utilisation"], known, "utilisation")
+        record = replace(record, samples_per_s=step.rate, utilisation_range=(low, np.minimum(high, 1)),
+                         samples_range=(counted / step.high80, counted / step.low80))  # fmt: skip
         changes = changes_of(figures, found, tier, known)
-    record = _each(record, lambda value: np.where(why == "", value, "" if value.dtype == object else np.nan))
-    record = replace(record, changes=changes, remarks=remarks, why=why)
-    return _each(record, (lambda value: value.tolist()[0]) if alone else _locked)
+    record = _each(record, lambda value: np.where(step.why == "", value, "" if value.dtype == object else np.nan))
+    record = replace(record, changes=changes, assumed=step.assumed, remark=step.remark, why=step.why)
+    return _each(record, _locked if asked.several else lambda value: value.tolist()[0])
 
 
 def _record(
-    figures: Mapping[str, np.ndarray], found: Mapping[str, Any], tier: Mapping[str, Any], most: np.ndarray, bar: float,
-    money: tuple[float, float, float, str], known: Mapping[str, float],
-) -> StorageMatch:
+    asked: Scenario, figures: Mapping[str, np.ndarray], found: Mapping[str, Any], tier: Mapping[str, Any],
+    most: np.ndarray, bar: float, known: Mapping[str, float],
+) -> StorageMatch:  # fmt: skip
+    money = asked.words("accelerator").map(lambda each: arguments.hour_price(each.accelerator.key if each else ""))
     idle = 1 - found["utilisation"] * (1 - found["stall"])
-    hour = figures["accelerators"] * money[0]
+    hour = figures["accelerators"] * money.part(0)
     size, every = figures["checkpoint_bytes"], figures["checkpoint_interval"]
     drives = figures["drives"] * np.where(figures["local"] > 0, figures["hosts"], 1)
     fill = np.where(figures["local"] > 0, figures["stored"], 0) / np.maximum(found["total_seconds"] / DAY, 1)
     needed = storage_rates.drive_writes_per_day(fill + size * DAY / every, 1, figures["capacity"] * drives)
     bought = figures["endurance"]
     paid = np.where(np.equal(tier["price_per"], "purchase"), figures["price"], np.nan)
-    basis = money[3] if np.isnan(money[0]) else (
-        f"{money[0]:.2f} USD an hour, {money[1]:.2f} to {money[2]:.2f}: {money[3]}")  # fmt: skip
+    basis = "; ".join(dict.fromkeys(
+        words if np.isnan(usd) else f"{usd:.2f} USD an hour, {low:.2f} to {high:.2f}: {words}"
+        for usd, low, high, words in money.levels))  # fmt: skip
     return StorageMatch(
         stages=found["stages"], latency=found["latency"], bottleneck=_bottleneck(found["stages"]),
         credit_seconds=found["credit_seconds"],
-        samples_per_s=found["later"], first_samples_per_s=found["first"], utilisation=found["utilisation"],
+        samples_per_s=(), first_samples_per_s=found["first"], utilisation=found["utilisation"],
         first_utilisation=found["first_utilisation"], samples_range=(),
         utilisation_range=(), largest_accelerators=most, bar=bar, hit_rate=found["hit_rate"],
         warm_up_seconds=found["warm_up"], first_epoch_seconds=found["first_seconds"],
@@ -406,7 +352,7 @@ def _each(record: StorageMatch, change: Callable[[np.ndarray], Any]) -> StorageM
             return tuple(changed(each) for each in value)
         return change(value) if isinstance(value, np.ndarray) else value
 
-    return replace(record, **{item.name: changed(getattr(record, item.name)) for item in fields(record)})
+    return replace(record, **{item.name: changed(getattr(record, item.name)) for item in entries(record)})
 
 
 def _locked(value: np.ndarray) -> np.ndarray:
@@ -417,7 +363,7 @@ def _locked(value: np.ndarray) -> np.ndarray:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Change):
-        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        return {item.name: _plain(getattr(value, item.name)) for item in entries(value)}
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, (tuple, list)):

@@ -483,7 +483,7 @@ def roofline_table(
         them), flop (2 x MAC and elementwise arithmetic), bytes (inputs, weights and outputs, each moved once),
         intensity [FLOP/B], attainable_flops (the roofline) [FLOP/s], seconds (at the roofline: arithmetic and traffic
         wholly overlapped, a lower bound unless operations are fused), bound_by ("compute", "memory", or "unknown"
-        where the accelerator has no such peak). An optimiser's step moves elements of the master format, FP32.
+        where the accelerator has no such peak).
 
     Raises
     ------
@@ -510,10 +510,9 @@ def roofline_table(
 
 
 def _op_bytes(ops: Ops, batch: np.ndarray, seq: float | None, precision: str) -> np.ndarray:
-    """Bytes that each operation moves; those of an optimiser are in the format of its states."""
-    sizes, states = format_row(precision), format_row("fp32")["weight_bytes"]
-    element = np.where(ops.kind == "optimiser", states, sizes["activation_bytes"])
-    moved = (ops.column("reads", batch, seq) + ops.column("writes", batch, seq)) * element
+    """Bytes that each operation moves."""
+    sizes = format_row(precision)
+    moved = (ops.column("reads", batch, seq) + ops.column("writes", batch, seq)) * sizes["activation_bytes"]
     return np.asarray(moved + ops.column("weights", batch, seq) * sizes["weight_bytes"])
 
 

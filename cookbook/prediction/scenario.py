@@ -21,7 +21,7 @@ from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
 from cookbook.units import shown
 
-KINDS = ("training_transformer", "training_classic", "inference", "generation")
+KINDS = ("training_transformer", "training_classic", "inference", "generation", "input_pipeline")
 # Answers of language models are asked for in the fields of inference.
 ASKED_AS = {"generation": "inference"}
 TRUE, FALSE = ("yes", "true", "on", "1", "y", "enabled", "t"), ("no", "false", "off", "0", "n", "disabled", "f")
@@ -33,13 +33,15 @@ MODULES = {
 }  # fmt: skip
 LONGEST = 60
 # By which rows are told apart.
-KEYS = ("accelerator", "vendor", "family", "engine", "scale", "moe")
-# Counts of things that are not divided.
-WHOLE = frozenset(
-    ("devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "global_batch", "accumulation", "seq", "layers",
-     "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "moe_ffn_hidden", "experts", "experts_per_token",
-     "dense_layers", "shard", "input_len", "output_len", "zero")
-)  # fmt: skip
+KEYS = ("accelerator", "vendor", "family", "engine", "special")
+# What a mapping may hold that stands for a storage tier or a data set; `Field.phases` says it of a field.
+GROUPS = ("storage_tier", "data_set")
+# Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
+NUMERIC = ("number", "count", "share")
+# Types of names, and the table that has them; workloads of storage benchmarks begin with their suite.
+TABLES = {"model": "models", "workload": "models", "precision": "number_formats", "storage": "storage",
+          "data_set": "data_sets", "host_link": "interconnects"}  # fmt: skip
+BENCHMARK = "mlperf/"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Field:
     choices : mapping of str to str
         From every spelling of a choice to the choice.
     phases : tuple of str
-        Kinds of prediction that read it.
+        Kinds of prediction that read it, and the group of `GROUPS` that it is in.
     spellings : tuple of str
         Other names of the column in readers' tables.
     """
@@ -78,21 +80,27 @@ class Field:
             return "yes or no"
         if self.choices:
             return ", ".join(dict.fromkeys(self.choices.values()))
+        if self.type not in NUMERIC:
+            return f"a name of the table {TABLES[self.type]!r}" if self.type in TABLES else "a name, or a few words"
         return f"{self.low:g} to {self.high:g}{' ' if self.unit else ''}{self.unit}"
 
 
-@lru_cache(maxsize=1)
-def fields() -> Mapping[str, Field]:
-    """All fields of a scenario by name."""
+@lru_cache(maxsize=16)
+def fields(phase: str = "") -> Mapping[str, Field]:
+    """Fields of a kind of prediction or of a group by name; of no kind all, of several of one name the first."""
+    found: dict[str, Field] = {}
     with (catalog.data_directory() / "schema" / "scenario.csv").open(encoding="utf-8", newline="") as file:
-        return MappingProxyType({row["name"]: _field(row) for row in csv.DictReader(file)})
+        for each in map(_field, csv.DictReader(file)):
+            if not phase or phase in each.phases:
+                found.setdefault(each.name, each)
+    return MappingProxyType(found)
 
 
 def _field(row: Mapping[str, str]) -> Field:
     low, high, choices, allowed = -math.inf, math.inf, dict[str, str](), row["allowed"]
-    if row["type"] == "number" and ".." in allowed:
+    if row["type"] in NUMERIC and ".." in allowed:
         low, high = (float(each) for each in allowed.split(".."))
-    elif row["type"] == "number" and allowed:
+    elif row["type"] in NUMERIC and allowed:
         low, high = float(allowed.split("|")[0]), float(allowed.split("|")[-1])
     elif row["type"] == "choice":
         choices = {word: group.split("=")[0] for group in allowed.split("|") for word in group.split("=")}
@@ -220,6 +228,11 @@ class Scenario:
     def __len__(self) -> int:
         return self.size
 
+    @property
+    def several(self) -> bool:
+        """Whether any column has a value for each row, not one for all."""
+        return any((each.codes if isinstance(each, Coded) else each).ndim for each in self.columns.values())
+
     def number(self, name: str) -> np.ndarray:
         """A column of numbers; NaN where nothing is stated."""
         return self.columns.get(name, NOTHING)
@@ -241,7 +254,7 @@ class Scenario:
 NOTHING = np.array(np.nan)
 
 
-def scenario(kind: str, given: Mapping[str, Any]) -> Scenario:
+def scenario(kind: str, given: Mapping[str, Any], called: Mapping[str, str] = MappingProxyType({})) -> Scenario:
     """Typed arguments as a scenario: choices that are listed, numbers in range; nothing is guessed.
 
     Parameters
@@ -249,7 +262,10 @@ def scenario(kind: str, given: Mapping[str, Any]) -> Scenario:
     kind : str
         One of `KINDS`.
     given : mapping
-        Values by field; None where a field is not given. Lists are taken together, entry by entry.
+        Values by field; None where a field is not given. Lists are taken together, entry by entry; a list of one
+        entry stands for all.
+    called : mapping of str to str
+        Fields that the caller knows under another name, for messages.
 
     Raises
     ------
@@ -260,32 +276,44 @@ def scenario(kind: str, given: Mapping[str, Any]) -> Scenario:
     """
     if kind not in KINDS:
         raise ValueError(f"kind = {shown(kind)} is not modelled; take one of {', '.join(KINDS)}")
-    known, columns, size, phase = fields(), dict[str, Any](), None, ASKED_AS.get(kind, kind)
+    known, columns, size = fields(ASKED_AS.get(kind, kind)), dict[str, Any](), None
     why: np.ndarray | None = None
     for name, value in given.items():
         if value is None:
             continue
-        if name not in known or phase not in known[name].phases:
-            offered = [each for each, declared in known.items() if phase in declared.phases]
-            close = ", ".join(nearest(str(name)[:LONGEST], offered, 3))
+        if name not in known:
+            close = ", ".join(nearest(str(name)[:LONGEST], list(known), 3))
             raise ValueError(f"no field {shown(name)} for {kind}; nearest: {close}")
-        column, said = _entries(known[name], value)
+        word = called.get(name, name)
+        column, said = _entries(replace(known[name], name=word), value)
         shape = np.shape(column.codes if isinstance(column, Coded) else column)
-        if shape and size not in (None, shape[0]):
-            raise ValueError(f"{name} has {shape[0]} entries, others have {size}: give lists of one length")
-        size, columns[name] = shape[0] if shape else size, column
+        if shape and shape[0] != 1 and size not in (None, 1, shape[0]):
+            raise ValueError(f"{word} has {shape[0]} entries, others have {size}: give lists of one length")
+        size, columns[name] = max(shape[0], size or 1) if shape else size, column
         if said is not None:
             why = said if why is None else np.where(why == "", said, why)
     rows = 1 if size is None else size
-    return Scenario(kind, rows, MappingProxyType(columns), np.zeros(rows, dtype="<U1") if why is None else why)
+    if rows > 1:
+        columns = {name: _for_all(column) for name, column in columns.items()}
+    none = np.zeros(rows, dtype="<U1") if why is None else np.broadcast_to(why, (rows,))
+    return Scenario(kind, rows, MappingProxyType(columns), none)
+
+
+def _for_all(column: Any) -> Any:
+    """A column of one entry as one that stands for all rows."""
+    if isinstance(column, Coded):
+        return Coded(column.codes.reshape(()), column.levels) if column.codes.shape == (1,) else column
+    return column.reshape(()) if column.shape == (1,) else column
 
 
 def _entries(declared: Field, value: Any) -> tuple[Any, np.ndarray | None]:
     """One argument as a column, and why single entries of a list of numbers cannot be: a bad one spoils no other."""
+    if hasattr(value, "to_numpy") or isinstance(value, range):
+        value = np.asarray(value)
     try:
         return checked(declared, value), None
     except ValueError:
-        if declared.type != "number" or not isinstance(value, (list, tuple, np.ndarray)):
+        if declared.type not in NUMERIC or not isinstance(value, (list, tuple, np.ndarray)):
             raise
         if (isinstance(value, np.ndarray) and value.ndim != 1) or not len(value):
             raise
@@ -307,7 +335,7 @@ def _is_number(value: Any) -> bool:
 def checked(declared: Field, value: Any) -> Any:
     """One argument as a column: an array of floats or `Coded`; ValueError where it is not allowed."""
     try:
-        if declared.type in ("number", "flag"):
+        if declared.type in (*NUMERIC, "flag"):
             return _numbers(declared, value)
         if isinstance(value, Coded):
             return value.map(lambda one: _word(declared, one))
@@ -343,7 +371,7 @@ def _numbers(declared: Field, value: Any) -> np.ndarray:
         if array.dtype.kind in "iuf":
             numbers = array.astype(float)
             bad = ~((numbers >= declared.low) & (numbers <= declared.high))
-            if declared.name in WHOLE:
+            if declared.type == "count":
                 bad |= numbers != np.floor(numbers)
             if bad.any():
                 _number(declared, array[bad][0].item())
@@ -357,20 +385,21 @@ def _number(declared: Field, value: Any) -> float:
         value = value.item()
     if declared.type == "flag":
         return _truth(declared, value)
-    if isinstance(value, bool):
+    if isinstance(value, bool) and declared.type != "share":
         raise ValueError(f"{declared.name} = {value} is not a number; give {declared.allowed}")
+    given = value
     if isinstance(value, str):
         try:
-            value = units.si(value, declared.unit) if declared.unit else float(value.replace(",", ""))
-        except (ValueError, TypeError) as problem:
-            told = str(problem) if declared.unit else "it is not a number"
-            raise ValueError(f"{declared.name} = {shown(value)}: {told[:120]}; give {declared.allowed}") from None
+            value = units.si(value, declared.unit)
+        except ValueError as problem:
+            said = str(problem)[:120] if declared.unit else "it is not a number"
+            raise ValueError(f"{declared.name} = {shown(given)}: {said}; give {declared.allowed}") from None
     if not isinstance(value, (int, float)):
-        raise ValueError(f"{declared.name} = {shown(value)} is not a number; give {declared.allowed}")
+        raise ValueError(f"{declared.name} = {shown(given)} is not a number; give {declared.allowed}")
     if not declared.low <= value <= declared.high:
-        raise ValueError(f"{declared.name} = {shown(value)} is outside its range; give {declared.allowed}")
-    if declared.name in WHOLE and value != math.floor(value):
-        raise ValueError(f"{declared.name} = {shown(value)} is not whole; give {declared.allowed}")
+        raise ValueError(f"{declared.name} = {shown(given)} is outside its range; give {declared.allowed}")
+    if declared.type == "count" and value != math.floor(value):
+        raise ValueError(f"{declared.name} = {shown(given)} is not whole; give {declared.allowed}")
     return float(value)
 
 
@@ -387,17 +416,18 @@ def _word(declared: Field, value: Any) -> Any:
     """One word of a field as it stands in the tables."""
     if value == "" and isinstance(value, str):
         return ""
-    if declared.type == "model":
-        return value if not isinstance(value, str) else catalog.lookup("models", value)
-    if declared.type == "accelerator":
+    if declared.type in ("model", "workload") and not isinstance(value, str):
+        return value
+    if declared.type == "accelerator" and isinstance(value, (str, hardware.Accelerator, hardware.Machine)):
         return hardware.machine(value)
     if not isinstance(value, str) and not (declared.type == "recompute" and isinstance(value, (int, float))):
         raise ValueError(f"{declared.name} = {shown(value)} is not allowed; {_wanted(declared)}")
     if declared.type == "recompute":
         return _recompute(declared.name, value)
     value = str(value)
-    if declared.type == "precision":
-        return catalog.lookup("number_formats", value)
+    if declared.type in TABLES:
+        suite = declared.type == "workload" and value.startswith(BENCHMARK)
+        return value if suite else catalog.lookup(TABLES[declared.type], value)
     if declared.type == "choice":
         word = declared.choices.get(value.strip().casefold())
         if word is None:
@@ -475,7 +505,8 @@ class Rows:
     why : numpy.ndarray of str
         Why a row cannot be predicted; "" where it can.
     keys : mapping of str to Coded
-        ``accelerator``, ``vendor``, ``family``, ``engine``, ``scale`` and ``moe``.
+        ``accelerator``, ``vendor``, ``family``, ``engine``, ``scale``, and ``special``: the tier of what is run in a
+        special way, "" for anything else.
     networks : tuple
         Name (or the reader's own network), changed arguments and sequence length of each distinct network, where the
         kind reads networks layer by layer; ``place`` is that of each row in it, -1 for none.
@@ -528,6 +559,10 @@ class Rows:
     def key(self, name: str) -> np.ndarray:
         """One key of every row, as text."""
         return np.broadcast_to(self.keys[name].each(str, object), len(self))
+
+    def assumed_count(self) -> np.ndarray:
+        """How many fields each row leaves to be assumed."""
+        return sum((np.asarray(lacks, dtype=int) for _, lacks, _ in self.assumed), np.zeros(len(self), dtype=int))
 
     def assumptions(self) -> np.ndarray:
         """Fields that each row does not give, with the value taken: "zero = 1; attention = flash2"."""

@@ -246,27 +246,13 @@ def from_rows(rows: Sequence[dict[str, Any]]) -> Ops:
 
 
 def join(tables: Sequence[Ops]) -> Ops:
-    """One table out of several, in order (a network of parts; a network and its optimiser step)."""
+    """One table out of several, in order (a network of parts)."""
     return Ops(**{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(Ops)})
 
 
 def repeat(ops: Ops, times: float) -> Ops:
     """The same operations `times` times over, each with its own parameters."""
     return replace(ops, count=ops.count * times)
-
-
-def optimiser_update(parameters: float, reads: float, writes: float, flop: float, name: str = "optimiser") -> Ops:
-    """The optimiser's step as one operation.
-
-    `parameters`: trainable parameters updated; `reads`, `writes`, `flop`: elements read, elements written and FLOP for
-    each parameter (table ``optimisers``); `name`: label of the operation.
-    """
-    def constant(value: float) -> np.ndarray:
-        return np.array([[value, 0.0, 0.0], [0.0, 0.0, 0.0]])
-
-    row = {"name": name, "kind": "optimiser", "vector_flop": constant(flop * parameters),
-           "reads": constant(reads * parameters), "writes": constant(writes * parameters)}  # fmt: skip
-    return from_rows([row])
 
 
 # Sizes of the matrix products of a layer, (inputs, outputs) each: networks that are built and layers that are predicted

@@ -28,7 +28,7 @@ from cookbook.workloads.arguments import (
     whole,
 )  # fmt: skip
 from cookbook.workloads.layers import S, Shape, Trace
-from cookbook.workloads.ops import Ops, join, optimiser_update
+from cookbook.workloads.ops import Ops
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,38 +125,6 @@ def model(name: str, **changes: Any) -> Workload:
     """
     workload = _named(catalog.lookup("models", name))
     return _changed(workload, changes) if changes else workload
-
-
-def with_optimiser(workload: Workload, optimiser: str = "adam") -> Workload:
-    """The network with one step of an optimiser as its last operation.
-
-    The step reads, writes and computes what the table ``optimisers`` says for each parameter, once a batch however
-    large. It is meant for tables of operations: `requirements` counts the step by itself.
-
-    Parameters
-    ----------
-    workload : Workload
-        The network.
-    optimiser : str
-        Row of the table ``optimisers``.
-
-    Raises
-    ------
-    UnknownName
-        No such optimiser.
-
-    Examples
-    --------
-    >>> with_optimiser(model("resnet50"), "adam").ops.frame().iloc[-1]["vector_flop"] / 25557032
-    np.float64(14.0)
-    """
-    table = catalog.table("optimisers").set_index("name")
-    row = table.loc[catalog.lookup("optimisers", optimiser)]
-    parameters = workload.ops.parameter_count
-    step = optimiser_update(parameters, row["update_reads"], row["update_writes"], row["update_flop"], row["title"])
-    keys = dict.fromkeys((*workload.sources, *row["source"].split(";")))
-    title = f"{workload.title} with {row['title']}"
-    return replace(workload, title=title, ops=join([workload.ops, step]), how="unverified", sources=tuple(keys))
 
 
 def models() -> pd.DataFrame:

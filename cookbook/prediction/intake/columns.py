@@ -11,7 +11,7 @@ import numpy as np
 
 from cookbook.catalog.reading import nearest
 from cookbook.prediction.intake import words
-from cookbook.prediction.scenario import BLANK, NOTHING, WHOLE, Coded, Field, fields, together
+from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,10 +76,9 @@ def names(kind: str) -> dict[str, str]:
     for name, others in PROSE[kind].items():
         for each in (name, *others):
             found.setdefault(each, name)
-    declared = [field for field in fields().values() if kind in field.phases]
-    for field in declared:
-        found.setdefault(field.name, field.name)
-    for field in declared:
+    for name in fields(kind):
+        found.setdefault(name, name)
+    for field in fields(kind).values():
         for other in field.spellings:
             found.setdefault(other, field.name)
     return found
@@ -150,7 +149,7 @@ class Columns:
 
     def _plain(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
         bad = ~np.isnan(numbers) & ~((numbers >= declared.low) & (numbers <= declared.high))
-        if declared.name in WHOLE:
+        if declared.type == "count":
             bad |= ~np.isnan(numbers) & (numbers != np.floor(numbers))
         if bad.any():
             codes, levels = np.zeros(len(numbers), dtype=int), [""]
@@ -214,7 +213,7 @@ def _plain_numbers(levels: tuple[str, ...], declared: Field, scale: float) -> tu
         numbers[at] = [float(levels[place]) for place in at]
     numbers *= scale
     strange = ~((numbers >= declared.low) & (numbers <= declared.high))
-    if declared.name in WHOLE:
+    if declared.type == "count":
         strange |= numbers != np.floor(numbers)
     return numbers, np.flatnonzero(strange).tolist()
 

@@ -26,7 +26,7 @@ OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_
             "samples_per_s", "deviation", "accelerator_utilisation", "utilisation", "read_GBps", "read_bandwidth",
             "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
 # Words of the tables for rows of which it is clear what was run.
-CLEAR = {"use": ("core",), "task": ("pretrain",), "quality": ("A", "B")}
+CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
 COUNTS = (
     "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch",
     "micro_batches_per_flush", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "experts",
@@ -183,7 +183,8 @@ def _transformer(c: Columns) -> dict[str, Any]:
     # A stack that says which norms it fuses is none of 2021.
     # Nor does a kernel in the word of the schema tell of a stack; the words of a report do.
     kernel = together(found["attention"], c.text("fused_norm"), c.text("attention")).map(
-        lambda each: "fused" if each[0] == FUSED and (each[1] or each[2].casefold() == FUSED) else each[0])
+        lambda each: "fused" if each[0] == FUSED and (each[1] or each[2].casefold() == FUSED) else each[0]
+    )
     hints = together(c.text("software"), c.text("locator"), c.text("zero"), kernel, c.text("accelerator"),
                      c.text("precision"))  # fmt: skip
     # The page that a row comes from speaks where the row does not name its software.
@@ -200,6 +201,8 @@ def _tuned(cell: str) -> tuple[str, str]:
     text = cell.casefold()
     if words.is_blank(cell):
         return "", ""
+    if "qlora" in text or "q-lora" in text:
+        return "qlora", ""
     if "lora" in text or "peft" in text or "adapter" in text:
         return "lora", ""
     if re.search(r"train|tun|sft|full|memory|rlhf|dpo|language|causal|lm\b|mlperf|benchmark", text):
@@ -314,25 +317,12 @@ def _inference(c: Columns) -> dict[str, Any]:
     return found
 
 
-WAYS = (
-    "static", "offline", "server", "single_stream", "decode", "prefill", "batch", "real_time", "forward",
-    "multi_stream",
-)  # fmt: skip
-
-
 def _way(cell: str) -> tuple[str, str]:
     if words.is_blank(cell):
         return "", ""
-    word = re.sub(r"[\s-]+", "_", cell.strip().casefold())
-    word = {
-        "singlestream": "single_stream",
-        "realtime": "real_time",
-        "multistream": "multi_stream",
-        "online": "server",
-    }.get(word, word)
-    if word in WAYS:
-        return word, ""
-    return "", f"scenario = {words.shown(cell)} is not known; write one of {', '.join(WAYS)}"
+    declared = fields()["scenario"]
+    word = declared.choices.get(re.sub(r"[\s-]+", "_", cell.strip().casefold()), "")
+    return word, "" if word else f"scenario = {words.shown(cell)} is not known; write one of {declared.allowed}"
 
 
 @lru_cache(maxsize=4096)

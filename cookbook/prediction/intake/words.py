@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.prediction.scenario import FALSE, MODULES, TRUE, WHOLE, Field, shown
+from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
@@ -62,11 +62,15 @@ FORMATS = (
 NETWORKS = {
     "xdr": "infiniband-xdr-4x-800-gb-s", "ndr": "infiniband-ndr-4x-400-gb-s", "hdr": "infiniband-hdr-4x-200-gb-s",
     "edr": "infiniband-edr-4x-100-gb-s", "fdr": "infiniband-fdr-4x-56-gb-s", "omni-path": "omni-path-100",
+    "connectx-7": "infiniband-ndr-4x-400-gb-s", "connectx-6": "infiniband-hdr-4x-200-gb-s",
+    "connectx-5": "infiniband-edr-4x-100-gb-s",
 }  # fmt: skip
-# Ports, then words that may end in a generation, then the rate of one: 4x Omni-Path 100Gb/s, 8x ConnectX-7 NDR 400Gb/s.
-PORTS = re.compile(r"(\d+)\s*x\s*(?:[a-z][a-z0-9-]*[\s(]+)*(\d+)\s*g")
-# Of the networks of a node the one that its devices compute over.
-COMPUTE = re.compile(r"\bcompute:\s*([^,;:]+)")
+# Ports of a node that are one for each device; Gb/s of a port that a device may have of its own: above which a single
+# rate is that of a node, as no port is as fast, and up to which it is a node's only port.
+NODE, FASTEST_PORT, SLOWEST_OWN = 8, 400, 100
+THOUSANDS, NEXT_NETWORK = re.compile(r"(?<=\d),(?=\d{3})"), re.compile(r"[,;]| and ")
+ASIDE = re.compile(r"storage|management|\bns\b", re.I)
+PORTS = re.compile(r"\b(\d+)\s*x(?=\s*[a-z\d])")
 RATE = re.compile(r"(\d+)(?:/\d+)?\s*g(?:b|bps|bit|be)?(?:/s)?\b")
 BYTES = re.compile(
     r"(\d+(?:\.\d+)?)\s*([kMGT])i?B(?:ytes)?\s*/\s*s|(\d+(?:\.\d+)?)\s*([kMT])(?:b|bit|bps)(?:it)?(?:s|/s)?\b"
@@ -126,7 +130,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
 
 def in_range(value: float, cell: Any, declared: Field, wanted: str = "") -> tuple[float, str]:
     """A number if it is in its range, else what is wrong with it."""
-    whole = declared.name not in WHOLE or value == math.floor(value) if math.isfinite(value) else False
+    whole = declared.type != "count" or value == math.floor(value) if math.isfinite(value) else False
     if not (declared.low <= value <= declared.high):
         return math.nan, f"{declared.name} = {shown(cell)} is outside its range; give {declared.allowed}"
     return (
@@ -328,33 +332,54 @@ def offload(cell: str) -> tuple[str, str]:
 def network(cell: str) -> tuple[float, bool, str]:
     """Network rate that a text states [B/s], whether it is a node's (else one device's), and what is wrong with it.
 
+    Of several networks the fastest counts, ports for storage and management apart; eight ports are one for each device.
+
     >>> network("8x HDR InfiniBand 200Gb/s per node")[:2], network("1600 Gbps/node RoCE")[:2], network("10 MB/s")[:2]
     ((25000000000.0, False), (200000000000.0, True), (10000000.0, True))
+    >>> network("Storage: 1x DPU 100Gb/s, Compute: 4x Omni-Path 100Gb/s")[:2]
+    (50000000000.0, True)
     """
     if is_blank(cell):
         return math.nan, False, ""
-    text = cell.casefold().replace(",", "")
+    text = THOUSANDS.sub("", cell)
     if re.match(r"\s*-\s*\d", text):
         return math.nan, False, f"network = {shown(cell)} must be above 0; write it as 200 Gb/s or 25 GB/s"
-    text = (COMPUTE.search(text) or [text, text])[1]
-    ports = PORTS.search(text)
-    if ports and float(ports[1]) > 0 and float(ports[2]) > 0:
-        total = float(ports[1]) * float(ports[2]) / 8 * 1e9
-        return (total / float(ports[1]), False, "") if ports[1] == "8" else (total, True, "")
-    byte = BYTES.search(cell)
-    if byte:
-        big = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-        value = float(byte[1]) * big[byte[2]] if byte[1] else float(byte[3]) * big[byte[4]] / 8
-        return (value, True, "") if value > 0 else (math.nan, False, f"network = {shown(cell)} must be above 0")
-    rate = RATE.search(text)
-    if rate and float(rate[1]) > 0:
-        return float(rate[1]) / 8 * 1e9, "node" in text or float(rate[1]) > 400, ""
-    for word, key in NETWORKS.items():
-        if word in text:
-            return _network(key), word in ("edr", "fdr", "omni-path"), ""
+    parts = NEXT_NETWORK.split(text)
+    found = [_one_network(part) for part in parts if not ASIDE.search(part)] or [_one_network(part) for part in parts]
+    known = [(rate if of_node else NODE * rate, rate, of_node) for rate, of_node in found if rate > 0]
+    if known:
+        _, rate, of_node = max(known)
+        return rate, of_node, ""
+    if any(rate == 0 for rate, _ in found):
+        return math.nan, False, f"network = {shown(cell)} must be above 0"
     if re.match(r"\s*-", text) or not NETWORK_WORDS.search(text):
         return math.nan, False, f"network = {shown(cell)} states no rate; write it as 200 Gb/s or 25 GB/s"
     return math.nan, False, ""
+
+
+def _one_network(part: str) -> tuple[float, bool]:
+    """Rate of one network [B/s], NaN where none is stated, and whether it is a node's."""
+    text = part.casefold()
+    byte, rate = BYTES.search(part), RATE.search(text)
+    ports = PORTS.search(text, 0, rate.end() if rate else len(text))
+    count = float(ports[1]) if ports else 0.0
+    of_node = "node" in text
+    if byte:
+        big = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+        return (float(byte[1]) * big[byte[2]] if byte[1] else float(byte[3]) * big[byte[4]] / 8), True
+    if rate:
+        each = float(rate[1]) / 8 * 1e9
+        of_node = of_node or not SLOWEST_OWN < float(rate[1]) <= FASTEST_PORT
+    else:
+        word = next((word for word in NETWORKS if word in text), "")
+        if not word:
+            return math.nan, False
+        each, of_node = _network(NETWORKS[word]), word in ("edr", "fdr", "omni-path")
+    if "per gpu" in text:
+        return each, False
+    if count:
+        return (each, False) if count == NODE else (count * each, True)
+    return each, of_node
 
 
 @lru_cache(maxsize=16)

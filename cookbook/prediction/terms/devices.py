@@ -15,6 +15,7 @@ from cookbook.prediction.constants import figure
 ENGINE = (
     "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
     "gradient_bytes", "gated_kept", "logit_bytes", "logits_sharded", "recomputes_last", "hops_split",
+    "start_share", "extra_kernels",
 )  # fmt: skip
 # Generations that the table does not list: schedulers with cycles to spare.
 SPARE = 0.5
@@ -49,6 +50,8 @@ class Device:
         Devices of a node, and that the fast link joins; what parallelism configurations count of one device [-].
     matmul : float
         Best measured product in the number format as a share of the peak, of this device or the nearest measured [-].
+    clock : float
+        Clock that its power sustains, as a share of that of the device of its generation of which `matmul` is [-].
     offered : float
         Whether the device computes in the number format [1 or 0].
     element_bytes, unit_kind, lanes : float
@@ -78,6 +81,7 @@ class Device:
     domain: float = math.nan
     cores: float = 1.0
     matmul: float = math.nan
+    clock: float = 1.0
     offered: float = 1.0
     element_bytes: float = math.nan
     unit_kind: float = math.nan
@@ -127,8 +131,9 @@ def of_transformer(machine: Any, precision: str) -> Device:
         offered = math.isfinite(peak) or not rival
     return Device(
         **_common(machine), peak=peak if math.isfinite(peak) else wide, wide_peak=wide, offered=float(offered),
-        matmul=matmul_share(found.key, "fp8" if precision in ("fp8", "fp4") else "bf16", machine.generation,
+        matmul=matmul_share(found.key, "bf16", machine.generation,
                             found.vendor),
+        clock=clock_share(found.key, machine.generation, found.tdp_watts / wide),
     )  # fmt: skip
 
 
@@ -239,6 +244,28 @@ def matmul_share(key: str, precision: str, generation: str, vendor: str) -> floa
         if same:
             return sum(measured[other] for other in same) / len(same)
     return math.nan
+
+
+@lru_cache(maxsize=1024)
+def clock_share(key: str, generation: str, watts_per_flops: float) -> float:
+    """Clock that a device's power sustains beside that of measured devices of its generation; 1 where it is as much.
+
+    Power grows with the cube of the clock, as voltage follows it: Horowitz et al., Low-power digital design, IEEE
+    Symposium on Low Power Electronics, 1994.
+
+    Parameters
+    ----------
+    key, generation : str
+        The device.
+    watts_per_flops : float
+        Its power over its peak in 16 bits [W s].
+    """
+    measured, table = _matmul("bf16"), catalog.table("accelerators")
+    rows = table[table["key"].isin(measured) & (table["generation"] == generation)]
+    known = (rows["tdp_watts"] / rows["peak_bf16"]).dropna()
+    if not generation or key in measured or not math.isfinite(watts_per_flops) or known.empty:
+        return 1.0
+    return min(1.0, float(watts_per_flops / known.min()) ** (1 / 3))
 
 
 @lru_cache(maxsize=1)

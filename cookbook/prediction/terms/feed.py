@@ -1,4 +1,7 @@
-"""The input chain of many scenarios: rates of all stages, how far they may be off, and what to change first."""
+"""A step that waits for its input: rates of all stages of the chain, how far they may be off, what to change first.
+
+As a kind of prediction it gives the time of a training step in later epochs; constants are those of storage benchmarks.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,64 @@ from typing import Any
 import numpy as np
 
 from cookbook.performance import input_pipeline, storage_rates
-from cookbook.prediction.storage import loader_rate
-from cookbook.prediction.terms.feed_arguments import memory_price
+from cookbook.prediction.scenario import Rows
+from cookbook.prediction.storage import DATASHEET, DESCRIBED, LEVELS, WORKLOAD, committed, loader_rate
+from cookbook.prediction.terms.feed_arguments import KIND, memory_price, resolve
 
+__all__ = ["CONSTANTS", "KIND", "STAGES", "TERMS", "Change", "chain", "changes_of", "ends", "evidence",
+           "most_accelerators", "outcome", "parts", "ranges", "resolve", "step_seconds", "tokens"]  # fmt: skip
+CONSTANTS = TERMS = ()
+UNEVEN = "accelerators do not divide evenly among hosts: a mean host stands for them"
 STAGES = ("storage", "network", "reading", "decoding", "copying", "accelerators")
 MOST = 1 << 20
 LEAST_GAIN = 0.005
-OUTCOMES = {"samples": "later", "utilisation": "utilisation"}
 _READ = ("bandwidth", "iops", "burst_bandwidth", "burst_iops", "connection")
 
 Figures = Mapping[str, Any]
+
+
+def evidence(rows: Rows) -> tuple[Mapping[str, float], np.ndarray, np.ndarray]:
+    """Constants, how well measurements cover each row, and what to mind about it."""
+    tier = np.select([rows.described > 0, rows.benchmark > 0], [DESCRIBED, WORKLOAD], DATASHEET)
+    uneven = np.remainder(rows.accelerators, rows.hosts) > 0
+    return committed(), tier.astype(object), np.where(uneven, UNEVEN, "").astype(object)
+
+
+def parts(rows: Rows, constants: Mapping[str, float], terms: Any = None) -> dict[str, np.ndarray]:
+    """Seconds of one step in later epochs by stage, storage and network without what the page cache serves.
+
+    Stages work side by side, so that the slowest decides; "waiting" is what the step takes beyond it: batches of uneven
+    times, and checkpoints.
+    """
+    found, counted = chain(rows.values, constants), rows.batch * rows.accelerators
+    seconds = {name: counted / rate for name, rate in found["stages"].items()}
+    seconds |= {name: seconds[name] * (1 - found["hit_rate"]) for name in ("storage", "network")}
+    slowest = np.max([*seconds.values()], axis=0)
+    return seconds | {"waiting": np.maximum(counted / found["later"] - slowest, 0.0)}
+
+
+def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Seconds of one step: the slowest stage and the waiting."""
+    return np.max([parts[name] for name in STAGES], axis=0) + parts["waiting"]
+
+
+def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
+    """Samples a second of all accelerators."""
+    return np.asarray(rows.batch * rows.accelerators / step_seconds)
+
+
+def ends(rows: Rows, constants: Mapping[str, float], rate: np.ndarray) -> dict[str, np.ndarray]:
+    """Intervals of the time of a step [s] about samples a second, composed of calibrated ones as in `ranges`."""
+    counted, found = rows.batch * rows.accelerators, dict[str, np.ndarray]()
+    for level in LEVELS:
+        low, high = ranges(rows.values, rate, constants, "later", level)
+        found |= {f"low{level}": counted / high, f"high{level}": counted / low}
+    return found
+
+
+def tokens(rows: Rows) -> np.ndarray:
+    """Samples are not counted in tokens."""
+    return np.array(np.nan)
 
 
 def chain(figures: Figures, known: Mapping[str, float]) -> dict[str, Any]:
@@ -30,7 +81,7 @@ def chain(figures: Figures, known: Mapping[str, float]) -> dict[str, Any]:
     Parameters
     ----------
     figures : mapping of str to array_like
-        As `cookbook.prediction.terms.feed_arguments` makes them, SI; infinite where nothing limits.
+        As `resolve` makes them, SI; infinite where nothing limits.
     known : mapping of str to float
         Constants of the table ``pipeline_constants``.
 
@@ -185,36 +236,38 @@ def most_accelerators(figures: Figures, known: Mapping[str, float], utilisation:
 
 
 def ranges(
-    figures: Mapping[str, Any], found: Mapping[str, Any], known: Mapping[str, float]
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Low and high ends of samples a second and of utilisation, in later epochs.
+    figures: Figures, point: np.ndarray, known: Mapping[str, float], outcome: str = "later", level: int = 80
+) -> tuple[np.ndarray, np.ndarray]:
+    """Low and high end of an outcome of the chain.
 
     The step, decoding and the storage are each made as slow and as fast as their intervals say; deviations of the
-    outcome add up as independent errors do, by their squares on a logarithmic scale.
+    outcome add up as independent errors do, by their squares on a logarithmic scale. Only the intervals of the three
+    are calibrated, not that of the whole.
 
     Parameters
     ----------
     figures : mapping of str to array_like
-        As for `chain`, with ``step_low``, ``step_high`` (NaN where a step is given, not
-        predicted) and ``object_store``.
-    found : mapping
+        As for `chain`, with ``step_low80`` and so on (NaN where a step is given, not predicted) and ``object_store``.
+    point : numpy.ndarray
         What the chain gave for them.
     known : mapping of str to float
         Constants of the table ``pipeline_constants``.
+    outcome : {"later", "utilisation"}
+        Samples a second, or utilisation, in later epochs.
+    level : {80, 90}
+        Of the interval, in per cent.
     """
     f = {name: np.asarray(value, dtype=float) for name, value in figures.items()}
-    drives, remote = known["interval/mlperf/80"], known["interval/object_store/80"]
+    drives, remote = known[f"interval/mlperf/{level}"], known[f"interval/object_store/{level}"]
     read = np.where(f["object_store"] > 0, remote, drives)
-    core, reach = known["core_rate"], known["interval/decode/80"]
-    steps = (np.where(np.isnan(f[end]), f["step"], f[end]) for end in ("step_low", "step_high"))
+    core, reach = known["core_rate"], known[f"interval/decode/{level}"]
+    steps = (f[f"step_{end}{level}"] for end in ("low", "high"))
     causes = [
-        [chain({**f, "step": step}, known) for step in steps],
+        [chain({**f, "step": np.where(np.isnan(step), f["step"], step)}, known) for step in steps],
         [chain(f, {**known, "core_rate": core * reach**sign}) for sign in (1, -1)],
         [chain({**f, **{name: f[name] * read**sign for name in _READ}}, known) for sign in (1, -1)],
     ]
-    ends = {name: _ends(found[key], [[one[key] for one in pair] for pair in causes]) for name, key in OUTCOMES.items()}
-    low, high = ends["utilisation"]
-    return {**ends, "utilisation": (low, np.minimum(high, 1))}
+    return _ends(point, [[one[outcome] for one in pair] for pair in causes])
 
 
 def _ends(point: np.ndarray, pairs: list[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

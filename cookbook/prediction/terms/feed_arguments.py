@@ -1,541 +1,444 @@
-"""From arguments to the figures of the input chain: workload, data set, storage tier, host, link, prices."""
+"""From columns of a scenario to figures of the input chain: workload, data set, storage tier, host, link, prices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from cookbook import catalog, units
 from cookbook.catalog import UnknownName, prices
-from cookbook.hardware import Accelerator, machine
-from cookbook.hardware.accelerator import shown
+from cookbook.hardware import Machine
 from cookbook.prediction.doors import train_step
 from cookbook.prediction.engine import Estimate
 from cookbook.prediction.intake.drives import LOCAL, bus_in, capacity_in, processor_of
 from cookbook.prediction.requirements import sizes_of
+from cookbook.prediction.scenario import BENCHMARK, Coded, Rows, Scenario, checked, each_row, fields, scenario, together
+from cookbook.prediction.storage import committed
+from cookbook.prediction.terms.layouts import told
+from cookbook.units import shown
 from cookbook.workloads import zoo
+from cookbook.workloads.zoo import Workload
 
-BENCHMARK = "mlperf/"
+KIND = "input_pipeline"
 DISKS = ("HDD", "HDFS")
-TIER_FIELDS = {
-    "read_bandwidth": "B/s", "write_bandwidth": "B/s", "read_iops": "IOPS", "latency": "s", "capacity": "B",
-    "endurance_dwpd": "", "price_usd_per_tb": "USD", "local": "", "drives": "",
-    "burst_bandwidth": "B/s", "burst_credit": "B", "burst_iops": "IOPS", "burst_operations": "",
-    "client_bandwidth": "B/s",
-}  # fmt: skip
-DATA_FIELDS = {
-    "samples": "", "stored_bytes": "B", "decoded_bytes": "B", "decode_work": "", "images": "", "layout": None,
-}  # fmt: skip
-MAY_BE_ZERO = ("latency", "decode_work", "price_usd_per_tb", "endurance_dwpd")
-LAYOUTS = ("small files", "shards", "columnar")
+# Groups of fields that stand for an argument, and under which name a mapping starts from a row of its table.
+GROUPS = MappingProxyType({"storage": ("storage_tier", "storage"), "data": ("data_set", "card")})
+# Fields whose name is not that of the argument of `cookbook.match_storage`.
+CALLED = MappingProxyType({"accelerator": "system", "step": "workload", "sample_bytes": "data"})
 # What networks of each kind of data of the zoo take.
 TAKEN = {"images": ("image", "video"), "volume": ("medical volume",), "video": ("video",)}
-# Beyond these a figure is a slip: of anything, of what is counted, and the smallest above zero.
-MOST, MOST_COUNTED, LEAST = 1e18, 1e7, 1e-12
-LONGEST = 80
+# Samples of a data set of which the bytes of one alone are known.
+MANY = 1e6
+BURSTS = (("burst_bandwidth", "read_bandwidth"), ("burst_iops", "read_iops"))
+ENDS = ("low80", "high80", "low90", "high90")
+OF_DATA = ("samples", "stored_bytes", "decoded_bytes", "decode_work", "images", "small_files")
+STATED = ("step", "batch", *OF_DATA)
+NO_DATA = "data = None: name a card such as 'imagenet-1k', or give the bytes of one sample"
+LACKING = "data has no {}; give it, or a card such as 'imagenet-1k' to start from"
+NO_STEP = "workload = None: name a network, a workload such as 'mlperf/unet3d', or give the seconds of a step"
+NO_SIZE = "checkpoint_bytes = None: the workload has no parameters to go by; give the bytes"
+NO_RATE = ("storage = {0!r} has no read bandwidth in the catalogue; give one above zero: "
+           "{{'storage': {0!r}, 'read_bandwidth': '2 GB/s'}}")  # fmt: skip
+NO_OPERATIONS = ("storage = {0!r} has no figure of read operations a second, which small files need; give one above "
+                 "zero, {{'storage': {0!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')")  # fmt: skip
+SLOWER = "{} = {:g} is below {} = {:g}: a burst is faster; give more, or leave it out"
+MORE_HOSTS = ("hosts = {:,.0f} are more than accelerators = {:,.0f}: each host has one; give at most as many "
+              "hosts")  # fmt: skip
+TOO_LARGE = ("data = {:.4g} B is larger than storage, {:.4g} B; allowed is up to that: take more drives, or a larger "
+             "'capacity'")  # fmt: skip
 
 
-def many(value: Any) -> list[Any] | None:
-    """The entries of a list or an array of one axis; None for a single value."""
-    if isinstance(value, (list, tuple, range)):
-        return list(value)
-    return list(value) if (isinstance(value, np.ndarray) and value.ndim) or hasattr(value, "to_numpy") else None
+def columns_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a scenario from the arguments of `cookbook.match_storage` by name."""
+    found = {name: value for name, value in given.items() if name not in ("workload", "system", *GROUPS)}
+    found |= {"accelerator": given["system"]} | _step_or_name(given["workload"])
+    return found | {name: value for argument in GROUPS for name, value in apart(argument, given[argument]).items()}
 
 
-def figure(
-    name: str, value: Any, low: float, unit: str = "", high: float = MOST, remedy: str = "", whole: bool = False
-) -> Any:
-    """A number in SI, or an array of those of a list, within bounds; a clear error otherwise.
-
-    Parameters
-    ----------
-    name : str
-        Argument.
-    value : float, str or sequence
-        What was given; text has a unit.
-    low, high : float
-        Smallest and largest allowed value.
-    unit : str
-        Unit that text must have.
-    remedy : str
-        What to give instead.
-    whole : bool
-        Whether it counts something.
-    """
-    remedy = remedy or (f"give {low:g} or more" if low >= 1 or low <= 0 else "give more than zero")
-    given = many(value)
-    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf":
-        found: Any = value.astype(float)
-    else:
-        found = _one(name, value, unit, remedy) if given is None else np.array(
-            [_one(name, each, unit, remedy) for each in given], dtype=float)  # fmt: skip
-    if not np.size(found):
-        raise ValueError(f"{name}: an empty list names nothing; give at least one")
-    bad = ~((found >= low) & (found <= high)) if np.ndim(found) else not low <= found <= high
-    if np.any(bad):
-        bounds = f"({0:g}, {high:g}]" if low == LEAST else f"[{low:g}, {high:g}]"
-        raise ValueError(f"{name} = {shown(value)} is outside {bounds}: {remedy}")
-    if whole and np.any(found != np.floor(found)):
-        raise ValueError(f"{name} = {shown(value)} is not whole: {remedy}")
-    return found
-
-
-def _one(name: str, value: Any, unit: str, remedy: str) -> float:
-    try:
-        number = isinstance(value, str) or hasattr(value, "__float__") or hasattr(value, "__index__")
-        if not number or isinstance(value, (bool, np.bool_, complex)) or np.ndim(value):
-            raise TypeError
-        if isinstance(value, str) and (len(value) > LONGEST or not value.replace("µ", "").isascii()):
-            raise ValueError("write plain digits and a unit")
-        found = float(units.si(value, unit))
-    except (TypeError, ValueError, ArithmeticError) as problem:
-        why = f": {problem}"[:140] if isinstance(problem, ValueError) else ""
-        raise ValueError(f"{name} = {shown(value)} is not a number{why}; {remedy}") from None
-    if np.isnan(found):
-        raise ValueError(f"{name} = {shown(value)} is not a number: NaN marks what is missing; {remedy}")
-    return found
-
-
-def counted(name: str, value: Any, low: float = 1) -> Any:
-    """A whole number, or several, of what can be counted."""
-    return figure(name, value, low, high=MOST_COUNTED, whole=True)
-
-
-def share(name: str, value: Any, remedy: str = "give a share, not a percentage") -> Any:
-    """A part of one, 0 to 1; True and False are 1 and 0."""
-    given = many(value)
-    plain = [float(each) if isinstance(each, (bool, np.bool_)) else each for each in given or [value]]
-    return figure(name, plain if given else plain[0], 0, high=1, remedy=remedy)
-
-
-def key(argument: str, table: str, name: Any) -> str:
-    """The key of a row from what an argument says."""
-    if not isinstance(name, str):
-        raise ValueError(f"{argument} = {shown(name)} is no name: give one of the table {table!r}")
-    return catalog.lookup(table, name[:LONGEST])
-
-
-def figures_of(
-    need: Mapping[str, Any], about: Mapping[str, Any], tier: Mapping[str, Any], card: Mapping[str, Any],
-    given: Mapping[str, Any], known: Mapping[str, float], remarks: list[str],
-) -> dict[str, Any]:  # fmt: skip
-    """Figures of the chain in SI, scalars or arrays; what is assumed is added to the remarks.
-
-    Parameters
-    ----------
-    need, about, tier, card : mapping
-        The demand, the system, the storage tier and the data set: `demand`, `server`, `tier` and `data_set`.
-    given : mapping
-        The other arguments of `cookbook.match_storage` by name.
-    known : mapping of str to float
-        Constants of the table ``pipeline_constants``.
-    remarks : list of str
-        Grows.
-
-    Raises
-    ------
-    ValueError
-        A figure that cannot be.
-    """
-    g, accelerators, hosts = given, counted("accelerators", given["accelerators"]), counted("hosts", given["hosts"])
-    if not np.ndim(hosts) and not np.ndim(accelerators) and hosts > accelerators:
-        raise ValueError(f"hosts = {shown(g['hosts'])} are more than accelerators = {shown(g['accelerators'])}: "
-                         "each host has one; give at most as many hosts")  # fmt: skip
-    if np.any(np.remainder(accelerators, hosts)):
-        remarks.append("accelerators do not divide evenly among hosts: a mean host stands for them")
-    variation = g["variation"]
-    return {
-        **_work(need, need["batch"] if g["batch"] is None else g["batch"], g["workload"], known),
-        **_host(about, g, known, remarks), **_data(card), **_tier(tier, g["network"], known, remarks),
-        **_link(about["accelerator"], g, known, remarks), **_checkpoints(need, g, tier, remarks),
-        "accelerators": accelerators, "hosts": hosts, "prefetch": figure("prefetch", g["prefetch"], 0),
-        "shuffled": share("shuffled", g["shuffled"], "give 1 for a new order in each epoch, 0 for always the same"),
-        "epochs": figure("epochs", g["epochs"], 1, high=MOST_COUNTED),
-        "variation": (2 / known["buffer"]) ** 0.5 if variation is None else figure("variation", variation, 1e-6),
-        "serial": figure("serial", g["serial"], 0, "s"),
-    }  # fmt: skip
-
-
-def _work(need: Mapping[str, Any], batch: Any, workload: Any, known: Mapping[str, float]) -> dict[str, Any]:
-    benchmark = isinstance(workload, str) and workload.startswith(BENCHMARK)
-    step = figure("workload", need["step"], LEAST, "s", remedy="give more than zero seconds for a step")
-    scale = np.asarray(counted("batch", batch)) / (need["batch"] if benchmark else batch)
-    ends = {name: np.asarray(need.get(name, np.nan), dtype=float) * scale for name in ("step_low", "step_high")}
-    return {"step": step * scale, "batch": batch, "overhead": known["step_overhead"] if benchmark else 0.0, **ends}
-
-
-def _host(
-    about: Mapping[str, Any], g: Mapping[str, Any], known: Mapping[str, float], remarks: list[str]
-) -> dict[str, Any]:
-    """Cores, memory and speed of one host; what is not known does not limit, which a remark says."""
-    cores, memory = about.get("cores", np.nan), about.get("memory", np.nan)
-    if g["cores"] is not None:
-        cores = figure("cores", g["cores"], 1, high=MOST_COUNTED)
-    elif np.isnan(cores):
-        cores = np.inf
-        remarks.append("cores are not given: each worker has one of its own")
-    if g["memory"] is not None:
-        memory = figure("memory", g["memory"], 0, "B")
-    elif np.isnan(memory):
-        memory = 0.0
-        remarks.append("memory is not given: no page cache is counted")
-    if not isinstance(g["processor"], str):
-        raise ValueError(f"processor = {shown(g['processor'])} is no name: give words such as 'AMD EPYC 9654'")
-    speed, threads = processor_of("", g["processor"] or str(about.get("cpu", "")))
-    if np.isnan(speed):
-        speed, threads = known["usual_speed"], 2.0
-        remarks.append("processor is not known: the mean speed of those measured stands in")
-    return {"cores": cores, "memory": memory, "speed": speed, "threads": threads,
-            "workers": figure("workers", g["workers"], 0, high=MOST_COUNTED),
-            "remote": share("remote", g["remote"], "give the share of workers on the other socket")}  # fmt: skip
-
-
-def _data(card: Mapping[str, Any]) -> dict[str, Any]:
-    return {"samples": card["samples"], "stored": card["stored_bytes"], "decoded": card["decoded_bytes"],
-            "work": card["decode_work"],
-            "small_files": np.equal(card["layout"], "small files").astype(float)}  # fmt: skip
-
-
-def _named(names: Any, chosen: Any) -> str:
-    """Names of the tiers that are meant."""
-    every, meant = np.broadcast_arrays(np.atleast_1d(np.asarray(names, dtype=object)), np.atleast_1d(chosen))
-    return ", ".join(dict.fromkeys(every[meant].tolist()))
-
-
-def _tier(tier: Mapping[str, Any], network: Any, known: Mapping[str, float], remarks: list[str]) -> dict[str, Any]:
-    """The tier in figures; what the catalogue does not have is unlimited, except operations, which small files need."""
-    counts_nothing = np.isfinite(tier["burst_bandwidth"]) & np.isnan(tier["burst_credit"])
-    if np.any(counts_nothing):
-        which = _named(tier["name"], counts_nothing)
-        remarks.append(f"burst credits of {which} are not known: it is taken at its baseline")
-    if network is None and not np.any(tier["local"]):
-        remarks.append("network is not given: it does not limit")
-    if np.any(np.isnan(tier["latency"])):
-        which = _named(tier["name"], np.isnan(tier["latency"]))
-        remarks.append(f"latency of {which} is not known: waiting for single reads is not counted")
-    rate = np.inf if network is None else figure("network", network, 1, "B/s", np.inf)
-    return _bursts(tier) | {
-        "bandwidth": _or(tier["read_bandwidth"], np.inf), "write_bandwidth": _or(tier["write_bandwidth"], np.inf),
-        "iops": tier["read_iops"], "seeks": tier["seeks"], "client": _or(tier["client_bandwidth"], np.inf),
-        "latency": _or(tier["latency"], 0.0), "drives": tier["drives"],
-        "local": tier["local"], "capacity": tier["capacity"], "endurance": tier["endurance_dwpd"],
-        "price": tier["price_usd_per_tb"],
-        "network": np.where(np.asarray(tier["local"]) > 0, np.inf, rate),
-        "object_store": tier["object_store"],
-        "connection": np.where(np.asarray(tier["object_store"]) > 0, known["connection_rate"], np.inf),
-    }  # fmt: skip
-
-
-def _bursts(tier: Mapping[str, Any]) -> dict[str, Any]:
-    """Rates with credits, and credits in bytes and operations: infinite where nothing is counted."""
-    found = {}
-    pairs = {"bandwidth": ("read_bandwidth", "credit"), "iops": ("read_iops", "operations")}
-    for name, (steady, credit) in pairs.items():
-        have = np.isfinite(tier[f"burst_{credit}"]) & np.isfinite(tier[f"burst_{name}"])
-        found[f"burst_{name}"] = np.where(have, tier[f"burst_{name}"], tier[steady])
-        found[f"burst_{credit}"] = np.where(have, tier[f"burst_{credit}"], np.inf)
-    return found | {"burst_bandwidth": _or(found["burst_bandwidth"], np.inf)}
-
-
-def _or(value: Any, other: float) -> np.ndarray:
-    return np.where(np.isnan(value), other, value)
-
-
-def _link(
-    device: Accelerator, g: Mapping[str, Any], known: Mapping[str, float], remarks: list[str]
-) -> dict[str, Any]:
-    rate, reached = host_link(device, g["link"])
-    if np.isinf(rate):
-        remarks.append(f"the host link of {device.key} is not known: copies do not limit")
-    reached = known["copy_share"] if np.isnan(reached) else reached
-    lock = share("pinned", g["pinned"], "give True or False")
-    if np.any((np.asarray(lock) > 0) & (np.asarray(lock) < 1)):
-        raise ValueError(f"pinned = {shown(g['pinned'])} is neither: give True or False")
-    return {"link": rate, "sharers": counted("sharers", g["sharers"]), "pinned": lock,
-            "copy_efficiency": reached * np.where(np.asarray(lock) > 0, 1, known["pageable_share"])}  # fmt: skip
-
-
-def _checkpoints(
-    need: Mapping[str, Any], g: Mapping[str, Any], tier: Mapping[str, Any], remarks: list[str]
-) -> dict[str, Any]:
-    behind = share("asynchronous", g["asynchronous"], "give 1 for behind the training, or 0")
-    size = g["checkpoint_bytes"]
-    size = size if size is None else figure("checkpoint_bytes", size, 0, "B")
-    if g["checkpoint_interval"] is None:
-        return {"checkpoint_bytes": 0.0, "checkpoint_interval": np.inf, "asynchronous": 0.0}
-    if size is None:
-        size = checkpoint_bytes(need["parameters"], g["precision"])
-        if np.any(np.isnan(size)):
-            raise ValueError("checkpoint_bytes = None: the workload has no parameters to go by; give the bytes")
-    if np.any(np.isnan(tier["write_bandwidth"])):
-        which = _named(tier["name"], np.isnan(tier["write_bandwidth"]))
-        remarks.append(f"write bandwidth of {which} is not known: checkpoints cost no time here")
-    interval = figure("checkpoint_interval", g["checkpoint_interval"], 1e-9, "s", remedy="give more than zero seconds")
-    return {"checkpoint_bytes": size, "checkpoint_interval": interval, "asynchronous": behind}
-
-
-def demand(workload: Any, system: Accelerator, batch: Any, precision: str, software: str) -> dict[str, Any]:
-    """Step time and batch, the checkpoint that goes with them, and the data set of a storage benchmark.
-
-    Parameters
-    ----------
-    workload : str, float or Estimate
-        A network of the zoo, "mlperf/" and a workload of the table ``storage_workloads``, the seconds of one step, or
-        what `cookbook.train_step` gave.
-    system, batch, precision, software
-        As for `cookbook.train_step`.
-    """
+def _step_or_name(workload: Any) -> dict[str, Any]:
     if isinstance(workload, Estimate):
         if not np.all(np.isfinite(workload.point)):
             why = next(filter(None, np.ravel(workload.why).tolist()), "it has no prediction")
             raise ValueError(f"workload has no step: {why}"[:300])
-        return _predicted(workload, batch, np.nan)
-    if not isinstance(workload, str):
-        step = figure("workload", workload, LEAST, "s", remedy="give a network, 'mlperf/unet3d', or seconds of a step")
-        return {"step": step, "batch": batch, "parameters": np.nan}
-    if workload.startswith(BENCHMARK):
-        return _benchmark(workload.removeprefix(BENCHMARK)[:LONGEST], system)
-    step = train_step(
-        workload[:LONGEST], system, batch=batch, precision=precision or None, software=software or None)  # fmt: skip
-    return _predicted(step, batch, zoo.model(workload).ops.parameter_count)
+        return {"step": workload.point} | {f"step_{end}": _stated(getattr(workload, end)) for end in ENDS}
+    first = workload[0] if isinstance(workload, (list, tuple)) and len(workload) else workload
+    named = isinstance(first, Workload) or (isinstance(first, str) and not _is_time(first))
+    return {"workload" if named else "step": workload}
 
 
-def worded_step(workload: Any) -> Any:
-    """Seconds of a step where a workload is a time in words, such as "120 ms"; else the workload as it is."""
-    if not isinstance(workload, str) or not workload[:1].isdigit():
-        return workload
+def _stated(values: Any) -> Any:
+    """Numbers with None for those that are not known."""
+    if np.ndim(values):
+        return [_stated(each) for each in np.asarray(values).tolist()]
+    return None if np.isnan(values) else values
+
+
+def _is_time(words: str) -> bool:
+    """Whether a workload is a time in words, such as "120 ms"."""
     try:
-        return figure("workload", workload, LEAST, "s")
+        return words[:1].isdigit() and units.si(words, "s") > 0
     except ValueError:
-        return workload
+        return False
 
 
-def _predicted(step: Estimate, batch: Any, parameters: float) -> dict[str, Any]:
-    return {"step": step.point, "batch": batch, "parameters": parameters, "step_low": step.low80,
-            "step_high": step.high80, "predicted": step}  # fmt: skip
+def apart(argument: str, value: Any) -> dict[str, Any]:
+    """Fields of a scenario from a storage tier or a data set.
+
+    Parameters
+    ----------
+    argument : {"storage", "data"}
+    value : str, mapping or sequence
+        A name, a mapping of its fields, or a list of these; of data also the bytes of one sample.
+    """
+    group, start = GROUPS[argument]
+    if isinstance(value, (list, tuple)):
+        each = [apart(argument, one) for one in value]
+        if not each:
+            raise ValueError(f"{argument}: an empty list names nothing; give at least one")
+        if any(isinstance(figure, (list, tuple, np.ndarray)) for one in each for figure in one.values()):
+            raise ValueError(f"{argument}: one of a list has a list itself; give single figures there")
+        names = dict.fromkeys(name for one in each for name in one)
+        return {name: [one.get(name) for one in each] for name in names}
+    if isinstance(value, Mapping):
+        taken = (start, *fields(group))
+        for name in value:
+            if name not in taken:
+                raise ValueError(f"{argument} has no field {shown(name)}; it has {', '.join(taken)}")
+        return {argument if name == start else name: each for name, each in value.items()}
+    if argument == "storage" and not isinstance(value, str):
+        raise ValueError(f"storage = {shown(value)} is no storage: give a row of the table 'storage', or a mapping "
+                         "such as {'read_bandwidth': '2 GB/s'}")  # fmt: skip
+    return {argument if isinstance(value, str) else "sample_bytes": value}
 
 
-def _benchmark(name: str, system: Accelerator) -> dict[str, Any]:
-    rows = catalog.table("storage_workloads")
+def one_of(argument: str, value: Any, workload: Any = None) -> dict[str, float]:
+    """Figures of one storage tier or data set in SI.
+
+    Parameters
+    ----------
+    argument : {"storage", "data"}
+    value : object
+        As for `cookbook.match_storage`.
+    workload : str, optional
+        Network of the zoo that takes the data.
+
+    Raises
+    ------
+    ValueError
+        Several, a figure that cannot be, or data of a kind that the network does not take.
+    """
+    workload = workload if isinstance(workload, str) else None
+    asked = scenario(KIND, {**apart(argument, value), "workload": workload}, CALLED)
+    if asked.several:
+        raise ValueError(f"{argument} = {shown(value)} holds several figures; give one")
+    found, why = (tier_of if argument == "storage" else data_of)(asked)
+    if why[0]:
+        raise ValueError(str(why[0]))
+    return {name: float(each) for name, each in found.items()}
+
+
+class _Taken:
+    """Columns of a scenario, and what stands in where they say nothing, noted for `Rows.assumed`."""
+
+    def __init__(self, asked: Scenario) -> None:
+        self.asked, self.assumed = asked, list[tuple[str, Any, Any]]()
+
+    def __call__(self, name: str, *known: Any, default: float | None = None, where: Any = True) -> np.ndarray:
+        """The column, else what is known, else the default, by default that of the schema; noted `where` it counts."""
+        found = _first(self.asked.number(name), *known)
+        lacks = np.isnan(found)
+        if lacks.any():
+            declared = fields(KIND)[name]
+            stands_in = checked(declared, declared.default) if default is None else np.asarray(default)
+            self.assumed.append((name, lacks & where, stands_in))
+            found = np.where(lacks, stands_in, found)
+        return found
+
+
+def _first(*columns: Any) -> np.ndarray:
+    """Of several columns the first figure in each row that is known."""
+    found = np.asarray(columns[0], dtype=float)
+    for each in columns[1:]:
+        found = np.where(np.isnan(found), each, found)
+    return found
+
+
+def _why(first: np.ndarray, refused: Iterable[tuple[Any, ...]]) -> np.ndarray:
+    for bad, reason, *figures in refused:
+        if np.any(bad):
+            first = told(first, bad, reason, figures)
+    return first
+
+
+def resolve(asked: Scenario) -> Rows:
+    """Scenarios as figures of the chain in SI: infinite where nothing limits, NaN where a price is not known."""
+    take, known, system = _Taken(asked), committed(), asked.words("accelerator")
+    stated = together(asked.words("workload"), system).map(lambda pair: _benchmark(*pair))
+    bench = stated.figures(lambda each: each[0])
+    (card, no_data), (tier, no_tier) = data_of(asked, bench), tier_of(asked)
+    batch = take("batch", bench["batch"])
+    work, no_step = _work(take, batch, batch * card["images"], bench, known)
+    work["step"] = np.where(stated.where(lambda each: bool(each[1])), np.nan, work["step"])
+    v = {
+        **work, **_host(take, system, known), **_tier(take, tier, known), **_link(take, system, known),
+        **_checkpoints(take, tier),
+        **{name: card[field] for name, field in (
+            ("samples", "samples"), ("stored", "stored_bytes"), ("decoded", "decoded_bytes"), ("work", "decode_work"),
+            ("small_files", "small_files"))},
+        **{name: take(name) for name in ("accelerators", "hosts", "prefetch", "shuffled", "epochs", "serial")},
+        "variation": take("variation", default=(2 / known["buffer"]) ** 0.5), "batch": batch,
+        "described": asked.words("storage").where(bool).astype(float),
+    }  # fmt: skip
+    small = (v["small_files"] > 0) & (v["stored"] / v["samples"] < known["readahead"])
+    room = v["capacity"] * v["drives"] * np.where(v["local"] > 0, v["hosts"], 1)
+    names = asked.words("storage").each(lambda key: key or "own", object)
+    refused = [
+        (system.where(lambda each: each == ""), "accelerator is blank: name one, or a server or a cloud instance"),
+        (stated.where(lambda each: bool(each[1])), "{}", stated.each(lambda each: each[1], object)),
+        (no_step != "", "{}", no_step), (np.isnan(v["step"]), NO_STEP), (no_data != "", "{}", no_data),
+        (no_tier != "", "{}", no_tier), (np.isnan(v["checkpoint_bytes"]), NO_SIZE),
+        (v["stored"] > room, TOO_LARGE, v["stored"], room),
+        (v["hosts"] > v["accelerators"], MORE_HOSTS, v["hosts"], v["accelerators"]),
+        (small & np.isnan(v["iops"]), NO_OPERATIONS, names),
+    ]  # fmt: skip
+    why = _why(asked.why, refused)
+    v |= {name: np.where(np.isnan(v[name]), np.inf, v[name]) for name in ("iops", "burst_iops")}
+    values = {name: each_row(np.asarray(each, dtype=float), len(asked)) for name, each in v.items()}
+    return Rows(values, why, {}, assumed=tuple(take.assumed))
+
+
+def _work(
+    take: _Taken, batch: np.ndarray, images: np.ndarray, bench: Mapping[str, Any], known: Mapping[str, float]
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Time of a step with its interval, given, stated by a benchmark or predicted, and why there is none."""
+    s, size = take.asked, len(take.asked)
+    given, why = s.number("step"), np.full(size, "", dtype=object)
+    step = _first(given, bench["step"] * (batch / bench["batch"]))
+    found = {"step": each_row(step, size).copy()}
+    found |= {f"step_{end}": each_row(s.number(f"step_{end}"), size).copy() for end in ENDS}
+    each = together(*(s.words(name) for name in ("workload", "accelerator", "precision", "software")))
+    wanted = np.isnan(found["step"]) & each.where(lambda one: "" not in one[:2] and not _suite(one[0]))
+    codes, images = each_row(each.codes, size), each_row(images, size)
+    rests_on = [""] * len(each.levels)
+    for code in np.unique(codes[wanted]).tolist():
+        at = np.flatnonzero(wanted & (codes == code))
+        batches, back = np.unique(images[at], return_inverse=True)
+        network, machine, precision, software = each.levels[code]
+        try:
+            predicted = train_step(network, machine.accelerator, precision=precision, software=software,
+                                   batch=batches.tolist() if len(batches) > 1 else batches.item())  # fmt: skip
+        except ValueError as problem:
+            why[at] = str(problem)
+            continue
+        why[at] = np.atleast_1d(np.asarray(predicted.why, dtype=object))[back]
+        rests_on[code] = str(np.atleast_1d(predicted.assumed)[0]).replace("; ", ", ")
+        for name, end in (("step", "point"), *((f"step_{end}", end) for end in ENDS)):
+            found[name][at] = np.atleast_1d(getattr(predicted, end))[back]
+    levels = tuple(f"predicted ({words})" for words in rests_on)
+    take.assumed.append(("step", wanted & np.isfinite(found["step"]), Coded(each.codes, levels)))
+    stated = np.isnan(given) & np.isfinite(bench["step"])
+    return found | {"overhead": np.where(stated, known["step_overhead"], 0.0), "benchmark": stated}, why
+
+
+def _suite(workload: Any) -> bool:
+    return isinstance(workload, str) and workload.startswith(BENCHMARK)
+
+
+def _host(take: _Taken, system: Coded, known: Mapping[str, float]) -> dict[str, Any]:
+    """Cores, memory and speed of one host; what is not known does not limit."""
+    about = system.figures(lambda each: server(each)[0])
+    words = together(take.asked.words("processor"), system)
+    chip = words.map(lambda pair: processor_of("", pair[0] or server(pair[1])[1]))
+    speed, lacks = chip.part(0), np.isnan(chip.part(0))
+    take.assumed.append(("processor", lacks, Coded(np.array(0), ("mean of those measured",))))
+    return {"cores": take("cores", about["cores"], default=np.inf),
+            "memory": take("memory", about["memory"], default=0.0),
+            "speed": np.where(lacks, known["usual_speed"], speed), "threads": np.where(lacks, 2.0, chip.part(1)),
+            "workers": take("workers"), "remote": take("remote")}  # fmt: skip
+
+
+def _tier(take: _Taken, tier: Mapping[str, Any], known: Mapping[str, float]) -> dict[str, Any]:
+    """The tier in figures; what the catalogue does not have is unlimited, except operations, which small files need."""
+    local, remote = tier["local"] > 0, tier["object_store"] > 0
+    rate = take("network", np.where(local, np.inf, np.nan), default=np.inf)
+    found = {"iops": tier["read_iops"], "bandwidth": _first(tier["read_bandwidth"], np.inf)}
+    for name, steady, credit in (("bandwidth", "read_bandwidth", "credit"), ("iops", "read_iops", "operations")):
+        have = np.isfinite(tier[f"burst_{credit}"]) & np.isfinite(tier[f"burst_{name}"])
+        found[f"burst_{name}"] = np.where(have, tier[f"burst_{name}"], tier[steady])
+        found[f"burst_{credit}"] = np.where(have, tier[f"burst_{credit}"], np.inf)
+    uncounted = np.isfinite(tier["burst_bandwidth"]) & np.isnan(tier["burst_credit"])
+    take.assumed.append(("burst_credit", uncounted, np.array(0.0)))
+    return found | {
+        "burst_bandwidth": _first(found["burst_bandwidth"], np.inf), "seeks": tier["seeks"],
+        "client": _first(tier["client_bandwidth"], np.inf), "latency": take("latency", tier["latency"], default=0),
+        "drives": tier["drives"], "local": tier["local"], "capacity": tier["capacity"],
+        "endurance": tier["endurance_dwpd"], "price": tier["price_usd_per_tb"],
+        "network": np.where(local, np.inf, rate), "object_store": tier["object_store"],
+        "connection": np.where(remote, known["connection_rate"], np.inf),
+    }  # fmt: skip
+
+
+def _link(take: _Taken, system: Coded, known: Mapping[str, float]) -> dict[str, Any]:
+    link = together(system, take.asked.words("link")).map(lambda pair: host_link(*pair))
+    rate, pinned = link.part(0), take("pinned")
+    take.assumed.append(("link", np.isinf(rate), np.array(np.inf)))
+    reached = _first(link.part(1), known["copy_share"])
+    return {"link": rate, "sharers": take("sharers"), "pinned": pinned,
+            "copy_efficiency": reached * np.where(pinned > 0, 1, known["pageable_share"])}  # fmt: skip
+
+
+def _checkpoints(take: _Taken, tier: Mapping[str, Any]) -> dict[str, Any]:
+    """Size and interval of checkpoints; nothing where none are written."""
+    interval, rate = take.asked.number("checkpoint_interval"), tier["write_bandwidth"]
+    written = ~np.isnan(interval)
+    behind = take("asynchronous", where=written)
+    size = take.asked.number("checkpoint_bytes")
+    if np.any(written & np.isnan(size)):
+        own = together(take.asked.words("workload"), take.asked.words("precision")).each(lambda pair: own_bytes(*pair))
+        take.assumed.append(("checkpoint_bytes", written & np.isnan(size), own))
+        size = _first(size, own)
+    take.assumed.append(("write_bandwidth", written & np.isnan(rate), np.array(np.inf)))
+    return {"checkpoint_bytes": np.where(written, size, 0.0),
+            "checkpoint_interval": np.where(written, interval, np.inf),
+            "asynchronous": np.where(written, behind, 0.0), "write_bandwidth": _first(rate, np.inf)}  # fmt: skip
+
+
+def _benchmark(workload: Any, system: Machine | str) -> tuple[dict[str, float], str]:
+    """What a storage benchmark states for an accelerator, NaN for other workloads, and why it states nothing."""
+    nothing = dict.fromkeys(STATED, np.nan)
+    if not _suite(workload) or not isinstance(system, Machine):
+        return nothing, ""
+    rows, name, device = catalog.table("storage_workloads"), workload[len(BENCHMARK) :], system.accelerator
     rows = rows[rows["step_seconds"].notna()]
     if name not in set(rows["workload"]):
-        raise UnknownName("storage_workloads", name, sorted(set(rows["workload"])))
-    printed = system.like.split("-")[0].upper()
+        raise UnknownName("storage_workloads", name[:80], sorted(set(rows["workload"])))
+    printed = device.like.split("-")[0].upper()
     same = rows[(rows["workload"] == name) & (rows["accelerator_as_printed"] == printed)]
     if same.empty:
         have = ", ".join(sorted(set(rows.loc[rows["workload"] == name, "accelerator_as_printed"])))
-        raise ValueError(f"system = {system.key!r}: the benchmark {name!r} has no step for it, only for {have}; "
+        return nothing, (f"system = {device.key!r}: the benchmark {name!r} has no step for it, only for {have}; "
                          "give the seconds of a step as workload")  # fmt: skip
     row = same.iloc[0]
-    resized = row["record_bytes_resized"]
-    card = {
-        "samples": row["files"] * row["samples_per_file"],
-        "stored_bytes": row["files"] * row["samples_per_file"] * row["record_bytes"],
-        "decoded_bytes": resized if resized > 0 else row["record_bytes"], "decode_work": 0.0,
-        "layout": "small files" if row["samples_per_file"] == 1 else "shards",
-    }  # fmt: skip
-    return {"step": row["step_seconds"], "batch": row["batch"], "card": card, "parameters": np.nan}
+    samples, resized = row["files"] * row["samples_per_file"], row["record_bytes_resized"]
+    decoded = resized if resized > 0 else row["record_bytes"]
+    stated = (row["step_seconds"], row["batch"], samples, samples * row["record_bytes"], decoded, 0.0, 1.0,
+              row["samples_per_file"] == 1)  # fmt: skip
+    return dict(zip(STATED, map(float, stated), strict=True)), ""
 
 
-def each_of(function: Callable[[Any], dict[str, Any]], names: Any) -> dict[str, Any]:
-    """Figures of one name, or arrays of those of several.
+def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Figures of data sets and why there are none: a card with other figures, bytes of a sample, or a benchmark's."""
+    named, each = s.words("data"), s.number("sample_bytes")
+    card, own = named.figures(_card), named.where(bool) | np.isfinite(each)
+    own = own | np.isfinite(s.number("samples")) | np.isfinite(s.number("stored_bytes"))
+    layout = s.words("layout").each(lambda word: float(word == "small files") if word else np.nan)
 
-    Parameters
-    ----------
-    function : callable
-        `tier` or `data_set`.
-    names : object
-        What it takes, or a list of such.
-    """
-    if not isinstance(names, (list, tuple)):
-        return function(names)
-    found = [function(name) for name in names]
-    if not found:
-        raise ValueError("storage and data: an empty list names nothing; give at least one")
-    if any(np.ndim(value) for one in found for value in one.values()):
-        raise ValueError("storage and data: one of a list has a list itself; give single figures there")
-    return {name: np.array([one[name] for one in found]) for name in found[0]}
+    def of(name: str, given: Any, *others: Any) -> np.ndarray:
+        return _first(given, card[name], np.where(own | (bench is None), np.nan, (bench or card)[name]), *others)
 
-
-def data_set(data: Any) -> dict[str, Any]:
-    """Figures of a data set: a card by name, one with other figures, or the bytes of one sample.
-
-    Parameters
-    ----------
-    data : str, mapping or float
-        A key of the table ``data_sets``; a mapping of its columns, with "card" to start from one; or bytes.
-
-    Raises
-    ------
-    ValueError
-        Neither, or a figure that cannot be.
-    """
-    if isinstance(data, str):
-        return _card(data)
-    if isinstance(data, Mapping):
-        given = dict(data)
-        start = _card(given.pop("card")) if "card" in given else {"decode_work": 0.0, "images": 1.0, "layout": "shards"}
-        found = start | _checked("data", given, DATA_FIELDS)
-        missing = [name for name in ("samples", "stored_bytes") if name not in found]
-        if missing:
-            raise ValueError(f"data has no {missing[0]}; give it, or a card such as 'imagenet-1k' to start from")
-        found.setdefault("decoded_bytes", np.asarray(found["stored_bytes"]) / found["samples"])
-        layouts = many(found["layout"])
-        unknown = [word for word in ([found["layout"]] if layouts is None else layouts)
-                   if not isinstance(word, str) or word not in LAYOUTS]  # fmt: skip
-        if unknown or layouts == []:
-            given_as = shown(found["layout"])
-            raise ValueError(f"data['layout'] = {given_as} is no layout; take one of {', '.join(LAYOUTS)}")
-        return found
-    remedy = "give the bytes of one sample, a card such as 'imagenet-1k', or a mapping"
-    size = figure("data", data, LEAST, "B", remedy=remedy)
-    return {"samples": 1e6, "stored_bytes": 1e6 * size, "decoded_bytes": size, "decode_work": 0.0, "images": 1.0,
-            "layout": "shards"}  # fmt: skip
+    samples = of("samples", s.number("samples"), np.where(np.isnan(each), np.nan, MANY))
+    stored = of("stored_bytes", s.number("stored_bytes"), samples * each)
+    figures = (
+        samples, stored, of("decoded_bytes", s.number("decoded_bytes"), each, stored / samples),
+        of("decode_work", s.number("decode_work"), 0.0), of("images", s.number("images"), 1.0),
+        of("small_files", layout, 0.0),
+    )  # fmt: skip
+    pairs = together(s.words("workload"), named)
+    why = _why(np.full(len(s), "", dtype=object), [
+        (np.isnan(samples) & np.isnan(stored), NO_DATA), (np.isnan(samples), LACKING, "samples"),
+        (np.isnan(stored), LACKING, "stored_bytes"),
+        (pairs.where(lambda pair: bool(mismatch(*pair))), "{}", pairs.each(lambda pair: mismatch(*pair), object)),
+    ])  # fmt: skip
+    return dict(zip(OF_DATA, figures, strict=True)), why
 
 
-def _card(name: Any) -> dict[str, Any]:
-    rows = catalog.table("data_sets").set_index("key")
-    found = rows.loc[key("data", "data_sets", name), list(DATA_FIELDS)].to_dict()
-    return found | {"images": found["images"] if found["images"] > 0 else 1.0}
+@lru_cache(maxsize=64)
+def _card(name: str) -> dict[str, float]:
+    """Figures of a data set of the catalogue; NaN of none."""
+    if not name:
+        return dict.fromkeys(OF_DATA, np.nan)
+    row = catalog.table("data_sets").set_index("key").loc[name]
+    images = row["images"] if row["images"] > 0 else 1.0
+    found = row.to_dict() | {"images": images, "small_files": row["layout"] == "small files"}
+    return {field: float(found[field]) for field in OF_DATA}
 
 
-def check_pair(workload: Any, data: Any) -> None:
-    """Refuse a network of the zoo on a data set of another kind of data.
-
-    Parameters
-    ----------
-    workload, data : object
-        As for `cookbook.match_storage`; only a named network and a named card are looked at.
-
-    Raises
-    ------
-    ValueError
-        They do not go together; names data sets that do.
-    """
-    card = data.get("card") if isinstance(data, Mapping) else data
-    if not isinstance(workload, str) or workload.startswith(BENCHMARK) or not isinstance(card, str):
-        return
-    cards, kind = catalog.table("data_sets").set_index("key"), zoo.model(workload[:LONGEST]).data_kind
-    taken, name = TAKEN.get(kind, (kind,)), key("data", "data_sets", card)
-    if cards.loc[name, "data_type"] not in taken:
-        fits = ", ".join(cards.index[cards["data_type"].isin(taken)])
-        raise ValueError(f"data = {name!r} is {cards.loc[name, 'data_type']}, and {workload} takes {kind}: choose "
-                         f"{fits}, another network, or give the seconds of a step as workload")  # fmt: skip
+@lru_cache(maxsize=1024)
+def mismatch(workload: Any, data: str) -> str:
+    """Why a network of the zoo does not take a data set of the catalogue; "" where it does, or one is none."""
+    if not isinstance(workload, str) or not workload or _suite(workload) or not data:
+        return ""
+    cards, kind = catalog.table("data_sets").set_index("key"), zoo.model(workload).data_kind
+    taken, found = TAKEN.get(kind, (kind,)), cards.loc[data, "data_type"]
+    if found in taken:
+        return ""
+    fits = ", ".join(cards.index[cards["data_type"].isin(taken)])
+    return (f"data = {data!r} is {found}, and {workload} takes {kind}: choose {fits}, another network, or give the "
+            "seconds of a step as workload")  # fmt: skip
 
 
-def tier(storage: Any) -> dict[str, Any]:
-    """Figures of a storage tier by name, or the reader's own.
-
-    Parameters
-    ----------
-    storage : str or mapping
-        A key of the table ``storage``; or a mapping of its columns, with "storage" to start from a row, "drives" for
-        several, "capacity" of one and "local" for drives inside each host; columns of ``storage_limits`` likewise.
-
-    Raises
-    ------
-    ValueError
-        A figure that cannot be, no read bandwidth, or a burst below it.
-    """
-    if not isinstance(storage, (str, Mapping)):
-        raise ValueError(f"storage = {shown(storage)} is no storage: give a row of the table 'storage', or a mapping "
-                         "such as {'read_bandwidth': '2 GB/s'}")  # fmt: skip
-    given = {"storage": storage} if isinstance(storage, str) else dict(storage)
-    found: dict[str, Any] = dict.fromkeys(TIER_FIELDS, np.nan)
-    found |= {"drives": 1.0, "local": 0.0, "name": "own", "object_store": 0.0, "seeks": 0.0, "price_date": "",
-              "price_per": "purchase"}  # fmt: skip
-    if "storage" in given:
-        found |= _catalogued(given.pop("storage"))
-    found |= _checked("storage", given, TIER_FIELDS)
-    if "price_usd_per_tb" in given:
-        found["price_date"] = "as given"
-    for burst, steady in (("burst_bandwidth", "read_bandwidth"), ("burst_iops", "read_iops")):
-        if np.any(np.asarray(found[burst]) < found[steady]):
-            raise ValueError(f"storage[{burst!r}] = {shown(found[burst])} is below {steady!r}, {shown(found[steady])}: "
-                             "a burst is faster; give more, or leave it out")  # fmt: skip
-    if np.any(np.isnan(found["read_bandwidth"])) and not found["object_store"]:
-        raise ValueError(
-            f"storage = {found['name']!r} has no read bandwidth in the catalogue; give one above zero: "
-            f"{{'storage': {found['name']!r}, 'read_bandwidth': '2 GB/s'}}"
-        )
-    return found
+def tier_of(s: Scenario) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Figures of storage tiers and why there are none: rows of the catalogue, changed, or the reader's own."""
+    names = s.words("storage")
+    row = names.figures(lambda key: catalogued(key)[0])
+    found = {name: _first(s.number(name), each) for name, each in row.items()}
+    spoken, rate = names.each(lambda key: key or "own", object), found["read_bandwidth"]
+    pairs = [(name, found[name], steady, found[steady]) for name, steady in BURSTS]
+    return found, _why(np.full(len(s), "", dtype=object), [
+        *((pair[1] < pair[3], SLOWER, *pair) for pair in pairs),
+        (np.isnan(rate) & (found["object_store"] == 0), NO_RATE, spoken),
+    ])  # fmt: skip
 
 
-def _catalogued(name: Any) -> dict[str, Any]:
-    """A row of the table ``storage``, with its bursts and the limit of one client where they are known."""
-    stored = key("storage", "storage", name)
-    row = catalog.table("storage").set_index("key").loc[stored]
-    limits = catalog.table("storage_limits").set_index("storage")
-    known = {field: row[field] for field in TIER_FIELDS if field in row}
-    if stored in limits.index:
-        known |= {field: float(limits.loc[stored, field]) for field in TIER_FIELDS if field in limits}
-    return known | {
-        "name": stored, "local": float(row["category"] in LOCAL), "capacity": capacity_in(row["name"]),
-        "object_store": float(row["category"] == "object store"), "seeks": float(row["category"] in DISKS),
-        "price_date": row["price_date"],
-        "price_per": "month" if row["price_basis"] not in ("", "purchase") else "purchase",
-    }  # fmt: skip
+@lru_cache(maxsize=1024)
+def catalogued(key: str) -> tuple[dict[str, float], str, str]:
+    """A row of the table ``storage`` with its bursts, what its price pays for, and of when; NaN of none."""
+    found = dict.fromkeys(fields("storage_tier"), np.nan) | {"drives": 1.0, "local": 0.0}
+    if not key:
+        return found | {"object_store": 0.0, "seeks": 0.0}, "purchase", ""
+    row, limits = catalog.table("storage").set_index("key").loc[key], catalog.table("storage_limits")
+    limits = limits.set_index("storage")
+    known = row.to_dict() | (limits.loc[key].to_dict() if key in limits.index else {})
+    known |= {"local": row["category"] in LOCAL, "capacity": capacity_in(row["name"])}
+    found = {name: float(known.get(name, each)) for name, each in found.items()}
+    found |= {"object_store": float(row["category"] == "object store"), "seeks": float(row["category"] in DISKS)}
+    return found, "month" if row["price_basis"] not in ("", "purchase") else "purchase", row["price_date"]
 
 
-def _checked(argument: str, given: Mapping[str, Any], fields: Mapping[str, str | None]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in fields:
-            raise ValueError(f"{argument} has no field {shown(name)}; it has {', '.join(fields)}")
-        unit, called = fields[name], f"{argument}[{name!r}]"
-        if unit is None:
-            found[name] = value
-        elif name == "local":
-            found[name] = share(called, value, "give 1 for drives in every host, or 0")
-        elif name == "drives":
-            found[name] = counted(called, value)
-        elif name in MAY_BE_ZERO:
-            found[name] = figure(called, value, 0, unit, remedy="give zero or more")
-        else:
-            found[name] = figure(called, value, LEAST, unit, remedy="give more than zero")
-    return found
-
-
-def host_link(device: Accelerator, link: str) -> tuple[float, float]:
+@lru_cache(maxsize=1024)
+def host_link(system: Machine | str, link: str) -> tuple[float, float]:
     """Nominal rate of the link from the host to an accelerator [B/s], and the part that a pinned copy reaches.
 
     Parameters
     ----------
-    device : Accelerator
-        Of the catalogue or the reader's own.
+    system : Machine
+        Of the catalogue or the reader's own; "" for none.
     link : str
         A key of the table ``interconnects``; blank for that of the device.
     """
-    own = isinstance(link, str) and not link
-    if own and ("host_link" in device.changed or not device.like):
+    if not isinstance(system, Machine):
+        return np.inf, 1.0
+    device = system.accelerator
+    if not link and ("host_link" in device.changed or not device.like):
         return (device.host_link, np.nan) if device.host_link > 0 else (np.inf, 1.0)
     rows = catalog.table("interconnects").set_index("key")
     devices = catalog.table("accelerators").set_index("key")["host_link"]
-    name = bus_in(str(devices[device.like])) if own else key("link", "interconnects", link)
+    name = link or bus_in(str(devices[device.like]))
     if name not in rows.index:
         return np.inf, 1.0
     return float(rows.loc[name, "bandwidth"]), float(rows.loc[name, "efficiency"])
 
 
-def server(system: Any) -> Mapping[str, Any]:
-    """Accelerator of a machine, and the cores and memory of its host where the catalogue knows them.
-
-    Parameters
-    ----------
-    system : str, Accelerator or Machine
-        As for `cookbook.train_step`.
-    """
-    if not isinstance(system, str) and not hasattr(system, "mem_bandwidth") and not hasattr(system, "accelerator"):
-        raise ValueError(f"system = {shown(system)} is no name: give an accelerator such as 'h100-sxm', or a server")
-    found = machine(system)
-    if not found.server:
-        return {"accelerator": found.accelerator}
-    row = catalog.table("systems").set_index("key").loc[found.server]
-    return {"accelerator": found.accelerator, "devices": row["devices"], "cores": row["cores"],
-            "memory": row["memory_bytes"], "cpu": row["cpu"]}  # fmt: skip
+def server(system: Machine | str) -> tuple[dict[str, float], str]:
+    """Cores and memory of one host and words about its processor; NaN and "" where the catalogue has none."""
+    if not isinstance(system, Machine) or not system.server:
+        return {"cores": np.nan, "memory": np.nan}, ""
+    row = catalog.table("systems").set_index("key").loc[system.server]
+    return {"cores": float(row["cores"]), "memory": float(row["memory_bytes"])}, str(row["cpu"])
 
 
 @lru_cache(maxsize=256)
@@ -547,17 +450,10 @@ def hour_price(accelerator: str) -> tuple[float, float, float, str]:
     accelerator : str
         Key in accelerators.
     """
-    if accelerator not in _accelerators():
-        return np.nan, np.nan, np.nan, "no price is known"
-    found = prices.hourly_usd(accelerator)
-    if found.why:
+    found = prices.hourly_usd(accelerator) if accelerator in set(catalog.table("accelerators")["key"]) else None
+    if found is None or found.why:
         return np.nan, np.nan, np.nan, "no price is known"
     return found.median, found.low, found.high, f"{found.rows} prices of clouds, {found.first} to {found.last}"
-
-
-@lru_cache(maxsize=1)
-def _accelerators() -> frozenset[str]:
-    return frozenset(catalog.table("accelerators")["key"])
 
 
 @lru_cache(maxsize=1)
@@ -568,6 +464,17 @@ def memory_price() -> tuple[float, str]:
     if rows.empty:
         return np.nan, "no price is known"
     return float(rows["value"].iloc[-1]) / 1e9, f"price of a GB of server memory, {rows['year'].iloc[-1]}"
+
+
+def own_bytes(workload: Any, precision: str) -> float:
+    """Bytes of a checkpoint of a network; NaN where its parameters are not known."""
+    if workload == "" or _suite(workload):
+        return np.nan
+    network = zoo.model(workload) if isinstance(workload, str) else workload
+    try:
+        return float(checkpoint_bytes(network.ops.parameter_count, precision))
+    except ValueError:
+        return np.nan
 
 
 def checkpoint_bytes(parameters: Any, precision: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,10 +16,10 @@ from cookbook.performance import collectives
 from cookbook.performance import networks as formulas
 from cookbook.prediction.constants import Constant, figure, is_usual, levels_of_rows
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.scenario import Coded, Rows, Scenario, together
+from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
 from cookbook.prediction.terms.devices import Device, of_network, usual_precision
 from cookbook.prediction.terms.layouts import told
-from cookbook.prediction.terms.network_arrays import Pairs, Products, products
+from cookbook.prediction.terms.network_arrays import Pairs, Products, network, products
 from cookbook.workloads import zoo
 
 KIND = "training_classic"
@@ -73,7 +74,7 @@ def resolve(scenario: Scenario) -> Rows:
     found = look_up(s, KIND, of_network, DEVICE, does, assumed)
     devices, values, keys = found.devices, found.values, found.keys
     with np.errstate(all="ignore"):
-        values |= _counts(s, values | of_devices(devices, ("per_node",)), assumed)
+        values |= _counts(s, values | of_devices(devices, ("per_node",)), found, assumed)
         values |= _links(s, devices, values)
     lacks = s.words("precision").where(lambda word: word == "")
     taken = found.pairs.map(lambda pair: pair[1] or usual_precision(pair[0]))
@@ -123,7 +124,7 @@ def look_up(
     keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES}
     software = s.words("software")
     keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
-    keys["moe"] = Coded(np.array(0), (False,))
+    keys["special"] = BLANK
     assumed.append(("software", is_usual(software), keys["engine"]))
     values = of_devices(devices, names) | keys["engine"].figures(lambda level: does()[level])
     return LookedUp(*of_networks(s), pairs, devices, values, keys)
@@ -179,9 +180,21 @@ def _update_bytes() -> dict[str, float]:
     return dict(4.0 * (table["update_reads"] + table["update_writes"]))
 
 
-def _counts(s: Scenario, known: dict[str, np.ndarray], assumed: list[Any]) -> dict[str, np.ndarray]:
+@lru_cache(maxsize=1024)
+def usual_batch(name: Any, arguments: str, seq: float | None) -> float:
+    """Samples of one device in one pass where nobody states them: a power of two with enough work for any device."""
+    found = network(name, arguments, seq)
+    return float(2.0 ** max(math.floor(math.log2(figure("training-macs") / float(found.macs @ found.count))), 0))
+
+
+def _counts(s: Scenario, known: dict[str, np.ndarray], found: LookedUp, assumed: list[Any]) -> dict[str, np.ndarray]:
     """Batch, accumulation, devices and nodes; what is blank follows from the rest."""
     batch, total = s.number("batch"), s.number("global_batch")
+    untold = np.isnan(batch) & np.isnan(total) & (found.place >= 0)
+    if np.any(untold):
+        usual = np.array([*(usual_batch(*each) for each in found.networks), 1.0])[found.place]
+        assumed.append(("batch", untold, usual))
+        batch = np.where(untold, usual, batch)
     devices = np.where(np.isnan(s.number("devices")), 1.0, s.number("devices"))
     assumed.append(("devices", np.isnan(s.number("devices")), devices))
     per_node = s.number("per_node")
@@ -221,14 +234,10 @@ def network_share() -> float:
 
 def refuse(why: np.ndarray, said: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
     """Why a row cannot be predicted, the first reason that applies."""
-    batch, words = values["batch"], said.each(str, object)
+    words = said.each(str, object)
     why = np.where(why == "", words, why.astype(object)) if np.any(words != "") else why
-    for bad, reason, *figures in (
-        (~((batch > 0) & np.isfinite(batch)), "batch is blank or not above 0, and global_batch gives none"),
-        (values.get("short", False), SHORT, values.get("total", 0.0), batch * values["devices"]),
-    ):
-        if np.any(bad):
-            why = told(why, bad, reason, figures)
+    if "short" in values and np.any(values["short"]):
+        why = told(why, values["short"], SHORT, (values["total"], values["batch"] * values["devices"]))
     return why
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.performance.parallelism import FILLED
-from cookbook.prediction.constants import figure, levels_of_rows
+from cookbook.prediction.constants import ADAPTERS, EXPERTS, figure, levels_of_rows
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.devices import Device, attention_share, engines, of_transformer, usual_precision
@@ -37,6 +37,8 @@ CHOICES, ROUTED = 8.0, 2 / 3
 TOP = 2.0
 # Devices of the largest board whose fast link may join boards; usual tokens of a sequence.
 BOARD, USUAL_SEQ = 8, 2048.0
+# Bytes kept for each element of the stream and layer: Korthikanti et al., arXiv:2205.05198, 2022, section 4.1.
+KEPT = 34.0
 NETWORK = (
     "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "vocab", "experts", "experts_per_token",
     "shared_experts", "moe_ffn_hidden", "dense_layers",
@@ -47,7 +49,19 @@ STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "ac
 LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "per_node", "shard",
           "micro_batches_per_flush", "zero", "sequence_parallel", "capacity_factor", "oversubscription", "pod",
           "offload_link", "offload_memory", "offload_drives")  # fmt: skip
-DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "offered", "cores", "shared")
+DEVICE = (
+    "peak",
+    "wide_peak",
+    "mem_bandwidth",
+    "memory",
+    "link",
+    "domain",
+    "matmul",
+    "clock",
+    "offered",
+    "cores",
+    "shared",
+)
 # Whose form a decoder has of which only the parameters are known.
 LIKE = "llama2_7b"
 # Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
@@ -256,7 +270,9 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
     found["shard_group"] = np.where(s.number("shard_in_node") == 1, -1.0, found.pop("shard"))
     again = s.words("recompute")
     found |= again.figures(lambda word: dict(zip(layouts.AGAIN, recomputed(word), strict=True)))
-    found["lora"] = s.words("fine_tuning").each(lambda word: word == "lora")
+    tuned = s.words("fine_tuning")
+    found["lora"] = tuned.each(lambda word: word in ("lora", "qlora"))
+    found["qlora"] = tuned.each(lambda word: word == "qlora")
     schedule = s.words("pipeline_schedule")
     kinds = schedule.map(lambda word: SCHEDULES.get(word, (np.nan, 0.0)))
     found["held_share"], found["filled"] = kinds.part(0), kinds.part(1)
@@ -319,7 +335,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     fill("per_node", np.minimum(v["devices"], v["node"]))
     fill("ep", 1.0, False)
     fill("seq_len", np.where(np.isnan(v["usual_seq"]), USUAL_SEQ, v["usual_seq"]))
-    fill("micro_batch", 1.0)
+    _usual_micro_batch(v, fill)
     # A pipeline is fed with many micro-batches; where the batch is not stated, four for each stage.
     fill("global_batch", v["micro_batch"] * v["dp"] * np.where(v["pp"] > 1, 4 * v["pp"], 1))
     v["stated_dp"] = stated
@@ -358,7 +374,8 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     v["nodes"] = np.maximum(np.ceil(v["devices"] / v["per_node"]), 1.0)
     scale = np.where(v["devices"] <= 1, 0, np.where(v["nodes"] <= 1, 1, 2))
     keys["scale"] = Coded(scale, ("1 device", "1 node", "multi-node"))
-    keys["moe"] = Coded((v["moe"] > 0).astype(int), (False, True))
+    special = np.where(v["moe"] > 0, 2, np.where(v["lora"] > 0, 1, 0))
+    keys["special"] = Coded(special, ("", ADAPTERS, EXPERTS))
 
 
 SAID = {"seq_len": "seq", "shard_group": "shard"}
@@ -376,6 +393,14 @@ def _kernels(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any
     v["score_bytes"] = np.where(v["kernel"] > 0, 0.0, scores)
     share = together(kernel, keys["vendor"], keys["family"])
     v["attention_share"] = share.each(lambda level: attention_share(*level))
+
+
+def _usual_micro_batch(v: dict[str, np.ndarray], fill: Any) -> None:
+    """Without a pipeline as many sequences as a quarter of the memory keeps without recomputation, a power of two."""
+    kept = KEPT * v["layers"] * v["hidden"] * v["seq_len"] / (v["tp"] * v["cp"])
+    share = np.fmax(v["global_batch"] / v["dp"], 1.0)
+    room = np.where((v["pp"] > 1) | np.isnan(v["global_batch"]), 1.0, np.clip(v["memory"] / 4 / kept, 1.0, share))
+    fill("micro_batch", 2.0 ** np.floor(np.log2(np.where(room >= 1, room, 1.0))))
 
 
 def _usual_split(v: dict[str, np.ndarray], assumed: list[Any]) -> None:

@@ -13,36 +13,31 @@ from cookbook.performance import transformer_training as formulas
 from cookbook.performance.memory import offloaded_update_seconds
 from cookbook.performance.parallelism import FILLED, unfilled_share
 from cookbook.prediction.constants import Constant, figure
-from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row, together
+from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.layouts import OPTIMISER, Shard
 from cookbook.prediction.terms.transformer import resolve
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs",
-           "step_seconds", "tokens"]  # fmt: skip
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "step_seconds",
+           "tokens"]  # fmt: skip
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
 # attention, whose shares were measured on their own: together about one.
 CONSTANTS = (
-    Constant("efficiency", 0.9, 0.2, 1.2, "family", pull=0.1),
-    Constant("engine_share", 1.0, 0.8, 1.15, "engine"),
-    Constant("network_efficiency", 0.85, 0.1, 0.95),
-    Constant("attention_efficiency", 1.25, 1.1, 1.4),
-    Constant("elementwise_share", 1.0, 0.9, 1.1),
-    Constant("layer_launch", 5e-4, 4e-4, 6e-4, "", "s"),
-    Constant("link_efficiency", 0.8, 0.75, 0.85),
-    Constant("straggler_share", 0.005, 0.004, 0.006),
-    Constant("expert_efficiency", 0.6, 0.3, 1.0),
-    Constant("expert_launch", 4e-3, 2e-3, 8e-3, "", "s"),
-    Constant("ragged_rows", 128.0, 32.0, 512.0),
+    Constant("efficiency", 0.9, 0.2, 1.5, "family", pull=0.1),
+    Constant("network_efficiency", 0.8, 0.1, 1.2, pull=0.2),
+    Constant("attention_efficiency", 1.15, 0.5, 2.0, pull=0.2),
+    Constant("elementwise_share", 1.2, 0.5, 3.0, pull=0.2),
+    Constant("kernel_start", 10e-6, 1e-6, 1e-4, "", "s", pull=0.4),
+    Constant("link_efficiency", 0.8, 0.3, 1.2, pull=0.1),
+    Constant("narrow_share", 1.0, 0.5, 1.5, pull=0.12),
+    Constant("ring_attention", 1.3, 0.5, 3.0, pull=0.3),
+    Constant("straggler_share", 0.005, 0.0005, 0.05, pull=0.4),
+    Constant("expert_efficiency", 0.6, 0.2, 1.5, pull=0.3),
+    Constant("expert_kernels", 8.0, 1.0, 100.0, pull=0.7),
+    Constant("ragged_rows", 128.0, 8.0, 1024.0, pull=0.5),
 )
-# What makes two runs alike: the distance of another label, and of a factor of e in an amount. A measurement on another
-# stack or generation of devices, or with experts for a network without, says nothing: beyond `neighbours.REACH`.
-LIKENESS = {
-    "stack": 10.0, "experts": 10.0, "format": 2.0, "accelerator": 1.0, "recompute": 1.0, "size": 2.0, "seq_len": 2.0,
-}  # fmt: skip
 MEMORY_CONSTANTS = layouts.MEMORY_CONSTANTS
 # What an ablation may switch off.
 TERMS = (
@@ -52,30 +47,17 @@ TERMS = (
 )  # fmt: skip
 MEMORY_EFFICIENCY = figure("copy-bandwidth-share")
 LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
+KERNELS = 30.0
+ADAPTER, WIDENED, HOOKED = 24.0, 16.0, 80.0
 TILE, HEAD_TILE = figure("tile-width"), figure("head-tile-width")
 ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (figure(f"{name}-bytes") for name in ("attention-element", "cast", "logit"))
 SORT_BYTES, EXPERT_BYTES = figure("expert-sorting-bytes"), figure("expert-activation-bytes")
 FUSED_BACKWARD, HALF_SPEED = figure("fused-attention-backward"), figure("attention-half-speed")
-NARROW_HEAD, NARROW_SHARE = figure("narrow-head"), figure("narrow-head-share")
 
 
 def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
     """The outcome that rows of this kind state: the step time itself [s]."""
     return step_seconds
-
-
-def runs(rows: Rows) -> Runs:
-    """The rows as what similar measurements are found by."""
-    stack = together(rows.keys["engine"], rows.keys["family"]).map(" ".join)
-    labels = {
-        "stack": stack,
-        "accelerator": rows.keys["accelerator"],
-        "experts": (rows.moe > 0).astype(int),
-        "format": rows.element - rows.narrow,
-        "recompute": (rows.again_all > 0).astype(int),
-    }
-    amounts = {"seq_len": rows.seq_len, "size": rows.layers * rows.hidden**2}
-    return Runs(labels, amounts, LIKENESS)
 
 
 def tokens(rows: Rows) -> np.ndarray:
@@ -122,10 +104,13 @@ class _Rates:
     """Achieved rates of one shard: what a device offers, divided by its cores, times the constants."""
 
     def __init__(self, s: Any, c: Mapping[str, Any]) -> None:
-        efficiency = c["efficiency"] * c["engine_share"] * s.matmul / s.cores
-        self.products, self.wide = s.peak * efficiency, s.wide_peak * efficiency
+        efficiency = c["efficiency"] * s.matmul * s.clock / s.cores
+        self.products, self.wide = (
+            s.peak * efficiency * np.where(s.narrow > 0, c["narrow_share"], 1),
+            s.wide_peak * efficiency,
+        )
         # A device that does not sustain its best products does not sustain its best attention kernels either.
-        sustained = c["efficiency"] * c["attention_efficiency"]
+        sustained = c["efficiency"] * c["attention_efficiency"] * s.clock
         self.attention = s.wide_peak / s.cores * s.attention_share * sustained
         self.memory = s.mem_bandwidth / s.cores * MEMORY_EFFICIENCY
         self.link = s.link / s.cores * c["link_efficiency"]
@@ -202,14 +187,32 @@ def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping
     time = {
         "products": _products(s, r, w, c),
         "experts": _experts(s, r, w, c),
-        "attention": w.layers * _attention(s, r, w),
-        "elementwise": _elementwise(s, w) * c["elementwise_share"] * (3 + w.again["elementwise"]) / r.memory,
+        "attention": w.layers * _attention(s, r, w) * np.where(s.cp > 1, c["ring_attention"], 1),
+        "elementwise": (_elementwise(s, w) * c["elementwise_share"] * (3 + w.again["elementwise"]) + _frozen(s, w))
+        / r.memory,
         "head": _head(s, r, w),
     }
     time = {name: value * on[name] for name, value in time.items()}
     device = sum(value for name, value in time.items() if name != "head")
-    host = w.dense * c["layer_launch"] + w.sparse * c["expert_launch"]
-    return time | {"launch": (np.hypot(device, host) - device) * on["launch"]}
+    host = _kernels(s, w, c) * c["kernel_start"] * s.start_share
+    return time | {"launch": ((device**4 + host**4) ** 0.25 - device) * on["launch"]}
+
+
+def _kernels(s: Any, w: _Layer, c: Mapping[str, Any]) -> Any:
+    """Kernels that the host starts for one stage and micro-batch, forward, backward and once more where recomputed."""
+    plain = KERNELS + s.extra_kernels + np.where(s.tp > 1, 4, 0) + np.where(s.kernel > 0, 0, 8)
+    plain = plain + s.lora * np.where(s.extra_kernels > 0, 28, 6) + s.qlora * 14
+    plain = plain + np.where((s.extra_kernels > 0) & ((s.zero >= 2) | (s.lora == 0)), 32, 0)
+    routed = 40 + c["expert_kernels"] * s.experts / s.ep * np.where(s.narrow > 0, 1, 0.5)
+    return (w.layers * plain + w.sparse * routed) * (2.6 + w.again["all"])
+
+
+def _frozen(s: Any, w: _Layer) -> Any:
+    """Bytes beside frozen weights in all passes: adapters, and weights of 4 bits that are widened for each product."""
+    adapted = 2 * ADAPTER * w.tokens * s.hidden * np.where(s.extra_kernels > 0, 1.0, 0.5) * (3 + w.again["elementwise"])
+    alike, experts = w.held(s)
+    widened = WIDENED * (alike + experts) * (2 + w.again["projection"])
+    return s.lora * w.layers * adapted + s.qlora * widened
 
 
 def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
@@ -240,8 +243,7 @@ def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
     near = s.windowed * formulas.mean_context(s.seq_len, s.window) + (1 - s.windowed) * whole
     context = np.where(s.kernel > 0, near, s.seq_len)
     flop = formulas.attention_flop(w.tokens, context, w.query, w.values)
-    narrow = np.where(s.head_dim < NARROW_HEAD, NARROW_SHARE, 1)
-    fused = flop / (r.attention * narrow * s.seq_len / (s.seq_len + HALF_SPEED))
+    fused = flop / (r.attention * s.seq_len / (s.seq_len + HALF_SPEED))
     scores = s.score_bytes * w.tokens * s.seq_len * s.heads / s.tp / r.memory
     plain = (flop / r.wide + scores) * (3 + w.again["core"])
     return np.where(s.kernel > 0, fused * (1 + FUSED_BACKWARD + w.again["core"]), plain)
@@ -346,9 +348,13 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> di
         trained / s.shard_group, s.element, s.element, OPTIMISER, s.offload_link, s.offload_memory, s.offload_drives
     )
     update = np.where(np.isnan(s.offload_link), update, host)
+    hooked = np.where((s.extra_kernels > 0) & ((s.zero >= 2) | (s.lora == 0)), HOOKED, 0.0)
+    update = update + hooked * trained / s.shard_group * s.micro_batches / r.memory
     return {
         # Gradients travel during the backward pass, two of three.
-        "gradient_exchange": exchange.partly_hidden_seconds(reduce, body * 2 / 3, s.gradients_hidden)
+        "gradient_exchange": exchange.partly_hidden_seconds(
+            reduce, body * np.where(s.vp > 1, s.pp, 2 / 3), s.gradients_hidden
+        )
         * on["gradient_exchange"],
         "optimiser": update * on["optimiser"],
     }
