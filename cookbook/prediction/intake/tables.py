@@ -41,6 +41,7 @@ RATE = re.compile(r"(\d+)\s*g", re.I)
 REPLICAS = re.compile(r"data parallel over (\d+) NeuronCores", re.I)
 TWO_A_CHIP = re.compile(r"tpu-?v[23][.-](\d+)", re.I)
 VARIANT = re.compile(r"variant \d+ of")
+BESIDE = re.compile(r"(?:fp[48]|int8)\s*[+/]\s*(?=b?fp?16)", re.I)
 
 
 def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None) -> Scenario:
@@ -106,27 +107,18 @@ def usual_of(keys: list[str]) -> str:
 
 
 def _precision(cells: Columns, widened: bool = False) -> Coded:
-    """Number formats; where asked for, of two that a cell names the wider one, as 16 bits beside 8."""
-
-    def wide(cell: str) -> str:
-        named = re.split(r"[+/]", cell) if widened else []
-        return next((name for each in named if (name := words.precision(each)) in ("fp16", "bf16")), "")
+    """Number formats; where asked for, of 8 bits beside 16 the wider one."""
 
     def one(cell: str) -> tuple[str, str]:
-        if words.is_blank(cell):
-            return "", ""
-        name = wide(cell) or words.precision(cell)
-        if name in FORMATS():
+        name = "" if words.is_blank(cell) else words.precision(BESIDE.sub("", cell) if widened else cell)
+        if name in FORMATS() or words.is_blank(cell):
             return name, ""
-        return (
-            "",
-            f"precision = {words.shown(cell)} is no number format that is known; write bf16, fp16, tf32, fp32 or fp8",
-        )
+        known = "write bf16, fp16, tf32, fp32 or fp8"
+        return "", f"precision = {words.shown(cell)} is no number format that is known; {known}"
 
     if widened:
-        cells.note(cells.text("precision").map(
-            lambda cell: f"precision {words.shown(cell)} = {wide(cell)}: products in fewer bits are counted as those"
-            if wide(cell) not in ("", words.precision(cell)) else ""))  # fmt: skip
+        said = cells.text("precision")
+        cells.note(said.map(lambda cell: f"{words.shown(cell)} counted in 16 bits" if BESIDE.match(cell) else ""))
     return cells.read("precision", one)
 
 

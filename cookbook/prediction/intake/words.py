@@ -40,9 +40,7 @@ KEPT = {
     "minimal/minimal_flash": "core_attn+layernorm",
     "minimal_flash": "layernorm",
     "core_attn": "selective",
-    # Of the products of a layer, or of the layers, every second one is kept (torchtitan, "selective").
-    "every second product": "0.5",
-    "every second layer": "0.5",
+    "every second product": "0.5", "every second layer": "0.5",  # torchtitan
 }
 EVERY_SECOND = re.compile(r"selective[\s_-]*\(?[\s_-]*(op|layer)s?\b")
 ATTENTION = re.compile(
@@ -189,7 +187,6 @@ def recompute(cell: str, modules: str = "") -> tuple[str, str]:
             return KEPT[modules], ""
         return _modules(modules)
     text = cell.casefold().strip()
-    # A policy of its own, or one that is not named, says as little as a blank.
     if not text or NOT_STATED.fullmatch(text) or re.match(r"custom\b", text):
         return "", ""
     if EVERY_SECOND.match(text):
@@ -265,7 +262,6 @@ def attention(cell: str) -> tuple[str, float, str]:
     (('flash2', 1.0), 'fused-softmax', 'eager')
     """
     text = re.sub(r"[^a-z0-9]+", " ", cell.casefold()).strip()
-    # A bare number, as a shifted column leaves it, names no kernel.
     if is_blank(text) or is_blank(cell) or cell.strip().isdigit():
         return "", math.nan, ""
     norm = 1.0 if "rms" in text or "norm kernel" in text else math.nan
