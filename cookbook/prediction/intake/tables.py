@@ -27,6 +27,17 @@ OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_
             "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
 # Words of the tables for rows of which it is clear what was run.
 CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
+# How requests arrive, as reports put it ("MLPerf Offline (v3.0, closed)", "static batch 1, decode"): the first to fit.
+WAYS = tuple((way, re.compile(pattern)) for way, pattern in (
+    ("single_stream", "single_?stream"), ("multi_stream", "multi_?stream"),
+    ("decode", r"(?<![a-z])decod(e|ing)(?![a-z])"), ("prefill", "prefill|prompt_processing"),
+    ("real_time", "real_?time"), ("server", "server|concurren|online"),
+    ("offline", "offline|max_throughput|infinite|burst"), ("batch", "static_batch_batch"), ("forward", "forward"),
+    ("static", "static|fixed_batch|^batch(ed)?_"),
+))  # fmt: skip
+OWN_PORTS = ("gaudi",)
+# Stacks whose recipes cut a pipeline's stage into chunks, and the most that they cut it into.
+INTERLEAVED, CHUNKS = re.compile(r"nemo|mlperf|nvidia release|\bngc\b", re.I), (6, 5, 4, 3, 2)
 COUNTS = (
     "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch",
     "micro_batches_per_flush", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "experts",
@@ -128,6 +139,20 @@ def FORMATS() -> tuple[str, ...]:
     return tuple(catalog.table("number_formats")["name"])
 
 
+def _interleave(c: Columns, found: dict[str, Any]) -> None:
+    """Chunks of a stage where a report of such a stack states a pipeline and no chunks: as its recipes cut it."""
+    stages, stated = found.get("pp", NOTHING), found.get("vp", NOTHING)
+    usual = together(c.text("software"), c.text("locator"), found["pipeline_schedule"]).where(
+        lambda each: bool(INTERLEAVED.search(each[0] or each[1])) and not each[2])
+    blank = usual & np.isnan(stated) & (stages > 1)
+    if np.any(blank):
+        layers = found.get("layers", NOTHING) / np.where(stages > 0, stages, 1)
+        whole = [(np.mod(layers, each) == 0) & (layers >= 2 * each) for each in CHUNKS]
+        chunks = np.select(np.broadcast_arrays(*whole), CHUNKS, 1.0)
+        found["vp"] = np.where(blank, chunks, stated)
+        c.note(Coded(np.asarray(blank & (chunks > 1)).astype(int), ("", "vp: as the recipes of this stack cut stages")))
+
+
 def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
     """Networks of a device and of a node, and how many devices the fast link joins."""
     rates = c.values(
@@ -137,6 +162,9 @@ def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
     )
     rate, of_node = rates.part(0), rates.part(1)
     link = c.text("intra_node_link").each(words.domain)
+    # Boards whose devices have ports of their own exchange over those; what a report states is the host's adapter.
+    own = c.read("accelerator", machine_of).where(lambda each: each != "" and each.generation.startswith(OWN_PORTS))
+    rate = np.where(own, np.nan, rate)
     return {
         "node_network": np.where(of_node == 1, rate, np.nan),
         "network": np.where(np.isnan(stated) & (of_node == 0), rate, stated),
@@ -186,6 +214,7 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["pipeline_schedule"] = c.values(notes, lambda pair: words.schedule(*pair))
     found["offload"] = c.read("offload", words.offload)
     found |= _exchanges(c, found.get("network", NOTHING))
+    _interleave(c, found)
     # A stack that says which norms it fuses is none of 2021.
     # Nor does a kernel in the word of the schema tell of a stack; the words of a report do.
     kernel = together(found["attention"], c.text("fused_norm"), c.text("attention")).map(
@@ -327,7 +356,8 @@ def _way(cell: str) -> tuple[str, str]:
     if words.is_blank(cell):
         return "", ""
     declared = fields()["scenario"]
-    word = declared.choices.get(re.sub(r"[\s-]+", "_", cell.strip().casefold()), "")
+    text = re.sub(r"[\s-]+", "_", cell.strip().casefold())
+    word = declared.choices.get(text) or next((way for way, pattern in WAYS if pattern.search(text)), "")
     return word, "" if word else f"scenario = {words.shown(cell)} is not known; write one of {declared.allowed}"
 
 

@@ -18,6 +18,12 @@ from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
 NOT_STATED = re.compile(r"|-|nan|n/?a(?: \(.*\))?|unknown|mla|not stated.*", re.I)
+# Words of somebody who took the best number, or as many as there was room for, and does not say which.
+CHOSEN = re.compile(
+    r"((submitter|auto|self|best)?[\s-]*(tuned|chosen|selected)|max(imum)?\b\D*|auto|dynamic|varies|best"
+    r"|\D*not stated\D*)\s*",
+    re.I,
+)
 NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+", re.A)
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
@@ -100,7 +106,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     scale : float
         What one of the column's own unit is (1e9 for a column in billions).
     """
-    if is_blank(cell) or ("not stated" in cell.casefold() and not any(each.isdigit() for each in cell)):
+    if is_blank(cell) or CHOSEN.fullmatch(cell.strip()):
         return math.nan, "", ""
     wanted = f"is not {declared.allowed}"
     if SUM.fullmatch(cell):
