@@ -152,8 +152,9 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     for name in (ADAPTERS, EXPERTS):
         found[name] = max(found[name][0], found[SEEN][0]), found[name][1]
     shares = squares / np.array([found[name][0] for name in tier])
-    wider = _rising([_leaning(shares[several == many], group[several == many], 1.0) for many in (False, True)])
-    wider = [each / wider[0][0] for each, _ in wider]
+    (few, _), (more, _) = _rising([_leaning(shares[several == many], group[several == many], 1.0)
+                                   for many in (False, True)])  # fmt: skip
+    wider = (1.0, more / few)
     told, reached = [], np.zeros(len(LEVELS))
     for name in TIERS:
         variance, stands = found[name]

@@ -49,12 +49,9 @@ BESIDE = {"id", "software_level", "scale", "tier", "neighbours", "measured", "un
 
 
 def accuracy(
-    by: str = "publisher",
-    kind: str = "both",
-    model: str = FULL,
-    publishers: Sequence[str] = (),
+    by: str = "publisher", kind: str = "both", model: str = FULL, publishers: Sequence[str] = (),
     accelerators: Sequence[str] = (),
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """How far predictions of measured training runs were off, each publisher predicted by what the others measured.
 
     Parameters

@@ -20,10 +20,8 @@ BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unkn
 NOT_STATED = re.compile(r"|-|nan|n/?a(?: \(.*\))?|unknown|mla|not stated.*", re.I)
 # Words of somebody who took the best number, or as many as there was room for, and does not say which.
 CHOSEN = re.compile(
-    r"((submitter|auto|self|best)?[\s-]*(tuned|chosen|selected)|max(imum)?\b\D*|auto|dynamic|varies|best"
-    r"|\D*not stated\D*)\s*",
-    re.I,
-)
+    r"((submitter|auto|self)?[\s-]*(tuned|chosen|selected)|max(imum)?\b\D*|auto|dynamic|\D*not stated\D*)\s*",
+    re.I)  # fmt: skip
 NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+", re.A)
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")

@@ -25,18 +25,8 @@ from cookbook.prediction.terms.transformer import of_model, own_decoder
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-__all__ = [
-    "CONSTANTS",
-    "MEMORY_CONSTANTS",
-    "TERMS",
-    "memory_parts",
-    "outcome",
-    "parts",
-    "resolve",
-    "runs",
-    "step_seconds",
-    "tokens",
-]
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs",
+           "step_seconds", "tokens"]  # fmt: skip
 CONSTANTS, MEMORY_CONSTANTS, TERMS = forward.CONSTANTS, forward.MEMORY_CONSTANTS, forward.TERMS
 FASTER = ("peak", "vector_peak", "mem_bandwidth", "watts", "memory_bytes")
 MORE = "tp x pp = {:g} is more than devices = {:g}"
@@ -58,7 +48,7 @@ def resolve(scenario: Scenario) -> Rows:
     known = each.map(lambda pair: sizes(pair[0]))
     layers, width, kept, weights = (known.part(at) for at in range(4))
     kept = kept * each.each(lambda pair: stored_bytes(pair[1]) if pair[1] else 2.0)
-    prompt, crowd = _pass(s, np.maximum(length, 1)), ()
+    prompt, crowd = _pass(s, np.maximum(length, 1)), tuple[Any, ...]()
     full = way.where(lambda word: word in forward.FULL) & np.isnan(s.number("batch"))
     if np.any(full):
         batch = _in_flight(prompt, s.number("pp"), (length + answer) * kept, weights)
@@ -90,11 +80,8 @@ def resolve(scenario: Scenario) -> Rows:
         if np.any(bad):
             why = told(why, bad, reason, figures)
     full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in v.items()}
-    assumed = (
-        *prompt.assumed,
-        *crowd,
-        ("output_len", np.isnan(s.number("output_len")) & ~(first | prompt_only), np.array(1.0)),
-    )
+    untold = np.isnan(s.number("output_len")) & ~(first | prompt_only)
+    assumed = (*prompt.assumed, *crowd, ("output_len", untold, np.array(1.0)))
     return replace(prompt, values=full, why=why, assumed=assumed, inner=(prompt, step))
 
 
@@ -122,13 +109,8 @@ def _known(s: Scenario) -> Scenario:
 
 def _pass(s: Scenario, tokens: np.ndarray) -> Rows:
     """One pass over that many tokens of each sequence, on all shards of a replica together."""
-    asked = {
-        **s.columns,
-        "seq": tokens,
-        "items": np.array(1.0),
-        "scenario": s.words("scenario").map(lambda _: "static"),
-        "delay": np.array(0.0),
-    }
+    asked = {**s.columns, "seq": tokens, "items": np.array(1.0), "delay": np.array(0.0),
+             "scenario": s.words("scenario").map(lambda _: "static")}  # fmt: skip
     rows = forward.resolve(replace(s, kind=forward.KIND, columns=asked))
     # Weights may be stored in another format than factors are multiplied in.
     weights = s.words("weights_format").each(lambda word: stored_bytes(word) if word else np.nan)
