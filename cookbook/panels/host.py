@@ -40,8 +40,8 @@ _TIGHT, _WORTH = 1.2, 1.01
 
 
 def host(
-    machine: str = "supermicro-4029gp-trt3", traffic: str = "both", load: str = LOADS[0], model: str = "alexnet",
-    data: str = "imagenet-1k", workers: Any = 8, batch: Any = 32, cores: Any = None, picture: str = "machine",
+    machine: str = "supermicro-4029gp-trt3", traffic: str = "both", load: str = LOADS[0], model: str = "gpt2",
+    data: str = "c4-en-tokens", workers: Any = 8, batch: Any = 1, cores: Any = None, picture: str = "machine",
 ) -> Panel:  # fmt: skip
     """The panel "Does the host feed its accelerators?", in the state that the arguments say.
 
@@ -70,8 +70,8 @@ def host(
 
     Examples
     --------
-    >>> panel = host(workers=4)
-    >>> panel.update(machine="DGX-1 (V100)", model="vgg16")
+    >>> panel = host(model="vgg16", data="imagenet-1k", batch=32)
+    >>> panel.update(machine="DGX-1 (V100)")
     >>> "DGX-1 (V100) gives each accelerator" in panel.answer
     True
     """
