@@ -71,7 +71,8 @@ def test_a_term_is_compared_with_the_full_model_where_no_neighbours_correct_it()
     rows = judged.chosen("transformer")
     assert rows["without neighbours"].isna().all()
     view = Chosen(rows.assign(**{"without attention": rows["full"] + 0.3}), "without attention", "publisher")
-    assert view.base == "full" and Chosen(judged.chosen("classic"), "without launch", "year").base == "without neighbours"
+    assert view.base == "full"
+    assert Chosen(judged.chosen("classic"), "without launch", "year").base == "without neighbours"
     before = cb.accuracy(by="all", kind="transformer").iloc[0]["median_error"]
     assert f"The model with it is off by **{percent(100 * before)}** on the same runs" in _beside_full(view)
 
