@@ -66,7 +66,7 @@ def accuracy(
 
 
 def _controls() -> tuple[Control, ...]:
-    models = tuple((name, name, "", _family(name)) for name in _models())
+    models = tuple((name, name, "", _family(name)) for name in judged.models_of())
     return (
         Choice("kind", "Training of", "Measured runs", (
             ("both", "both", "Every kind of network"),
@@ -91,13 +91,6 @@ def _controls() -> tuple[Control, ...]:
             ("errors", "Error by group", "Median and middle half of each group"),
             ("coverage", "Coverage", "Share of the runs inside their 80 % interval")), place="picture"),
     )  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def _models() -> tuple[str, ...]:
-    """Predictions that say something of some run: of kinds whose terms were not switched off there are none."""
-    rows = judged.chosen()
-    return tuple(name for name in judged.models_of() if name in rows and rows[name].notna().any())
 
 
 def _options(key: str, name: str) -> tuple[Option, ...]:
@@ -141,9 +134,8 @@ class Chosen:
 
     @property
     def base(self) -> str:
-        """What the model is compared with: terms were switched off without neighbours, in kinds that these correct."""
-        base = judged.base_of(self.model)
-        return base if base in self.known and self.known[base].notna().all() else judged.FULL
+        """What the model is compared with: terms were switched off without correction by neighbours."""
+        return judged.base_of(self.model)
 
     @cached_property
     def groups(self) -> pd.DataFrame:
@@ -214,8 +206,8 @@ def _chosen(kind: str, publishers: tuple[str, ...], accelerators: tuple[str, ...
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     model, by, picture, band = values["model"], values["by"], values["picture"], values["band"] / 100
-    if model not in _models():
-        raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(_models())}")
+    if model not in judged.models_of():
+        raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(judged.models_of())}")
     if picture == "coverage" and model != judged.FULL:
         raise ValueError("only the full model has intervals: choose Prediction full, or another picture")
     view = _chosen(values["kind"], tuple(values["publishers"]), tuple(values["accelerators"]), model, by)
