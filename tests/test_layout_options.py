@@ -13,6 +13,7 @@ from cookbook.catalog import UnknownName
 from cookbook.hardware import machine
 from cookbook.performance.memory import offloaded_update_seconds
 from cookbook.performance.parallelism import FILLED, SCHEDULES, bubble_share
+from cookbook.prediction.constants import committed
 from cookbook.prediction.engine import Estimate
 from cookbook.prediction.fabrics import fabric
 from cookbook.prediction.intake.tables import measured_table, read, without_outcomes
@@ -221,7 +222,9 @@ def test_shards_of_activations_and_of_work_add_up(tp: int, cp: int) -> None:
     whole = step(devices=1, **plan)
     part = step(devices=tp * cp, tp=tp, cp=cp, sequence_parallel=tp > 1, **plan)
     assert tp * cp * part.memory["activations"] == pytest.approx(whole.memory["activations"])
-    assert tp * cp * part.parts["attention"] == pytest.approx(whole.parts["attention"], rel=1e-6)
+    # Blocks of a sequence go round in a ring, which costs the kernel some of its speed.
+    ring = committed("training_transformer").values["ring_attention"][""] if cp > 1 else 1.0
+    assert tp * cp * part.parts["attention"] == pytest.approx(ring * whole.parts["attention"], rel=1e-6)
 
 
 @pytest.mark.parametrize("zero", [1, 3])

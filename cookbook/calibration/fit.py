@@ -503,7 +503,7 @@ def full_runs(rows: Rows) -> Runs:
     """The rows as what similar measurements are found by, one entry a row."""
     runs, size = rows.module.runs(rows.scenarios), len(rows.measured)
     labels = {name: _full(label, size) for name, label in runs.labels.items()}
-    return Runs(labels, {name: np.broadcast_to(each, (size,)) for name, each in runs.amounts.items()}, runs.costs)
+    return Runs(labels, {})
 
 
 def _full(label: Any, size: int) -> Coded:

@@ -113,12 +113,29 @@ def _leaning(values: np.ndarray, group: np.ndarray, rest: float) -> tuple[float,
 
 
 def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
-    """Half-width that covers a publisher not among these at the given level.
+    """Half-width that covers a group not among these at the given level, be the tails of errors as long as they are.
 
-    `errors`: logarithmic errors; `group`: publisher of each; `level`: share to cover, 0 to 1.
+    `errors`: logarithmic errors; `group`: publisher, or another group that is left out, of each; `level`: share to
+    cover, 0 to 1.
     """
     means, weights = publisher_means(np.minimum(np.abs(errors), LARGEST) ** 2, group)
-    return student(level, max(float(weights.sum()) - 1, 2.0)) * float(np.average(means, weights=weights)) ** 0.5
+    spread = float(np.average(means, weights=weights)) ** 0.5
+    return max(student(level, max(float(weights.sum()) - 1, 2.0)) * spread, pooled_quantile(errors, group, level))
+
+
+def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> float:
+    """Smallest absolute error that a share `level` of all stays below, every group weighing one.
+
+    `errors`, `group`, `level`: as for `half_width`.
+
+    >>> pooled_quantile(np.arange(1.0, 41), np.array(["a"] * 30 + ["b"] * 10), 0.5)
+    30.0
+    """
+    _, codes, counts = np.unique(group, return_inverse=True, return_counts=True)
+    size = np.abs(errors)
+    order = np.argsort(size, kind="stable")
+    below = np.cumsum(1 / counts[codes][order])
+    return float(size[order][min(int(np.searchsorted(below / below[-1], level - 1e-12)), len(size) - 1)])
 
 
 def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.ndarray) -> list[Width]:
@@ -135,8 +152,9 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     for name in (ADAPTERS, EXPERTS):
         found[name] = max(found[name][0], found[SEEN][0]), found[name][1]
     shares = squares / np.array([found[name][0] for name in tier])
-    wider = _rising([_leaning(shares[several == many], group[several == many], 1.0) for many in (False, True)])
-    wider = [each / wider[0][0] for each, _ in wider]
+    (few, _), (more, _) = _rising([_leaning(shares[several == many], group[several == many], 1.0)
+                                   for many in (False, True)])  # fmt: skip
+    wider = (1.0, more / few)
     told, reached = [], np.zeros(len(LEVELS))
     for name in TIERS:
         variance, stands = found[name]
@@ -209,7 +227,7 @@ def row_widths(rows: Rows, folds: LeftOut) -> dict[int, np.ndarray]:
 
 def several_assumed(rows: Rows) -> np.ndarray:
     """Whether each row leaves several fields to be assumed."""
-    return np.asarray(rows.scenarios.assumed_count() >= SEVERAL)
+    return np.broadcast_to(rows.scenarios.assumed_count() >= SEVERAL, len(rows.measured))
 
 
 def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray] | None = None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.calibration.intervals import FULL, NO_NEIGHBOURS, ROW, figures, table_name
+from cookbook.calibration.intervals import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
 from cookbook.prediction import scaling as engine
 from cookbook.prediction.asked import choices, listed, shown, text
 from cookbook.prediction.constants import LEVELS
@@ -49,12 +49,9 @@ BESIDE = {"id", "software_level", "scale", "tier", "neighbours", "measured", "un
 
 
 def accuracy(
-    by: str = "publisher",
-    kind: str = "both",
-    model: str = FULL,
-    publishers: Sequence[str] = (),
+    by: str = "publisher", kind: str = "both", model: str = FULL, publishers: Sequence[str] = (),
     accelerators: Sequence[str] = (),
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # fmt: skip
     """How far predictions of measured training runs were off, each publisher predicted by what the others measured.
 
     Parameters
@@ -470,16 +467,8 @@ def _reach(known: pd.DataFrame, devices: Any, nodes: Any) -> np.ndarray:
     """Ends from the errors of known speed-ups; between nodes, which only cost more, low reaches further."""
     error, publisher = np.abs(np.log(known["ratio"].to_numpy())), known["publisher"].to_numpy()
     one = known["nodes"].to_numpy() == 1
-    near = _quantile(error[one], publisher[one])
-    far = max(near, _quantile(error[~one], publisher[~one])) if (~one).any() else near
+    near = pooled_quantile(error[one], publisher[one], HELD)
+    far = max(near, pooled_quantile(error[~one], publisher[~one], HELD)) if (~one).any() else near
     alone, several = np.asarray(devices) <= 1, np.asarray(nodes) > 1
     low, high = np.where(several, far, near), np.full(several.shape, near)
     return np.where(alone, 1.0, np.exp([-low, high]))
-
-
-def _quantile(error: np.ndarray, publisher: np.ndarray) -> float:
-    """Error that the share `HELD` of all stays below, publishers weighted alike."""
-    _, codes, counts = np.unique(publisher, return_inverse=True, return_counts=True)
-    order = np.argsort(error)
-    below = np.cumsum(1 / counts[codes][order])
-    return float(error[order][min(int(np.searchsorted(below / below[-1], HELD)), len(error) - 1)])

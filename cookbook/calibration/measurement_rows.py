@@ -67,7 +67,7 @@ def _classic(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _transformer(frame: pd.DataFrame) -> dict[str, Any]:
-    phases = {"pretrain": "pretraining", "finetune": "fine-tuning", "lora": "LoRA", "memory": "training"}
+    phases = dict(pretrain="pretraining", finetune="fine-tuning", lora="LoRA", qlora="QLoRA", memory="training")
     made = frame["global_batch"] * frame["seq_len"] / frame["step_seconds"]
     weights = frame["active_parameters"].fillna(frame["parameters"])
     flop = chowdhery_2022(weights, frame["layers"], frame["hidden"], frame["seq_len"])

@@ -120,13 +120,9 @@ def whole_fit(kind: str) -> Fit:
 
 
 def judge(
-    kind: str,
-    leave_out: str = "source",
-    neighbours: bool = True,
-    engine_levels: bool = True,
-    terms: Mapping[str, bool] | None = None,
-    only: Sequence[str] | None = None,
-) -> tuple[Rows, pd.DataFrame, LeftOut]:
+    kind: str, leave_out: str = "source", neighbours: bool = True, engine_levels: bool = True,
+    terms: Mapping[str, bool] | None = None, only: Sequence[str] | None = None,
+) -> tuple[Rows, pd.DataFrame, LeftOut]:  # fmt: skip
     """Predict every measured row by constants that were fitted without its fold.
 
     `kind`: "training_classic" or "training_transformer"; `leave_out`: "source", "accelerator" or "family"; see
@@ -183,7 +179,7 @@ def validate(
         alone = _row_alone(kind)
         for way in leave_out:
             rows, frame, folds = judge(kind, way)
-            others = _others(kind, way)
+            others = _others(kind, way, folds)
             found.append(report(rows, frame, folds).assign(kind=kind, leave_out=way, model=FULL))
             found += [_line(kind, way, name, rows, other) for name, other in others.items()]
             if way == "source":
@@ -204,12 +200,13 @@ def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _others(kind: str, way: str) -> dict[str, LeftOut]:
+def _others(kind: str, way: str, full: LeftOut) -> dict[str, LeftOut]:
     """The model with something switched off, and the rules; terms only where publishers are left out."""
     corrected = corrects(measured_rows(kind)[0])
-    others = {NO_NEIGHBOURS: judge(kind, way, neighbours=False)[2]} if corrected else {}
-    if way == "source" and any(each.by == "engine" for each in measured_rows(kind)[0].constants):
-        others[NO_ENGINES] = judge(kind, way, neighbours=False, engine_levels=False)[2]
+    others = {NO_NEIGHBOURS: judge(kind, way, neighbours=False)[2] if corrected else full}
+    if way == "source":
+        if any(each.by == "engine" for each in measured_rows(kind)[0].constants):
+            others[NO_ENGINES] = judge(kind, way, neighbours=False, engine_levels=False)[2]
         for term in terms_of(kind):
             others[f"without {term}"] = judge(kind, way, neighbours=False, terms={term: False})[2]
     return others | {name: judge_reference(kind, name, way) for name in REFERENCES}
@@ -354,12 +351,10 @@ def _neighbours(kind: str, rows: Rows, whole: Fit, names: Iterable[str]) -> list
     """What was run and how far the formulas miss it, of every row that was fitted."""
     error, runs = log_error(rows, whole.fitted), full_runs(rows)
     labels = {name: cells.each(str, object).tolist() for name, cells in runs.labels.items()}
-    amounts = {name: np.asarray(cells, dtype=float).tolist() for name, cells in runs.amounts.items()}
     return [
         {
             "kind": kind, "row": name, "publisher": rows.group[at], "ratio": f"{np.exp(error[at]):.6g}",
             "labels": json.dumps({label: cells[at] for label, cells in labels.items()}),
-            "amounts": json.dumps({amount: cells[at] for amount, cells in amounts.items()}),
             "how": HOW, "source": VALIDATION_SOURCE,
         } for at, name in enumerate(names) if rows.usable[at] and np.isfinite(error[at])
     ]  # fmt: skip

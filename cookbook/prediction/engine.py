@@ -16,17 +16,7 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.prediction import constants, neighbours
-from cookbook.prediction.constants import (
-    NEW_ENGINE,
-    SEEN,
-    SEVERAL,
-    SIBLING,
-    Fitted,
-    committed,
-    figure,
-    of_rows,
-    tiers_of_rows,
-)
+from cookbook.prediction.constants import Fitted, committed, figure, of_rows, tiers_of_rows
 from cookbook.prediction.scenario import KEYS, Rows, Scenario, each_row, together
 
 if TYPE_CHECKING:
@@ -401,17 +391,17 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     distinct = together(*(rows.keys[name] for name in KEYS))
     values, tier, factors, remark = _at_levels(kind, committed(like) if fitted is None else fitted, distinct.levels)
     codes = each_row(distinct.codes, len(rows))
-    several = (rows.assumed_count() >= SEVERAL).astype(int)
+    several = (rows.assumed_count() >= constants.SEVERAL).astype(int)
     tier, factors = tier[codes], {level: each[codes, several] for level, each in factors.items()}
     by_row = {name: value[codes] if np.ndim(value) else value for name, value in values.items()}
     if like != kind:
         # No engine was fitted to language models, so intervals are those of answers that were composed.
-        tier = np.where(np.isin(tier, (SEEN, SIBLING)), NEW_ENGINE, tier)
+        tier = np.where(np.isin(tier, (constants.SEEN, constants.SIBLING)), constants.NEW_ENGINE, tier)
         factors = {level: np.full(len(rows), figure(f"generation-interval-{level}")) for level in factors}
     if "dimensions_known" in rows.values:
         # Dimensions that follow from a number of parameters alone: no better known than another stack.
         bare = rows.dimensions_known == 0
-        tier = np.where(bare & np.isin(tier, (SEEN, SIBLING)), NEW_ENGINE, tier) if np.any(bare) else tier
+        tier = np.where(bare & np.isin(tier, (constants.SEEN, constants.SIBLING)), constants.NEW_ENGINE, tier) if np.any(bare) else tier
     return Prepared(kind, rows, by_row, tier, factors, remark[codes])
 
 

@@ -30,7 +30,6 @@ LABEL_COSTS = {
 }  # fmt: skip
 # Counts of devices and samples are no part of it: a correction that changed with them could make a larger batch, or
 # more devices, slower than a smaller one although the formulas say otherwise.
-AMOUNT_COSTS: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +42,10 @@ class Runs:
         Network, number format, software level, accelerator and so on.
     amounts : mapping of str to numpy.ndarray
         Amounts above zero: batch, width.
-    costs : mapping of str to float, optional
-        Distance of different labels, and of a factor of e in an amount, where this kind of runs has its own.
     """
 
     labels: Mapping[str, Any]
     amounts: Mapping[str, np.ndarray]
-    costs: Mapping[str, float] | None = None
 
     def __len__(self) -> int:
         first = next(iter(self.labels.values()))
@@ -63,7 +59,7 @@ class Runs:
         found = dict(zip(columns, values, strict=True))
         labels = {name: coded(np.array(found[name], dtype=object)) for name in self.labels}
         amounts = {name: np.array(found[name], dtype=float) for name in self.amounts}
-        return Runs(labels, amounts, self.costs), np.broadcast_to(joined.codes, (size,))
+        return Runs(labels, amounts), np.broadcast_to(joined.codes, (size,))
 
     def single(self) -> Runs:
         """The only run, with one entry a column."""
@@ -74,7 +70,7 @@ class Runs:
             for name, each in self.labels.items()
         }
         amounts = {name: np.reshape(np.asarray(each, dtype=float), 1) for name, each in self.amounts.items()}
-        return Runs(labels, amounts, self.costs)
+        return Runs(labels, amounts)
 
     @cached_property
     def places(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
@@ -94,7 +90,7 @@ class Runs:
         labels = {
             name: each.take(index) if isinstance(each, Coded) else each[index] for name, each in self.labels.items()
         }
-        return Runs(labels, {name: each[index] for name, each in self.amounts.items()}, self.costs)
+        return Runs(labels, {name: each[index] for name, each in self.amounts.items()})
 
 
 def _column(values: Any) -> Coded:
@@ -161,15 +157,10 @@ class Correction:
 
 
 def correction(
-    asked: Runs,
-    measured: Measured,
-    size: int | None = None,
-    exclude_groups: Collection[str] = (),
-    exclude_rows: Collection[str] | np.ndarray = (),
-    label_costs: Mapping[str, float] | None = None,
-    amount_costs: Mapping[str, float] | None = None,
-    named: int = 8,
-) -> Correction:
+    asked: Runs, measured: Measured, size: int | None = None, exclude_groups: Collection[str] = (),
+    exclude_rows: Collection[str] | np.ndarray = (), label_costs: Mapping[str, float] | None = None,
+    amount_costs: Mapping[str, float] | None = None, named: int = 8,
+) -> Correction:  # fmt: skip
     """Kernel-weighted mean error of similar measurements, as a factor for each asked run.
 
     Parameters
@@ -190,7 +181,7 @@ def correction(
         How many rows to name at most for each run.
     """
     size = len(asked) if size is None else size
-    costs = (label_costs or asked.costs or LABEL_COSTS, amount_costs or asked.costs or AMOUNT_COSTS)
+    costs = (label_costs or LABEL_COSTS, amount_costs or {})
     own = exclude_rows if isinstance(exclude_rows, np.ndarray) else None
     measured = measured.complete
     barred = np.zeros(len(measured.error), dtype=bool)
@@ -201,7 +192,7 @@ def correction(
     if barred.any():
         measured = measured.take(np.flatnonzero(~barred))
     if own is not None:
-        asked = Runs({**asked.labels, "row itself": coded(own.astype(object))}, asked.amounts, asked.costs)
+        asked = Runs({**asked.labels, "row itself": coded(own.astype(object))}, asked.amounts)
     one, back = (asked.single(), np.zeros(1, dtype=int)) if size == 1 else asked.distinct(size)
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
     rows: list[np.ndarray] = []
@@ -257,9 +248,8 @@ def known_errors(kind: str) -> Measured | None:
         return None
     table = table[np.isfinite(np.log(table["ratio"]))]
     labels = {name: coded(cells.astype(str).astype(object)) for name, cells in _columns(table["labels"]).items()}
-    amounts = {name: cells.astype(float) for name, cells in _columns(table["amounts"]).items()}
     ratio, group, names = (table[name].to_numpy() for name in ("ratio", "publisher", "row"))
-    return Measured(Runs(labels, amounts), np.log(ratio), group.astype(str), names.astype(str))
+    return Measured(Runs(labels, {}), np.log(ratio), group.astype(str), names.astype(str))
 
 
 def _columns(cells: Iterable[str]) -> dict[str, np.ndarray]:
@@ -280,15 +270,14 @@ def correct(kind: str, asked: Runs, size: int, **without: Any) -> Correction | N
 
 @dataclass(frozen=True, eq=False)
 class _Merged:
-    """Measured runs, those of the same labels and amounts as one, with the sum of their errors and their number.
+    """Measured runs, those of the same labels as one, with the sum of their errors and their number.
 
     `codes` are places in `levels` counted from 1: 0 is a label that nobody measured. `answers` remembers what was
-    said about combinations of labels alone, by their code.
+    said about combinations of labels, by their code.
     """
 
     levels: Mapping[str, Mapping[str, int]]
     codes: Mapping[str, np.ndarray]
-    logarithms: Mapping[str, np.ndarray]
     errors: np.ndarray
     counts: np.ndarray
     answers: dict[tuple[str, int], tuple[float, int]]
@@ -299,66 +288,46 @@ def _merged(known: Measured) -> _Merged:
     labels = {name: _column(label) for name, label in known.runs.labels.items()}
     levels = {name: {str(level): at + 1 for at, level in enumerate(label.levels)} for name, label in labels.items()}
     codes = [np.broadcast_to(label.codes + 1, len(known.error)) for label in labels.values()]
-    one, back = np.unique(np.stack([*codes, *known.runs.amounts.values()]), axis=1, return_inverse=True)
-    with np.errstate(all="ignore"):
-        logarithms = np.log(one[len(codes) :])
-    return _Merged(levels, dict(zip(labels, one.astype(int), strict=False)),
-                   dict(zip(known.runs.amounts, logarithms, strict=True)),
-                   np.bincount(back, known.error), np.bincount(back), {})  # fmt: skip
+    one, back = np.unique(np.stack(codes), axis=1, return_inverse=True)
+    counted = np.bincount(back, known.error), np.bincount(back)
+    return _Merged(levels, dict(zip(labels, one, strict=True)), *counted, {})
 
 
 def _of_many(asked: Runs, known: Measured, size: int) -> Correction:
-    """What `correction` says of many runs: once for each combination of labels and amounts, near measurements alone."""
+    """What `correction` says of many runs: once for each combination of labels, near measurements alone."""
     merged, total, code = _merged(known), 1, np.zeros(1, dtype=np.int64)
-    parts = list[tuple[str, int, Any]]()  # name, how many values, and the values of amounts
-    costs = {name: cost for name, cost in (asked.costs or LABEL_COSTS).items() if name in asked.labels}
-    costs = {name: cost for name, cost in costs.items() if name in merged.levels}
-    for name in costs:
+    names = [name for name in LABEL_COSTS if name in asked.labels and name in merged.levels]
+    for name in names:
         mine, places = _column(asked.labels[name]), merged.levels[name]
         ours = np.array([places.get(str(level), 0) for level in mine.levels])[mine.codes]
-        parts.append((name, len(places) + 1, None))
         code, total = code * (len(places) + 1) + ours, total * (len(places) + 1)
-    for name in asked.costs or AMOUNT_COSTS:
-        if name in asked.amounts and name in merged.logarithms:
-            values, at = np.unique(asked.amounts[name], return_inverse=True)
-            parts.append((name, len(values), values))
-            code, total = code * len(values) + at.reshape(np.shape(asked.amounts[name])), total * len(values)
     if total >= 1 << 62:
         return correction(asked, known, size, named=0)
     one, back = np.unique(np.broadcast_to(code, (size,)), return_inverse=True)
-    if all(values is None for _, _, values in parts):
-        shift, count = _remembered(one, parts, merged, costs)
-    else:
-        shift, count = _summed(one, parts, merged, asked.costs or {**costs, **AMOUNT_COSTS})
+    shift, count = _remembered(one, names, merged)
     return Correction(np.exp(-shift)[back], count[back], ())
 
 
-def _remembered(one: np.ndarray, parts: Any, merged: _Merged, costs: Mapping[str, float]) -> tuple[Any, Any]:
+def _remembered(one: np.ndarray, names: list[str], merged: _Merged) -> tuple[Any, Any]:
     """Shift and count of combinations of labels, each worked out once."""
     if len(merged.answers) > MOST_ANSWERS:
         merged.answers.clear()
-    names, answers = " ".join(f"{name}={costs[name]:g}" for name, _, _ in parts), merged.answers
-    lost = np.array([each for each in one.tolist() if (names, each) not in answers], dtype=np.int64)
+    said, answers = " ".join(names), merged.answers
+    lost = np.array([each for each in one.tolist() if (said, each) not in answers], dtype=np.int64)
     if len(lost):
-        found = zip(*(each.tolist() for each in _summed(lost, parts, merged, costs)), strict=True)
-        answers.update({(names, each): pair for each, pair in zip(lost.tolist(), found, strict=True)})
-    pairs = [answers[names, each] for each in one.tolist()]
+        found = zip(*(each.tolist() for each in _summed(lost, names, merged)), strict=True)
+        answers.update({(said, each): pair for each, pair in zip(lost.tolist(), found, strict=True)})
+    pairs = [answers[said, each] for each in one.tolist()]
     return np.array([shift for shift, _ in pairs]), np.array([count for _, count in pairs])
 
 
-def _summed(one: np.ndarray, parts: Any, merged: _Merged, costs: Mapping[str, float]) -> tuple[Any, Any]:
+def _summed(one: np.ndarray, names: list[str], merged: _Merged) -> tuple[Any, Any]:
     """Shift and count of combinations; a label whose other values are out of reach tells which measurements count."""
-    labels, amounts = dict[str, np.ndarray](), dict[str, np.ndarray]()
-    rest = one
-    for name, many, values in reversed(parts):
-        rest, at = np.divmod(rest, many)
-        if values is None:
-            labels[name] = at
-        else:
-            with np.errstate(all="ignore"):
-                amounts[name] = np.log(values)[at]
+    labels, rest = dict[str, np.ndarray](), one
+    for name in reversed(names):
+        rest, labels[name] = np.divmod(rest, len(merged.levels[name]) + 1)
     mine, theirs = np.zeros(len(one), dtype=np.int64), np.zeros(len(merged.errors), dtype=np.int64)
-    for name in (name for name in labels if costs[name] > REACH):
+    for name in (name for name in labels if LABEL_COSTS[name] > REACH):
         many = len(merged.levels[name]) + 1
         mine, theirs = mine * many + labels[name], theirs * many + merged.codes[name]
     shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
@@ -367,11 +336,8 @@ def _summed(one: np.ndarray, parts: Any, merged: _Merged, costs: Mapping[str, fl
         for at in (rows[start : start + BLOCK] for start in range(0, len(rows) if len(columns) else 0, BLOCK)):
             distance: Any = np.zeros((len(at), len(columns)))
             for name, label in labels.items():
-                if costs[name] <= REACH:
-                    distance += costs[name] * (label[at][:, None] != merged.codes[name][columns])
-            for name, logarithms in amounts.items():
-                apart = np.abs(logarithms[at][:, None] - merged.logarithms[name][columns])
-                distance += costs[name] * np.nan_to_num(apart, nan=REACH, posinf=REACH)
+                if LABEL_COSTS[name] <= REACH:
+                    distance += LABEL_COSTS[name] * (label[at][:, None] != merged.codes[name][columns])
             weight = np.where(distance <= REACH, np.exp(-distance), 0.0)
             shift[at] = weight @ merged.errors[columns] / (weight @ merged.counts[columns] + DAMPING)
             count[at] = (weight > 0) @ merged.counts[columns]

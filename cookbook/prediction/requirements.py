@@ -202,18 +202,10 @@ class Requirements:
 
 
 def requirements(
-    model: str | zoo.Workload,
-    batch: Any = 32,
-    seq: float | None = None,
-    precision: str = "bf16",
-    optimiser: str = "adam",
-    samples: Any = 14e6,
-    epochs: float = 1,
-    target_seconds: Any = 3600,
-    accelerators: Iterable[Any] | None = None,
-    recompute: str | float = "none",
-    backward: float = 2,
-) -> Requirements:
+    model: str | zoo.Workload, batch: Any = 32, seq: float | None = None, precision: str = "bf16",
+    optimiser: str = "adam", samples: Any = 14e6, epochs: float = 1, target_seconds: Any = 3600,
+    accelerators: Iterable[Any] | None = None, recompute: str | float = "none", backward: float = 2,
+) -> Requirements:  # fmt: skip
     """What training `model` needs, and which accelerators could meet it.
 
     Parameters

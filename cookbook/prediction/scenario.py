@@ -561,8 +561,8 @@ class Rows:
         return np.broadcast_to(self.keys[name].each(str, object), len(self))
 
     def assumed_count(self) -> np.ndarray:
-        """How many fields each row leaves to be assumed."""
-        return sum((np.asarray(lacks, dtype=int) for _, lacks, _ in self.assumed), np.zeros(len(self), dtype=int))
+        """How many fields each row leaves to be assumed; one number may stand for all rows."""
+        return np.asarray(sum((np.asarray(lacks, dtype=int) for _, lacks, _ in self.assumed), np.zeros((), dtype=int)))
 
     def assumptions(self) -> np.ndarray:
         """Fields that each row does not give, with the value taken: "zero = 1; attention = flash2"."""

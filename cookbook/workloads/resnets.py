@@ -1,7 +1,8 @@
 """Residual networks: ResNet v1, v1.5, v2 and its wide, grouped and squeezed relatives, NFNet, RegNet, ConvNeXt.
 
 And networks for small devices, made of depthwise convolutions: MobileNet v1 to v3, MNASNet, EfficientNet v1 and v2,
-ShuffleNet v2, GhostNet; and GPUNet, found by search for delay on GPUs (Wang et al., arXiv:2205.00841).
+ShuffleNet v2, GhostNet; GPUNet, found by search for delay on GPUs (Wang et al., arXiv:2205.00841); and those that tell
+faces apart, with a linear layer of as many classes as there are people.
 """
 
 from __future__ import annotations
@@ -512,3 +513,37 @@ def gpunet_d1(image: int = 456, classes: int = 1000) -> Ops:
     x = t.act(t.linear(x, 1984, bias=False, name="fc"), "relu")
     t.loss(t.linear(t.dropout(x), classes, name="classifier"))
     return t.ops()
+
+
+def face(network: str = "resnet100", image: int = 112, classes: int = 85742) -> Ops:
+    """Network that tells faces apart: features, and a linear layer of as many classes as there are people.
+
+    `network`: "resnet100" (Deng et al., arXiv:1801.07698) or "mobile" (Chen et al., arXiv:1804.07573).
+    """
+    t = Trace()
+    features = variant_of({"resnet100": _face_resnet, "mobile": _mobile_face}, network, "network")
+    x = features(t, t.image(3, image, image))
+    t.loss(t.linear(t.norm(x, "batch"), classes, bias=False, name="people"))
+    return t.ops()
+
+
+def _face_resnet(t: Trace, x: Shape) -> Shape:
+    x = conv_norm(t, x, 64, 3, act="prelu", name="stem")
+    for stage, times in enumerate((3, 13, 30, 3)):
+        for number in range(times):
+            with t.block(f"stage{stage + 1}"):
+                out, y = 64 * 2**stage, conv_norm(t, t.norm(x, "batch"), 64 * 2**stage, 3, act="prelu")
+                y = conv_norm(t, y, out, 3, 1 if number else 2, act="")
+                x = t.add(y, x if number else _shortcut(t, x, out, 2, False))
+    return t.linear(t.flatten(t.dropout(t.norm(x, "batch"))), 512, name="features")
+
+
+def _mobile_face(t: Trace, x: Shape) -> Shape:
+    x = conv_norm(t, x, 64, 3, 2, act="prelu", name="stem")
+    x = conv_norm(t, x, 64, 3, groups=64, act="prelu", name="depthwise")
+    for out, first, hidden, times in ((64, 128, 128, 4), (128, 256, 256, 6), (128, 512, 256, 2)):
+        for number in range(times + 1):
+            with t.block(f"stage{first}"):
+                x = inverted_residual(t, x, hidden if number else first, out, 3, 1 if number else 2, "prelu")
+    x = conv_norm(t, conv_norm(t, x, 512, 1, act="prelu"), 512, 7, padding=0, groups=512, act="", name="whole")
+    return t.linear(t.flatten(x), 128, name="features")

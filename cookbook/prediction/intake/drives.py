@@ -16,8 +16,7 @@ LOCAL = (*DRIVES, "DRAM / page cache / tmpfs", "interface")
 NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 GIGABIT = r"(?:Gb/s|Gbit/s|Gbps|GbE)\b"
 # The number of a drive, and its size, as words of a name.
-# Commas between the digits of one figure: 1,000 MiB/s.
-THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # 1,000 MiB/s
 MODEL = re.compile(r"[a-z]{0,3}\d{3,4}[a-z0-9]?|[a-z]{2}\d(?:[a-z]\d?)?")
 SIZE = re.compile(r"\d+tb|gen\d")
 WORDS = re.compile(r"[\W_]+")

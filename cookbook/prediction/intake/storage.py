@@ -37,10 +37,7 @@ KINDS = {
 # Weights are read as large blocks of a drive, or as downloads where the words name an object store.
 LOADS = frozenset({"model_load", "model-load", "model load", "weights"})
 OBJECTS = re.compile(r"\bs3\b|object|\bgcs\b|\bblob\b|bucket|\br2\b", re.I)
-WEIGHTS = re.compile(r"safetensors|\bweights\b|\bload\b|\bmodel\b", re.I)
 LARGE_REQUEST = 8 * 1024.0**2
-STARTS = re.compile(r"\bstart\b", re.I)
-REAL = frozenset({"training", "dl-training-with-storage"})
 # Figures of an answer: samples a second, utilisation, read rate, operations a second, latency; those of each kind, the
 # first of which it leads with, and the units in which they are given.
 FIGURES = {MLPERF: (0, 1, 2), DECODE: (0,), OBJECT_STORE: (2,), FIO: (2, 3), METADATA: (4,)}
@@ -224,7 +221,7 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
         sample_bytes=np.where(np.isnan(given), size, given), required=required, own_file=own_file,
         drive=rate, drive_most=most, drive_iops=iops, drives=count * np.where(in_each_host > 0, number["hosts"], 1),
         local=local, line=line, client=client, submitted=submitted > 0,
-        request=_joined(_request, cells["workload"]).columns()[0],
+        request=_joined(_request, cells["workload"], cells["kind"]).columns()[0],
         workers=np.where(thread > 0, 0, np.where(np.isnan(number["workers"]), worded, number["workers"])),
         speed=speed, threads=threads, decoder=_joined(_decoder, cells["framework"]).columns(0)[0],
         network=network, network_class=network_class, processors=processors,
@@ -365,7 +362,7 @@ def _bytes(cell: str) -> float:
 
 def _kind(kind: str, workload: str, system: str) -> str:
     if kind.casefold() in LOADS:
-        return "" if STARTS.search(workload[:200]) else OBJECT_STORE if OBJECTS.search(system[:MOST_READ]) else FIO
+        return "" if "start" in workload[:200] else OBJECT_STORE if OBJECTS.search(system[:MOST_READ]) else FIO
     if kind:
         return KINDS.get(kind.casefold(), "")
     if re.search(r"jpe?g|decod", workload[:200], re.I):
@@ -457,10 +454,10 @@ def _virtual_processors(size: re.Match[str]) -> float:
     return 4.0 * float(size[1] or 1) if "x" in size[0] and size[2] == "large" else 2.0
 
 
-def _request(workload: str) -> tuple[float]:
-    block = BLOCK.search(workload[:200])
-    if not block and WEIGHTS.search(workload[:200]):
+def _request(workload: str, kind: str = "") -> tuple[float]:
+    if kind.casefold() in LOADS:
         return (LARGE_REQUEST,)
+    block = BLOCK.search(workload[:200])
     return (float(block[1]) * FACTORS[block[2].casefold()] if block else np.nan,)
 
 
@@ -528,18 +525,17 @@ def _measured_in(unit: str) -> tuple[int, float]:
 
 def _why(kind: str, workload: str, accelerator: str, note: str, said: str) -> str:
     """What is missing in a row, before anything is computed."""
-    if said.casefold() in REAL:
+    if said.casefold() in ("training", "dl-training-with-storage"):
         return "runs on real data are rows of training_classic with data = real; here loaders and storage are answered"
     if not kind and said.casefold() in LOADS:
         return f"workload = {cut(workload)!r}: how long an engine starts is not known, only how fast weights are read"
     if not kind:
-        return ("kind: it is not clear what was measured; give mlperf-storage, dataloader, object-store, fio, metadata "
-                "or model-load")  # fmt: skip
+        return "kind: what was measured? Give mlperf-storage, dataloader, object-store, fio, metadata or model-load"
     if kind == CHECKPOINT:
         return "writing checkpoints asks for no read rate; give read_bandwidth of a described system"
     if kind == METADATA and not _opens(workload):
         return f"workload = {cut(workload)!r}: of small files, opening one is known"
-    if kind == FIO and not _request(workload)[0] > 0:
+    if kind == FIO and not _request(workload, said)[0] > 0:
         return f"workload = {cut(workload)!r}: no block size such as bs=4k"
     if kind == FIO and note.casefold().startswith("write"):
         return "the row asks for writing; reading is predicted"

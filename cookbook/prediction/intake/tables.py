@@ -27,6 +27,17 @@ OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_
             "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
 # Words of the tables for rows of which it is clear what was run.
 CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
+# How requests arrive, as reports put it ("MLPerf Offline (v3.0, closed)", "static batch 1, decode"): the first to fit.
+WAYS = tuple((way, re.compile(pattern)) for way, pattern in (
+    ("single_stream", "single_?stream"), ("multi_stream", "multi_?stream"),
+    ("decode", r"(?<![a-z])decod(e|ing)(?![a-z])"), ("prefill", "prefill|prompt_processing"),
+    ("real_time", "real_?time"), ("server", "server|concurren|online"),
+    ("offline", "offline|max_throughput|infinite|burst"), ("batch", "static_batch_batch"), ("forward", "forward"),
+    ("static", "static|fixed_batch|^batch(ed)?_"),
+))  # fmt: skip
+OWN_PORTS = ("gaudi",)
+# Stacks whose recipes cut a pipeline's stage into chunks, and the most that they cut it into.
+INTERLEAVED, CHUNKS = re.compile(r"nemo|mlperf|nvidia release|\bngc\b", re.I), (6, 5, 4, 3, 2)
 COUNTS = (
     "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch",
     "micro_batches_per_flush", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "experts",
@@ -41,6 +52,7 @@ RATE = re.compile(r"(\d+)\s*g", re.I)
 REPLICAS = re.compile(r"data parallel over (\d+) NeuronCores", re.I)
 TWO_A_CHIP = re.compile(r"tpu-?v[23][.-](\d+)", re.I)
 VARIANT = re.compile(r"variant \d+ of")
+BESIDE = re.compile(r"(?:fp[48]|int8)\s*[+/]\s*(?=b?fp?16)", re.I)
 
 
 def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None) -> Scenario:
@@ -106,27 +118,18 @@ def usual_of(keys: list[str]) -> str:
 
 
 def _precision(cells: Columns, widened: bool = False) -> Coded:
-    """Number formats; where asked for, of two that a cell names the wider one, as 16 bits beside 8."""
-
-    def wide(cell: str) -> str:
-        named = re.split(r"[+/]", cell) if widened else []
-        return next((name for each in named if (name := words.precision(each)) in ("fp16", "bf16")), "")
+    """Number formats; where asked for, of 8 bits beside 16 the wider one."""
 
     def one(cell: str) -> tuple[str, str]:
-        if words.is_blank(cell):
-            return "", ""
-        name = wide(cell) or words.precision(cell)
-        if name in FORMATS():
+        name = "" if words.is_blank(cell) else words.precision(BESIDE.sub("", cell) if widened else cell)
+        if name in FORMATS() or words.is_blank(cell):
             return name, ""
-        return (
-            "",
-            f"precision = {words.shown(cell)} is no number format that is known; write bf16, fp16, tf32, fp32 or fp8",
-        )
+        known = "write bf16, fp16, tf32, fp32 or fp8"
+        return "", f"precision = {words.shown(cell)} is no number format that is known; {known}"
 
     if widened:
-        cells.note(cells.text("precision").map(
-            lambda cell: f"precision {words.shown(cell)} = {wide(cell)}: products in fewer bits are counted as those"
-            if wide(cell) not in ("", words.precision(cell)) else ""))  # fmt: skip
+        said = cells.text("precision")
+        cells.note(said.map(lambda cell: f"{words.shown(cell)} counted in 16 bits" if BESIDE.match(cell) else ""))
     return cells.read("precision", one)
 
 
@@ -134,6 +137,39 @@ def _precision(cells: Columns, widened: bool = False) -> Coded:
 def FORMATS() -> tuple[str, ...]:
     """Number formats of the catalogue."""
     return tuple(catalog.table("number_formats")["name"])
+
+
+def _interleave(c: Columns, found: dict[str, Any]) -> None:
+    """Chunks of a stage where a report of such a stack states a pipeline and no chunks: as its recipes cut it."""
+    stages, stated = found.get("pp", NOTHING), found.get("vp", NOTHING)
+    usual = together(c.text("software"), c.text("locator"), found["pipeline_schedule"]).where(
+        lambda each: bool(INTERLEAVED.search(each[0] or each[1])) and not each[2])
+    blank = usual & np.isnan(stated) & (stages > 1)
+    if np.any(blank):
+        layers = found.get("layers", NOTHING) / np.where(stages > 0, stages, 1)
+        whole = [(np.mod(layers, each) == 0) & (layers >= 2 * each) for each in CHUNKS]
+        chunks = np.select(np.broadcast_arrays(*whole), CHUNKS, 1.0)
+        found["vp"] = np.where(blank, chunks, stated)
+        c.note(Coded(np.asarray(blank & (chunks > 1)).astype(int), ("", "vp: as the recipes of this stack cut stages")))
+
+
+def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
+    """Networks of a device and of a node, and how many devices the fast link joins."""
+    rates = c.values(
+        c.text("node_network"),
+        lambda cell: (words.network(cell)[:2], words.network(cell)[2].replace("network =", "node_network =")),
+        "node_network",
+    )
+    rate, of_node = rates.part(0), rates.part(1)
+    link = c.text("intra_node_link").each(words.domain)
+    # Boards whose devices have ports of their own exchange over those; what a report states is the host's adapter.
+    own = c.read("accelerator", machine_of).where(lambda each: each != "" and each.generation.startswith(OWN_PORTS))
+    rate = np.where(own, np.nan, rate)
+    return {
+        "node_network": np.where(of_node == 1, rate, np.nan),
+        "network": np.where(np.isnan(stated) & (of_node == 0), rate, stated),
+        "domain": np.where(np.isnan(c.number("domain")), link, c.number("domain")),
+    }
 
 
 def _transformer(c: Columns) -> dict[str, Any]:
@@ -177,17 +213,8 @@ def _transformer(c: Columns) -> dict[str, Any]:
     notes = together(c.text("pipeline_schedule"), c.text("note"))
     found["pipeline_schedule"] = c.values(notes, lambda pair: words.schedule(*pair))
     found["offload"] = c.read("offload", words.offload)
-    rates = c.values(
-        c.text("node_network"),
-        lambda cell: (words.network(cell)[:2], words.network(cell)[2].replace("network =", "node_network =")),
-        "node_network",
-    )
-    rate, of_node = rates.part(0), rates.part(1)
-    found["node_network"] = np.where(of_node == 1, rate, np.nan)
-    stated = found.get("network", NOTHING)
-    found["network"] = np.where(np.isnan(stated) & (of_node == 0), rate, stated)
-    link = c.text("intra_node_link").each(words.domain)
-    found["domain"] = np.where(np.isnan(c.number("domain")), link, c.number("domain"))
+    found |= _exchanges(c, found.get("network", NOTHING))
+    _interleave(c, found)
     # A stack that says which norms it fuses is none of 2021.
     # Nor does a kernel in the word of the schema tell of a stack; the words of a report do.
     kernel = together(found["attention"], c.text("fused_norm"), c.text("attention")).map(
@@ -329,7 +356,8 @@ def _way(cell: str) -> tuple[str, str]:
     if words.is_blank(cell):
         return "", ""
     declared = fields()["scenario"]
-    word = declared.choices.get(re.sub(r"[\s-]+", "_", cell.strip().casefold()), "")
+    text = re.sub(r"[\s-]+", "_", cell.strip().casefold())
+    word = declared.choices.get(text) or next((way for way, pattern in WAYS if pattern.search(text)), "")
     return word, "" if word else f"scenario = {words.shown(cell)} is not known; write one of {declared.allowed}"
 
 

@@ -18,6 +18,10 @@ from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
 NOT_STATED = re.compile(r"|-|nan|n/?a(?: \(.*\))?|unknown|mla|not stated.*", re.I)
+# Words of somebody who took the best number, or as many as there was room for, and does not say which.
+CHOSEN = re.compile(
+    r"((submitter|auto|self)?[\s-]*(tuned|chosen|selected)|max(imum)?\b\D*|auto|dynamic|\D*not stated\D*)\s*",
+    re.I)  # fmt: skip
 NUMBER = re.compile(r"[+-]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.A)
 SUM = re.compile(r"\d+(?:\s*\+\s*\d+)+", re.A)
 GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
@@ -40,9 +44,7 @@ KEPT = {
     "minimal/minimal_flash": "core_attn+layernorm",
     "minimal_flash": "layernorm",
     "core_attn": "selective",
-    # Of the products of a layer, or of the layers, every second one is kept (torchtitan, "selective").
-    "every second product": "0.5",
-    "every second layer": "0.5",
+    "every second product": "0.5", "every second layer": "0.5",  # torchtitan
 }
 EVERY_SECOND = re.compile(r"selective[\s_-]*\(?[\s_-]*(op|layer)s?\b")
 ATTENTION = re.compile(
@@ -102,7 +104,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     scale : float
         What one of the column's own unit is (1e9 for a column in billions).
     """
-    if is_blank(cell) or ("not stated" in cell.casefold() and not any(each.isdigit() for each in cell)):
+    if is_blank(cell) or CHOSEN.fullmatch(cell.strip()):
         return math.nan, "", ""
     wanted = f"is not {declared.allowed}"
     if SUM.fullmatch(cell):
@@ -189,7 +191,6 @@ def recompute(cell: str, modules: str = "") -> tuple[str, str]:
             return KEPT[modules], ""
         return _modules(modules)
     text = cell.casefold().strip()
-    # A policy of its own, or one that is not named, says as little as a blank.
     if not text or NOT_STATED.fullmatch(text) or re.match(r"custom\b", text):
         return "", ""
     if EVERY_SECOND.match(text):
@@ -265,8 +266,7 @@ def attention(cell: str) -> tuple[str, float, str]:
     (('flash2', 1.0), 'fused-softmax', 'eager')
     """
     text = re.sub(r"[^a-z0-9]+", " ", cell.casefold()).strip()
-    # A bare number, as a shifted column leaves it, names no kernel.
-    if is_blank(text) or is_blank(cell) or text.replace(" ", "").isdigit():
+    if is_blank(text) or is_blank(cell) or cell.strip().isdigit():
         return "", math.nan, ""
     norm = 1.0 if "rms" in text or "norm kernel" in text else math.nan
     bare = re.sub(r"\s*\b(rms|norm) kernel\b", "", text).strip()

@@ -25,21 +25,10 @@ from cookbook.prediction.terms.transformer import of_model, own_decoder
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-__all__ = [
-    "CONSTANTS",
-    "MEMORY_CONSTANTS",
-    "TERMS",
-    "memory_parts",
-    "outcome",
-    "parts",
-    "resolve",
-    "runs",
-    "step_seconds",
-    "tokens",
-]
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs",
+           "step_seconds", "tokens"]  # fmt: skip
 CONSTANTS, MEMORY_CONSTANTS, TERMS = forward.CONSTANTS, forward.MEMORY_CONSTANTS, forward.TERMS
 FASTER = ("peak", "vector_peak", "mem_bandwidth", "watts", "memory_bytes")
-LAYERS, WIDTH, KEPT = range(3)
 MORE = "tp x pp = {:g} is more than devices = {:g}"
 NO_LENGTH = "input_len is blank: give the tokens of a prompt"
 
@@ -55,13 +44,19 @@ def resolve(scenario: Scenario) -> Rows:
     lacks = np.isnan(length)
     length = np.where(lacks, 0.0, length)
     answer = np.where(np.isnan(answer) | (answer < 1), 1.0, answer)
-    prompt, step = _pass(s, np.maximum(length, 1)), _pass(s, np.array(1.0))
-    shards = np.where(np.isnan(s.number("tp")), 1.0, s.number("tp"))
-    stages = np.where(np.isnan(s.number("pp")), 1.0, s.number("pp"))
     each = together(s.words("model"), s.words("kv_format"))
     known = each.map(lambda pair: sizes(pair[0]))
-    layers, width, kept = (known.part(at) for at in (LAYERS, WIDTH, KEPT))
+    layers, width, kept, weights = (known.part(at) for at in range(4))
     kept = kept * each.each(lambda pair: stored_bytes(pair[1]) if pair[1] else 2.0)
+    prompt, crowd = _pass(s, np.maximum(length, 1)), tuple[Any, ...]()
+    full = way.where(lambda word: word in forward.FULL) & np.isnan(s.number("batch"))
+    if np.any(full):
+        batch = _in_flight(prompt, s.number("pp"), (length + answer) * kept, weights)
+        s = replace(s, columns={**s.columns, "batch": np.where(full, batch, s.number("batch"))})
+        prompt, crowd = _pass(s, np.maximum(length, 1)), (("batch", full, batch),)
+    step = _pass(s, np.array(1.0))
+    shards = np.where(np.isnan(s.number("tp")), 1.0, s.number("tp"))
+    stages = np.where(np.isnan(s.number("pp")), 1.0, s.number("pp"))
     v = {
         "batch": prompt.batch, "devices": prompt.devices, "length": length, "answer": answer, "shards": shards,
         "steps": np.select([first | prompt_only, one_token], [0.0, 1.0], np.maximum(answer - 1, 0)),
@@ -85,11 +80,16 @@ def resolve(scenario: Scenario) -> Rows:
         if np.any(bad):
             why = told(why, bad, reason, figures)
     full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in v.items()}
-    assumed = (
-        *prompt.assumed,
-        ("output_len", np.isnan(s.number("output_len")) & ~(first | prompt_only), np.array(1.0)),
-    )
+    untold = np.isnan(s.number("output_len")) & ~(first | prompt_only)
+    assumed = (*prompt.assumed, *crowd, ("output_len", untold, np.array(1.0)))
     return replace(prompt, values=full, why=why, assumed=assumed, inner=(prompt, step))
+
+
+def _in_flight(prompt: Rows, stages: np.ndarray, kept: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    """Sequences of one replica at once where nobody states them and all that fit are there: what its memory keeps."""
+    memory = prompt.memory_bytes * np.where(np.isnan(stages), 1.0, stages) / prompt.cores
+    room = figure("memory-served") * memory - parameters * prompt.element_bytes
+    return np.clip(np.floor(room / kept), 1.0, figure("sequences-in-flight"))
 
 
 def _known(s: Scenario) -> Scenario:
@@ -109,19 +109,20 @@ def _known(s: Scenario) -> Scenario:
 
 def _pass(s: Scenario, tokens: np.ndarray) -> Rows:
     """One pass over that many tokens of each sequence, on all shards of a replica together."""
-    asked = {
-        **s.columns,
-        "seq": tokens,
-        "items": np.array(1.0),
-        "scenario": s.words("scenario").map(lambda _: "static"),
-        "delay": np.array(0.0),
-    }
+    asked = {**s.columns, "seq": tokens, "items": np.array(1.0), "delay": np.array(0.0),
+             "scenario": s.words("scenario").map(lambda _: "static")}  # fmt: skip
     rows = forward.resolve(replace(s, kind=forward.KIND, columns=asked))
     # Weights may be stored in another format than factors are multiplied in.
     weights = s.words("weights_format").each(lambda word: stored_bytes(word) if word else np.nan)
     shards = np.where(np.isnan(s.number("tp")), 1.0, s.number("tp"))
     values = dict(rows.values)
     values["element_bytes"] = np.broadcast_to(np.where(np.isnan(weights), rows.element_bytes, weights), len(rows))
+    sparse = s.words("model").map(experts)
+    if any(each[0] > 0 for each in sparse.levels):
+        # Of the experts only those are read that one of the tokens is sent to.
+        part, chosen = sparse.part(0), sparse.part(1)
+        idle = (1 - chosen) ** np.maximum(rows.batch * tokens, 1)
+        values["element_bytes"] = values["element_bytes"] * (1 - part * idle)
     for name in FASTER:
         values[name] = values[name] * shards
     return replace(rows, values=values)
@@ -193,14 +194,26 @@ def stored_bytes(name: str) -> float:
 
 
 @lru_cache(maxsize=512)
-def sizes(model: str | Workload) -> tuple[float, float, float]:
-    """Layers, width, and elements of keys and values that a decoder keeps for one token."""
+def experts(model: str | Workload) -> tuple[float, float]:
+    """Part of a decoder's parameters that its experts hold, and part of the experts that one token is sent to."""
+    known = of_model(model) if model else {}
+    if not known.get("experts_per_token"):
+        return 0.0, 1.0
+    each = (2 + known["gated"]) * known["hidden"] * known["moe_ffn_hidden"]
+    held = (known["layers"] - known["dense_layers"]) * known["experts"] * each
+    return min(held / sizes(model)[3], 1.0), known["experts_per_token"] / known["experts"]
+
+
+@lru_cache(maxsize=512)
+def sizes(model: str | Workload) -> tuple[float, float, float, float]:
+    """Layers, width, elements of keys and values that a decoder keeps for one token, and parameters."""
     network = zoo.model(model) if isinstance(model, str) and model else model
     if network == "":
-        return (np.nan,) * 3
+        return (np.nan,) * 4
     given = network.arguments
     if not of_model(network if not isinstance(model, str) else model):
-        return (np.nan,) * 3
+        return (np.nan,) * 4
     layers, width, heads = (float(given.get(each, np.nan)) for each in ("depth", "width", "heads"))
     head = float(given.get("head_dim") or width / heads)
-    return layers, width, 2 * layers * float(given.get("kv_heads") or heads) * head
+    pairs = float(given.get("kv_heads") or heads)
+    return layers, width, 2 * layers * pairs * head, float(network.ops.parameter_count)
