@@ -12,9 +12,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.calibration import judged
 from cookbook.charts.explore import percent
-from cookbook.panels.accuracy import Chosen, _beside_full
 from cookbook.panels.shell import MOST_ROWS
 
 
@@ -55,35 +53,16 @@ def test_every_grouping_of_every_kind_can_be_drawn(panel: Any, kind: str, by: st
 
 
 def test_a_term_off_shows_before_and_after(panel: Any) -> None:
-    panel.update(kind="classic", model="without launch", picture="errors")
-    lines = cb.accuracy(by="prediction", kind="classic").set_index("prediction")
-    after, before = lines.loc["without launch", "median_error"], lines.loc["without neighbours", "median_error"]
+    panel.update(kind="transformer", model="without attention", picture="errors")
+    lines = cb.accuracy(by="prediction", kind="transformer").set_index("prediction")
+    after, before = lines.loc["without attention", "median_error"], lines.loc["without neighbours", "median_error"]
     assert percent(100 * after) in panel.answer and percent(100 * before) in panel.answer and after > before
     assert "the term earns its place" in panel.answer
     frame = dict(zip(panel.columns["row"], panel.columns["before"], strict=True))
-    own = cb.accuracy(kind="classic", model="without neighbours").set_index("publisher")["median_error"]
-    assert frame["lambda"] == pytest.approx(100 * own["lambda"], rel=1e-4)
+    own = cb.accuracy(kind="transformer", model="without neighbours").set_index("publisher")["median_error"]
+    assert frame["mosaicml"] == pytest.approx(100 * own["mosaicml"], rel=1e-4)
     panel.update(model="full")
     assert all(value is None for value in panel.columns["before"])
-
-
-def test_a_term_is_compared_with_the_full_model_where_no_neighbours_correct_it() -> None:
-    rows = judged.chosen("transformer")
-    assert rows["without neighbours"].isna().all()
-    view = Chosen(rows.assign(**{"without attention": rows["full"] + 0.3}), "without attention", "publisher")
-    assert view.base == "full"
-    assert Chosen(judged.chosen("classic"), "without launch", "year").base == "without neighbours"
-    before = cb.accuracy(by="all", kind="transformer").iloc[0]["median_error"]
-    assert f"The model with it is off by **{percent(100 * before)}** on the same runs" in _beside_full(view)
-
-
-def test_every_prediction_that_is_offered_says_something(panel: Any) -> None:
-    """Of kinds whose terms were not switched off one by one, no term is a choice."""
-    (control,) = [control for control in panel.shape["controls"] if control["name"] == "model"]
-    offered = [option[0] for option in control["options"]]
-    assert {"full", "without launch", "constant utilisation", "full, row alone left out"} <= set(offered)
-    lines = cb.accuracy(by="prediction")
-    assert offered == list(lines["prediction"])
 
 
 def test_a_rule_is_compared_with_the_full_model(panel: Any) -> None:
@@ -135,8 +114,8 @@ def test_coverage_marks_are_those_of_the_call(panel: Any) -> None:
     panel.update(kind="transformer", picture="coverage")
     each = cb.accuracy(kind="transformer").set_index("publisher")
     few = [name for name in each.index if name not in panel.columns["row"]]
-    own = pd.concat([each, cb.accuracy(by="all", kind="transformer", publishers=few).set_index("all")])
-    own = own.rename(index={"all": "others"})
+    together = cb.accuracy(by="all", kind="transformer", publishers=few).set_index("all").rename(index={"all": "others"})
+    own = pd.concat([each, together])
     assert len(few) > 1 and "others" in panel.columns["row"]
     for row, share, word in zip(*(panel.columns[name] for name in ("row", "share", "verdict")), strict=True):
         line = own.loc[row]
@@ -179,7 +158,7 @@ def test_parts_are_shares_of_the_runs(panel: Any) -> None:
     [
         ({"kind": "vision"}, ["vision", "transformer"]),
         ({"model": "without magic"}, ["without magic", "without launch"]),
-        ({"kind": "transformer", "model": "without recurrence"}, ["other kind"]),
+        ({"kind": "classic", "model": "without bubble"}, ["other kind"]),
         ({"publishers": ["nobody"]}, ["nobody", "lambda"]),
         ({"kind": "transformer", "publishers": ["lambda"]}, ["no measured run is left"]),
         ({"accelerators": ["h100"]}, ["h100", "h100-sxm"]),
