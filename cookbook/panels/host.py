@@ -170,7 +170,7 @@ def _machine_picture(size: HostSize) -> Picture:
     tips = [f"{_between(size, link['start'], link['end'])}: {link['name']}; {_bytes(link['used'])} of "
             f"{_bytes(link['bandwidth'])}, {_percent(link['share'])}" for link in links.to_dict("records")]  # fmt: skip
     use = size.traffic.use
-    full, worst = int((use["share"] >= 1 - 1e-6).sum()), use.loc[use["share"].idxmax()]
+    full, worst = int((use["share"] >= 1 - 1e-6).sum()), use.loc[use["share"].round(9).idxmax()]
     names = _between(size, worst["from"], worst["to"])
     title = (f"{full} link direction{'s are' if full > 1 else ' is'} full, first {names}" if full else
              f"No link is full; the busiest, {names}, is used at {_percent(worst['share'])}")  # fmt: skip
