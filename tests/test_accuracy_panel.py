@@ -114,8 +114,8 @@ def test_coverage_marks_are_those_of_the_call(panel: Any) -> None:
     panel.update(kind="transformer", picture="coverage")
     each = cb.accuracy(kind="transformer").set_index("publisher")
     few = [name for name in each.index if name not in panel.columns["row"]]
-    together = cb.accuracy(by="all", kind="transformer", publishers=few).set_index("all").rename(index={"all": "others"})
-    own = pd.concat([each, together])
+    together = cb.accuracy(by="all", kind="transformer", publishers=few).set_index("all")
+    own = pd.concat([each, together.rename(index={"all": "others"})])
     assert len(few) > 1 and "others" in panel.columns["row"]
     for row, share, word in zip(*(panel.columns[name] for name in ("row", "share", "verdict")), strict=True):
         line = own.loc[row]

@@ -401,7 +401,8 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     if "dimensions_known" in rows.values:
         # Dimensions that follow from a number of parameters alone: no better known than another stack.
         bare = rows.dimensions_known == 0
-        tier = np.where(bare & np.isin(tier, (constants.SEEN, constants.SIBLING)), constants.NEW_ENGINE, tier) if np.any(bare) else tier
+        near = bare & np.isin(tier, (constants.SEEN, constants.SIBLING))
+        tier = np.where(near, constants.NEW_ENGINE, tier) if np.any(bare) else tier
     return Prepared(kind, rows, by_row, tier, factors, remark[codes])
 
 

@@ -76,7 +76,7 @@ CONSTANTS = (
     Constant("vector_energy", 1.4e-12, 1e-13, 1e-11, "", "J/nm", 1.0),
     Constant("half_energy", 1.9e-13, 2e-14, 2e-12, "", "J/nm", 1.0),
     Constant("byte_energy", 8.5e-14, 1e-14, 1e-12, "", "J/nm", 1.0),
-    Constant("engine_share", 1.0, 0.1, 1.6, "engine", "", 0.3),
+    Constant("engine_share", 1.0, 0.1, 1.6, "engine", "", 0.2),
 )
 TERMS = (
     "products", "traffic", "fast_algorithms", "elementwise", "launch", "floor", "transposes", "scores", "waiting",
