@@ -12,6 +12,7 @@ from cookbook.calibration.intervals import (
     figures,
     half_width,
     interval_score,
+    paired,
     student,
     widths,
 )
@@ -169,3 +170,14 @@ def test_coverage_is_judged_by_publisher():
     assert found["publishers_in_band"] == pytest.approx(1 / 3) and BAND == (0.6, 0.95)
     assert found["publishers_covered_80"] == pytest.approx((1 + 0.8 + 0.1) / 3)
     assert found["mean_of_medians"] == pytest.approx((0 + 0 + np.expm1(0.5)) / 3)
+
+
+def test_a_model_is_compared_publisher_by_publisher():
+    """Ten of a hundred worse at each of six publishers: found, and surely; noise that is the same for both cancels."""
+    rng = np.random.default_rng(0)
+    base, group = rng.normal(0.3, 0.02, 600), np.repeat([f"p{at}" for at in range(6)], 100)
+    worse, low, high = paired(np.log1p(np.expm1(base) + 0.1), base, group)
+    assert worse == pytest.approx(0.1) and 0 < low <= worse <= high
+    mixed = np.where(group < "p3", 0.1, -0.1)
+    none, low, high = paired(np.log1p(np.expm1(base) + mixed), base, group)
+    assert none == pytest.approx(0, abs=1e-9) and low < 0 < high, "half better, half worse: nothing is shown"

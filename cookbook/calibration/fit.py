@@ -15,7 +15,7 @@ ran, layouts that ran out, and stated gigabytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -341,17 +341,6 @@ def _fitted(rows: Rows, layout: _Layout, train: np.ndarray, unknowns: np.ndarray
         for level, vendor in set(zip(keys[by].tolist(), keys["vendor"].tolist(), strict=True)):
             vendors[level] = vendors.get(level, frozenset()) | {vendor}
     return Fitted(values, vendors, frozenset(keys["accelerator"].tolist()), frozenset(keys["engine"].tolist()))
-
-
-def leave_out(
-    rows: Rows, labels: np.ndarray, names: Sequence[str], warm: Fit | None = None, rounds: int = ROUNDS
-) -> list[Fitted]:
-    """One fit for each name, without the rows that carry it.
-
-    `rows`: all rows; `labels`: label of each row: its publisher, its accelerator's generation; `names`: labels to
-    leave out, one at a time; `warm`, `rounds`: as for `minimise`.
-    """
-    return [fit(rows, rows.usable & (labels != name), warm, rounds) for name in names]
 
 
 SERVED = "a language model answers token by token, not in one pass"

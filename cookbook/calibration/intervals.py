@@ -260,6 +260,18 @@ def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray
     return found
 
 
+def paired(errors: np.ndarray, base: np.ndarray, group: np.ndarray, draws: int = 2000) -> tuple[float, float, float]:
+    """By how much one model misses more than another, mean over publishers, and its 90 % bootstrap over publishers.
+
+    `errors`, `base`: logarithmic errors of the same rows, by the model and by what it is compared with; `group`:
+    publisher of each. Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
+    """
+    more, weights = publisher_means(np.abs(np.expm1(errors)) - np.abs(np.expm1(base)), group)
+    drawn = np.random.default_rng(0).integers(0, len(more), (draws, len(more)))
+    means = (more * weights)[drawn].sum(axis=1) / weights[drawn].sum(axis=1)
+    return float(np.average(more, weights=weights)), *np.quantile(means, [0.05, 0.95]).tolist()
+
+
 def _of_medians(values: np.ndarray, group: np.ndarray) -> float:
     """Mean over publishers of their medians, weighed as their means are."""
     medians = np.array([np.median(values[group == name]) for name in np.unique(group)])

@@ -42,6 +42,7 @@ from cookbook.calibration.intervals import (
     REFERENCES,
     ROW,
     figures,
+    paired,
     report,
     row_table,
     schema_rows,
@@ -58,7 +59,8 @@ if TYPE_CHECKING:
 
 KINDS = tuple(kind for kind in TERMS if kind not in FITTED_AS)
 NO_ENGINES = "without software levels"
-COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES)
+PAIRED = ("worse_by", "worse_by_low", "worse_by_high")
+COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES, *PAIRED)
 ROOMS = ("performance", "prediction", "calibration", "workloads", "hardware", "catalog")
 FILES = ("units.py",)
 # They read results, or have no part in predictions of training, and give no row of either.
@@ -176,23 +178,20 @@ def validate(
 
     key, found, tables = state_key(), [], dict[str, pd.DataFrame]()
     for kind in kinds:
-        alone = _row_alone(kind)
+        every = measured_rows(kind)[0]
+        alone = {ROW: each_row_out(every, whole_fit(kind))} if corrects(every) else {}
         for way in leave_out:
             rows, frame, folds = judge(kind, way)
             others = _others(kind, way, folds)
             found.append(report(rows, frame, folds).assign(kind=kind, leave_out=way, model=FULL))
-            found += [_line(kind, way, name, rows, other) for name, other in others.items()]
+            for name, other in others.items():
+                base = others[NO_NEIGHBOURS] if name.startswith("without ") and name != NO_NEIGHBOURS else folds
+                found.append(_line(kind, way, name, rows, other, base))
             if way == "source":
                 tables[table_name(kind)] = row_table(rows, frame, {FULL: folds, **others, **alone})
-        found += [_line(kind, ROW, FULL, measured_rows(kind)[0], folds) for folds in alone.values()]
+        found += [_line(kind, ROW, FULL, every, each, each) for each in alone.values()]
     whole = pd.concat(found, ignore_index=True).assign(key=key).reindex(columns=list(COLUMNS))
-    return whole.assign(**{name: [_rounded(value) for value in whole[name]] for name in FIGURES}), tables
-
-
-def _row_alone(kind: str) -> dict[str, LeftOut]:
-    """Each row left out alone, where similar measurements correct the kind."""
-    rows = measured_rows(kind)[0]
-    return {ROW: each_row_out(rows, whole_fit(kind))} if corrects(rows) else {}
+    return whole.assign(**{name: [_rounded(value) for value in whole[name]] for name in (*FIGURES, *PAIRED)}), tables
 
 
 def _rounded(value: float) -> float:
@@ -217,11 +216,12 @@ def terms_of(kind: str) -> tuple[str, ...]:
     return tuple(getattr(measured_rows(kind)[0].module, "TERMS", ()))
 
 
-def _line(kind: str, way: str, name: str, rows: Rows, folds: LeftOut) -> pd.DataFrame:
+def _line(kind: str, way: str, name: str, rows: Rows, folds: LeftOut, base: LeftOut) -> pd.DataFrame:
     import pandas as pd
 
-    known = np.isfinite(folds.error) & rows.usable
-    numbers = figures(folds.error[known], rows.group[known])
+    known = np.isfinite(folds.error) & np.isfinite(base.error) & rows.usable
+    numbers: dict[str, Any] = figures(folds.error[known], rows.group[known])
+    numbers |= dict(zip(PAIRED, paired(folds.error[known], base.error[known], rows.group[known]), strict=True))
     return pd.DataFrame([{"kind": kind, "leave_out": way, "model": name, "by": "all", "stratum": "all", **numbers}])
 
 
