@@ -3,10 +3,12 @@
 An unseen publisher is one more draw: the mean square of a publisher's errors holds both what differs between its rows
 and what they have in common. Its mean over the publishers that were left out, each in turn, is the variance of an
 interval, and Student's t with as many degrees of freedom as there are other publishers says how far it reaches. A tier
-that few publishers measured leans on all of them, in proportion; a lesser known tier is never narrower.
+that few publishers measured leans on all of them, in proportion; a lesser known tier is never narrower. All are then
+stretched alike, until they hold the nominal share of what the publishers measured, each weighing one.
 
-Reference: Gelman & Hill, Data Analysis Using Regression and Multilevel/Hierarchical Models, 2007, chapter 12. Intervals
-are judged by the interval score: Gneiting & Raftery, JASA 102, 2007, section 6.2.
+References: Gelman & Hill, Data Analysis Using Regression and Multilevel/Hierarchical Models, 2007, chapter 12; Dunn,
+Wasserman & Ramdas, Distribution-free prediction sets for two-layer hierarchical models, JASA 118, 2023. Intervals are
+judged by the interval score: Gneiting & Raftery, JASA 102, 2007, section 6.2.
 
 Below stand the rules to beat (`REFERENCES`): what a constant utilisation, a scaled neighbour, or a published form would
 have said of the same rows. Each takes measured rows, which of them it may look at and which to predict, and returns the
@@ -124,7 +126,7 @@ def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
 
 
 def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> float:
-    """Smallest absolute error that a share `level` of all stays below, every group weighing one.
+    """Smallest absolute error that a share `level` of all stays below, every group weighing as in `publisher_means`.
 
     `errors`, `group`, `level`: as for `half_width`.
 
@@ -134,7 +136,7 @@ def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> floa
     _, codes, counts = np.unique(group, return_inverse=True, return_counts=True)
     size = np.abs(errors)
     order = np.argsort(size, kind="stable")
-    below = np.cumsum(1 / counts[codes][order])
+    below = np.cumsum(1 / np.maximum(counts, FEW)[codes][order])
     return float(size[order][min(int(np.searchsorted(below / below[-1], level - 1e-12)), len(size) - 1)])
 
 
@@ -155,18 +157,22 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     (few, _), (more, _) = _rising([_leaning(shares[several == many], group[several == many], 1.0)
                                    for many in (False, True)])  # fmt: skip
     wider = (1.0, more / few)
-    told, reached = [], np.zeros(len(LEVELS))
-    for name in TIERS:
-        variance, stands = found[name]
-        own = group[tier == name]
-        publishers = len(np.unique(own))
-        remark = "" if publishers >= ENOUGH else "few sources" if publishers else "no measurements"
-        half = np.array([student(level / 100, stands - 1) * variance**0.5 for level in LEVELS])
-        if name in CHAIN or not publishers:
+    half, reached = dict[tuple[str, bool], np.ndarray](), np.zeros(len(LEVELS))
+    for name, (variance, stands) in found.items():
+        one = np.array([student(level / 100, stands - 1) * variance**0.5 for level in LEVELS])
+        if name in CHAIN or not np.any(tier == name):
             # Fewer publishers make the factor of Student's t larger too.
-            half = reached = np.maximum(half, reached)
-        told += [Width(name, many, tuple((half * wider[many] ** 0.5).tolist()), publishers, len(own), remark)
-                 for many in (False, True)]  # fmt: skip
+            one = reached = np.maximum(one, reached)
+        half |= {(name, many): one * wider[many] ** 0.5 for many in (False, True)}
+    each = np.array([half[pair] for pair in zip(tier.tolist(), several.tolist(), strict=True)])
+    stretch = np.array([pooled_quantile(errors / each[:, at], group, level / 100) for at, level in enumerate(LEVELS)])
+    stretch = stretch if len(means) >= ENOUGH else np.maximum(stretch, 1)
+    told = []
+    for (name, many), reach in half.items():
+        publishers = len(np.unique(group[tier == name]))
+        remark = "" if publishers >= ENOUGH else "few sources" if publishers else "no measurements"
+        told.append(Width(name, many, tuple(np.maximum.accumulate(reach * stretch).tolist()), publishers,
+                          int(np.sum(tier == name)), remark))  # fmt: skip
     return told
 
 
