@@ -112,7 +112,11 @@ def test_coverage_is_known_for_the_full_model_alone(panel: Any) -> None:
 
 def test_coverage_marks_are_those_of_the_call(panel: Any) -> None:
     panel.update(kind="transformer", picture="coverage")
-    own = cb.accuracy(kind="transformer").set_index("publisher")
+    each = cb.accuracy(kind="transformer").set_index("publisher")
+    few = [name for name in each.index if name not in panel.columns["row"]]
+    together = cb.accuracy(by="all", kind="transformer", publishers=few).set_index("all")
+    own = pd.concat([each, together.rename(index={"all": "others"})])
+    assert len(few) > 1 and "others" in panel.columns["row"]
     for row, share, word in zip(*(panel.columns[name] for name in ("row", "share", "verdict")), strict=True):
         line = own.loc[row]
         assert share == pytest.approx(100 * line["coverage_80"], rel=1e-4)

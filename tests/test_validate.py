@@ -215,6 +215,21 @@ def test_readme_says_what_the_table_says(root):
     assert written.strip() == accuracy_section().strip(), "run: make validate"
 
 
+def test_the_table_of_readme_has_one_row_a_kind_and_no_figure_of_an_inner_loop():
+    table = catalog.table("validation")
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in accuracy_section().splitlines()]
+    assert len(lines) == 2 + table["kind"].nunique() and len({len(cells) for cells in lines}) == 1
+    outer = table[(table["leave_out"] == "source") & (table["by"] == "all")].set_index(["model", "rows"])
+    for cells in lines[2:]:
+        row = outer.loc[("full", int(cells[2].replace(",", "")))]
+        rule = outer.loc[("constant utilisation", row.name[1])]
+        assert cells[1] == f"{row.publishers:.0f}"
+        told = (row.median_error, row.mean_of_medians, row.mean_of_publishers, rule.mean_of_medians)
+        assert cells[3:7] == [f"{100 * share:.1f} %" for share in told]
+        assert cells[7:] == [f"{100 * row.publishers_covered_80:.0f} %", f"{100 * row.publishers_in_band:.0f} %",
+                             f"x{row.factor_80:.2f}"]  # fmt: skip
+
+
 def test_a_page_without_marks_is_refused(tmp_path):
     (tmp_path / "page.md").write_text("nothing here", encoding="utf-8")
     with pytest.raises(ValueError, match="marks"):

@@ -40,8 +40,8 @@ _TIGHT, _WORTH = 1.2, 1.01
 
 
 def host(
-    machine: str = "supermicro-4029gp-trt3", traffic: str = "both", load: str = LOADS[0], model: str = "alexnet",
-    data: str = "imagenet-1k", workers: Any = 8, batch: Any = 32, cores: Any = None, picture: str = "machine",
+    machine: str = "supermicro-4029gp-trt3", traffic: str = "both", load: str = LOADS[0], model: str = "gpt2",
+    data: str = "c4-en-tokens", workers: Any = 8, batch: Any = 1, cores: Any = None, picture: str = "machine",
 ) -> Panel:  # fmt: skip
     """The panel "Does the host feed its accelerators?", in the state that the arguments say.
 
@@ -70,8 +70,8 @@ def host(
 
     Examples
     --------
-    >>> panel = host(workers=4)
-    >>> panel.update(machine="DGX-1 (V100)", model="vgg16")
+    >>> panel = host(model="vgg16", data="imagenet-1k", batch=32)
+    >>> panel.update(machine="DGX-1 (V100)")
     >>> "DGX-1 (V100) gives each accelerator" in panel.answer
     True
     """
@@ -170,7 +170,7 @@ def _machine_picture(size: HostSize) -> Picture:
     tips = [f"{_between(size, link['start'], link['end'])}: {link['name']}; {_bytes(link['used'])} of "
             f"{_bytes(link['bandwidth'])}, {_percent(link['share'])}" for link in links.to_dict("records")]  # fmt: skip
     use = size.traffic.use
-    full, worst = int((use["share"] >= 1 - 1e-6).sum()), use.loc[use["share"].idxmax()]
+    full, worst = int((use["share"] >= 1 - 1e-6).sum()), use.loc[use["share"].round(9).idxmax()]
     names = _between(size, worst["from"], worst["to"])
     title = (f"{full} link direction{'s are' if full > 1 else ' is'} full, first {names}" if full else
              f"No link is full; the busiest, {names}, is used at {_percent(worst['share'])}")  # fmt: skip
