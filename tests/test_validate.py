@@ -13,7 +13,7 @@ from cookbook import catalog
 from cookbook.calibration import fit, validate
 from cookbook.calibration.fit import minimise
 from cookbook.calibration.intervals import REFERENCES, figures, row_widths
-from cookbook.calibration.validate import KINDS, calibrate, noise, worse_than
+from cookbook.calibration.validate import KINDS, calibrate, noise
 from cookbook.publish.refresh import ACCURACY, accuracy_section, marks, write_accuracy
 
 # Publishers that are left out again by the tests: few rows, several devices and software levels.
@@ -24,6 +24,19 @@ SUBSET = {
 # Terms of layouts that no measured row has: context parallelism.
 NOBODY_MEASURED = ("context_exchange",)
 each_kind = pytest.mark.parametrize("kind", list(KINDS))
+
+
+def worse_than(report: pd.DataFrame, baseline: pd.DataFrame) -> list[str]:
+    """Strata whose median error rose above the baseline by more than noise, in words."""
+    place = ["kind", "leave_out", "by", "stratum"]
+    full = report[report["model"] == "full"]
+    both = full.merge(baseline, on=place, suffixes=("", "_before"))
+    worse = both[both["median_error"] > both["median_error_before"] + both["noise"]]
+    return [
+        f"{row.kind}, leaving out one {row.leave_out}, {row.by} {row.stratum}: median error {row.median_error:.3f}, "
+        f"was {row.median_error_before:.3f} and may rise by {row.noise:.3f}"
+        for row in worse.itertuples(index=False)
+    ]
 
 
 @pytest.fixture(scope="module")

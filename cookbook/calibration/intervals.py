@@ -152,7 +152,9 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     found = {name: _leaning(squares[tier == name], group[tier == name], whole) for name in TIERS}
     found |= dict(zip(CHAIN, _rising([found[name] for name in CHAIN]), strict=True))
     for name in (ADAPTERS, EXPERTS):
-        found[name] = max(found[name][0], found[SEEN][0]), found[name][1]
+        # What is run in a special way is no more certain than the rest: leaning may only widen it.
+        own = publisher_means(squares[tier == name], group[tier == name])[0]
+        found[name] = max(found[name][0], found[SEEN][0], float(np.mean(own)) if len(own) else 0.0), found[name][1]
     shares = squares / np.array([found[name][0] for name in tier])
     (few, _), (more, _) = _rising([_leaning(shares[several == many], group[several == many], 1.0)
                                    for many in (False, True)])  # fmt: skip

@@ -440,19 +440,3 @@ def write_row_schemas(kinds: Sequence[str] = KINDS, directory: Path | None = Non
 def noise(row: Mapping[str, Any]) -> float:
     """How far a median error may rise before a test objects: itself over the root of its rows, at least 0.005."""
     return max(0.005, float(row["median_error"]) / float(row["rows"]) ** 0.5)
-
-
-def worse_than(report: pd.DataFrame, baseline: pd.DataFrame) -> list[str]:
-    """Strata whose median error rose above the baseline by more than noise, in words.
-
-    `report`, `baseline`: rows like those of the tables ``validation`` and ``validation_baseline``.
-    """
-    place = ["kind", "leave_out", "by", "stratum"]
-    full = report[report["model"] == "full"]
-    both = full.merge(baseline, on=place, suffixes=("", "_before"))
-    worse = both[both["median_error"] > both["median_error_before"] + both["noise"]]
-    return [
-        f"{row.kind}, leaving out one {row.leave_out}, {row.by} {row.stratum}: median error {row.median_error:.3f}, "
-        f"was {row.median_error_before:.3f} and may rise by {row.noise:.3f}"
-        for row in worse.itertuples(index=False)
-    ]

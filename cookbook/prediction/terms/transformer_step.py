@@ -33,6 +33,9 @@ CONSTANTS = (
     Constant("link_efficiency", 0.8, 0.3, 1.2, pull=0.1),
     Constant("narrow_share", 1.0, 0.5, 1.5, pull=0.12),
     Constant("ring_attention", 1.3, 0.5, 3.0, pull=0.3),
+    Constant("adapter_bytes", 20.0, 4.0, 100.0, "", "B", pull=0.5),
+    Constant("widened_bytes", 4.5, 1.0, 50.0, "", "B", pull=0.6),
+    Constant("hooked_bytes", 30.0, 4.0, 300.0, "", "B", pull=0.7),
     Constant("straggler_share", 0.005, 0.0005, 0.05, pull=0.4),
     Constant("expert_efficiency", 0.6, 0.2, 1.5, pull=0.3),
     Constant("expert_kernels", 8.0, 1.0, 100.0, pull=0.7),
@@ -47,8 +50,11 @@ TERMS = (
 )  # fmt: skip
 MEMORY_EFFICIENCY = figure("copy-bandwidth-share")
 LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
-KERNELS = 30.0
-ADAPTER, WIDENED, HOOKED = 24.0, 16.0, 80.0
+# Kernels of a layer in one pass, and what else starts some; passes over them, forward and backward.
+KERNELS, SPLIT, SCORED, ROUTED, STARTS = (
+    figure(f"kernels-{name}") for name in ("layer", "split", "scores", "router", "passes"))  # fmt: skip
+ADAPTED, FEW_ADAPTED, WIDENING, HOOKS = (
+    figure(f"kernels-{name}") for name in ("adapters", "few-adapters", "widening", "hooks"))  # fmt: skip
 TILE, HEAD_TILE = figure("tile-width"), figure("head-tile-width")
 ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (figure(f"{name}-bytes") for name in ("attention-element", "cast", "logit"))
 SORT_BYTES, EXPERT_BYTES = figure("expert-sorting-bytes"), figure("expert-activation-bytes")
@@ -168,7 +174,7 @@ def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str
     chunk = sum(value for name, value in time.items() if name not in ("head", "pipeline_exchange"))
     found = {name: value * s.micro_batches for name, value in time.items()}
     found["bubble"] = _bubble(s, layer, chunk, time["products"] + time["experts"]) * on["bubble"]
-    found |= _once(s, rates, layer, body, on)
+    found |= _once(s, rates, layer, body, c, on)
     total = sum(found.values())
     found["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]
     return found
@@ -188,7 +194,7 @@ def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping
         "products": _products(s, r, w, c),
         "experts": _experts(s, r, w, c),
         "attention": w.layers * _attention(s, r, w) * np.where(s.cp > 1, c["ring_attention"], 1),
-        "elementwise": (_elementwise(s, w) * c["elementwise_share"] * (3 + w.again["elementwise"]) + _frozen(s, w))
+        "elementwise": (_elementwise(s, w) * c["elementwise_share"] * (3 + w.again["elementwise"]) + _frozen(s, w, c))
         / r.memory,
         "head": _head(s, r, w),
     }
@@ -200,18 +206,24 @@ def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping
 
 def _kernels(s: Any, w: _Layer, c: Mapping[str, Any]) -> Any:
     """Kernels that the host starts for one stage and micro-batch, forward, backward and once more where recomputed."""
-    plain = KERNELS + s.extra_kernels + np.where(s.tp > 1, 4, 0) + np.where(s.kernel > 0, 0, 8)
-    plain = plain + s.lora * np.where(s.extra_kernels > 0, 28, 6) + s.qlora * 14
-    plain = plain + np.where((s.extra_kernels > 0) & ((s.zero >= 2) | (s.lora == 0)), 32, 0)
-    routed = 40 + c["expert_kernels"] * s.experts / s.ep * np.where(s.narrow > 0, 1, 0.5)
-    return (w.layers * plain + w.sparse * routed) * (2.6 + w.again["all"])
+    plain = KERNELS + s.extra_kernels + np.where(s.tp > 1, SPLIT, 0) + np.where(s.kernel > 0, 0, SCORED)
+    plain = plain + s.lora * np.where(s.extra_kernels > 0, ADAPTED, FEW_ADAPTED) + s.qlora * WIDENING
+    plain = plain + _hooked(s) * HOOKS
+    routed = ROUTED + c["expert_kernels"] * s.experts / s.ep * np.where(s.narrow > 0, 1, 0.5)
+    return (w.layers * plain + w.sparse * routed) * (STARTS + w.again["all"])
 
 
-def _frozen(s: Any, w: _Layer) -> Any:
+def _hooked(s: Any) -> Any:
+    """Whether a stack of plain modules trains all weights, or shards its states: then hooks run around each module."""
+    return (s.extra_kernels > 0) & ((s.zero >= 2) | (s.lora == 0))
+
+
+def _frozen(s: Any, w: _Layer, c: Mapping[str, Any]) -> Any:
     """Bytes beside frozen weights in all passes: adapters, and weights of 4 bits that are widened for each product."""
-    adapted = 2 * ADAPTER * w.tokens * s.hidden * np.where(s.extra_kernels > 0, 1.0, 0.5) * (3 + w.again["elementwise"])
+    all_products = np.where(s.extra_kernels > 0, 1.0, 0.5)
+    adapted = 2 * c["adapter_bytes"] * w.tokens * s.hidden * all_products * (3 + w.again["elementwise"])
     alike, experts = w.held(s)
-    widened = WIDENED * (alike + experts) * (2 + w.again["projection"])
+    widened = c["widened_bytes"] * (alike + experts) * (2 + w.again["projection"])
     return s.lora * w.layers * adapted + s.qlora * widened
 
 
@@ -327,7 +339,7 @@ def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
     return gather * np.where(s.zero >= 3, 3.0, np.where(s.zero >= 2, 1.0, 0.0))
 
 
-def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
+def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, Any]:
     """What happens once a step: gradients between replicas, and the optimiser."""
     alike, experts = w.held(s)
     trained = (alike + experts + s.hidden * s.vocab / s.tp) * (1 - s.lora)
@@ -348,8 +360,7 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> di
         trained / s.shard_group, s.element, s.element, OPTIMISER, s.offload_link, s.offload_memory, s.offload_drives
     )
     update = np.where(np.isnan(s.offload_link), update, host)
-    hooked = np.where((s.extra_kernels > 0) & ((s.zero >= 2) | (s.lora == 0)), HOOKED, 0.0)
-    update = update + hooked * trained / s.shard_group * s.micro_batches / r.memory
+    update = update + _hooked(s) * c["hooked_bytes"] * trained / s.shard_group * s.micro_batches / r.memory
     return {
         # Gradients travel during the backward pass, two of three.
         "gradient_exchange": exchange.partly_hidden_seconds(
