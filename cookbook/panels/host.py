@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from cookbook import catalog
 from cookbook.charts import host as charts
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
@@ -22,7 +24,8 @@ WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0
 CORES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 PICTURES = {"machine": charts.machine, "gets": charts.gets, "cores": charts.over_cores}
 OFF = {"picture": lambda v: {} if v.get("traffic") in DECODED else {
-    "cores": "this traffic has nothing that cores decode"}}  # fmt: skip
+    "cores": "this traffic has nothing that cores decode"}} | dict.fromkeys(
+    ("workers", "cores"), lambda v: {} if _decodes(v) else {"*": "nothing of this input is decoded"})  # fmt: skip
 LEAF = "leaf"
 ROWS = {
     "memory": "memory", "storage": "drives", "socket": "processors", "pcie_switch": "PCIe switches",
@@ -105,6 +108,12 @@ def _controls() -> tuple[Control, ...]:
             ("gets", "Gets and needs", "What each accelerator gets beside what keeps it busy"),
             ("cores", "Cores", "Samples a second over cores")), place="picture"),
     )  # fmt: skip
+
+
+def _decodes(values: Mapping[str, Any]) -> bool:
+    """Whether cores have something to decode: tokens, for one, are read as they are used."""
+    work = dict(catalog.table("data_sets")[["key", "decode_work"]].itertuples(index=False))
+    return values.get("traffic") in DECODED and work.get(values.get("data"), 1.0) > 0
 
 
 @lru_cache(maxsize=64)

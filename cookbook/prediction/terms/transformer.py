@@ -49,19 +49,8 @@ STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "ac
 LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "per_node", "shard",
           "micro_batches_per_flush", "zero", "sequence_parallel", "capacity_factor", "oversubscription", "pod",
           "offload_link", "offload_memory", "offload_drives")  # fmt: skip
-DEVICE = (
-    "peak",
-    "wide_peak",
-    "mem_bandwidth",
-    "memory",
-    "link",
-    "domain",
-    "matmul",
-    "clock",
-    "offered",
-    "cores",
-    "shared",
-)
+DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "clock", "offered", "cores",
+          "shared")  # fmt: skip
 # Whose form a decoder has of which only the parameters are known.
 LIKE = "llama2_7b"
 # Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
