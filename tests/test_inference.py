@@ -13,6 +13,7 @@ from cookbook.prediction.intake import tables, words
 from cookbook.prediction.intake.tables import measured_table
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.terms import forward
+from cookbook.prediction.terms.generation import experts
 
 ROW = {
     "id": "a", "model": "resnet50", "accelerator": "t4", "devices": "1", "precision": "int8", "batch": "32",
@@ -199,3 +200,25 @@ def test_networks_of_mlperf_inference_meet_their_published_counts():
         row = catalog.table("models").set_index("name").loc[name]
         macs = float(cb.model(name).ops.total("macs", 1, None))
         assert macs == pytest.approx(row["published_macs"], rel=0.005)
+
+
+def test_offline_a_language_model_fills_the_memory():
+    """0.9 of 80 GB less 13.5 GB of weights, over 2 KB x 32 layers x ... of keys and values a token: by hand below."""
+    row = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "tp": "1", "scenario": "offline",
+           "precision": "fp16", "input_len": "1000", "output_len": "1000", "metric": "output tokens/s"}  # fmt: skip
+    found = answer(pd.DataFrame([row, row | {"batch": "1"}]), "inference")
+    memory = cb.accelerator("h100-sxm").memory_bytes
+    slots = np.floor((0.9 * memory - 2 * 6_738_415_616) / (2000 * 2 * 32 * 32 * 128 * 2))
+    assert f"batch = {slots:g}" in found["assumed"][0]
+    assert found["predicted"][0] > 10 * found["predicted"][1]
+
+
+def test_of_a_mixture_those_experts_are_read_that_tokens_are_sent_to():
+    """Eight experts of which a token asks two: one token reads a quarter of them, a batch of 64 all."""
+    part, chosen = experts("mixtral_8x7b")
+    assert chosen == 0.25 and part == pytest.approx(32 * 8 * 3 * 4096 * 14336 / 46.7e9, rel=1e-3)
+    assert experts("llama2_7b") == (0.0, 1.0)
+    one, many = (cb.generate("mixtral_8x7b", "h100-sxm", tp=2, devices=2, batch=batch).rows.inner[1].element_bytes
+                 for batch in (1, 64))  # fmt: skip
+    assert float(np.ravel(one)[0]) == pytest.approx(2 * (1 - part * 0.75))
+    assert float(np.ravel(many)[0]) == pytest.approx(2.0, rel=1e-6)

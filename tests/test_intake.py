@@ -305,3 +305,60 @@ def test_names_of_released_measurements_lead_to_networks(cell, key):
 def test_cases_of_mlperf_since_2022_are_many_windows():
     old, new = (networks.served(name, "", "samples/s", "offline") for name in ("3d-unet-99", "3d-unet-99 (KiTS19)"))
     assert (old.name, new.name) == ("nnunet_3d", "unet3d") and new.items < 0.1
+
+
+@pytest.mark.parametrize(("said", "way"), [
+    ("MLPerf Offline (v3.0, closed)", "offline"), ("MLPerf Server (v2.1, closed)", "server"),
+    ("MLPerf SingleStream (v2.1, closed)", "single_stream"), ("static batch 1, decode", "decode"),
+    ("static batch 1, prefill", "prefill"), ("static batch (timm benchmark.py)", "static"),
+    ("static batch Real Time", "real_time"), ("static batch forward (training mode)", "forward"),
+    ("offline max throughput, in-flight batching, fixed lengths", "offline"),
+    ("server, fixed concurrency, random fixed lengths, request rate inf", "server"),
+])  # fmt: skip
+def test_ways_that_requests_arrive_in_as_reports_put_them(said, way):
+    found = read("inference", pd.DataFrame([SERVED | {"scenario": said}]))
+    assert found.words("scenario").each(str, object).tolist() == [way]
+
+
+def test_a_way_that_nobody_knows_is_named():
+    found = one("inference", SERVED | {"scenario": "by carrier pigeon"})
+    assert found["reason"] == "not-read" and "pigeon" in found["why"] and "offline" in found["why"]
+
+
+@pytest.mark.parametrize("cell", ["submitter-tuned", "max (infinite rate)", "auto", "tuned", "not stated"])
+def test_a_number_that_somebody_chose_is_not_stated(cell):
+    assert np.isnan(words.number(cell, fields()["batch"])[0]) and words.number(cell, fields()["batch"])[1] == ""
+    assert words.number("max 8", fields()["batch"])[1] != "", "a figure beside it is not dropped"
+
+
+def test_stages_are_cut_as_the_recipes_of_a_stack_do_and_it_is_said():
+    """96 layers on 8 stages are 12 a stage: two layers in each of six chunks; 80 layers are ten: five chunks."""
+    report = {"layers": "96", "hidden": "12288", "heads": "96", "accelerator": "h100-sxm", "devices": "64", "tp": "8",
+              "pp": "8", "global_batch": "64", "software": "NVIDIA NeMo Framework Release 23.09"}  # fmt: skip
+    changes = [{}, {"layers": "80"}, {"vp": "2"}, {"pp": "1", "tp": "8", "devices": "8"}, {"software": "Megatron-LM"}]
+    found = read("training_transformer", pd.DataFrame([report | each for each in changes]).fillna(""))
+    np.testing.assert_array_equal(np.nan_to_num(found.number("vp"), nan=-1), [6, 5, 2, -1, -1])
+    assert "recipes of this stack" in one("training_transformer", report)["assumed"]
+
+
+def test_devices_with_ports_of_their_own_do_not_exchange_over_the_hosts_adapter():
+    row = TRAINED | {"inter_node_link": "2x Ethernet 100Gb/s per node", "devices": "64", "tp": "8"}
+    rates = [read("training_transformer", pd.DataFrame([row | {"accelerator": each}])).number("node_network")
+             for each in ("h100-sxm", "gaudi2")]  # fmt: skip
+    assert float(rates[0][0]) == 25e9 and np.isnan(rates[1][0])
+
+
+@pytest.mark.parametrize(("said", "kind"), [
+    ("LoRA fine-tune", "lora"), ("Q-LoRA fine-tune", "qlora"), ("SFT (full fine-tune)", "full"), ("pretrain", "full"),
+])  # fmt: skip
+def test_what_is_trained_is_read(said, kind):
+    found = read("training_transformer", pd.DataFrame([TRAINED | {"task": said}]))
+    assert found.words("fine_tuning").each(str, object).tolist() == [kind]
+
+
+def test_a_training_run_without_a_batch_is_answered_with_the_usual_one():
+    """64 images of ResNet-50, of 4.1 G multiply-accumulates, are the power of two below 3e11 of them."""
+    row = {"model": "resnet50", "accelerator": "v100-sxm2-16gb", "devices": "1", "precision": "fp16",
+           "unit": "images/s"}  # fmt: skip
+    found, stated = (one("training_classic", row | each) for each in ({}, {"batch_per_device": "64"}))
+    assert "batch = 64" in found["assumed"] and found["predicted"] == stated["predicted"] > 0

@@ -14,6 +14,7 @@ from cookbook.prediction.intake import tables
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms import transformer_step as transformer
+from cookbook.prediction.terms.devices import clock_share
 from cookbook.prediction.terms.layouts import Shard
 from cookbook.workloads import zoo
 
@@ -305,3 +306,50 @@ def test_layers_that_are_predicted_have_the_weights_of_the_network(name: str) ->
         for each, kind, block in zip(ops.name, ops.kind, ops.block, strict=True)
     ]
     assert float(np.ravel(weights)[0]) == pytest.approx(float((ops.parameters * ops.count)[counted].sum()), rel=0.01)
+
+
+TUNED = {"software": "PyTorch HF Trainer", "task": "LoRA"}
+
+
+def test_kernels_that_the_host_starts_by_hand():
+    """30 kernels, 15 more of plain modules and 28 of adapters; 2.6 passes of starts in 32 layers, 8 micro-batches.
+
+    Where the host takes far longer than the device, the fourth root of fourth powers leaves little but the host.
+    """
+    found = parts_of({"kernel_start": 1e-2}, **TUNED)
+    device = sum(found[name] for name in ("products", "attention", "elementwise"))
+    host = (30 + 15 + 28) * 2.6 * 32 * 8 * 1e-2
+    assert found["launch"] == pytest.approx((device**4 + host**4) ** 0.25 - device)
+    assert parts_of(software="JAX", accelerator="tpu-v5p", attention_kernel="")["launch"] == 0, "XLA runs the graph"
+
+
+def test_adapters_and_weights_of_four_bits_by_hand():
+    """Adapters move 20 bytes of each element of the stream twice, in three passes; weights widen in two."""
+    plain, quantised = (parts_of(**TUNED | {"task": task}) for task in ("LoRA", "Q-LoRA"))
+    frozen = parts_of({"adapter_bytes": 40.0}, **TUNED)
+    rate = 2.039e12 * 0.85
+    assert frozen["elementwise"] - plain["elementwise"] == pytest.approx(32 * 8 * 2 * 20 * 4096 * 4096 * 3 / rate)
+    weights = 32 * (4 * 4096**2 + 3 * 4096 * 11008)
+    assert quantised["elementwise"] - plain["elementwise"] == pytest.approx(8 * 4.5 * weights * 2 / rate)
+    full = parts_of(software=TUNED["software"])
+    assert plain["products"] == pytest.approx(full["products"] * 2 / 3), "no products for gradients of frozen weights"
+
+
+def test_a_device_with_less_power_keeps_less_of_its_clock():
+    """500 W of 700 W at the same peak: the cube root, 0.894."""
+    assert clock_share("h100-sxm", "hopper", 1.0) == 1, "measured itself"
+    capped = clock_share("another", "hopper", 500 / 989e12)
+    assert capped == pytest.approx((500 / 700) ** (1 / 3)) and clock_share("another", "hopper", 900 / 989e12) == 1
+    assert clock_share("another", "no such generation", 1e-15) == clock_share("another", "hopper", np.nan) == 1
+
+
+def test_a_micro_batch_that_nobody_states_is_what_memory_keeps():
+    """34 B for each element and layer: 0.32 GB a sequence of 12 layers, 66 in a quarter of 80 GiB, 64 asked for.
+
+    18 GB a sequence of 32 layers: one. A pipeline passes one at a time; of six the largest power of two is four.
+    """
+    small = {"layers": 12, "hidden": 768, "heads": 12, "kv_heads": 12, "head_dim": 64, "ffn_hidden": 3072,
+             "seq_len": 1024, "micro_batch": "", "global_batch": 64, "gated_mlp": "no"}  # fmt: skip
+    rows = pd.DataFrame([{**ROW, **each} for each in (
+        small, {"micro_batch": ""}, small | {"pp": 2, "devices": 2}, small | {"global_batch": 6})])  # fmt: skip
+    assert np.broadcast_to(scenarios(rows).micro_batch, 4).tolist() == [64, 1, 1, 4]
