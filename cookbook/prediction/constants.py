@@ -163,15 +163,15 @@ def figure(name: str) -> float:
     return units.si(f"{row['value']} {row['unit']}") if row["unit"] else float(row["value"])
 
 
-def factors(kind: str, tier: Any, several: Any) -> dict[int, np.ndarray]:
-    """For each level in per cent, the factor that the interval reaches up and down from the point.
+def factors(kind: str, tier: Any) -> dict[int, np.ndarray]:
+    """For each level in per cent, the factors that intervals of tiers reach up and down from the point.
 
-    `tier` is that of each row, `several` whether it leaves several fields to be assumed.
+    Of shape (tiers, 2): where few fields are assumed, and where several are.
     """
     table, none = _intervals(kind), (np.nan,) * len(LEVELS)
-    found = [table.get(pair, none)[: len(LEVELS)] for pair in zip(tier, several, strict=True)]
-    each = np.array(found, dtype=float).reshape(-1, len(LEVELS))
-    return {level: each[:, at] for at, level in enumerate(LEVELS)}
+    found = [table.get((each, many), none)[: len(LEVELS)] for each in tier for many in (False, True)]
+    each = np.array(found, dtype=float).reshape(-1, 2, len(LEVELS))
+    return {level: each[:, :, at] for at, level in enumerate(LEVELS)}
 
 
 def remark(kind: str, tier: str) -> str:

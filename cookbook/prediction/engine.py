@@ -418,13 +418,7 @@ def _at_levels(
     like, tier = FITTED_AS.get(kind, kind), tiers_of_rows(fitted, keys)
     remarks = [constants.remark(like, each) for each in tier.tolist()]
     values = of_rows(fitted, terms_of(kind).CONSTANTS, keys)
-    return values, tier, _both_factors(like, tier), np.array(remarks, dtype=object)
-
-
-def _both_factors(kind: str, tier: np.ndarray) -> dict[int, np.ndarray]:
-    """Intervals of tiers as factors, of shape (tiers, 2): with few, and with several fields assumed."""
-    few, several = (constants.factors(kind, tier, [many] * len(tier)) for many in (False, True))
-    return {level: np.stack([few[level], several[level]], axis=1) for level in few}
+    return values, tier, constants.factors(like, tier), np.array(remarks, dtype=object)
 
 
 def estimate(

@@ -35,7 +35,6 @@ WAYS = tuple((way, re.compile(pattern)) for way, pattern in (
     ("offline", "offline|max_throughput|infinite|burst"), ("batch", "static_batch_batch"), ("forward", "forward"),
     ("static", "static|fixed_batch|^batch(ed)?_"),
 ))  # fmt: skip
-OWN_PORTS = ("gaudi",)
 # Stacks whose recipes cut a pipeline's stage into chunks, and the most that they cut it into.
 INTERLEAVED, CHUNKS = re.compile(r"nemo|mlperf|nvidia release|\bngc\b", re.I), (6, 5, 4, 3, 2)
 COUNTS = (
@@ -153,6 +152,13 @@ def _interleave(c: Columns, found: dict[str, Any]) -> None:
         c.note(Coded(np.asarray(blank & (chunks > 1)).astype(int), ("", "vp: as the recipes of this stack cut stages")))
 
 
+@lru_cache(maxsize=1)
+def _own_ports() -> frozenset[str]:
+    """Generations of devices whose links are ports of Ethernet, which also leave the node."""
+    rows = catalog.table("accelerators")
+    return frozenset(rows.loc[rows["device_link"].fillna("").str.contains("RoCE"), "generation"])
+
+
 def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
     """Networks of a device and of a node, and how many devices the fast link joins."""
     rates = c.values(
@@ -163,7 +169,7 @@ def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
     rate, of_node = rates.part(0), rates.part(1)
     link = c.text("intra_node_link").each(words.domain)
     # Boards whose devices have ports of their own exchange over those; what a report states is the host's adapter.
-    own = c.read("accelerator", machine_of).where(lambda each: each != "" and each.generation.startswith(OWN_PORTS))
+    own = c.read("accelerator", machine_of).where(lambda each: each != "" and each.generation in _own_ports())
     rate = np.where(own, np.nan, rate)
     return {
         "node_network": np.where(of_node == 1, rate, np.nan),

@@ -362,7 +362,7 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Map
     update = np.where(np.isnan(s.offload_link), update, host)
     update = update + _hooked(s) * c["hooked_bytes"] * trained / s.shard_group * s.micro_batches / r.memory
     return {
-        # Gradients travel during the backward pass, two of three.
+        # Gradients travel during the backward pass, two of three; of interleaved stages during the last of each stage.
         "gradient_exchange": exchange.partly_hidden_seconds(
             reduce, body * np.where(s.vp > 1, s.pp, 2 / 3), s.gradients_hidden
         )
