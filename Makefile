@@ -13,6 +13,9 @@ PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python
 
 .PHONY: help lab test test-more test-all notebooks lint lock bench browser-figures peers site student binder-links binder-image validate-data data-readme refresh-prices calibrate validate clean
 
+# Thousands of small solves in two processes: threads of the linear algebra would only wait for one another.
+test test-more notebooks calibrate validate: export OMP_NUM_THREADS := 1
+
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
 
@@ -57,7 +60,7 @@ peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in 
 	$(BIN)/uv pip install --quiet --python build/peers/bin/python llm-analysis mlsysim
 	$(BIN)/python tests/benchmarks/peers.py build/peers/bin/python
 
-site: $(VENV)/test.stamp $(VENV)/package.stamp ## Write static pages that open offline to build/site
+site: $(VENV)/test.stamp $(VENV)/package.stamp ## Write static pages, slides of the courses too, that open offline to build/site
 	$(BIN)/python -m cookbook site
 
 student: $(VENV)/test.stamp $(VENV)/package.stamp ## Write copies without solutions to build/student

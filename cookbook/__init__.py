@@ -16,6 +16,7 @@ _HOMES = {
     "check": "lesson",
     "compare": "planning.comparison",
     "compare_published": "workloads.zoo",
+    "finetune": "planning.finetune",
     "forward_pass": "prediction.doors",
     "generate": "prediction.doors",
     "hint": "lesson",
@@ -34,6 +35,7 @@ _HOMES = {
     "roofline_table": "prediction.requirements",
     "scaling": "calibration.judged",
     "search": "planning.layouts",
+    "serve": "planning.serving",
     "show_source": "lesson",
     "si": "units",
     "sweep": "planning.sweeps",
@@ -44,6 +46,7 @@ _HOMES = {
 _MODULES = {
     "arithmetic": "performance.arithmetic",
     "charts": "charts",
+    "measure": "measure",
     "memory": "performance.memory",
     "panels": "panels",
     "parallelism": "performance.parallelism",

@@ -35,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
         ("judge-storage", _judge_storage, "judge predictions of storage by measurements that were left out"),
         ("judge-exchanges", _judge_exchanges, "judge times of collectives by measurements that were left out"),
         ("predict", _predict, "predict every row of a CSV file"),
+        ("measure", _measure, "benchmark this machine and write a JSON file; nothing is sent anywhere"),
     ):
         command = commands.add_parser(name, help=words, description=words)
         command.set_defaults(run=run)
@@ -59,6 +60,15 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("--baseline", action="store_true", help="with --write: set the baseline of tests")
     if name == "refresh-prices":
         command.add_argument("catalogues", nargs="*", metavar="CATALOGUE", help="azure, aws (default: both)")
+    if name == "measure":
+        command.add_argument("--device", help="numpy, cpu, cuda or mps (default: the fastest there is)")
+        command.add_argument("--quick", action="store_true", help="fewer and smaller cases")
+        command.add_argument("--suite", action="append", choices=("micro", "macro", "language"),
+                             help="operations, networks, language models (default: the first two)")  # fmt: skip
+        command.add_argument("--seconds", type=float, help="stop after this time")
+        command.add_argument("--folder", type=Path, help="on the drive to measure (default: that of temporary files)")
+        command.add_argument("--out", type=Path, default=Path("measured.json"), help="default: %(default)s")
+        command.add_argument("--beside", metavar="DEVICE", help="predict the networks for a device of the catalogue")
     if name == "judge-storage":
         command.add_argument("--write", action="store_true", help="write data/validation_storage_rows.csv instead")
     if name == "predict":
@@ -70,7 +80,8 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
 
 
 def _paths(options: argparse.Namespace) -> list[Path]:
-    found = options.paths or sorted(Path("notebooks").glob("*.ipynb"))
+    folder = Path("notebooks")
+    found = options.paths or [*sorted(folder.glob("*.ipynb")), *sorted(folder.glob("history/*.ipynb"))]
     if not found:
         raise SystemExit("no notebooks found: run this in the folder that holds notebooks/")
     return found
@@ -181,7 +192,7 @@ def _validate(options: argparse.Namespace) -> None:
     for path in filter(None, (options.markdown, options.json)):
         path.parent.mkdir(parents=True, exist_ok=True)
         check_target(path)
-    chosen = {"kinds": (options.table,) if options.table else KINDS}
+    chosen = {"kinds": (options.table,) if options.table else validate.KINDS}
     report, tables = validate.validate(**chosen, **({"leave_out": (options.leave_out,)} if options.leave_out else {}))
     if options.markdown:
         write_text(options.markdown, validate.as_markdown(report))
@@ -216,6 +227,33 @@ def _predict(options: argparse.Namespace) -> None:
     print(f"{options.output}: {given:,} of {rows:,} rows predicted; the others say why not")
     if not given:
         raise SystemExit(1)
+
+
+def _measure(options: argparse.Namespace) -> None:
+    from cookbook import measure
+    from cookbook.catalog.printed import check_target
+    from cookbook.hardware import machine
+
+    check_target(options.out)
+    system = machine(options.beside) if options.beside else None
+    report = measure.run(options.device, quick=options.quick, suites=options.suite or ("micro", "macro"),
+                         seconds=options.seconds, folder=options.folder, progress=_told)  # fmt: skip
+    print(*report.lines(), sep="\n")
+    for each in report.skipped:
+        print(f"left out: {each['benchmark']}, {each['case']}: {each['why']}")
+    for note in ("shared", "throttling"):
+        if note in report.environment:
+            print(report.environment[note])
+    if system:
+        compared = measure.summary(measure.beside(report, system))
+        print(compared.to_string(index=False) if len(compared) else "no network was measured: nothing to predict")
+    print(f"{report.write(options.out)}: {report.summary()}; nothing was sent anywhere")
+
+
+def _told(number: int, count: int, name: str) -> None:
+    """Progress on standard error: one line that is written over on a screen, a line a case elsewhere."""
+    end = "\r" if sys.stderr.isatty() and number < count else "\n"
+    print(f"[{number}/{count}] {name}"[:100].ljust(100 if end == "\r" else 0), end=end, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import hashlib
 import html
 import inspect
 import math
-import os
 import string
 import textwrap
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from cookbook import units
+from cookbook.charts.card import html_text, served
 from cookbook.units import shown
 
 # Slips of a unit: ratio of the answer to the right one, the kinds of unit it may happen to, and what each side says.
@@ -65,7 +65,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         head, _, tail = self.message.partition(":")
-        return f'<p role="status"><strong>{html.escape(head)}:</strong>{html.escape(tail)}</p>'
+        return f'<p role="status"><strong>{html_text(head)}:</strong>{html_text(tail)}</p>'
 
 
 def check(
@@ -315,11 +315,11 @@ class Question:
         return f"Not {choice}): {self.misconceptions[choice]}"
 
     def _repr_html_(self) -> str:
-        items = "".join(f"<li>{key}) {html.escape(text)}</li>" for key, text in self.options.items())
+        items = "".join(f"<li>{key}) {html_text(text)}</li>" for key, text in self.options.items())
         rest = [self.feedback(key) for key in (self.answer, *(k for k in self.options if k != self.answer))]
-        told = "".join(f"<p>{html.escape(line)}</p>" for line in rest)
+        told = "".join(f"<p>{html_text(line)}</p>" for line in rest)
         return (
-            f"<p><strong>Predict:</strong> {html.escape(self.question)}</p>"
+            f"<p><strong>Predict:</strong> {html_text(self.question)}</p>"
             f'<ul style="list-style: none">{items}</ul>'
             f"<details><summary>Show the answer</summary>{told}</details>"
         )
@@ -378,7 +378,7 @@ def predict_first(question: str, options: Mapping[str, str], answer: str) -> Que
 
 def is_live() -> bool:
     """Whether a front end with widgets is watching: a Jupyter server started this kernel for a notebook."""
-    return "JPY_SESSION_NAME" in os.environ and find_spec("ipywidgets") is not None
+    return served() and find_spec("ipywidgets") is not None
 
 
 def _question_widget(question: Question) -> Any:
@@ -435,7 +435,7 @@ class Source:
 
     def _repr_html_(self) -> str:
         mark = '<mark style="background: var(--jp-layout-color3, #ddd); color: inherit">{}</mark>'
-        body = [html.escape(line) for line in self.lines]
+        body = [html_text(line) for line in self.lines]
         body = [mark.format(line) if i in self.marked else line for i, line in enumerate(body)]
         return f"<pre><code># {html.escape(self.name)}\n" + "\n".join(body) + "</code></pre>"
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from numbers import Number
 from typing import Any, NamedTuple
 
-__all__ = ["Unit", "human", "parse", "scale", "shown", "si", "si_unit"]
+__all__ = ["Unit", "dollars", "human", "parse", "scale", "shown", "si", "si_unit"]
 
 PREFIXES = {
     "a": 1e-18, "f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3,
@@ -45,14 +45,16 @@ WHOLE: dict[str, tuple[float, dict[str, int]]] = {
     "images": (1.0, {}), "token": (1.0, {}), "tokens": (1.0, {}), "sample": (1.0, {}), "samples": (1.0, {}),
     "parameter": (1.0, {}), "parameters": (1.0, {}),
 }  # fmt: skip
-# Words and letters that may stand before a unit, or alone: 14 M, 14 million images, 1.2 M USD.
+# Words and letters that may stand before a unit, or alone: 14 M, 14 million images, $1.2 M.
 MULTIPLES = {name: factor for name, factor in PREFIXES.items() if name and factor >= 1e3 and "i" not in name} | {
-    "thousand": 1e3, "million": 1e6, "billion": 1e9,
+    "thousand": 1e3, "million": 1e6, "billion": 1e9, "bn": 1e9, "tn": 1e12,
 }  # fmt: skip
+MONEY = {name: MULTIPLES[name] for name in ("tn", "bn", "M", "k")}
+WHOLE_DOLLARS = 10_000  # from here on an amount is written in thousands, millions and more
 
 ACCEPTED = (
     "a number, or a number and a unit such as 312 TFLOP/s, 16 TOP/s, 80 GB, 64 GiB, 3.35 TB/s, 400 Gb/s, 300 W, "
-    "5 us, 8 h, 1.4 GHz, 2.5 USD/h"
+    "5 us, 8 h, 1.4 GHz, $2.50/h"
 )
 # Longer text is no quantity, and no unit either.
 LONGEST_QUANTITY, LONGEST_UNIT = 200, 40
@@ -176,7 +178,7 @@ def si(value: Any, unit: str | None = None) -> Any:
     """
     if not isinstance(value, str):
         return _in_si_already(value)
-    number, written = _split(value)
+    number, written = _split(_dollars_named(value))
     if not number:
         comma = "; a comma stands between thousands only, write decimals with a point" if "," in value else ""
         raise ValueError(f"cannot read {shown(value)} as a quantity{comma}; accepted: {ACCEPTED}")
@@ -187,6 +189,15 @@ def si(value: Any, unit: str | None = None) -> Any:
         expected = f"expected one like {unit}" if unit else "expected a count such as 14e6 or 14 million"
         raise ValueError(f"{shown(value)} has the wrong unit: {expected}")
     return _multiplied(number, parsed.factor, value)
+
+
+def _dollars_named(text: str) -> str:
+    """An amount with its unit behind it, as all others have: `$1.2 M` is `1.2 M USD`, and `$2.50/h` is `2.50 USD/h`."""
+    sign, dollar, amount = text.strip().partition("$")
+    if not dollar or sign not in ("", "-", "+"):
+        return text
+    number, slash, per = amount.strip().partition("/")
+    return f"{sign}{number.rstrip()} USD{slash}{per}"
 
 
 def _in_si_already(value: Any) -> Any:
@@ -270,7 +281,7 @@ def _digits(value: float) -> str:
 
 
 def _prefixed(value: float, unit: str) -> str:
-    names = {v: k for k, v in PREFIXES.items() if len(k) < 2 and k != "µ"}
+    names = {v: k for k, v in PREFIXES.items() if len(k) < 2 and k != "u"}
     magnitude = abs(float(f"{value:.3g}"))
     exponent = 3 * math.floor(math.log10(magnitude) / 3 + 1e-12) if magnitude else 0
     step = float(f"1e{min(max(exponent, -18), 24)}")
@@ -294,6 +305,28 @@ def _binary(value: float) -> str:
     return f"{_within(value / 1024**power)} {names[power]}B"
 
 
+def dollars(usd: float) -> str:
+    """Write an amount of US dollars: three digits, from ten thousand on with k, M, bn or tn.
+
+    Examples
+    --------
+    >>> dollars(2.5), dollars(0.178), dollars(1234.5), dollars(18_132), dollars(2_033_840)
+    ('$2.50', '$0.178', '$1,230', '$18.1 k', '$2.03 M')
+    >>> dollars(float("nan"))
+    'not known'
+    """
+    if usd != usd:
+        return "not known"
+    size, sign = float(f"{abs(usd):.3g}"), "-" if usd < 0 else ""
+    if math.isinf(size):
+        return f"{sign}unlimited"
+    if size >= WHOLE_DOLLARS:
+        name = next(each for each, factor in MONEY.items() if each == "k" or size >= factor)
+        return f"{sign}${_within(size / MONEY[name])} {name}"
+    cents = size < 10 and size == round(size, 2)
+    return f"{sign}${size:.2f}" if cents else f"{sign}${_digits(size)}"
+
+
 def human(value: float, unit: str = "") -> str:
     """Write an SI number for people: three significant digits and a fitting prefix.
 
@@ -302,8 +335,8 @@ def human(value: float, unit: str = "") -> str:
     value : float
         In SI; NaN gives ``"unknown"`` and infinity ``"unlimited"``.
     unit : str
-        The SI unit. Seconds become ns ... h, d or years; counts and money get thousands separators; ``"iB"`` is bytes
-        of memory, with binary prefixes (1 GiB = 2^30 B).
+        The SI unit. Seconds become ns ... h, d or years; counts get thousands separators; ``"USD"``, also per
+        something, is written by `dollars`; ``"iB"`` is bytes of memory, with binary prefixes (1 GiB = 2^30 B).
 
     Raises
     ------
@@ -317,7 +350,7 @@ def human(value: float, unit: str = "") -> str:
     >>> human(8280.0, "s"), human(0.045, "s"), human(8e10, "B")
     ('2.3 h', '45 ms', '80 GB')
     >>> human(33600, "USD"), human(25557032), human(80 * 2**30, "iB")
-    ('33,600 USD', '25.6 M', '80 GiB')
+    ('$33.6 k', '25.6 M', '80 GiB')
     """
     if not isinstance(unit, str) or len(unit) > LONGEST_UNIT:
         raise ValueError(f"unit = {shown(unit)} must be a short text such as B/s")
@@ -333,6 +366,8 @@ def human(value: float, unit: str = "") -> str:
         return "unknown"
     if math.isinf(value):
         return "unlimited" if value > 0 else "-unlimited"
+    if unit.partition("/")[0] == "USD":
+        return f"{dollars(value)}{unit[3:]}"
     if unit == "s":
         for seconds, name in CLOCK:
             if abs(float(f"{value:.3g}")) >= seconds:

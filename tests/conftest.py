@@ -8,6 +8,9 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+# No property is judged by the seconds of this machine.
+settings.register_profile("cookbook", deadline=None)
+settings.load_profile("cookbook")
 # Examples of a property at most; `make test-more` tries as many as each test asks for.
 EXAMPLES = 12 if os.environ.get("COOKBOOK_EXAMPLES") != "all" else None
 NO_BROWSER = """No Chromium was found, so the browser tests did not run; everything else did.

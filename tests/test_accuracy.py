@@ -129,9 +129,9 @@ def test_filters_keep_what_they_name():
         ({"kind": "vision"}, "'transformer', 'classic', 'both'"),
         ({"by": "colour"}, "publisher"),
         ({"model": "without magic"}, "without launch"),
-        ({"model": "without bubble", "kind": "classic"}, "the other kind has it"),
+        ({"model": "without bubble", "kind": "classic"}, "another kind has it"),
         ({"publishers": ["nobody"]}, "no run by publisher 'nobody'"),
-        ({"kind": "transformer", "publishers": ["lambda"]}, "no measured run is left"),
+        ({"kind": "transformer", "publishers": ["lambda"]}, "0 such runs were measured"),
     ],
 )
 def test_what_cannot_be_told_is_said(arguments, said):

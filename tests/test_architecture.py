@@ -188,7 +188,7 @@ def test_no_literal_figures_of_devices_in_the_package():
 
 
 def test_notebooks_import_the_package_by_one_name():
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    for path in [*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "notebooks").glob("history/*.ipynb")]:
         for cell in nbformat.read(path, as_version=4).cells:
             if cell.cell_type == "code":
                 for line in re.findall(r"^\s*(?:import|from)\s+cookbook.*", cell.source, re.M):

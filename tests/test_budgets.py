@@ -17,10 +17,10 @@ import pytest
 import cookbook
 
 # What the house may grow to; lowered as it shrinks, never raised without a reason.
-MOST_MODULES = 119
-MOST_LINES = 43_000
+MOST_MODULES = 140  # benchmarks of a machine are a room of their own; records of decisions and cards of charts too
+MOST_LINES = 52_300  # with benchmarks of a machine, links and records of panels, charts for narrow pages
 MOST_LINES_OF_CODE = 400  # of one module: docstrings, comments and blank lines are not counted
-MOST_NAMES = 36  # of the front door
+MOST_NAMES = 39  # of the front door
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cookbook"
@@ -199,7 +199,8 @@ def readable(path: Path) -> str:
 
 
 def test_relative_links_lead_somewhere():
-    pages = [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md"), *(ROOT / "notebooks").glob("*.ipynb")]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md"), *(ROOT / "notebooks").glob("*.ipynb"),
+             *(ROOT / "notebooks").glob("history/*.ipynb")]  # fmt: skip
     for page in pages:
         for target in re.findall(r"\]\(([\w./-]+)(?:#[\w-]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import cookbook as cb
 from cookbook.calibration.fit import Rows, fit, left_out, minimise, publisher_weights
 from cookbook.prediction.constants import (
     ADAPTERS,
@@ -15,6 +16,7 @@ from cookbook.prediction.constants import (
     SIBLING,
     Constant,
     Fitted,
+    committed,
     of_rows,
     tiers_of_rows,
     value_at,
@@ -224,3 +226,14 @@ def test_coded_is_the_same_as_pairs():
 def test_the_spread_says_how_sure_a_constant_is():
     few, many = (minimise(made_up(publishers=n, noise=0.1), np.ones(n * 40, bool)).spread for n in (3, 30))
     assert np.all(many < few)
+
+
+@pytest.mark.parametrize("kind", ["training_classic", "training_transformer", "inference", "generation"])
+def test_what_was_measured_is_said_to_be_measured(kind):
+    """Each pair of device and software that the constants were fitted on has the best tier, whatever has levels."""
+    seen = cb.table("training_evidence").query("kind == @kind")
+    makers = cb.table("accelerators").set_index("key")["vendor"]
+    assert len(seen) > 10
+    keys = {"accelerator": seen["accelerator"].tolist(), "vendor": seen["accelerator"].map(makers).tolist(),
+            "engine": seen["engine"].tolist(), "special": [""] * len(seen)}  # fmt: skip
+    assert set(tiers_of_rows(committed(kind), keys)) == {"device and engine measured"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -51,6 +53,10 @@ COVERAGE = pd.DataFrame(
     [["a", 90.0, 70.0, 88.0, "more often", "90 %"], ["b", 50.0, 70.0, 88.0, "too seldom", "50 %"]],
     columns=["row", "share", "low", "high", "verdict", "text"],
 )
+EFFECTS = pd.DataFrame(
+    [["a (300)", 1.4, 1.1, "nearer with it", False], ["b (2)", 0.9, 0.8, "further off with it", True]],
+    columns=["row", "before", "after", "verdict", "few"],
+)
 MACHINE = pd.DataFrame(
     [
         ["path", 0, 0.5, 1.0, "", 0, "full", "a to b"],
@@ -84,14 +90,14 @@ LAYOUTS = pd.DataFrame(
 )
 COSTS = pd.DataFrame(
     [
-        ["a", 90.0, 70.0, 120.0, "cheapest that will do", "90 USD"], ["b", 50.0, 40.0, 60.0, "will not do", "too late"],
-        ["c", 95.0, 80.0, 300.0, "will do", "95 USD"], ["d", None, None, None, "will not do", "no price"],
-        ["e", 70.0, 60.0, 80.0, "cannot tell", "70 USD, time not stated"],
+        ["a", 90.0, 70.0, 120.0, "cheapest that will do", "$90"], ["b", 50.0, 40.0, 60.0, "will not do", "too late"],
+        ["c", 95.0, 80.0, 300.0, "will do", "$95"], ["d", None, None, None, "will not do", "no price"],
+        ["e", 70.0, 60.0, 80.0, "cannot tell", "$70, time not stated"],
     ],
     columns=["row", "usd", "low", "high", "verdict", "text"],
 )  # fmt: skip
 SWINGS = pd.DataFrame(
-    [["price", 10.0, 40.0, 20.0, "5 to 20 USD/h"], ["tariff", 21.0, 19.0, 20.0, ""]],
+    [["price", 10.0, 40.0, 20.0, "$5 to $20/h"], ["tariff", 21.0, 19.0, 20.0, ""]],
     columns=["row", "start", "end", "centre", "text"],
 )
 PAID = pd.DataFrame(
@@ -117,7 +123,20 @@ GROWTH = pd.DataFrame(
      ["device", "a: x1.5", 2015.0, 2.0, "d"]],
     columns=["what", "words", "year", "value", "name"],
 )  # fmt: skip
+LOADS = pd.DataFrame(
+    [["line", "TTFT p95", 1.0, 50.0, None], ["line", "TTFT p95", 9.0, 400.0, None],
+     ["line", "TPOT p95", 1.0, 12.0, None], ["here", "TPOT p95", 5.0, 20.0, None],
+     ["limit", None, None, 50.0, "TPOT limit"], ["capacity", None, 10.0, None, "capacity"]],
+    columns=["what", "series", "rate", "ms", "text"],
+)  # fmt: skip
+HELD = pd.DataFrame(
+    [["bf16", "weights", 16.0, "90 requests"], ["bf16", "room for keys and values", 56.0, None],
+     ["int4", "weights", 5.0, "110 requests"], ["int4", "room for keys and values", 67.0, None]],
+    columns=["row", "part", "value", "text"],
+)  # fmt: skip
 CHARTS = {
+    "knee": (run.knee, LOADS),
+    "engine memory": (run.engine_memory, HELD),
     "days": (run.days_usd, DAYS),
     "hours": (run.days_hours, DAYS),
     "checkpoints": (run.checkpoints, INTERVALS),
@@ -134,6 +153,7 @@ CHARTS = {
     "points": (explore.points, RUNS),
     "errors": (explore.errors, ERRORS),
     "coverage": (explore.coverage, COVERAGE),
+    "effects": (explore.effects, EFFECTS),
     "rate": (models.rate_needed, RATES),
     "memory": (models.memory_bars, BYTES),
     "zoo": (models.parameters_vs_flop, ZOO),
@@ -175,8 +195,37 @@ def test_parts_that_touch_differ(parts: dict[str, str]) -> None:
     assert all(a != b for a, b in pairwise(parts.values()))
 
 
+# Deuteranopia in linear sRGB: Machado, Oliveira & Fernandes, IEEE TVCG 15 (6), 2009, severity 1; then CIE L*a*b*, D65.
+GREEN_BLIND = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                        [-0.011820, 0.042940, 0.968881]])  # fmt: skip
+TO_XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
+                   [0.0193339, 0.1191920, 0.9503041]])  # fmt: skip
+
+
+def lab(colour: str, sees: np.ndarray) -> np.ndarray:
+    """Lightness, green to red and blue to yellow of a colour, as somebody sees it."""
+    channels = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    xyz = TO_XYZ @ np.clip(sees @ linear, 0, 1) / (0.95047, 1.0, 1.08883)
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_white_and_a_red_have_the_coordinates_of_the_standard() -> None:
+    assert lab("#ffffff", np.eye(3)) == pytest.approx([100, 0, 0], abs=0.02)
+    assert lab("#ff0000", np.eye(3)) == pytest.approx([53.24, 80.09, 67.20], abs=0.05)
+
+
+@pytest.mark.parametrize("parts", [look.TIME_PARTS, look.MEMORY_PARTS, look.MONEY_PARTS])
+@pytest.mark.parametrize("sees", [np.eye(3), GREEN_BLIND], ids=["all", "green-blind"])
+def test_parts_differ_whoever_looks(parts: dict[str, str], sees: np.ndarray) -> None:
+    """A just noticeable difference is about 2.3; neighbours on a chart need several."""
+    for (one, first), (other, second) in itertools.combinations(parts.items(), 2):
+        assert np.linalg.norm(lab(first, sees) - lab(second, sees)) > 12, (one, other)
+
+
 def test_verdicts_differ_in_shape_as_well_as_colour() -> None:
-    for verdicts in (look.VERDICTS, devices.PLACES, devices.EVIDENCE, devices.BOUNDS):
+    for verdicts in (look.VERDICTS, devices.PLACES, devices.EVIDENCE, devices.BOUNDS, explore.NEARER):
         assert len({shape for _, shape in verdicts.values()}) == len(verdicts)
 
 
@@ -308,3 +357,9 @@ def test_titles_claim_no_more_than_is_known() -> None:
     none = RATES.assign(verdict=RATES["verdict"].where(RATES["verdict"] != "possible", "does not fit"))
     assert models.rate_title(none).startswith("None of 3 accelerators could meet the target alone")
     assert "of the networks here" in models.zoo_title(ZOO) and "for one sample" in models.zoo_title(ZOO)
+
+
+def test_effects_lie_between_ends_as_far_below_one_as_above() -> None:
+    low, high = explore.effect_domain(EFFECTS)
+    assert low <= 0.8 and high >= 1.4 and low * high == pytest.approx(1)
+    assert explore.effect_domain(EFFECTS.assign(before=1e6))[1] == explore.RATIOS[1]

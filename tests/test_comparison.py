@@ -249,3 +249,15 @@ def test_ratios_grow_as_their_parts() -> None:
 def test_lines_of_growth_need_three_devices() -> None:
     with pytest.raises(ValueError, match="at least three devices"):
         comparison.growth_lines(["k40"])
+
+
+@pytest.mark.parametrize("device", ["gaudi3", "h100-sxm", "rtx-4090", "v100-sxm2-32gb"])
+def test_prompts_of_a_comparison_are_those_of_an_answer(device: str) -> None:
+    """Nobody names a format: both doors take one of 16 bits, and of two the faster."""
+    table = cb.compare("llama3_8b", [device], phase="inference", batch=1)
+    first = cb.generate("llama3_8b", device, input_len=cb.model("llama3_8b").seq, output_len=1, batch=1, tp=1,
+                        delay_of="first token")  # fmt: skip
+    assert table["tokens_per_s"].iloc[0] == pytest.approx(cb.model("llama3_8b").seq / first.point, rel=1e-3)
+    each = [cb.generate("llama3_8b", device, tp=1, precision=name, delay_of="first token").point for name in
+            ("fp16", "bf16") if name in table["formats"].iloc[0].split(", ")]  # fmt: skip
+    assert cb.generate("llama3_8b", device, tp=1, delay_of="first token").point == min(each)

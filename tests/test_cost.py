@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import cookbook as cb
 from cookbook import accelerator, catalog, planning
 from cookbook.catalog import prices as cost
 
@@ -156,7 +157,7 @@ def test_a_price_is_read_only_and_prints_short():
     price = cost.hourly_usd("h100-sxm")
     with pytest.raises(AttributeError):
         price.low = 0
-    assert repr(price).startswith("<Price: 3.89 USD/h (1.49 to 12.29), 34 rows, 2023-06-22 to 2026-05-24>")
+    assert repr(price).startswith("<Price: $3.89/h ($1.49 to $12.3), 34 rows, 2023-06-22 to 2026-05-24>")
     assert price.to_dict()["median"] == 3.89 and price.frame()["unit"].tolist() == ["USD/h"]
     assert "<table" in price._repr_html_() and "3.89" in price._repr_html_()
     assert "nobody sells it" in repr(cost.hourly_usd(accelerator(like="h100-sxm", tdp_watts=300)))
@@ -188,3 +189,16 @@ def test_errors_teach():
         cost.storage_usd("1 GB/s")
     with pytest.raises(ValueError, match="watts = -1"):
         cost.electricity_usd(-1)
+
+
+def test_a_price_as_text_is_that_of_the_number() -> None:
+    """Seconds and hours: `cb.si` gives dollars a second, prices are dollars an hour."""
+    step = cb.train_step("gpt2_medium", "h100-sxm", devices=1, batch=1, global_batch=8)
+    costs = [cb.planning.run_cost(step, "h100-sxm", samples_per_step=8, samples=1e5, price=price).usd_median.iloc[0]
+             for price in (2.5, "$2.50/h", "2.5 USD/h")]  # fmt: skip
+    tunings = [cb.finetune("llama3_8b", "h100-sxm", tokens=2e7, hourly=price).table.usd.iloc[0]
+               for price in (2.5, "$2.50/h")]  # fmt: skip
+    assert costs == pytest.approx([costs[0]] * 3) and tunings == pytest.approx([tunings[0]] * 2)
+    for price in ("$2.50", "2.5 W", "cheap"):
+        with pytest.raises(ValueError, match=r"price = .*such as '\$2.50/h'"):
+            cb.planning.run_cost(step, "h100-sxm", samples_per_step=8, samples=1e5, price=price)

@@ -38,8 +38,12 @@ def physics():
                     yield f"{module.name}.{name}", function
 
 
-# They take a name and lists, or refuse most numbers drawn at random; tests/test_parallelism.py scales them.
-APART = {"parallelism.bubble_share", "parallelism.schedule", "parallelism.replicated_seconds"}
+# They take a name and lists, functions, models as a whole, or refuse most numbers drawn at random; they are scaled in
+# tests/test_parallelism.py, tests/test_service.py and tests/test_generation.py.
+APART = {"parallelism.bubble_share", "parallelism.schedule", "parallelism.replicated_seconds",
+         "serving.service_latencies", "generation.decode_step_seconds", "generation.decode_parts",
+         "generation.prefill_seconds", "generation.prefill_parts", "generation.cache_slots",
+         "generation.steady_service", "generation.open_service"}  # fmt: skip
 FUNCTIONS = {name: function for name, function in physics() if name not in APART}
 
 

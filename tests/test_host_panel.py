@@ -6,6 +6,7 @@ import ast
 import io
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,10 @@ def panel() -> Any:
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     found = cb.planning.size_host("hgx-h100", "resnet50", "imagenet-1k")
-    assert f"at best {found.rate:,.0f} samples/s of ImageNet-1k for ResNet-50" in panel.answer
+    can = f"of the {found.stages['computing']:,.0f} that each accelerator could take: decoding holds it back"
+    assert panel.answer.startswith(f"{found.rate:,.0f} samples/s {can}") and "ImageNet-1k for ResNet-50" in panel.answer
     low, high = (f"{end:,.0f}" for end in found.computing_range)
-    can = f"of the {found.stages['computing']:,.0f} ({low}-{high}) that it can take: decoding holds it back"
-    assert can in panel.answer
+    assert f"it could take {low}-{high}." in panel.answer
     assert (f"{can}, probably" in panel.answer) == (found.decoding_range[1] >= found.computing_range[0])
     assert f"{found.workers_needed:.0f} workers an accelerator instead of 2 would do" in panel.answer
 
@@ -160,11 +161,11 @@ def test_links_are_drawn_as_full_as_they_are(panel: Any, load: str) -> None:
 def test_titles_agree_with_the_answer(panel: Any) -> None:
     """Links that give all that is needed are no success where decoding holds the accelerators back."""
     panel.update(picture="gets")
-    assert "decoding holds it back" in panel.answer and "decoding holds the accelerators back" in repr(panel)
+    assert "decoding holds it back" in panel.answer and "Decoding holds the accelerators back" in repr(panel)
     panel.update(picture="cores")
     assert "would meet the demand; 2 workers cannot" in repr(panel)
     panel.update(workers=8)
-    assert "decoding" not in panel.answer.split(".")[0] and "meet the demand: more than the rule" in repr(panel)
+    assert "decoding holds" not in panel.answer and "meet the demand: more than the rule" in repr(panel)
 
 
 def test_the_panel_opens_where_something_matters() -> None:
@@ -247,13 +248,13 @@ def test_unknown_cores_are_said_and_can_be_set(panel: Any) -> None:
 
 def test_advice_follows_the_limit(panel: Any) -> None:
     panel.update(workers=8)
-    assert "Buy nothing for the host" in panel.answer
+    assert "Buy first: nothing; " in panel.answer
     panel.update(cores=1)
-    assert "Buy cores first" in panel.answer
+    assert "Buy first: cores; " in panel.answer
     panel.update(cores=None, model="alexnet", batch=256)
-    assert "No number of cores does it" in panel.answer
+    assert "Buy first: no cores; " in panel.answer
     panel.update(traffic="gradients", **HELD_BACK)
-    assert "Buy wider links first" in panel.answer and "times its rate" in panel.answer
+    assert "Buy first: wider links" in panel.answer and "times its rate" in panel.answer
 
 
 @pytest.mark.parametrize(
@@ -316,7 +317,8 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
 def test_pin_compares(panel: Any) -> None:
     panel.pin()
     panel.update(workers=4)
-    assert "samples/s of an accelerator x" in panel.answer and len(panel.shown["ghost"]) == 3
+    assert re.search(r"Against the pinned scenario: samples/s of an accelerator [\d.,]+×", panel.answer)
+    assert len(panel.shown["ghost"]) == 3
 
 
 def test_the_csv_is_what_is_shown(panel: Any) -> None:
@@ -349,4 +351,4 @@ def test_idle_cores_are_never_called_right() -> None:
     panel = cb.panels.host(**{**IMAGES, "machine": "dgx-1-v100"})
     found = cb.planning.size_host("dgx-1-v100", "resnet50", "imagenet-1k", workers=2)
     assert found.limit == "computing" and found.workers < found.cores
-    assert "the host is right" not in panel.answer and "Buy nothing for the host" in panel.answer
+    assert "the host is right" not in panel.answer and "Buy first: nothing; " in panel.answer

@@ -14,7 +14,7 @@ import pytest
 import cookbook as cb
 from cookbook.units import shown
 
-RECIPES = [name for name in cb.panels.__all__ if name[0].islower()]
+RECIPES = [name for name in cb.panels.__all__ if name[0].islower() and name != "record"]
 DEEP: list[Any] = []
 for _ in range(40):
     DEEP = [DEEP]

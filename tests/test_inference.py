@@ -13,7 +13,7 @@ from cookbook.prediction.intake import tables, words
 from cookbook.prediction.intake.tables import measured_table
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.terms import forward
-from cookbook.prediction.terms.generation import experts
+from cookbook.prediction.terms.generation import sizes
 
 ROW = {
     "id": "a", "model": "resnet50", "accelerator": "t4", "devices": "1", "precision": "int8", "batch": "32",
@@ -159,7 +159,8 @@ def test_answers_take_longer_with_longer_prompts_and_share_weights_in_a_batch():
 def test_shards_share_weights_and_stages_do_not_speed_up_one_stream():
     one, two = generated(tp=["1", "2"], devices=["1", "2"])
     assert 1 < two / one < 2
-    assert generated(pp=["1", "2"], devices=["1", "2"]) == pytest.approx([one, one])
+    # Handing activations over costs next to nothing.
+    assert generated(pp=["1", "2"], devices=["1", "2"]) == pytest.approx([one, one], rel=5e-3)
     whole, each = generated(tp="2", devices="2", metric=["output tokens/s", "output tokens/s/GPU"])
     assert each == pytest.approx(whole / 2)
 
@@ -203,22 +204,72 @@ def test_networks_of_mlperf_inference_meet_their_published_counts():
 
 
 def test_offline_a_language_model_fills_the_memory():
-    """0.9 of 80 GB less 13.5 GB of weights, over 2 KB x 32 layers x ... of keys and values a token: by hand below."""
+    """0.9 of 80 GB less 13.5 GB of weights, over keys and values of 1,000 tokens and half of 1,000: by hand below."""
     row = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": "1", "tp": "1", "scenario": "offline",
            "precision": "fp16", "input_len": "1000", "output_len": "1000", "metric": "output tokens/s"}  # fmt: skip
     found = answer(pd.DataFrame([row, row | {"batch": "1"}]), "inference")
     memory = cb.accelerator("h100-sxm").memory_bytes
-    slots = np.floor((0.9 * memory - 2 * 6_738_415_616) / (2000 * 2 * 32 * 32 * 128 * 2))
+    slots = np.floor((0.9 * memory - 2 * 6_738_415_616) / (1500 * 2 * 32 * 32 * 128 * 2))
     assert f"batch = {slots:g}" in found["assumed"][0]
     assert found["predicted"][0] > 10 * found["predicted"][1]
 
 
 def test_of_a_mixture_those_experts_are_read_that_tokens_are_sent_to():
-    """Eight experts of which a token asks two: one token reads a quarter of them, a batch of 64 all."""
-    part, chosen = experts("mixtral_8x7b")
-    assert chosen == 0.25 and part == pytest.approx(32 * 8 * 3 * 4096 * 14336 / 46.7e9, rel=1e-3)
-    assert experts("llama2_7b") == (0.0, 1.0)
-    one, many = (cb.generate("mixtral_8x7b", "h100-sxm", tp=2, devices=2, batch=batch).rows.inner[1].element_bytes
-                 for batch in (1, 64))  # fmt: skip
-    assert float(np.ravel(one)[0]) == pytest.approx(2 * (1 - part * 0.75))
-    assert float(np.ravel(many)[0]) == pytest.approx(2.0, rel=1e-6)
+    """Eight experts of which a token asks two: their weights by hand, and no experts without."""
+    found = sizes("mixtral_8x7b")
+    assert (found["experts"], found["experts_per_token"]) == (8, 2)
+    assert found["expert_bytes"] == 2 * 32 * 8 * 3 * 4096 * 14336
+    assert sizes("llama2_7b")["expert_bytes"] == 0
+
+
+def test_the_processor_of_a_host_is_not_what_runs_the_network():
+    row = ROW | {"accelerator": "a100-pcie-80gb", "software": "TensorRT 8.4.2, CUDA 11.6"}
+    hosted = row | {"note": "NVIDIA, host 2x AMD EPYC 7742 64-Core Processor; preview"}
+    made = scenarios(pd.DataFrame([row, hosted, row | {"accelerator": "xeon-platinum-8380", "software": "OpenVINO"}]))
+    assert made.key("engine").tolist() == ["tensorrt", "tensorrt", "cpu"]
+
+
+def test_a_cache_keeps_what_fits_and_a_device_without_one_nothing():
+    """Of 12 MB that pass 4 MB, three quarters go to memory; rows know the cache of their device, divided by cores."""
+    assert formulas.missed_share(12e6, 4e6) == 0.75 and formulas.missed_share([1e3, 1e15], 0).tolist() == [1, 1]
+    made = scenarios(pd.DataFrame([ROW, ROW | {"accelerator": "inferentia2", "precision": "bf16", "note": CORES}]))
+    assert made.cache.tolist() == [4e6, pytest.approx(50.33e6 / 2)]
+
+
+CORES = "data parallel over 2 NeuronCores"
+
+
+def test_a_larger_cache_helps_small_batches_more():
+    """L4 and T4 have 300 and 320 GB/s; 48 and 4 MB. With 4 MB on both, the L4 gains nothing from its cache."""
+    rows = scenarios(pd.DataFrame([ROW | {"accelerator": "l4", "batch": batch} for batch in ("8", "512")]))
+    constants = {c.name: c.start for c in forward.CONSTANTS}
+    with_it = forward.parts(rows, constants)["products"]
+    rows.values["cache"] = np.full(2, 4e6)
+    saved = 1 - with_it / forward.parts(rows, constants)["products"]
+    assert saved[0] > saved[1] > 0
+
+
+def test_requests_in_flight_and_cores_as_the_pages_of_neuron_state_them():
+    """Two workers a core: a delay is two passes; one model on one core: half the chip, all of its memory's rate."""
+    row = ROW | {"accelerator": "inferentia2", "precision": "bf16", "metric": "latency ms p50"}
+    notes = ("2 models on 2 NeuronCores, 1 worker each", "2 models on 2 NeuronCores, 2 workers each",
+             "1 model on 1 NeuronCore, 1 worker")  # fmt: skip
+    frame = pd.DataFrame([row | {"note": note} for note in notes])
+    made, found = scenarios(frame), answer(frame, "inference", neighbours=False)["predicted"]
+    assert made.replicas.tolist() == [2, 2, 1] and found[1] == pytest.approx(2 * found[0])
+    whole = cb.accelerator("inferentia2").mem_bandwidth
+    assert made.mem_bandwidth.tolist() == [whole / 2, whole / 2, whole] and made.peak[0] == made.peak[2]
+
+
+def test_retinanet_of_mlperf_inference_has_its_own_backbone():
+    row = ROW | {"model": "retinanet", "input_len": "800x800", "scenario": "offline", "metric": "samples/s"}
+    names = [name for name, *_ in scenarios(pd.DataFrame([row, row | {"scenario": "static"}])).networks]
+    assert names == ["retinanet_resnext50", "retinanet_resnet50_fpn"]
+
+
+def test_a_compiler_with_slow_kernels_is_not_slow_at_reading_memory():
+    """At one sample of a network of products alone, most of the time is weights: half the kernels' share costs less."""
+    made = scenarios(pd.DataFrame([ROW | {"model": "vgg16", "batch": "1", "precision": "fp16"}] * 2))
+    made.values["kernels"] = np.array([1.0, 0.5])
+    whole, half = forward.parts(made, {c.name: c.start for c in forward.CONSTANTS})["products"]
+    assert 1 < half / whole < 1.5

@@ -38,6 +38,12 @@ def test_the_page_cache_hits_what_a_replayed_one_hits(part):
     )
 
 
+def test_a_small_cache_keeps_its_digits():
+    """For little c = C / D, c + (1 - c) ln(1 - c) is c^2 / 2 + c^3 / 6 + ..."""
+    assert float(pipe.cache_hit_rate(1e9, 10.0)) == pytest.approx(0.5e-16, rel=1e-6)
+    assert float(pipe.cache_hit_rate(1000, 1)) == pytest.approx(0.5e-6 + 1e-9 / 6, rel=1e-5)
+
+
 @given(data=positive, cache=st.floats(0, 1e6), more=st.floats(1, 3), shuffled=share)
 def test_a_larger_cache_never_hits_less(data, cache, more, shuffled):
     one, two = (float(pipe.cache_hit_rate(data, size, shuffled)) for size in (cache, cache * more))

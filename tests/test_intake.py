@@ -152,7 +152,7 @@ def test_cells_that_say_that_they_state_nothing_are_blank():
     ("torchtitan", "torch-compiled"), ("torchtitan (PyTorch FSDP2)", "torch-fsdp"),
     ("fms-fsdp (PyTorch FSDP, torch.compile)", "torch-compiled"),
     ("Hugging Face Trainer with DeepSpeed", "transformers"),
-    ("Megatron-DeepSpeed", "deepspeed-3d"), ("NeMo AutoModel", "torch-3d"),
+    ("Megatron-DeepSpeed", "deepspeed-3d"), ("NeMo AutoModel", "torch-fsdp"),
 ])  # fmt: skip
 def test_stacks_of_transformer_training(software, level):
     assert words.stack("transformer", software, "") == level

@@ -10,7 +10,7 @@ from cookbook import catalog
 from cookbook.prediction.answer import answer
 from cookbook.prediction.intake.drives import named_system, nearest_stores
 from cookbook.prediction.intake.storage import storage_rows, unknown_columns
-from cookbook.prediction.storage import storage_table
+from cookbook.prediction.storage import committed, storage_table
 
 RUN = {"kind": "mlperf", "workload": "unet3d", "accelerator": "h100-sxm", "accelerators": "64", "hosts": "1"}
 DRIVE = "1x Micron 9400 7.68TB"
@@ -208,22 +208,102 @@ def test_figures_with_commas_and_stated_operations_are_read():
     assert (found.rate, found.iops, found.why) == (1000 * 2**20, 16000, "")
 
 
-def test_weights_are_read_from_drives_and_object_stores():
-    rows = pd.DataFrame({
-        "kind": ["model-load"] * 4, "workload": ["weights of Llama 3 8B"] * 3 + ["engine start"],
-        "system": ["EBS gp3, 16000 IOPS, 1000 MiB/s", "EBS io2, 100,000 IOPS, 4,000 MiB/s", "Amazon S3 -> m5.4xlarge",
-                   "S3"],
-    })  # fmt: skip
-    found = storage_table(rows)
-    assert found["read_GBps"][0] == pytest.approx(1.048576) and found["read_GBps"][1] == pytest.approx(4.194304)
-    assert found["read_GBps"][2] > 0 and not found["why"][2]
-    assert "engine" in found["why"][3]
+def chain(**cells: str) -> pd.Series:
+    return storage_table(pd.DataFrame([cells])).iloc[0]
 
 
-def test_runs_on_real_data_are_sent_to_their_table():
-    rows = pd.DataFrame({"kind": ["dl-training-with-storage"], "workload": ["ResNet-50"], "system": ["RAM"]})
-    found = storage_table(rows)
-    assert "training_classic" in found["why"][0]
+def weights(system: str, **cells: str) -> pd.Series:
+    return chain(**{"kind": "model-load", "workload": "weights of Llama 3 8B", "system": system} | cells)
+
+
+def test_weights_are_read_as_fast_as_volume_instance_and_readers_allow():
+    gp3, io2 = "EBS gp3, 16,000 IOPS, 1,000 MiB/s", "EBS io2, 100000 IOPS, 4000 MiB/s"
+    one_reader = committed()["volume_reader_rate"] / 1e9
+    assert weights(gp3)["predicted"] == pytest.approx(1.048576)
+    assert weights(io2)["predicted"] == pytest.approx(4.194304)
+    assert weights(f"{io2}, g5.12xlarge")["predicted"] == pytest.approx(16 / 8)  # 16 Gb/s to volumes
+    assert weights(gp3, workers="1")["predicted"] == pytest.approx(one_reader)
+    assert weights(gp3, note="concurrency/readers 2")["predicted"] == pytest.approx(2 * one_reader)
+    assert weights(gp3, framework="HuggingFace Safetensors loader")["predicted"] == pytest.approx(one_reader)
+
+
+def test_readers_that_are_not_stated_may_be_one():
+    stated, open_ = (weights("EBS gp3, 1000 MiB/s, g5.12xlarge", workers=count) for count in ("16", ""))
+    assert open_["predicted"] == stated["predicted"] and open_["high80"] == stated["high80"]
+    assert open_["low80"] < committed()["volume_reader_rate"] / 1e9 < stated["low80"]
+    assert "readers" in open_["assumed"] and stated["assumed"] == ""
+
+
+def test_weights_from_object_stores_come_over_so_many_connections():
+    found = weights("Amazon S3 -> g5.12xlarge", workers="4")
+    assert found["predicted"] == pytest.approx(4 * committed()["connection_rate"] / 1e9)
+    assert weights("Amazon S3 -> g5.12xlarge")["predicted"] == pytest.approx(5 * committed()["network_share"])
+
+
+def test_an_engine_starts_after_its_weights_are_read():
+    row = {"kind": "model-load", "workload": "vLLM start to ready", "sample_bytes": "15 GB"}
+    found = chain(**row, system="EBS gp3, 1000 MiB/s")
+    assert found["unit"] == "us"
+    assert found["predicted"] == pytest.approx(1e6 * (15e9 / 1.048576e9 + committed()["engine_start"]))
+    assert found["low90"] < found["low80"] < found["predicted"] < found["high80"] < found["high90"]
+    assert chain(**row, system="somewhere")["why"]
+
+
+LOADED = {"kind": "dataloader", "workload": "ImageNet, FFCV 512px JPEG 90% -> RandomResizedCrop 224",
+          "framework": "FFCV", "sample_bytes": "50000"}  # fmt: skip
+
+
+def test_a_loader_from_memory_decodes_on_all_cores_of_its_server():
+    known = committed()
+    found = chain(**LOADED, system="AWS p3dn.24xlarge, RAM")  # 96 virtual processors of 48 cores, rated 1950
+    core = known["core_rate"] * 1950
+    cores = 48 * (1 + known["second_thread"])
+    assert found["samples_per_s"] == pytest.approx(cores * core / (1 + known["crop_work"]))
+    assert found["read_GBps"] == pytest.approx(found["samples_per_s"] * 50000 / 1e9)
+    raw = chain(**LOADED | {"workload": "ImageNet, FFCV 256px RAW, cropped to 224"}, system="AWS p3dn.24xlarge, RAM")
+    assert raw["samples_per_s"] == pytest.approx(cores * core / known["crop_work"])
+    small = chain(**LOADED | {"workload": "ImageNet, FFCV 250px JPEG, cropped to 224"}, system="AWS p3dn.24xlarge, RAM")
+    assert small["samples_per_s"] == pytest.approx(cores * core / (0.25 + known["crop_work"]))
+    two = chain(**LOADED, system="AWS p3dn.24xlarge, RAM", workers="2")
+    assert two["samples_per_s"] == pytest.approx(2 * core / (1 + known["crop_work"]))
+
+
+def test_a_loader_from_volumes_of_no_named_kind_has_their_range():
+    found = chain(**LOADED | {"sample_bytes": "500000", "workload": "FFCV 512px RAW"}, system="AWS p3dn.24xlarge, EBS")
+    assert found["samples_per_s"] == pytest.approx(1.049e9 / 500000)  # of gp2, gp3, io1 and io2 the middle
+    assert found["low80"] < 0.262e9 / 500000 and found["high80"] > 19e9 / 8 / 500000
+    named = chain(**LOADED | {"sample_bytes": "500000"}, system="AWS p3dn.24xlarge, EBS gp2")
+    assert named["samples_per_s"] == pytest.approx(0.262e9 / 500000)
+
+
+RAN = {"kind": "training", "workload": "ResNet-50 on ImageNet, 160 to 192 pixels", "accelerator": "a100-sxm-40gb",
+       "accelerators": "8", "framework": "PyTorch + FFCV (amp)"}  # fmt: skip
+
+
+def test_a_run_on_real_data_is_as_fast_as_the_slower_of_step_and_host():
+    known = committed()
+    fast = chain(**RAN, system="AWS p4d.24xlarge, RAM")
+    slow = chain(**RAN, system="RAM", cpu="4 cores, Xeon Platinum 8275L")
+    assert slow["samples_per_s"] == pytest.approx(
+        4 * (1 + known["second_thread"]) * known["core_rate"] * 2150 / (1 + known["crop_work"]))  # fmt: skip
+    assert fast["samples_per_s"] > 5 * slow["samples_per_s"] and fast["tier"] == "system described"
+    drive = chain(**RAN, system="AWS p4d.24xlarge, EBS gp2", sample_bytes="100 kB")
+    assert drive["samples_per_s"] == pytest.approx(2620)
+    assert "names no network" in chain(**RAN | {"workload": "ImageNet"}, system="AWS p4d.24xlarge, RAM")["why"]
+
+
+def test_a_machine_that_is_not_stated_widens_the_interval():
+    stated = chain(**RAN, system="AWS p4d.24xlarge, RAM")
+    unstated = chain(kind="dataloader", workload="ImageNet + ResNet-50 training", system="not stated",
+                     framework="StreamingDataset")  # fmt: skip
+    assert "machine" in unstated["assumed"] and "machine" not in stated["assumed"]
+    assert unstated["high80"] / unstated["low80"] > 2 * stated["high80"] / stated["low80"]
+    assert unstated["low90"] < unstated["low80"] < unstated["predicted"] < unstated["high80"] < unstated["high90"]
+    assert unstated["tier"] != "system described"
+
+
+def test_sizes_of_data_sets_are_given_not_predicted():
+    assert "sample_bytes" in chain(kind="dataset-size", workload="ImageNet JPEG", sample_bytes="7204")["why"]
 
 
 def test_unknown_names_are_answered_in_bounded_time():

@@ -109,7 +109,8 @@ def made(tiers, seed=0):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 8), st.floats(0.1, 5)), min_size=6, max_size=6), st.integers(0, 1000))
+@given(st.lists(st.tuples(st.integers(0, 8), st.floats(0.1, 5)), min_size=len(TIERS), max_size=len(TIERS)),
+       st.integers(0, 1000))  # fmt: skip
 def test_widths_never_fall_from_known_to_less_known(sizes, seed):
     tiers = {name: size for name, size in zip(TIERS, sizes, strict=True) if size[0]}
     if not tiers:

@@ -17,6 +17,7 @@ from cookbook.charts import live
 from cookbook.charts.explore import number_axis
 from cookbook.panels.measurements import Asked
 from cookbook.panels.shell import MOST_ROWS
+from cookbook.panels.text import percent
 
 
 @pytest.fixture
@@ -99,9 +100,9 @@ def test_predictions_are_in_the_unit_of_the_value(panel: Any) -> None:
         assert len(panel.shown["signals"]["intervals"]["x"]) == len(known)
     inside = panel.frame.dropna(subset=["low80"])
     share = inside["throughput"].between(inside["low80"], inside["high80"]).mean()
-    assert f"80 % intervals hold {100 * share:.0f} %" in panel.answer
+    assert f"80 % intervals hold {percent(share)}" in panel.answer
     panel.update(y="weak_efficiency")
-    assert not panel.shown["signals"]["predictions"]["x"] and "None of them was predicted" in panel.answer
+    assert not panel.shown["signals"]["predictions"]["x"] and "Predicted: none of them" in panel.answer
     panel.update(y="per_device", networks=[])
     assert not panel.shown["signals"]["predictions"]["x"] and "too many to draw" in panel.answer
 
@@ -110,7 +111,8 @@ def test_a_click_tells_the_row_and_opens_its_source(panel: Any) -> None:
     key = panel.columns["key"][7]
     wanted = panel.frame.iloc[7]
     panel.receive({"do": "pick", "key": key})
-    assert panel.values["near"] == wanted["id"] and f"Nearest ({wanted['id']})" in panel.answer
+    assert panel.values["near"] == wanted["id"] and "Nearest measurement" in panel.answer
+    assert wanted["id"] not in panel.answer and f"by {wanted['publisher']}" in panel.answer
     table = panel.shown["table"]
     first = dict(zip(table["columns"], table["rows"][0], strict=True))
     assert first["Row"] == wanted["id"] and first["Published by"]["url"] == wanted["url"]
@@ -158,13 +160,14 @@ def test_an_empty_state_says_what_to_loosen(panel: Any, state: dict[str, Any], w
     assert words in panel.answer and panel.columns is before
 
 
-def test_other_versions_of_a_network_are_told(panel: Any) -> None:
-    """ResNet-50 v1.5 is another network than ResNet-50: what is not in the picture is said."""
-    rows = cb.measurements(kind="training", network=["resnet50_v1.5"], unit="images/s")
-    more = len(rows.query("per_device > 0 and year > 0"))
-    assert more > 50 and f"{more} more are of ResNet-50 v1.5, a network of its own" in panel.answer
-    panel.update(networks=["resnet50", "resnet50_v1.5"])
-    assert "a network of its own" not in panel.answer or "v1.5, a" not in panel.answer
+def test_variants_of_a_network_stand_together(panel: Any) -> None:
+    """ResNet-50 v1.5 is drawn with ResNet-50, and can be had alone; MobileNet v2 is another network than v1."""
+    both, own = panel.frame["network"].value_counts(), {"resnet50", "resnet50_v1.5"}
+    assert set(both.index) == own and both.min() > 50
+    panel.update(networks=["resnet50_v1.5"])
+    assert set(panel.frame["network"]) == {"resnet50_v1.5"} and len(panel.frame) == both["resnet50_v1.5"]
+    panel.update(networks=["mobilenet_v1"], kind="inference", y="throughput")
+    assert set(panel.frame["network"]) == {"mobilenet_v1"}
 
 
 def test_names_are_those_in_print(panel: Any) -> None:
@@ -200,3 +203,11 @@ def test_an_axis_holds_its_ends() -> None:
     assert axis.place(np.array([1e-9, 1e9])).tolist() == [0, 1]
     alone = number_axis(pd.Series([7.0, 7.0]), True, 7)
     assert alone.at.tolist() == pytest.approx([0.5, 0.5], abs=0.5) and alone.ends[0] < 7 < alone.ends[1]
+
+
+def test_entries_that_add_nothing_and_variants_counted_too_are_said(panel: Any) -> None:
+    assert "Counted too: ResNet-50 v1.5." in panel.answer and "0 such runs" not in panel.answer
+    panel.update(networks=["resnet50", "llama3_8b"], years=["2018"])
+    assert "Filters: 0 such runs were measured of Llama 3 8B." in panel.answer
+    panel.update(networks=["resnet50", "resnet50_v1.5"], years=[])
+    assert "Counted too" not in panel.answer and "0 such runs" not in panel.answer

@@ -110,6 +110,7 @@ def test_changes_that_can_be_are_built():
         [{"layer": "moe", "experts": 2, "top_k": 10**9, "hidden": 4}], [{"layer": "x" * 10**6}], [{3: 4}],
         [{"layer": "recurrent", "hidden": 8, "layers": 10**9}], [{"layer": "pool", "kernel": 0}], [LINEAR] * 2000,
         [{"layer": "self_attention", "heads": 3}], [{"layer": "self_attention", "heads": 4, "window": -1}],
+        [{"layer": "self_attention", "heads": 4, "window": 0}],
     ],
     ids=lambda table: str(table)[:40],
 )  # fmt: skip
@@ -191,6 +192,17 @@ def test_a_block_may_be_written_as_its_layers():
     assert (found["depth"], found["hidden"], found["gated"]) == (2, 16384, False)
 
 
+def test_own_blocks_may_take_turns_with_and_without_a_window():
+    """Every fourth of 32 blocks sees all: trained and asked like the network that says so in two numbers."""
+    blocks = ([LLAMA | {"window": 512, "repeat": 3}, LLAMA] * 8)  # fmt: skip
+    mine, same = cb.layers(embedded(*blocks)), cb.model("llama2_7b", window=512, full_every=4)
+    assert (mine.arguments["window"], mine.arguments["full_every"]) == (512, 4)
+    times = [cb.train_step(each, "h100-sxm", devices=8, tp=8, seq=8192).point for each in (mine, same)]
+    steps = [cb.generate(each, "h100-sxm", input_len=8192, batch=16, delay_of="token").point for each in (mine, same)]
+    assert times[0] == pytest.approx(times[1], rel=1e-12) and steps[0] == pytest.approx(steps[1], rel=1e-12)
+    assert steps[0] < cb.generate("llama2_7b", "h100-sxm", input_len=8192, batch=16, delay_of="token").point
+
+
 def test_an_own_mixture_of_experts_trains_like_that_of_the_zoo():
     moe = {"layer": "moe", "experts": 8, "top_k": 2, "hidden": 14336}
     mine = cb.layers(embedded(*[NORM, ATTENTION | {"kv_heads": 8}, NORM, moe] * 32))
@@ -205,6 +217,8 @@ UNSPLIT = [
     (embedded(LLAMA | {"causal": False}), "layer 2 (transformer_block) is not causal"),
     (embedded(LLAMA, LLAMA | {"kv_heads": 8}), "its blocks are not equal: kv_heads differs between them"),
     (embedded(LLAMA, LLAMA | {"hidden": 64}), "its blocks are not equal: hidden differs between them"),
+    (embedded(LLAMA | {"window": 128}, LLAMA | {"window": 64}), "their windows are 64 and 128 tokens; give one"),
+    (embedded(LLAMA | {"window": 64}, LLAMA | {"repeat": 3}), "3 of its 4 blocks attend without a window"),
     (embedded(ATTENTION), "it has attention without a feed-forward layer"),
     (embedded(MLP), "layer 2 (mlp) is part of no block of attention and feed-forward"),
     (embedded(), "it has no attention"),

@@ -5,29 +5,62 @@ from __future__ import annotations
 import ast
 import io
 import json
+import random
 import re
 import sys
 from typing import Any
+from urllib.parse import parse_qs
 
 import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels import controls
+from cookbook.panels import controls, shell
 from cookbook.panels.shell import MOST_ROWS, sentence
+from cookbook.panels.text import levels
+from cookbook.units import dollars
 
 OWN = {"input": [3, 32, 32], "layers": [{"layer": "conv", "out": 8, "kernel": 3, "bias": False}, {"layer": "flatten"},
                                         {"layer": "linear", "out": 10}]}  # fmt: skip
+FOUNDING = {"model": "resnet152", "batch": 32, "target_seconds": 3600.0}
 
 
 @pytest.fixture
 def panel() -> Any:
-    return cb.panels.model_zoo()
+    return cb.panels.model_zoo(**FOUNDING)
 
 
-def test_the_founding_example_is_what_the_panel_opens_with(panel: Any) -> None:
+def test_a_language_model_is_told_in_tokens() -> None:
+    """Six FLOP a parameter and token, and what attention adds; 16 bytes a parameter before the first activation."""
+    panel = cb.panels.model_zoo("llama3_8b", tokens=1e9, seq=8192, target_seconds="2 d")
+    parameters = cb.model("llama3_8b").ops.parameter_count
+    need = panel._view.kept
+    assert 1 < need.total_flop / (6 * parameters * 1e9) < 1.1
+    assert "1 epoch of 1 billion tokens (" in panel.answer and "in 2 d." in panel.answer and "a token)" in panel.answer
+    assert "MAC" not in panel.answer and "sequences" not in panel.answer
+    assert need.memory_bytes > 16 * parameters
+    assert panel.shown["off"]["tokens"] == {} and "reads tokens" in panel.shown["off"]["samples"]["*"]
+    panel.update(compare=["resnet50"])
+    assert panel.shown["off"]["samples"] == {} == panel.shown["off"]["tokens"]
+    panel.update(model="resnet50")
+    assert "does not read tokens" in panel.shown["off"]["tokens"]["*"]
+
+
+def test_fewer_tokens_than_a_sequence_are_told() -> None:
+    panel = cb.panels.model_zoo("llama3_8b", tokens=1e5, seq=2**20)
+    assert "Tokens = 100,000 are less than one sequence of 1,048,576" in panel.answer
+
+
+def test_a_rate_far_beyond_a_peak_is_a_multiple() -> None:
+    panel = cb.panels.model_zoo("llama3_8b", tokens=1e12, target_seconds="1 min", accelerators=["rtx-4090"])
+    panel.receive({"do": "open", "what": "table"})
+    shown = " ".join([*panel.shown["table"]["rows"][0], *panel.columns["text"], panel.answer])
+    assert "its peak" in shown and not re.search(r"[\d,]{4,} %", shown)
+
+
+def test_the_founding_example(panel: Any) -> None:
     assert "ResNet-152" in panel.answer
-    assert "14,000,000 images in 1 h" in panel.answer
+    assert "14,000,000 images (" in panel.answer and "in 1 h." in panel.answer
     assert "132 TMAC/s; 1 MAC = 2 FLOP" in panel.answer
     assert "263 TFLOP/s" in panel.answer
 
@@ -64,6 +97,7 @@ def test_larger_models_fit_only_smaller_batches(panel: Any) -> None:
         ({"model": {"custom": "[{"}}, ["not valid JSON"]),
         ({"model": {"input": [3, 8, 8], "layers": [{"layer": "konv"}]}}, ["konv"]),
         ({"epochs": 0}, ["Epochs", "range"]),
+        ({"tokens": "many"}, ["Tokens", "many"]),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_sentence(panel: Any, change: dict[str, Any], words: list[str]) -> None:
@@ -120,7 +154,7 @@ def test_no_control_changes_another(panel: Any) -> None:
     ],
 )
 def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
-    panel = cb.panels.model_zoo(**state)
+    panel = cb.panels.model_zoo(**FOUNDING | state)
     assert panel.shown["error"] == ""
     first, second = panel.code.splitlines()
     again = eval(first, {"cb": cb})
@@ -149,7 +183,7 @@ def test_reset_goes_back_to_the_state_it_was_made_with() -> None:
 def test_pin_compares_and_lets_go(panel: Any) -> None:
     panel.pin()
     panel.update(target_seconds="2 h", batch=64)
-    assert "rate needed x0.5" in panel.answer
+    assert "rate needed 0.50×" in panel.answer
     assert "Pinned needs" in panel.columns["row"]
     assert [part["name"] for part in panel.shown["ghost"]] == [part["name"] for part in panel.shown["parts"]]
     panel.pin()
@@ -257,7 +291,7 @@ def test_a_network_of_ones_own_that_needs_a_sequence_can_be_given_one(panel: Any
     assert "set Sequence (under More)" in panel.answer and "seq =" not in panel.answer.lower()
     assert panel.shown["off"]["seq"] == {}, "the control that mends it must not be off"
     panel.receive({"do": "set", "values": {"seq": "128"}, "seq": 2})
-    assert panel.shown["error"] == "" and "sequences of 128 tokens" in panel.answer
+    assert panel.shown["error"] == "" and "of 128 tokens" in panel.answer
     panel.receive({"do": "set", "values": {"model": "resnet50"}, "seq": 3})
     assert "*" in panel.shown["off"]["seq"]
 
@@ -290,7 +324,7 @@ EVERY = {
     "accelerators": ["h100-sxm", "t4, h100-sxm", [cb.accelerator(like="h100-sxm", mem_bandwidth="4 TB/s")],
                      [{"like": "t4", "name": "Mine", "peak_fp16": "100 TFLOP/s"}], cb.accelerator("t4")],
     "compare": ["alexnet", ["alexnet", "vgg19"], []], "seq": [None, 256], "optimiser": ["sgd"], "epochs": [90],
-    "recompute": ["full"], "picture": ["memory", "zoo"],
+    "recompute": ["full"], "tokens": ["5 G"], "picture": ["memory", "zoo"],
 }  # fmt: skip
 
 
@@ -298,7 +332,7 @@ EVERY = {
 def test_the_copied_code_is_python_for_every_control(name: str, value: Any) -> None:
     assert set(EVERY) == set(cb.panels.model_zoo().values)
     extra = {"seq": 64} if isinstance(value, dict) and value.get("title") else {}
-    panel = cb.panels.model_zoo(**{name: value, **extra})
+    panel = cb.panels.model_zoo(**FOUNDING | {name: value} | extra)
     assert panel.shown["error"] == ""
     first, second = panel.code.splitlines()
     again, need = eval(first, {"cb": cb}), eval(second, {"cb": cb})
@@ -330,18 +364,18 @@ def test_no_exponents_in_the_answer(panel: Any) -> None:
 
 
 def test_the_answer_names_the_condition_after_those_it_holds_for() -> None:
-    panel = cb.panels.model_zoo(accelerators=FOUR)
+    panel = cb.panels.model_zoo(**FOUNDING, accelerators=FOUR)
     only = "A100 SXM4 80GB and H100 SXM5 80GB only if operations are fused"
-    assert f"4 of 4 accelerators are not ruled out: Instinct MI300X and B200 SXM 180GB; {only}." in panel.answer
+    assert f"4 of 4 are not ruled out: Instinct MI300X and B200 SXM 180GB; {only}." in panel.answer
     assert "could do it alone" not in panel.answer
     assert panel._view.picture.title == "4 of 4 accelerators are not ruled out, 2 of them under a condition"
     panel.update(target_seconds="1 min")
-    assert "None of 4 accelerators could do it alone: even B200 SXM 180GB would need x7.0 its peak." in panel.answer
+    assert "none of 4 could do it alone: even B200 SXM 180GB would need 7.0× its peak." in panel.answer
 
 
 def test_what_is_not_known_is_not_called_ruled_out() -> None:
     panel = cb.panels.model_zoo(accelerators=["b200-sxm", "v100-sxm2-16gb"])
-    assert "Too little is known of Tesla V100 SXM2 16GB." in panel.answer
+    assert "too little is known of Tesla V100 SXM2 16GB." in panel.answer
     assert "too little is known of 1" in panel._view.picture.title
 
 
@@ -368,7 +402,7 @@ def test_how_many_measurements_is_said(panel: Any) -> None:
 def test_more_than_the_peak_is_told_as_a_multiple(panel: Any) -> None:
     panel.update(model="llama3_8b", accelerators=["t4", "h100-sxm"], precision="fp16")
     for text, fraction in zip(panel.columns["text"][1:], panel.frame["needed_fraction"], strict=True):
-        assert fraction > 1 and text.startswith("x") and " its peak|" in text and "%" not in text
+        assert fraction > 1 and "× its peak|" in text and "%" not in text
 
 
 def test_an_empty_sequence_shows_what_it_stands_for(panel: Any) -> None:
@@ -491,3 +525,251 @@ def test_one_bad_control_leaves_the_others_as_they_are(panel: Any) -> None:
     assert "Batch = 'many'" in panel.answer
     assert panel.shown["state"]["batch"] == {"text": "many", "index": 0}
     assert panel.shown["state"]["epochs"] == cb.panels.model_zoo(epochs=5).shown["state"]["epochs"]
+
+
+@pytest.fixture
+def tuning() -> Any:
+    return cb.panels.finetuning()
+
+
+@pytest.mark.parametrize(("method", "words"), [
+    ("full", "with full fine-tuning does not fit 1 × GeForce RTX 4090: 127 of 24 GiB."),
+    ("lora", "with LoRA likely fits 1 × GeForce RTX 4090: 22.9 of 24 GiB."),
+    ("qlora", "with QLoRA fits 1 × GeForce RTX 4090: 13.4 of 24 GiB."),
+])  # fmt: skip
+def test_llama_3_8b_on_one_rtx_4090(tuning: Any, method: str, words: str) -> None:
+    tuning.update(method=method)
+    assert tuning.answer.startswith(f"Llama 3 8B {words}")
+    assert len(words.split()) + 3 <= 20
+    assert ("QLoRA (13.4 GiB)" in tuning.answer) == (method == "full") != ("a million tokens take" in tuning.answer)
+
+
+def test_fine_tuning_by_part_adds_up_to_what_is_told(tuning: Any) -> None:
+    table = cb.finetune("llama3_8b", "rtx-4090", 20e6, method=["full", "lora", "qlora"]).table.set_index("method")
+    columns = pd.DataFrame(tuning.columns)
+    drawn = columns[columns["role"] == "need"].groupby("row", sort=False)["bytes"].sum()
+    assert list(drawn.index) == ["Full fine-tuning", "LoRA needs", "QLoRA"]
+    assert drawn.to_numpy() == pytest.approx(table["memory_bytes"].to_numpy(), rel=1e-5)
+    assert sum(part["value"] for part in tuning.shown["parts"]) == pytest.approx(table["memory_bytes"]["lora"])
+    hours, usd = table["hours"]["lora"] / 20, table["usd"]["lora"] / 20
+    assert f"and {dollars(usd)} (" in tuning.answer and f"take {cb.human(3600 * hours, 's')} " in tuning.answer
+
+
+@pytest.mark.parametrize("name, ends", [
+    ("devices", (1, 8)), ("seq", (32, 2**17)), ("micro_batch", (1, 256)), ("rank", (1, 1024)),
+    ("optimiser", ("adam", "galore")), ("recompute", ("none", "full")), ("method", ("full", "qlora")),
+    ("tokens", (0.1, 1e6)), ("model", ("llama3_70b", "qwen3_32b")), ("accelerator", ("t4", "h200-sxm")),
+])  # fmt: skip
+def test_both_ends_of_a_control_of_fine_tuning_show_and_its_code_is_the_call(tuning: Any, name: str, ends: Any) -> None:
+    assert {each.name for each in tuning._controls.values()} == set(tuning.values)
+    answers = set()
+    for end in ends:
+        tuning.update(**{name: end})
+        assert tuning.shown["error"] == ""
+        first, second = tuning.code.splitlines()
+        answers.add(tuning.answer)
+        assert repr(eval(first, {"cb": cb})) == repr(tuning)
+        table = eval(second, {"cb": cb}).table
+        assert table["memory_bytes"].to_numpy() == pytest.approx(tuning.frame["memory_bytes"].to_numpy())
+    assert len(answers) == 2
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ({"model": "resnet50"}, ["Model", "resnet50"]), ({"devices": 9}, ["GPUs = 9", "1 to 8"]),
+    ({"rank": 0}, ["Rank = 0"]), ({"method": "prefix"}, ["Method", "qlora"]), ({"seq": 1}, ["Sequence = 1", "32"]),
+    ({"accelerator": "rtx-4091"}, ["rtx-4091", "nearest"]), ({"micro_batch": 1.5}, ["Micro-batch", "whole"]),
+    ({"tokens": -1}, ["Tokens = -1"]), ({"accelerator": "epyc-7601"}, ["No memory size", "EPYC 7601"]),
+])  # fmt: skip
+def test_what_fine_tuning_cannot_use_is_told(tuning: Any, change: dict[str, Any], words: list[str]) -> None:
+    tuning.update(**change)
+    assert tuning.shown["error"] and all(word in tuning.answer for word in words), tuning.answer
+
+
+def test_a_pinned_method_stays_as_a_ghost_and_what_does_not_fit_has_no_time(tuning: Any) -> None:
+    tuning.pin()
+    tuning.update(method="qlora")
+    assert "Pinned needs" in tuning.columns["row"] and "memory 0.58×, time 1.1×" in tuning.answer
+    tuning.update(method="full")
+    assert "time " not in tuning.answer.partition("Against")[2] and "memory 5.5×" in tuning.answer
+    tuning.receive({"do": "open", "what": "table"})
+    assert [row[0] for row in tuning.shown["table"]["rows"]] == ["full fine-tuning", "LoRA", "QLoRA"]
+    assert "nan" not in json.dumps(tuning.shown["table"]).lower()
+
+
+@pytest.mark.parametrize(
+    ("answer", "headline", "facts"),
+    [
+        ("All is well.", "All is well.", ()),
+        ("A (v1) takes **2.5 h**. Interval: 1 to 3 h. Cost: $9.", "A (v1) takes **2.5 h**.",
+         ("Interval: 1 to 3 h.", "Cost: $9.")),
+        ("**$9 an hour** vs. none. 8 × H100: 4 GB.", "**$9 an hour** vs. none.", ("8 × H100: 4 GB.",)),
+    ],
+)  # fmt: skip
+def test_an_answer_has_two_levels(answer: str, headline: str, facts: tuple[str, ...]) -> None:
+    assert levels(answer) == (headline, facts)
+
+
+def drawn(panel: Any, seeded: random.Random) -> dict[str, Any]:
+    """Values of three controls that each control takes."""
+    values: dict[str, Any] = {}
+    for control in seeded.sample(list(panel._controls.values()), 3):
+        stops = getattr(control, "stops", None) or [option[0] for option in control.options]
+        some = getattr(control, "many", False)
+        values[control.name] = seeded.sample(stops, max(1, control.least)) if some else seeded.choice(stops)
+    return values
+
+
+@pytest.mark.parametrize("name", [
+    "accelerators", "accuracy", "assembly_line", "finetuning", "host", "measurements", "model_zoo", "scaling",
+    "serving", "storage", "training_run", "where_to_run",
+])  # fmt: skip
+def test_headlines_are_short_and_every_error_can_be_mended(name: str) -> None:
+    panel, seeded = getattr(cb.panels, name)(), random.Random(5)
+    for _ in range(6):
+        values = drawn(panel, seeded)
+        panel.update(**values)
+        shown = panel.shown
+        if shown["error"]:
+            assert shown["faulty"] in panel.values and shown["fixes"], (values, shown["error"])
+            panel.receive({"do": "mend", "index": len(shown["fixes"]) - 1})
+        assert not panel.shown["error"] and panel.shown["fixes"] == [] and panel.shown["faulty"] == "", values
+        headline = panel.shown["headline"]
+        assert len(headline.split()) <= 20 and "**" in headline, (values, headline)
+        panel.reset()
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "faulty", "fixes"),
+    [
+        ("model_zoo", {"batch": -4}, "batch", ["Batch: 1", "Batch: 2", "Batch: 4"]),
+        ("model_zoo", {"model": "resnext5O_32x4d"}, "model", ["Model: ResNeXt-50 32x4d"]),
+        ("model_zoo", {"accelerators": ["h100-sxn", "t4"]}, "accelerators", ["Accelerators: H100 SXM5 80GB"]),
+        ("model_zoo", {"precision": "fp13"}, "precision", ["Precision: bf16"]),
+        ("training_run", {"devices": 1000}, "devices", ["Devices: 640", "Devices: 1,024"]),
+        ("training_run", {"tp": 6}, "tp", ["TP degree: 4", "TP degree: 8"]),
+        ("accuracy", {"picture": "effects"}, "picture", ["Picture: Predicted over measured"]),
+    ],
+)  # fmt: skip
+def test_the_control_at_fault_is_told_with_values_that_can_be_used(
+    make: str, change: dict[str, Any], faulty: str, fixes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shell, "PATIENCE", 60.0)
+    panel = getattr(cb.panels, make)()
+    panel.update(**change)
+    found = panel.shown["fixes"]
+    assert panel.shown["faulty"] == faulty and found[: len(fixes)] == fixes and len(found) <= shell.FIXES + 1
+    for index in range(len(found)):
+        panel.reset()
+        panel.update(**change)
+        panel.receive({"do": "mend", "index": index})
+        assert not panel.shown["error"] and panel.shown["chips"], found[index]
+
+
+def test_other_charts_of_the_last_valid_state_can_be_looked_at(panel: Any) -> None:
+    panel.update(batch="many")
+    panel.update(picture="memory")
+    assert "Batch = 'many'" in panel.answer and panel.shown["picture"] == "memory" and panel.shown["faulty"] == "batch"
+    assert panel.columns["part"] and panel.values["batch"] == "many"
+    panel.update(batch=32)
+    assert not panel.shown["error"] and panel.shown["picture"] == "memory"
+
+
+def test_presets_are_states_of_their_own() -> None:
+    panel = cb.panels.training_run(devices=64, picture="memory")
+    for index, _ in enumerate(panel.shape["presets"]):
+        panel.update(tp=8, budget=1)
+        panel.receive({"do": "preset", "index": index})
+        assert not panel.shown["error"] and panel.values["tp"] is None
+        assert eval(panel.code.splitlines()[0], {"cb": cb}).answer == panel.answer
+    assert len(panel.shape["presets"]) == 3 and "GPT-3 175B" in panel.answer
+    assert cb.panels.model_zoo().shape["presets"] == []
+
+
+def test_options_of_a_box_stand_group_by_group() -> None:
+    groups = [group for *_, group in cb.panels.model_zoo().shape["controls"][0]["options"]]
+    assert [g for g, before in zip(groups, ["", *groups], strict=False) if g != before] == list(dict.fromkeys(groups))
+    names = [label for _, label, _, _ in cb.panels.model_zoo().shape["controls"][0]["options"]]
+    at = names.index("ResNet-50 (v1)")
+    assert "ResNet-50 v1.5" in names[at : at + 5] and names.index("ResNet-34") < at < names.index("ResNet-152 (v1)")
+
+
+def state_of(link: str) -> str:
+    """What the browser sends of an address."""
+    return parse_qs(link)["state"][0]
+
+
+@pytest.mark.parametrize("name", [
+    "accelerators", "accuracy", "assembly_line", "finetuning", "host", "measurements", "model_zoo", "scaling",
+    "serving", "storage", "training_run", "where_to_run",
+])  # fmt: skip
+def test_a_link_gives_the_state_again(name: str) -> None:
+    panel, other, seeded = getattr(cb.panels, name)(), getattr(cb.panels, name)(), random.Random(8)
+    for _ in range(4):
+        panel.update(**drawn(panel, seeded))
+        if panel.shown["error"]:
+            panel.reset()
+        assert panel.link.startswith(f"panel={name}&state=") and panel.link == panel.shown["link"]
+        other.update(**drawn(other, seeded))  # nothing of what stood there is left
+        other.receive({"do": "link", "state": state_of(panel.link)})
+        # The facts may also say that a control corrected itself at the last change.
+        assert (other.values, other.code, other.shown["error"]) == (panel.values, panel.code, "")
+        assert other.shown["headline"] == panel.shown["headline"] and other.columns == panel.columns
+
+
+OWN_DEVICE = {"custom": "like=h100-sxm, mem_bandwidth=6.7 TB/s"}
+
+
+def test_a_link_carries_entries_of_ones_own_as_they_were_typed(panel: Any) -> None:
+    layers = json.dumps({"layers": [{"layer": "flatten"}, {"layer": "linear", "out": 10}], "input": [8, 8]})
+    panel.update(accelerators=["t4", OWN_DEVICE], model={"custom": layers})
+    other = cb.panels.model_zoo()
+    other.follow(state_of(panel.link))
+    assert other.answer == panel.answer and other.code == panel.code and list(other.frame["mem_bandwidth"])[1] == 6.7e12
+
+
+def test_what_is_of_one_session_alone_has_no_link(panel: Any) -> None:
+    mine = cb.layers([{"layer": "flatten"}, {"layer": "linear", "out": 10}], input=(8, 8))
+    panel.update(model=mine)
+    assert panel.link == panel.shown["link"] == "" and not panel.shown["error"]
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ('{"colour": "red"}', ["'colour'", "does not have", "model, accelerator"]),
+        ('{"method": "__import__(\'os\').system(\'true\')"}', ["Method =", "not a choice", "full, lora, qlora"]),
+        ('{"model": "resnext5O_32x4d"}', ["Model = 'resnext5O_32x4d'", "not a choice", "nearest names"]),
+        ('{"model": ["llama3_8b"]}', ["Model", "not one name"]),
+        ('{"model": {"custom": "x", "more": 1}}', ["Model", "not a choice"]),
+        ('{"accelerator": {"custom": "h100"}}', ["cannot read 'h100'"]),
+        ('{"devices": "2"}', ["GPUs = '2'", "not a number"]),
+        ('{"devices": true}', ["GPUs = True"]),
+        ('{"devices": 9}', ["GPUs = 9", "from 1 to 8"]),
+        ('{"devices": NaN}', ["GPUs = nan"]),
+        ('{"devices": ' + "9" * 3000 + "}", ["GPUs"]),
+        ("[" * 3000, ["too deep"]),
+        ("[1]", ["not a list of controls"]),
+        ("{", ["not valid JSON"]),
+        ("x" * 4001, ["longer than 4,000 letters"]),
+        (None, ["link"]),
+    ],
+    ids=range(16),
+)  # fmt: skip
+def test_a_link_is_read_strictly(state: Any, words: list[str]) -> None:
+    panel = cb.panels.finetuning()
+    before = panel.code
+    panel.receive({"do": "link", "state": state})
+    assert panel.shown["error"] and all(word in panel.answer for word in words), panel.answer
+    assert panel.code == before and "\n" not in panel.answer and len(panel.answer) < 500
+    panel.receive({"do": "mend", "index": 0})
+    assert not panel.shown["error"] and panel.code == before
+
+
+@pytest.mark.parametrize(("host", "asked", "told"), [
+    ("https://mybinder.org/", "v2/gh/owner/name/v1", "https://mybinder.org/v2/gh/owner/name/v1"), ("", "", ""),
+    ("http://mybinder.org/", "v2/gh/owner/name/v1", ""), ("https://mybinder.org/", "", ""),
+])  # fmt: skip
+def test_a_link_of_a_binder_starts_a_binder(host: str, asked: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BINDER_LAUNCH_HOST", host)
+    monkeypatch.setenv("BINDER_REQUEST", asked)
+    assert cb.panels.assembly_line().shape["binder"] == told

@@ -16,7 +16,7 @@ from cookbook.__main__ import main
 from cookbook.calibration.validate import KINDS
 from cookbook.prediction.answer import COLUMNS, answer, answer_file, as_csv, more_columns, unknown_columns
 from cookbook.prediction.intake.reading import read_scenarios
-from cookbook.prediction.intake.tables import OUTCOMES, measured, measured_table, read
+from cookbook.prediction.intake.tables import OUTCOMES, measured, measured_table, measurements_of, read
 
 NUMBERS = ["predicted", "low80", "high80", "low90", "high90"]
 CLASSIC = {
@@ -269,11 +269,11 @@ def test_almost_every_measured_row_gets_a_number(kind):
     frame = measured_table(TABLES.get(kind, kind))
     wanted = {
         "training_classic": ("use", ("core",)), "training_transformer": ("task", ("pretrain",)),
-        "inference": ("how", ("measured", "mixed")),
+        "inference": ("how", ("measured", "mixed")), "generation": ("how", ("measured", "mixed")),
     }  # fmt: skip
     column, values = wanted[kind]
     clear = frame[frame[column].isin(values)]
-    assert answer(clear, kind)["predicted"].notna().mean() >= 0.95
+    assert answer(clear, measurements_of(kind))["predicted"].notna().mean() >= 0.95
 
 
 @pytest.mark.all
@@ -342,3 +342,19 @@ def test_numbers_are_written_as_six_digits_of_python():
     told = [f'{a:.6g},{"" if b != b else format(b, ".6g")},"x, y"' for a, b in zip(frame["a"], frame["b"], strict=True)]
     assert as_csv(frame) == "a,b,c\n" + "\n".join(told) + "\n"
     assert as_csv(frame.head(0)) == "a,b,c\n" and as_csv(frame.head(1), header=False) == told[0] + "\n"
+
+
+def test_words_of_serving_benchmarks():
+    usual = {"model": "Llama-3.1-8B", "accelerator": "h100-sxm", "input_len": "1024", "output_len": "256",
+             "software": "vLLM 0.9", "metric": "output tokens/s"}  # fmt: skip
+    rows = [{"max_concurrency": "32"},
+            {"max_concurrency": "32", "acceptance_rate": "0.7", "num_speculative_tokens": "3"},
+            {"max_concurrency": "32", "prefix_hit_rate": "0.9"}, {"qps": "2"}, {"qps": "5000"},
+            {"max_concurrency": "32", "schedule": "lifo"}, {"max_concurrency": "32", "schedule": "Chunked-Prefill"},
+            {"max_concurrency": "32", "acceptance_rate": "0.7"}, {"qps": "2", "scenario": "offline"}]  # fmt: skip
+    found = answer(pd.DataFrame([usual | each for each in rows]).fillna(""), "inference")
+    value = found["predicted"]
+    assert value[1] > value[0] and value[2] > value[0] and value[3] == pytest.approx(512) and value[6] > 0
+    assert found["reason"].tolist() == ["", "", "", "", "load-above-capacity", "not-read", "", "fields-apart",
+                                        "fields-apart"]  # fmt: skip
+    assert "chunked prefill, prefill first" in found["why"][5] and "acceptance_rate" not in found["why"][6]

@@ -1,6 +1,9 @@
 """The notebook machinery, on small notebooks made here."""
 
+import ast
 import base64
+import hashlib
+import html
 import json
 import re
 import struct
@@ -8,10 +11,12 @@ import zlib
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from strict import nbval, spoil
 
+import cookbook as cb
 from cookbook.__main__ import main
 from cookbook.publish.notebook import (
     SIGNATURE,
@@ -20,13 +25,14 @@ from cookbook.publish.notebook import (
     execute,
     lint,
     normalise,
+    normalised,
     repack_png,
     run_with,
     student,
     words,
 )
 from cookbook.publish.refresh import BINDER, links, marks, write_links
-from cookbook.publish.site import clean, site
+from cookbook.publish.site import clean, reference, site, slides
 
 
 def write(path: Path, *cells) -> Path:
@@ -117,6 +123,26 @@ def test_repacked_picture_has_the_same_pixels_and_packs_once():
     assert repack_png("R0lGODlh") == "R0lGODlh"
 
 
+@pytest.mark.parametrize(("alpha", "kind"), [(255, 2), (128, 6)])
+def test_an_opaque_picture_loses_its_filter_and_no_pixel(alpha, kind):
+    """Rows of differences are summed to plain colours; a picture that can be seen through stays as it is."""
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 4), np.uint8)
+    pixels[..., 3] = alpha
+    lines = np.diff(pixels, axis=1, prepend=np.zeros((5, 1, 4), np.uint8)).reshape(5, -1)
+    rows = np.pad(lines, ((0, 0), (1, 0)), constant_values=1).tobytes()
+    head = struct.pack(">IIBBBBB", 7, 5, 8, 6, 0, 0, 0)
+    chunks = [(b"IHDR", head), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b"")]
+    whole = SIGNATURE + b"".join(_chunk(*each) for each in chunks)
+    data = base64.b64decode(repack_png(base64.b64encode(whole).decode()))
+    assert data[25] == kind
+    kept = np.frombuffer(zlib.decompress(data[data.index(b"IDAT") + 4 :]), np.uint8).reshape(5, -1)
+    if kind == 2:
+        assert (kept[:, 0] == 0).all()
+        np.testing.assert_array_equal(kept[:, 1:].reshape(5, 7, 3), pixels[..., :3])
+    else:
+        assert kept.tobytes() == rows
+
+
 def test_student_copy(executed, tmp_path):
     copy = nbformat.read(student(executed, tmp_path / "out"), as_version=4)
     assert copy.cells[-1].source == "# your turn"
@@ -185,7 +211,7 @@ def test_raw_html_of_a_notebook_runs_nothing_on_its_page(tmp_path, body):
     cells = new_markdown_cell(f"# {body}\n\n{body}\n\nend"), new_code_cell("1", outputs=[raw, spoilt, script])
     write(tmp_path / "01-a.ipynb", *cells)
     page = (site(tmp_path, tmp_path / "out") / "01-a.html").read_text()
-    tags = re.findall(r"<[^>]*>", page.partition("<main>")[2])
+    tags = re.findall(r"<[^>]*>", page.partition("<main")[2])
     runs = re.compile(r"(?i)<(script|style|svg|iframe|form)|\son\w+\s*=|script:|text/html|src=.?(https?:)?//|url\(")
     assert not [tag for tag in tags if runs.search(tag)]
 
@@ -204,34 +230,174 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 LOADS = re.compile(r"""(?:\bsrc\s*=|<link[^>]*\bhref\s*=|@import|url\(|\bimport\s*\(?)\s*["'(]?\s*(?:https?:)?//""")
 
 
+def shown(words: str, **more: str):
+    return nbformat.v4.new_output("display_data", {"image/png": PIXEL, "text/plain": words, **more})
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> Path:
-    """A site of one page with formulas, a link to a recipe and a picture."""
+    """A site of two pages with formulas, links to recipes and to nowhere, pictures, and panels old and new."""
     folder = tmp_path_factory.mktemp("site")
-    picture = nbformat.v4.new_output("display_data", {"image/png": PIXEL, "text/plain": "<Chart rows=3 & more>"})
-    panel = nbformat.v4.new_output("display_data", {"image/png": PIXEL, "text/plain": "It needs 3 GB."})
+    card = '<div class="ck-card"><p>It needs <strong>5 GB</strong>.</p><table><tr><td>part</td></tr></table></div>'
+    new = normalised(new_notebook(cells=[new_code_cell("2", outputs=[shown("It needs 5 GB.", **{"text/html": card})])]))
     write(
         folder / "01-tiny.ipynb",
-        new_markdown_cell("# Count\n\nTime $t < 2$, see [the next recipe](02-next.ipynb).\n\n$$E = \\frac{a}{b}$$"),
-        new_code_cell("import math  # $HOME stays as it is", outputs=[picture, panel]),
-    )
+        new_markdown_cell("# Count\n\n**Will <it> fit?** Time $t < 2$, see [the next recipe](02-next.ipynb).\n\n"
+                          "**About 40 minutes.** A [file](../data/x.csv).\n\n$$E = \\frac{a}{b}$$"),
+        new_code_cell("import math  # $HOME stays as it is",
+                      outputs=[shown("<Chart rows=3 & more>"),
+                               shown("It needs 3 GB. More. [bounds only]\nbars: Fits (rows=2)")]),
+        *new.cells,
+    )  # fmt: skip
+    write(folder / "02-next.ipynb", new_markdown_cell("# Next\n\n## Then\n\nA zebra."))
     return site(folder, folder / "out")
 
 
 def test_site_is_self_contained(pages):
     page = (pages / "01-tiny.html").read_text()
     assert page.count("<math") == 2 and "<mfrac>" in page and "$HOME" in page
-    assert not LOADS.search(page) and "<script" not in page
+    assert not LOADS.search(page)
     assert 'alt="&lt;Chart rows=3 &amp; more&gt;"' in page
     assert "It needs 3 GB." in re.sub(r"<img[^>]*>", "", page), "a panel's sentence is text"
     assert 'href="02-next.html"' in page and "01-tiny.html" in (pages / "index.html").read_text()
 
 
-def test_site_of_the_cookbook_loads_nothing(root, tmp_path):
-    for page in site(root / "notebooks", tmp_path).glob("*.html"):
-        text = page.read_text(encoding="utf-8")
-        assert not LOADS.search(text) and "<script" not in text, page.name
+def test_a_link_out_of_the_site_becomes_text_and_pages_lead_to_each_other(pages):
+    first, second = ((pages / name).read_text().partition("<main")[2] for name in ("01-tiny.html", "02-next.html"))
+    assert "A file." in first and "x.csv" not in first
+    assert re.search(r'rel="next" href="02-next.html"', first) and 'rel="prev"' not in first
+    assert re.search(r'rel="prev" href="01-tiny.html"', second) and 'rel="next"' not in second
+
+
+def test_the_gallery_says_what_stands_in_the_notebooks(pages):
+    entry = (pages / "index.html").read_text().partition('<ul class="gallery">')[2].partition("</li>")[0]
+    assert "01 Count" in entry and "Will &lt;it&gt; fit?" in entry and "40 minutes" in entry
+    assert f"base64,{PIXEL}" in entry and 'alt="Fits"' in entry and '<p class="line">It needs 3 GB.</p>' in entry
+
+
+def test_a_panel_is_a_card_with_its_picture_whether_or_not_one_was_stored(pages):
+    old, new = re.findall(r'(?s)<div class="ck-card">.*?</div>\n', (pages / "01-tiny.html").read_text())
+    assert re.search(r'(?s)<p>It needs 3 GB. More.</p><p class="ck-badges">bounds only</p><img [^>]*alt="Fits"', old)
+    assert re.search(r"(?s)<strong>5 GB</strong>.</p><img [^>]*>.*<table>", new) and "rows=" not in old + new
+
+
+def test_the_search_holds_headings_and_text_of_every_page(pages):
+    text = (pages / "index.html").read_text()
+    index = json.loads(re.search(r'(?s)id="index">(.*?)</script>', text)[1])
+    assert ["Then", "Next", "02-next.html#Then", "A zebra."] in index
+    name = next(entry for entry in index if entry[0] == "cb.memory.weight_bytes")
+    assert name[2] == "reference-cb-memory.html#weight_bytes" and "Memory of the weights" in name[3]
+
+
+@pytest.fixture(scope="module")
+def texts(root, tmp_path_factory) -> dict[str, str]:
+    """Every page of the cookbook's own site."""
+    written = sorted(site(root / "notebooks", tmp_path_factory.mktemp("whole")).glob("*.html"))
+    return {path.name: path.read_text(encoding="utf-8") for path in written}
+
+
+def test_site_of_the_cookbook_loads_nothing(root, texts):
+    """One script, ours, which the page's own policy names by its hash; and every link leads somewhere."""
+    script = (root / "cookbook" / "publish" / "site.js").read_text(encoding="utf-8")
+    named = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    for name, text in texts.items():
+        assert not LOADS.search(text), name
+        assert re.findall(r"<script(?! type=.application/json)[^>]*>", text) == ["<script>"], name
+        assert f"<script>{script}</script>" in text and f"script-src 'sha256-{named}'" in text
         assert not re.search(r"\$\$|\\frac|\\alpha", re.sub(r"(?s)<pre.*?</pre>|<annotation.*?</annotation>", "", text))
+        for address in re.findall(r'<a\b[^>]*href="([^"]*)"', text):
+            target, _, anchor = html.unescape(address).partition("#")
+            if not target.startswith(("http:", "https:", "mailto:")):
+                assert (target or name) in texts, f"{name} links to {address}"
+                assert not anchor or f'id="{html.escape(anchor)}"' in texts[target or name], f"{name}: {address}"
+
+
+COURSE = """# Course of an hour
+
+One sentence to leave with: *count first.*
+
+| time | block | recipe | how | the class leaves with |
+|---|---|---|---|---|
+| 0:00–0:40 | Need | [01](../01-a.ipynb) | Whole | one number |
+| 0:40–0:50 | Break | | Stretch | |
+| 0:50–1:00 | Again | [01](../01-a.ipynb) | 25-minute version | |
+"""
+
+
+def test_slides_ask_and_do_not_tell(tmp_path):
+    opening = new_markdown_cell("# A\n\n**Which GPU, for `x`?**\n\nYou will be able to\n\n1. *count* bytes;\n2. *buy*.")
+    (tmp_path / "facilitator").mkdir()
+    write(tmp_path / "01-a.ipynb", opening, question("forty"), question("fifty"))
+    page = "One sentence to leave with: *bytes.*\n\n## Questions to ask aloud\n\n- Why? (Because.)\n\n## Votes\n"
+    (tmp_path / "facilitator" / "01-a.md").write_text(page, encoding="utf-8")
+    course = tmp_path / "facilitator" / "short-course.md"
+    course.write_text(COURSE, encoding="utf-8")
+    found = slides(course)
+    heads = re.findall(r"<h\d[^>]*>(.*?)</h\d>", found)
+    block = ["Vote", "Discuss", "To keep"]
+    assert heads == ["Course of an hour", "Schedule", "Need (0:00–0:40)", "Vote", *block, "Break, until 0:50",
+                     "Again (0:50–1:00)", *block]  # fmt: skip
+    assert "Which GPU, for <code>x</code>?" in found and "<li><em>count</em> bytes</li>" in found
+    assert "<li>forty</li><li>none</li>" in found and "so it is" not in found and "Because" not in found
+    assert "<p>You leave with: one number.</p>" in found and found.count("<section") == len(heads)
+    course.write_text("# Nothing", encoding="utf-8")
+    with pytest.raises(ValueError, match="has no schedule"):
+        slides(course)
+
+
+def test_the_site_has_slides_of_both_courses_and_what_readme_leads_to(root, texts):
+    written = {path.stem for path in (root / "docs").glob("*.md")}
+    courses = {f"slides-{path.stem}" for path in (root / "notebooks" / "facilitator").glob("*-course.md")}
+    assert len(courses) == 2 and written
+    for name in written | courses:
+        assert f'<a href="{name}.html">' in texts["index.html"], name
+    for name in courses:
+        votes = texts[f"{name}.html"].count(">Vote</h2>")
+        assert votes >= 10 and "cb.predict_first" not in texts[f"{name}.html"]
+    assert 'href="accuracy.html"' in texts["about.html"] and 'href="about.html' in texts["accuracy.html"]
+
+
+def test_readme_is_short_and_starts_at_once(root):
+    lines = (root / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150 and lines.index("## Start") < 12
+    pictures = [line for line in lines[: lines.index("## In a browser")] if line.startswith("![")]
+    assert len(pictures) == 1, "one picture; the gallery is folded"
+
+
+def test_the_front_page_shows_every_recipe(root, texts):
+    for entry in texts["index.html"].partition('<ul class="gallery">')[2].partition("</ul>")[0].split("</li>")[:-1]:
+        name = re.search(r'href="([\w-]+)\.html"', entry)[1]
+        path = next((root / "notebooks").rglob(f"{name}.ipynb"))
+        notebook = nbformat.read(path, as_version=4)
+        said = " ".join("".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown").split())
+        for kind in ("question", "minutes"):
+            assert html.unescape(re.search(f'<p class="{kind}">(.*?)</p>', entry)[1]) in said, (name, kind)
+        assert "<img" in entry and '<p class="line">' in entry, name
+
+
+def test_the_reference_has_every_public_name_with_units_and_code(root):
+    pages = {page.name: page for page in reference()}
+    for room, module in (("cb", cb), ("cb-planning", cb.planning), ("cb-panels", cb.panels), ("cb-charts", cb.charts)):
+        for name in module.__all__:
+            if callable(getattr(module, name)):
+                assert f'<h2 id="{name}"' in pages[f"reference-{room}"].body, name
+    formulas = [name for page in pages.values() for name in page.names]
+    for path in (root / "cookbook" / "performance").glob("[a-z]*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                assert node.name in formulas, f"{path.stem}.{node.name}"
+    entry = pages["reference-cb-memory"].body.partition('<h2 id="weight_bytes"')[2].partition("<h2")[0]
+    for part in ("Size of one weight, w [B].", "Memory [B].", "<math", "Rajbhandari", "memory.py, line", "return"):
+        assert part in entry, part
+    assert '"""' not in entry and "[-]" in entry
+
+
+def test_a_card_and_its_picture_are_stored_apart_and_once():
+    both = shown("It fits.", **{"text/html": "<p>It fits.</p>"})
+    cell = normalised(new_notebook(cells=[new_code_cell("1", outputs=[both])])).cells[0]
+    assert [set(output.data) for output in cell.outputs] == [{"text/html"}, {"image/png", "text/plain"}]
+    before = nbformat.writes(new_notebook(cells=[cell]))
+    assert nbformat.writes(normalised(new_notebook(cells=[cell]))).count("text/html") == before.count("text/html") == 1
 
 
 GOOD = (
@@ -272,10 +438,33 @@ def test_lint_accepts_a_page_in_budget(tmp_path):
         (new_code_cell("x", outputs=[nbformat.v4.new_output("display_data", {"image/png": ""})]), "no words"),
         (new_code_cell("x" * 300_000), "at most 300"),
         (new_code_cell("%matplotlib"), "not plain Python"),
+        (new_markdown_cell("It costs 5 USD."), "says USD; write $"),
+        (new_code_cell("x", outputs=[nbformat.v4.new_output("stream", text="3 kUSD")]), "says USD; write $"),
+        (new_markdown_cell("Rent of \\$3 and \\$4."), "a bare dollar sign"),
     ],
 )
 def test_lint_names_the_problem(tmp_path, cell, said):
     assert said in problems(tmp_path, *GOOD, cell)
+
+
+def test_lint_takes_money_as_the_house_writes_it(tmp_path):
+    told = [nbformat.v4.new_output("stream", text="$2.50/h")]
+    money = new_markdown_cell("From <span>\\$</span>2.50/h to <span>\\$</span>3.")
+    assert problems(tmp_path, *GOOD, money, new_code_cell("hourly_usd", outputs=told)) == ""
+
+
+def question(answer: str) -> nbformat.NotebookNode:
+    options = {answer: "so it is", "none": "not so"}
+    return new_code_cell(f"cb.predict_first('How many?', {options!r}, answer={answer!r})")
+
+
+def test_lint_finds_an_answer_in_the_headline_above_its_question(tmp_path):
+    said = "2 GPUs serve 40 users for $0.178. TPOT is 9 ms.\nx: 7"
+    panel = new_code_cell("cb.panels.serving()", outputs=[shown(said)])
+    said = problems(tmp_path, *GOOD, panel, question("about 40"))
+    assert "gives its answer away: 40" in said
+    for other in ([question("about 41")], [question("9 ms")], [question("many"), question("about 40")]):
+        assert "away" not in problems(tmp_path, *GOOD, panel, *other), "a number, the headline, the next question"
 
 
 def test_lint_counts_folded_checks_neither_as_prose_nor_as_code_to_follow(tmp_path):

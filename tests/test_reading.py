@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cookbook.__main__ import main
@@ -163,6 +163,7 @@ CELL = st.text(st.sampled_from('ab ,;"\n\r\t|=é#-1'), max_size=8)
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(CELL, CELL, CELL), min_size=1, max_size=8), delimiter=st.sampled_from(",;\t|"))
+@example(rows=[("", "", "\t")], delimiter="\t")
 def test_what_was_written_by_csv_is_read_back_or_told(tmp_path, rows, delimiter):
     meant = [[reading._plain(cell.replace("\r\n", "\n").replace("\r", "\n")) for cell in row] for row in rows]
     meant = [row for row in meant if any(row)]

@@ -89,7 +89,8 @@ PIPELINES = [
     ("precision-not-offered", {"step": None, "workload": "resnet50", "accelerator": "t4", "precision": "bf16"}),
     ("value-not-allowed", {"batch": [0]}),
 ]  # fmt: skip
-OTHERS = {"count-missing", "length-zero", "no-finite-time"}
+OTHERS = {"count-missing", "length-zero", "no-finite-time", "weights-too-large", "positions-exceeded",
+          "load-above-capacity", "fields-apart"}
 
 
 @pytest.mark.parametrize(("code", "kind", "changes"), ASKED)
@@ -116,6 +117,12 @@ def test_input_pipelines_that_cannot_be_get_their_code(code, changes):
 def test_a_prompt_of_no_token():
     found = cb.generate("llama2_7b", "h100-sxm", input_len=[1024, 0])
     assert found.reason.tolist() == ["", "length-zero"]
+
+
+def test_a_model_that_is_too_large_or_an_answer_that_is_too_long():
+    large = cb.generate("llama3_70b", "h100-sxm", tp=[1, 2])
+    assert large.reason.tolist() == ["weights-too-large", ""]
+    assert cb.generate("gpt2", "h100-sxm", input_len=[512, 1000]).reason.tolist() == ["", "positions-exceeded"]
 
 
 def test_a_count_that_is_no_count():

@@ -87,6 +87,9 @@ def test_no_number_is_read_from_what_is_none(name, value):
     if value is True and field.type == "share":
         assert checked(field, value) == 1
         return
+    if isinstance(value, float) and value == field.high == np.inf:  # requests that are all there at once
+        assert field.name == "request_rate" and checked(field, value) == np.inf
+        return
     with pytest.raises(ValueError, match=field.name) as refused:
         checked(field, value)
     assert len(str(refused.value)) < 300

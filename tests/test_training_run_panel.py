@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 
 import cookbook as cb
 from cookbook.panels.shell import MOST_ROWS
-from cookbook.panels.text import figure, short_money
+from cookbook.panels.text import figure
+from cookbook.units import dollars
 
 SMALL = {"model": "llama2_7b", "tokens": 100, "batch": 512, "devices": 64}
 
@@ -24,9 +26,11 @@ def panel() -> Any:
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     row = cb.planning.plan_run("llama2_7b", "h100-sxm", 64, 1e11, global_batch=512).table.iloc[0]
-    days = f"{figure(row['days'])} days (80 %: {figure(row['days_low'])}-{figure(row['days_high'])})"
-    assert days in panel.answer and f"{short_money(row['usd'])} USD ({short_money(row['usd_low'])}-" in panel.answer
-    assert f"MFU {row['mfu']:.0%}" in panel.answer and f"{row['goodput']:.1%} of the time is useful" in panel.answer
+    assert f"in {figure(row['days'])} days for {dollars(row['usd'])}." in panel.answer
+    assert f"{figure(row['days_low'])}-{figure(row['days_high'])} days for 100 billion tokens; " in panel.answer
+    assert f"{dollars(row['usd_low'])} to {dollars(row['usd_high'])}" in panel.answer
+    assert f"MFU {100 * row['mfu']:.0f} %" in panel.answer
+    assert f"{100 * row['goodput']:.1f} % of the time is useful" in panel.answer
     step = sum(part["value"] for part in panel.shown["parts"])
     assert step == pytest.approx(row["step_seconds"])
 
@@ -65,14 +69,16 @@ def test_pictures_show_the_plan(panel: Any) -> None:
 
 def test_deadline_and_budget_are_answered(panel: Any) -> None:
     panel.update(deadline=1)
-    assert "misses the deadline of 1 day; " in panel.answer and "devices would do" in panel.answer
+    assert "64 devices miss the deadline of 1 day by " in panel.answer
+    assert re.search(r"; [\d,]+ meet it by", panel.answer)
     days = panel.frame.set_index("devices")["days"]
     panel.update(deadline=1000, budget=1)
-    assert "would also meet the deadline" in panel.answer and "1 M USD pay for" in panel.answer
+    assert re.search(r"meet the deadline of 1,000 days by .* as 8 do by", panel.answer)
+    assert "$1 M pay for" in panel.answer
     panel.update(deadline=float(days[64]) * 1.01, budget=None)
-    assert "is met, though not for certain" in panel.answer
+    assert ", though not for certain" in panel.answer
     panel.update(tokens=100_000, deadline=1)
-    assert "no number of devices drawn would do" in panel.answer
+    assert "no number drawn meets it" in panel.answer
 
 
 @pytest.mark.parametrize("name", [c.name for c in cb.panels.training_run("llama2_7b", devices=64)._controls.values()
@@ -87,16 +93,17 @@ def test_what_may_be_empty_can_be_emptied_again(panel: Any, name: str) -> None:
 
 def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
     panel.update(system="gb200-nvl72")
-    assert "whose price is not known" in panel.answer and panel.shown["picture"] == "hours"
-    assert "times the device-hours" in repr(panel)
+    assert "price not known" in panel.answer and panel.shown["picture"] == "hours"
+    assert " device-hours. Interval" in panel.answer and "$" not in panel.answer
     panel.update(hourly=10)
-    assert "USD (" in panel.answer and panel.shown["picture"] == "curve" and "[price given]" in repr(panel)
+    assert " from the lowest" in panel.answer
+    assert panel.shown["picture"] == "curve" and "[price given]" in repr(panel)
 
 
 def test_a_pinned_run_is_compared(panel: Any) -> None:
     panel.pin()
     panel.update(precision="fp8")
-    assert "Against the pinned scenario: days x0." in panel.answer
+    assert re.search(r"Against the pinned scenario: days 0\.\d+×", panel.answer)
     assert "ghost" in panel.columns["what"]
 
 

@@ -215,7 +215,35 @@ def test_experts_cost_at_least_what_a_dense_layer_of_their_active_width_costs():
     assert seconds(ep=8, dp=8, devices=8, global_batch=64, **routed) > dense
 
 
-@pytest.mark.parametrize("term", transformer.TERMS)
+# A run that each cause touches, and whether the step takes longer where it is switched off.
+EXPERTS = {"experts": 64, "experts_per_token": 4, "moe_ffn_hidden": 2048, "devices": 8, "ep": 8, "dp": 8}
+PLAIN = {"software": "Hugging Face transformers", "devices": 8, "dp": 8, "zero_fsdp_stage": "2"}
+SHARDED = {"devices": 64, "dp": 64, "zero_fsdp_stage": "3", "global_batch": 64}
+CAUSES = {
+    "overlap": (SHARDED, True), "shared_ports": ({**SHARDED, "software": "DeepSpeed"}, False),
+    "eager_kernels": ({**PLAIN, "micro_batch": 1, "seq_len": 128}, False), "hooks": (PLAIN, False),
+    "frozen_weights": ({"fine_tuning": "lora"}, True), "dequantisation": ({"fine_tuning": "qlora"}, False),
+    "adapters": ({"fine_tuning": "lora"}, False), "casts": ({"accelerator": "h100-sxm", "precision": "fp8"}, False),
+    "power_cap": ({"accelerator": "h100-pcie"}, False), "sliding_windows": ({"model": "gemma3_12b"}, True),
+    "ring_attention": ({"cp": 2, "devices": 2}, False), "expert_kernels": (EXPERTS, False),
+    "ragged_experts": (EXPERTS, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("term", CAUSES)
+def test_switching_a_cause_off_leaves_what_it_costs_or_saves(term):
+    changes, longer = CAUSES[term]
+    less, whole = seconds(terms={term: False}, **changes), seconds(**changes)
+    assert (less > whole) if longer else (less < whole)
+    assert seconds(terms={term: True}, **changes) == whole
+
+
+def test_nothing_else_is_switched_off():
+    assert {"hooks", *transformer.NEUTRAL} == set(CAUSES)
+    assert seconds(terms=dict.fromkeys(transformer.NEUTRAL, False)) > 0
+
+
+@pytest.mark.parametrize("term", sorted(set(transformer.TERMS) - set(CAUSES)))
 def test_switching_a_term_off_never_takes_longer(term):
     layout = {
         "devices": 512, "tp": 8, "pp": 4, "dp": 8, "cp": 2, "ep": 8, "experts": 64, "experts_per_token": 4,
@@ -324,15 +352,53 @@ def test_kernels_that_the_host_starts_by_hand():
 
 
 def test_adapters_and_weights_of_four_bits_by_hand():
-    """Adapters move 20 bytes of each element of the stream twice, in three passes; weights widen in two."""
+    """Plain adapters move 19.5 bytes of each element in and out of seven products in three passes, of 16 bits 9.5.
+
+    Attention has three inputs of one width (two of them for four products) and four outputs, feed-forward products
+    three of either. A kernel widens weights in both passes; plain operations keep them for the backward pass.
+    """
     plain, quantised = (parts_of(**TUNED | {"task": task}) for task in ("LoRA", "Q-LoRA"))
-    frozen = parts_of({"adapter_bytes": 40.0}, **TUNED)
+    twice = parts_of({"adapter_share": 2.0}, **TUNED)
     rate = 2.039e12 * 0.85
-    assert frozen["elementwise"] - plain["elementwise"] == pytest.approx(32 * 8 * 2 * 20 * 4096 * 4096 * 3 / rate)
+    attention = (1 + 1 + 3 + 1) * 4096
+    elements = 32 * 8 * 4096 * (attention + 3 * (4096 + 11008))
+    assert twice["elementwise"] - plain["elementwise"] == pytest.approx(elements * 19.5 * 3 / rate)
+    fused, none = parts_of(task="LoRA"), parts_of({"adapter_share": 1e-9}, task="LoRA")
+    expected = 32 * 8 * 4096 * attention * 9.5 * 3 / rate
+    assert fused["elementwise"] - none["elementwise"] == pytest.approx(expected)
     weights = 32 * (4 * 4096**2 + 3 * 4096 * 11008)
     assert quantised["elementwise"] - plain["elementwise"] == pytest.approx(8 * 4.5 * weights * 2 / rate)
+    unpacked = parts_of(**TUNED | {"task": "Q-LoRA", "precision": "bf16 (int4 GPTQ base weights)"})
+    assert unpacked["elementwise"] - plain["elementwise"] == pytest.approx(8 * 16.5 * weights / rate)
     full = parts_of(software=TUNED["software"])
     assert plain["products"] == pytest.approx(full["products"] * 2 / 3), "no products for gradients of frozen weights"
+
+
+def test_the_host_that_asks_for_the_tokens_of_experts_is_waited_for():
+    """Without a capacity host and device add up in squares; with one, in fourth powers; the work is the same."""
+    mixture = {"experts": 8, "experts_per_token": 2, "moe_ffn_hidden": 11008}
+    few = {"ragged_rows": 1e-9, "kernel_start": 1e-4}
+    free, capped = parts_of(few, **mixture), parts_of(few, **mixture, capacity_factor=1)
+    device = sum(free[name] for name in ("products", "experts", "attention", "elementwise"))
+    host = ((free["launch"] + device) ** 2 - device**2) ** 0.5
+    assert capped["experts"] == pytest.approx(free["experts"])
+    assert capped["launch"] == pytest.approx((device**4 + host**4) ** 0.25 - device)
+    assert host == pytest.approx((30 + 40 + 8 * 8 * 0.5) * 2.6 * 32 * 8 * 1e-4 * 0.7), "starts of 8 experts, TE"
+
+
+def test_what_returns_from_experts_is_not_sent_again_where_nothing_reads_it():
+    """Six exchanges with all recomputed, five where what nothing reads is left out, four without."""
+    mixture = {"experts": 8, "experts_per_token": 2, "moe_ffn_hidden": 11008, "devices": 8, "dp": 8, "ep": 8,
+               "accelerator": "h100-sxm"}  # fmt: skip
+
+    def ratio(software: str) -> float:
+        plain, again = (
+            parts_of(software=software, activation_recompute=word, **mixture)["expert_exchange"]
+            for word in ("none", "full")
+        )
+        return again / plain
+
+    assert (ratio("PyTorch"), ratio("NeMo AutoModel")) == pytest.approx((6 / 4, 5 / 4))
 
 
 def test_a_device_with_less_power_keeps_less_of_its_clock():

@@ -32,6 +32,10 @@ UNITS = ["FLOP/s", "B", "B/s", "W", "s", "Hz", "USD", "J", "FLOP", "FLOP/B", ""]
         ("1.2 M USD", 1.2e6),
         ("1 kWh", 3.6e6),
         ("0.12 USD/kWh", 0.12 / 3.6e6),
+        ("$0.12/kWh", 0.12 / 3.6e6),
+        ("$1.2 M", 1.2e6),
+        ("-$33,600", -33600.0),
+        ("$1.2 bn", 1.2e9),
         ("1 GMAC", 2e9),
         ("90 %", 0.9),
         (".5 TB", 5e11),
@@ -137,7 +141,7 @@ def test_human_and_back_keeps_three_digits(unit, value):
 
 @given(st.sampled_from(UNITS), st.floats(min_value=1e-3, max_value=1e20))
 def test_human_is_short_and_says_at_most_three_significant_digits(unit, value):
-    number = human(value, unit).split(" ")[0].replace(",", "")
+    number = human(value, unit).split(" ")[0].replace(",", "").lstrip("$")
     assert len(number.replace(".", "").strip("0")) <= 3
 
 
@@ -155,8 +159,13 @@ def test_human_keeps_the_order(one, other):
         (59.99, "s", "1 min"),
         (8280, "s", "2.3 h"),
         (0.045, "s", "45 ms"),
-        (5e-6, "s", "5 us"),
-        (33600, "USD", "33,600 USD"),
+        (5e-6, "s", "5 µs"),
+        (33600, "USD", "$33.6 k"),
+        (2.5, "USD/h", "$2.50/h"),
+        (0.178, "USD", "$0.178"),
+        (9994, "USD", "$9,990"),
+        (9996, "USD", "$10 k"),
+        (999_600, "USD", "$1 M"),
         (25557032, "", "25.6 M"),
         (0, "B", "0 B"),
         (-5e9, "B/s", "-5 GB/s"),

@@ -34,14 +34,15 @@ from cookbook.prediction.terms import transformer
 
 KNEE = 2.0
 STEP = 1e-3
-TOLERANCE = 1e-4
+# Changes of a logarithm, and of the loss as a share of it, that are none.
+TOLERANCE, ENOUGH_GAIN = 1e-4, 1e-6
 # Spread of logarithmic errors within a publisher and between publishers: where the fit starts, and the least that it
 # may find: identical runs of one publisher differ by 4 to 9 per cent.
 SPREADS, LEAST_SPREADS = (0.15, 0.1), (0.06, 0.02)
 # Beyond this a logarithmic error says that a row was misread, not how fast it ran.
 LARGEST = 1.2
-# Jacobians of a whole fit; steps along one; the largest step of a logarithm.
-ROUNDS, STEPS, LEAP = 5, 10, 0.5
+# Jacobians of a whole fit, and of one that others start from; steps along one; the largest step of a logarithm.
+ROUNDS, OUTER_ROUNDS, STEPS, LEAP = 5, 3, 10, 0.5
 # A publisher with fewer rows weighs in proportion: one row is no habit.
 FEW = 10
 
@@ -65,6 +66,7 @@ class Rows:
     engine_levels: bool = True
     clear: np.ndarray | None = None
     workload: np.ndarray | None = None
+    habit: np.ndarray | None = None
 
     @property
     def constants(self) -> tuple[Constant, ...]:
@@ -227,7 +229,7 @@ def _descend(goal: _Goal, jacobian: np.ndarray, at: _Point) -> _Point:
         gain = at.loss - trial.loss
         if gain >= 0:
             at, damping = trial, max(damping / 10, 1e-9)
-            if gain < 1e-9 * (1 + at.loss):
+            if gain < ENOUGH_GAIN * (1 + at.loss):
                 break
         else:
             damping = max(damping * 20, 1e-2)
@@ -263,7 +265,8 @@ class _Goal:
     @cached_property
     def publisher(self) -> np.ndarray:
         """Publisher of each row that counts, as a number."""
-        return np.unique(self.rows.group[self.at], return_inverse=True)[1]
+        group = self.rows.group if self.rows.habit is None else self.rows.habit
+        return np.unique(group[self.at], return_inverse=True)[1]
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -366,20 +369,26 @@ class LeftOut:
 def measured_rows(kind: str) -> tuple[Rows, Any]:
     """All measured rows of a kind, with the table that they come from.
 
-    `kind`: "training_classic", "training_transformer" or "inference".
+    `kind`: "training_classic", "training_transformer", "inference" or "generation" (language models that answer).
     """
     module, frame = terms_of(kind), tables.measured_table(kind)
-    asked = tables.read(kind, tables.without_outcomes(frame))
-    scenarios = module.resolve(asked)
+    asked = tables.read(tables.measurements_of(kind), tables.without_outcomes(frame))
+    if tables.measurements_of(kind) != kind:
+        ((_, asked),) = tables.split(asked)
+    scenarios, habit = module.resolve(asked), None
     measured = np.asarray(tables.measured(kind, frame), dtype=float)
     clear = np.isin(frame["id"], tables.clear_rows(frame)["id"])
+    group, workload = tables.publishers(frame), workload_families(module, scenarios, frame)
     if kind == "inference":
         # Answers of language models are more than one pass; they are judged elsewhere.
         scenarios = replace(scenarios, why=np.where(asked.columns["served"], SERVED, scenarios.why))
         clear = clear & ~tables.needs_care(frame)
+    if hasattr(module, "strata"):
+        # What a publisher measured of one kind has its habits: delays tell nothing of rates.
+        habit = np.char.add(group.astype(str), module.strata(scenarios).astype(str))
+    if "metric" in frame:
         frame = frame.assign(unit=["passes/s" if metric_of(each).delay else each for each in frame["metric"]])
-    group, workload = tables.publishers(frame), workload_families(module, scenarios, frame)
-    return Rows(module, scenarios, measured, group, clear=clear, workload=workload), frame
+    return Rows(module, scenarios, measured, group, clear=clear, workload=workload, habit=habit), frame
 
 
 def workload_families(module: Any, scenarios: Any, frame: Any) -> np.ndarray:
@@ -436,6 +445,22 @@ def left_out(
         shift, used = similar_shift(rows, found, train, out) if neighbours else (np.zeros(len(out)), count * 0)
         error[out], tier[out], count[out] = (found - shift)[out], tiers_of_rows(fitted, rows.keys)[out], used[out]
     return LeftOut(np.where(rows.judged, error, np.nan), tier, count, labels)
+
+
+def left_out_twice(rows: Rows, labels: np.ndarray, neighbours: bool = True, only: Any = None) -> dict[str, LeftOut]:
+    """For each fold, what `left_out` says of the others where the outcomes of that fold do not exist.
+
+    Their errors set the width of its intervals: the fits that give them have seen neither the row that they predict nor
+    anything of the fold, not even as a place to start from.
+
+    `rows`, `labels`, `neighbours`: as for `left_out`; `only`: some of the folds.
+    """
+    found = {}
+    for name in sorted(set(labels[rows.judged].tolist())) if only is None else only:
+        seen = replace(rows, measured=np.where(labels == name, np.nan, rows.measured))
+        warm = minimise(seen, seen.usable, rounds=OUTER_ROUNDS)
+        found[name] = left_out(seen, labels, neighbours, warm, rounds=1)
+    return found
 
 
 def each_row_out(rows: Rows, warm: Fit) -> LeftOut:

@@ -30,9 +30,7 @@ import numpy as np
 
 from cookbook.calibration.fit import FEW, LeftOut, Rows, publisher_weights
 from cookbook.prediction.constants import (
-    ADAPTERS,
     DATASHEET,
-    EXPERTS,
     LEVELS,
     NEW_ENGINE,
     SEEN,
@@ -40,6 +38,7 @@ from cookbook.prediction.constants import (
     SIBLING,
     TIERS,
 )
+from cookbook.prediction.intake.tables import measurements_of
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ LEAN = 3.0
 # Larger errors say that a row was misread, and widen an interval no more than this.
 LARGEST = 0.6
 CHAIN = (SEEN, SIBLING, NEW_ENGINE, DATASHEET)
+SPECIAL = tuple(name for name in TIERS if name not in CHAIN)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     whole = float(np.average(means, weights=weights))
     found = {name: _leaning(squares[tier == name], group[tier == name], whole) for name in TIERS}
     found |= dict(zip(CHAIN, _rising([found[name] for name in CHAIN]), strict=True))
-    for name in (ADAPTERS, EXPERTS):
+    for name in SPECIAL:
         # What is run in a special way is no more certain than the rest: leaning may only widen it.
         own = publisher_means(squares[tier == name], group[tier == name])[0]
         found[name] = max(found[name][0], found[SEEN][0], float(np.mean(own)) if len(own) else 0.0), found[name][1]
@@ -213,21 +213,23 @@ FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishe
 BAND = (0.6, 0.95)
 
 
-def row_widths(rows: Rows, folds: LeftOut) -> dict[int, np.ndarray]:
+def row_widths(rows: Rows, folds: LeftOut, inner: Mapping[str, LeftOut] | None = None) -> dict[int, np.ndarray]:
     """Half-width of the interval of each row, from the errors of the other publishers alone.
 
-    `rows`: the rows; those that need care set no width; `folds`: their predictions.
+    `rows`: the rows; those that need care set no width; `folds`: their predictions; `inner`: by publisher, those of the
+    others by fits that have not seen it, see `fit.left_out_twice`; `folds` for one that is not there.
     """
-    errors, group, tier = folds.error, rows.group, np.asarray(folds.tier)
-    several = several_assumed(rows)
-    half = {level: np.full(len(errors), np.nan) for level in LEVELS}
-    known = np.isfinite(errors)
+    group, several = rows.group, several_assumed(rows)
+    half = {level: np.full(len(group), np.nan) for level in LEVELS}
+    known = np.isfinite(folds.error)
     for name in np.unique(group[known]):
-        own, others = known & (group == name), known & rows.usable & (group != name)
+        rest = (inner or {}).get(name, folds)
+        own, others = known & (group == name), np.isfinite(rest.error) & rows.usable & (group != name)
         if not others.any():
             continue
-        for width in widths(errors[others], group[others], tier[others], several[others]):
-            at = own & (tier == width.tier) & (several == width.several)
+        tier = np.asarray(rest.tier)
+        for width in widths(rest.error[others], group[others], tier[others], several[others]):
+            at = own & (np.asarray(folds.tier) == width.tier) & (several == width.several)
             for level, value in zip(LEVELS, width.half, strict=True):
                 half[level][at] = value
     return half
@@ -319,19 +321,27 @@ def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.n
         "network": np.where(special == "", "dense, all weights", special),
         "neighbours": np.where(folds.neighbours > 0, "corrected", "not corrected"),
         "year": year.to_numpy(dtype=str),
+        **({"asked for": rows.module.strata(rows.scenarios)} if hasattr(rows.module, "strata") else {}),
     }
 
 
-def report(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> pd.DataFrame:
+def report(
+    rows: Rows, frame: pd.DataFrame, folds: LeftOut, inner: Mapping[str, LeftOut] | None = None
+) -> pd.DataFrame:
     """Figures of every stratum.
 
-    `rows`, `frame`, `folds`: as for `labels_of`. Gives columns by, stratum and `FIGURES`.
+    `rows`, `frame`, `folds`: as for `labels_of`; `inner`: as for `row_widths`; where it is given, the stratum `once`
+    has what widths from `folds` would hold. Gives columns by, stratum and `FIGURES`.
     """
     import pandas as pd
 
-    half = row_widths(rows, folds)
+    half = row_widths(rows, folds, inner)
     judged = np.isfinite(folds.error)
     found = []
+    if inner:
+        known, once = judged & rows.usable, row_widths(rows, folds)
+        cut = {level: each[known] for level, each in once.items()}
+        found.append({"by": "widths", "stratum": "once", **figures(folds.error[known], rows.group[known], cut)})
     for by, labels in labels_of(rows, frame, folds).items():
         known = judged & (rows.usable | (by == "rows"))
         for stratum in sorted(set(labels[known].tolist())):
@@ -363,16 +373,19 @@ def column_of(model: str) -> str:
     return model.replace(" ", "_").replace("-", "_")
 
 
-def row_table(rows: Rows, frame: pd.DataFrame, judged: Mapping[str, LeftOut]) -> pd.DataFrame:
+def row_table(
+    rows: Rows, frame: pd.DataFrame, judged: Mapping[str, LeftOut], inner: Mapping[str, LeftOut] | None = None
+) -> pd.DataFrame:
     """One row for each measurement of which it is clear what was run.
 
     `rows`: the measured rows; `frame`: their table; `judged`: predictions by model, publishers left out; `full` among
-    them, and `row` where single rows were left out. Gives columns of the tables ``validation_classic_rows`` and
-    ``validation_transformer_rows``; ratios are logarithms of predicted over measured outcome.
+    them, and `row` where single rows were left out; `inner`: as for `row_widths`. Gives columns of the tables
+    ``validation_classic_rows`` and ``validation_transformer_rows``; ratios are logarithms of predicted over measured
+    outcome.
     """
     import pandas as pd
 
-    full, half, keys = judged[FULL], row_widths(rows, judged[FULL]), rows.keys
+    full, half, keys = judged[FULL], row_widths(rows, judged[FULL], inner), rows.keys
     found: dict[str, Any] = {
         "id": frame["id"], "software_level": keys["engine"], "scale": keys["scale"], "tier": full.tier,
         "neighbours": full.neighbours, "measured": [f"{value:.6g}" for value in rows.measured],
@@ -394,18 +407,17 @@ def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[d
     beat.
     """
     known = [
-        ("id", f"key:{kind}", "yes", "The measured row"),
+        ("id", f"key:{measurements_of(kind)}", "yes", "The measured row"),
         ("software_level", "text", "yes", "Level of software that the words of the row lead to"),
         ("scale", "text", "yes", "1 device, 1 node or multi-node"),
         ("tier", "text", "yes", "How well the measurements of the other publishers cover the row"),
         ("neighbours", "integer", "yes", "Similar measurements of other publishers that corrected the prediction"),
         ("measured", "number", "yes", "Measured outcome, in unit"),
         ("unit", "text", "yes", "Unit of the outcome; s is the time of one step"),
-        *((f"half_{level}", "number", "no", f"Half-width of the {level} % interval that the other publishers gave, "
-           "in the logarithm") for level in LEVELS),
+        *((f"half_{level}", "number", "no", f"Half-width of the {level} % interval, in the logarithm: by errors of "
+           "the other publishers from fits that have not seen the one judged") for level in LEVELS),
         (FULL, "signed", "no", "Logarithm of predicted over measured, by constants that have not seen the publisher"),
         ("without_neighbours", "signed", "no", "The same without correction by similar measurements"),
-        ("without_software_levels", "signed", "no", "The same, one level of software for all, no correction"),
         *((column_of(f"without {term}"), "signed", "no", f"The same, fitted without the term {term}, no correction")
           for term in terms),
         *((column_of(rule), "signed", "no", f"What the rule to beat called {rule} says") for rule in rules),
@@ -554,6 +566,9 @@ def budget(rows: Rows) -> Budget:
     `rows`: the rows.
     """
     with np.errstate(all="ignore"):
+        if hasattr(rows.module, "seconds_at_peak"):
+            none, (arithmetic, traffic) = np.zeros(len(rows.measured)), rows.module.seconds_at_peak(rows.scenarios)
+            return Budget(arithmetic, traffic, none, none, rows.scenarios.devices, rows.scenarios.peak)
         totals = _of_networks if rows.scenarios.networks else _of_transformers
         return totals(rows.scenarios)
 

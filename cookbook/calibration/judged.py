@@ -18,7 +18,7 @@ from cookbook.prediction import scaling as engine
 from cookbook.prediction.asked import choices, listed, shown, text
 from cookbook.prediction.constants import LEVELS
 from cookbook.prediction.intake import networks
-from cookbook.prediction.intake.tables import OUTCOMES
+from cookbook.prediction.intake.tables import OUTCOMES, measurements_of
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ ASIDE = {
 KINDS: dict[str, tuple[str, ...]] = {
     "transformer": ("training_transformer",), "classic": ("training_classic",),
     "both": ("training_transformer", "training_classic"), "inference": ("inference",),
+    "generation": ("generation",),
 }  # fmt: skip
 RULES = {
     "constant_utilisation": "constant utilisation", "scaled_neighbour": "scaled neighbour", "paleo_2017": "Paleo 2017",
@@ -50,9 +51,9 @@ BESIDE = {"id", "software_level", "scale", "tier", "neighbours", "measured", "un
 
 def accuracy(
     by: str = "publisher", kind: str = "both", model: str = FULL, publishers: Sequence[str] = (),
-    accelerators: Sequence[str] = (),
+    accelerators: Sequence[str] = (), networks: Sequence[str] = (),
 ) -> pd.DataFrame:  # fmt: skip
-    """How far predictions of measured training runs were off, each publisher predicted by what the others measured.
+    """How far predictions of measured runs were off, each publisher predicted by what the others measured.
 
     Parameters
     ----------
@@ -62,11 +63,11 @@ def accuracy(
         line; "row": every run with its measured and predicted outcome, its interval and its source; "repeats": runs
         that the tables cannot tell apart, see `repeats`; "layouts": whether layouts of one run are put in order.
     kind : str
-        "transformer", "classic" or "both".
+        Training of a "transformer", of "classic" networks, or "both"; "inference" (forward passes); "generation".
     model : str
-        "full"; "without neighbours", "without software levels" or "without …" for a term, the constants fitted anew;
+        "full"; "without neighbours" or "without …" for a term, the constants fitted anew;
         "constant utilisation" or another rule to beat; "full, row alone left out".
-    publishers, accelerators : sequence of str
+    publishers, accelerators, networks : sequence of str
         Those to keep; all by default.
 
     Returns
@@ -89,10 +90,10 @@ def accuracy(
     """
     known = (*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up")
     (by,) = choices("by", [by], known, ())
-    if not isinstance(model, str) or model not in models_of("both"):
-        near = ", ".join(difflib.get_close_matches(str(model)[:60], models_of("both"), 3, 0))
+    if not isinstance(model, str) or model not in models_of():
+        near = ", ".join(difflib.get_close_matches(str(model)[:60], models_of(), 3, 0))
         raise ValueError(f"model = {shown(model)} is not a choice; nearest: {near}")
-    rows = chosen(kind, publishers, accelerators)
+    rows = chosen(kind, publishers, accelerators, networks)
     if by == "row":
         return as_rows(rows, model)
     if by == "prediction":
@@ -106,34 +107,52 @@ def accuracy(
     return grouped(rows, by, model)
 
 
-def chosen(kind: str = "both", publishers: Sequence[str] = (), accelerators: Sequence[str] = ()) -> pd.DataFrame:
+def chosen(
+    kind: str = "both", publishers: Sequence[str] = (), accelerators: Sequence[str] = (), networks: Sequence[str] = (),
+) -> pd.DataFrame:  # fmt: skip
     """Judged runs of a kind, of some publishers on some accelerators; ratios are logarithms."""
     (kind,) = choices("kind", [kind], tuple(KINDS), ())
-    rows = _joined(kind)
-    for column, names in (("publisher", publishers), ("accelerator", accelerators)):
+    rows, kept = _joined(kind), dict[str, Any]()
+    for column, names in (("publisher", publishers), ("accelerator", accelerators), ("model", networks)):
         wanted = (
             []
             if isinstance(names, (list, tuple)) and not names
             else [text(column, name) for name in listed(column, names)]
         )
-        known = set(_joined("both")[column])
+        known = _names(column)
         for name in wanted:
             if name not in known:
                 near = ", ".join(difflib.get_close_matches(name, sorted(known), 3, 0))
                 raise ValueError(f"no run by {column} {name!r} was judged; nearest names: {near}")
-        rows = rows[rows[column].isin(wanted)] if wanted else rows
-    if not len(rows):
-        raise ValueError("no measured run is left: take away a publisher or an accelerator, or choose kind = both")
-    return rows
+        if wanted:
+            kept[f"{column}s".replace("model", "network")] = rows[column].isin(wanted).to_numpy()
+    found = rows[np.logical_and.reduce(list(kept.values()))] if kept else rows
+    if not len(found):
+        others = {name: np.logical_and.reduce([kept[each] for each in kept if each != name]) for name in kept}
+        counts = [f"{np.sum(mask & np.ones(len(rows), bool)):,} of all {name}" for name, mask in others.items()]
+        told = f" ({', '.join(counts)})" if len(kept) > 1 else ""
+        raise ValueError(
+            f"0 such runs were measured{told}: choose another kind, or fewer publishers, accelerators, networks"
+        )
+    return found
 
 
-def models_of(kind: str = "both") -> tuple[str, ...]:
-    """What can be put in the place of the full prediction, in the order of the tables.
+@lru_cache(maxsize=3)
+def _names(column: str) -> frozenset[str]:
+    """Names that runs of any kind may be chosen by: those measured, and of hardware and networks all others too."""
+    found = {name for kind in KINDS for name in _joined(kind)[column]}
+    table, key = {"accelerator": ("accelerators", "key"), "model": ("models", "name")}.get(column, ("", ""))
+    return frozenset(found | set(catalog.table(table)[key] if table else ()))
+
+
+def models_of(kind: str = "") -> tuple[str, ...]:
+    """What can be put in the place of the full prediction of one kind, or of any, in the order of the tables.
 
     >>> models_of("classic")[:3]
-    ('full', 'without neighbours', 'without software levels')
+    ('full', 'without neighbours', 'without products')
     """
-    names = dict.fromkeys(name for table in KINDS[kind] for name in _ratios(table_name(table)))
+    tables = KINDS[kind] if kind else [table for each in KINDS.values() for table in each]
+    names = dict.fromkeys(name for table in tables for name in _ratios(table_name(table)))
     return tuple(dict.fromkeys([*(name for name in names if name not in _rule_names()), *_rule_names()]))
 
 
@@ -157,7 +176,7 @@ def _ratios(table: str) -> dict[str, str]:
     return {RULES.get(name, ROW_ALONE if name == ROW else name.replace("_", " ")): name for name in columns}
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=5)
 def _joined(kind: str) -> pd.DataFrame:
     """Judged rows with what the measured tables and the sources say of them; never change it."""
     import pandas as pd
@@ -165,11 +184,12 @@ def _joined(kind: str) -> pd.DataFrame:
     return pd.concat([_of_table(table) for table in KINDS[kind]], ignore_index=True)
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=4)
 def _of_table(table: str) -> pd.DataFrame:
     judged = catalog.table(table_name(table)).drop(columns=["how", "source"])
     names = {column: name for name, column in _ratios(table_name(table)).items()}
-    measured = catalog.table(table)[["id", "source", "model", "accelerator", "devices", "precision", "date"]]
+    told = ["id", "source", "model", "accelerator", "devices", "precision", "date"]
+    measured = catalog.table(measurements_of(table))[told]
     rows = judged.rename(columns=names).merge(measured, on="id", how="left", validate="one_to_one")
     first = rows["source"].str.partition(";")[0]
     sources = catalog.table("sources").set_index("key")
@@ -200,7 +220,7 @@ def _known(rows: pd.DataFrame, model: str) -> pd.Series:
         raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(models_of())}")
     found = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
     if not len(found):
-        raise ValueError(f"nothing is predicted {model!r} for these runs: the other kind has it; set kind = both")
+        raise ValueError(f"nothing is predicted {model!r} for these runs: another kind has it")
     return found
 
 
@@ -281,7 +301,7 @@ def _line(errors: np.ndarray, group: np.ndarray, half: dict[int, np.ndarray] | N
 
 def forget() -> None:
     """Drop what is cached; tests that change tables need it."""
-    for cached in (_ratios, _joined, _of_table):
+    for cached in (_ratios, _joined, _of_table, _names):
         cached.cache_clear()
 
 

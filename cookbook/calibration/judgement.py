@@ -18,6 +18,7 @@ from cookbook import catalog, hardware
 from cookbook.calibration.intervals import half_width
 from cookbook.calibration.storage import (
     Measured,
+    as_text,
     fit_decode,
     fit_real,
     folds,
@@ -31,7 +32,8 @@ from cookbook.calibration.storage import (
 from cookbook.performance import input_pipeline
 from cookbook.prediction import fabrics, storage
 from cookbook.prediction.intake import words
-from cookbook.prediction.intake.storage import DECODE, MLPERF, OBJECT_STORE
+from cookbook.prediction.intake.storage import CHAINS, DECODE, MLPERF, OBJECT_STORE
+from cookbook.prediction.intake.tables import without_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,6 +183,33 @@ def real_training() -> dict[str, Any]:
     return {"rows": len(pairs)} | {name: _percent(found, real) for name, found in rules.items()}
 
 
+def chained() -> pd.DataFrame:
+    """Loaders, runs on real data and weights: measured beside predicted with its intervals, in the same unit.
+
+    Nothing is fitted to them: constants are those of other publishers, datasheets and what is recalled.
+    """
+    table = as_text(catalog.table("storage_measured")["kind"].isin(CHAINS).to_numpy())
+    found = storage.storage_table(without_outcomes(table))
+    groups = catalog.table("sources").set_index("key")["source_group"]
+    columns = found["unit"].map({"samples/s": "samples_per_s", "GB/s": "read_bandwidth", "us": "latency"})
+    measured = [float(row[name]) for row, name in zip(table.to_dict("records"), columns, strict=True)]
+    kinds = table["kind"].replace("model_load", "weights").where(found["unit"] != "us", "engine start")
+    return found.assign(measured=measured, kind=kinds, group=table["source"].map(groups), **{
+        name: table[name] for name in ("id", "workload", "accelerator", "accelerators", "workers")})  # fmt: skip
+
+
+def chains() -> dict[str, Any]:
+    """Of each kind and publisher: rows, those answered, median absolute error % and part inside the intervals."""
+    found: dict[str, Any] = {}
+    for (kind, group), rows in chained().groupby(["kind", "group"]):
+        inside = {f"within {level} %": round(float(rows["measured"].between(
+            rows[f"low{level}"], rows[f"high{level}"]).mean()), 3) for level in storage.LEVELS}  # fmt: skip
+        error = (rows["predicted"] / rows["measured"] - 1).abs()
+        found[f"{kind}, {group}"] = {"rows": len(rows), "answered": int(rows["predicted"].notna().sum()),
+                                     "median %": round(100 * float(error.median()), 1), **inside}  # fmt: skip
+    return found
+
+
 def half_factor(error: np.ndarray, group: np.ndarray, level: int) -> float:
     """Factor by which an interval reaches, from errors of other groups.
 
@@ -204,6 +233,8 @@ def judgement() -> str:
     lines += [f"  {name}: {row}" for name, row in decoding().items()]
     lines += ["Parallel downloads"] + [f"  {name}: {row}" for name, row in downloads().items()]
     lines += [f"Real beside synthetic data, mean absolute error %: {real_training()}"]
+    lines += ["Loaders, runs on real data, weights and engine starts, by publisher; nothing is fitted to them"]
+    lines += [f"  {name}: {row}" for name, row in chains().items()]
     lines += ["Coverage of intervals from the other groups, and factor committed"]
     lines += [f"  {name}: {row}" for name, row in coverage().items()]
     return "\n".join(lines)
@@ -211,7 +242,7 @@ def judgement() -> str:
 
 def judged_rows() -> list[dict[str, Any]]:
     """Rows of the table ``validation_storage_rows``; the group of each was left out of the fit that predicts it."""
-    rows = [*_utilised_rows(), *_drive_rows(), *_decoded_rows(), *_real_rows()]
+    rows = [*_utilised_rows(), *_drive_rows(), *_decoded_rows(), *_real_rows(), *_chained_rows()]
     return [row | _errors(row) | {"how": HOW, "source": SOURCE} for row in rows]
 
 
@@ -264,6 +295,15 @@ def _real_rows() -> list[dict[str, Any]]:
          "count": int(row.devices), "remark": f"{row.precision}, batch {row.batch_per_device:.0f} each",
          "measured": float(row.r), "predicted": float(serial[at]), "rule": float(row.s)}
         for at, row in enumerate(pairs.itertuples(index=False))
+    ]  # fmt: skip
+
+
+def _chained_rows() -> list[dict[str, Any]]:
+    return [
+        {"kind": row.kind, "id": row.id, "group": row.group, "workload": row.workload, "accelerator": row.accelerator,
+         "count": int(row.accelerators or 1), "remark": f"{row.unit}; {row.tier}", "measured": row.measured,
+         "predicted": row.predicted}
+        for row in chained().itertuples(index=False) if row.predicted > 0
     ]  # fmt: skip
 
 

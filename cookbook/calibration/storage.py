@@ -76,7 +76,7 @@ class Measured:
         frame = catalog.table("storage_measured")
         chosen = (frame["kind"] == kind).to_numpy()
         self.frame = frame[chosen].reset_index(drop=True)
-        self.rows: StorageRows = storage_rows(without_outcomes(_as_text(chosen)))
+        self.rows: StorageRows = storage_rows(without_outcomes(as_text(chosen)))
         column = {MLPERF: "utilisation", DECODE: "samples_per_s", OBJECT_STORE: "read_bandwidth"}[kind]
         self.outcome = self.frame[column].to_numpy(dtype=float)
         self.samples_per_s = self.frame["samples_per_s"].to_numpy(dtype=float)
@@ -84,7 +84,8 @@ class Measured:
         self.group = np.array([cell.split(separator)[0] for cell in self.frame["system"]])
 
 
-def _as_text(chosen: np.ndarray) -> pd.DataFrame:
+def as_text(chosen: np.ndarray) -> pd.DataFrame:
+    """Chosen rows of the table ``storage_measured`` as they are written."""
     import pandas as pd
 
     rows = list(tables.raw("storage_measured", catalog.data_directory()).records())

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,7 @@ from cookbook.calibration.fit import (
     fold_labels,
     full_runs,
     left_out,
+    left_out_twice,
     log_error,
     measured_rows,
     memory_constants,
@@ -60,6 +63,8 @@ if TYPE_CHECKING:
 KINDS = tuple(kind for kind in TERMS if kind not in FITTED_AS)
 NO_ENGINES = "without software levels"
 PAIRED = ("worse_by", "worse_by_low", "worse_by_high")
+# What is kept of a single publisher where something is off: it cannot be drawn again, so there is no interval.
+OF_ONE = ("rows", "publishers", "median_error", "mean_error", "bias", "worse_by")
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES, *PAIRED)
 ROOMS = ("performance", "prediction", "calibration", "workloads", "hardware", "catalog")
 FILES = ("units.py",)
@@ -67,16 +72,18 @@ FILES = ("units.py",)
 READERS = (
     "judged.py", "measurements.py", "measurement_rows.py", "scaling.py", "topology.py", "utilisation.py",
     "input_pipeline.py", "storage_rates.py", "storage.py", "drives.py", "judgement.py", "match.py", "feed.py",
-    "feed_arguments.py",
+    "feed_arguments.py", "serving.py",
 )  # fmt: skip
 # Tables that hold results, or that no prediction of training reads.
 NOT_READ = frozenset({
     "training_constants", "training_evidence", "interval_quantiles", "validation", "validation_baseline",
     "validation_classic_rows", "validation_transformer_rows", "validation_storage_rows",
-    "validation_inference_rows", "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices",
+    "validation_inference_rows", "validation_generation_rows",
+    "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices",
     "cloud_price_history", "hardware_prices", "model_facts", "accelerator_provenance", "sources",
+    "worked_examples",
     "system_topologies", "system_nodes", "system_links", "data_sets", "processors", "cloud_networks",
-    "pipeline_constants", "training_neighbours", "long_runs",
+    "pipeline_constants", "training_neighbours", "long_runs", "api_prices",
 })  # fmt: skip
 
 
@@ -176,22 +183,33 @@ def validate(
     """
     import pandas as pd
 
-    key, found, tables = state_key(), [], dict[str, pd.DataFrame]()
-    for kind in kinds:
-        every = measured_rows(kind)[0]
-        alone = {ROW: each_row_out(every, whole_fit(kind))} if corrects(every) else {}
-        for way in leave_out:
-            rows, frame, folds = judge(kind, way)
-            others = _others(kind, way, folds)
-            found.append(report(rows, frame, folds).assign(kind=kind, leave_out=way, model=FULL))
-            for name, other in others.items():
-                base = others[NO_NEIGHBOURS] if name.startswith("without ") and name != NO_NEIGHBOURS else folds
-                found.append(_line(kind, way, name, rows, other, base))
-            if way == "source":
-                tables[table_name(kind)] = row_table(rows, frame, {FULL: folds, **others, **alone})
-        found += [_line(kind, ROW, FULL, every, each, each) for each in alone.values()]
-    whole = pd.concat(found, ignore_index=True).assign(key=key).reindex(columns=list(COLUMNS))
-    return whole.assign(**{name: [_rounded(value) for value in whole[name]] for name in (*FIGURES, *PAIRED)}), tables
+    with ProcessPoolExecutor(max_workers=min(len(kinds), os.cpu_count() or 1)) as pool:
+        judged = list(pool.map(partial(_validated, ways=tuple(leave_out)), kinds))
+    whole = pd.concat([report for found, _ in judged for report in found], ignore_index=True)
+    whole = whole.assign(key=state_key()).reindex(columns=list(COLUMNS))
+    rounded = {name: [_rounded(value) for value in whole[name]] for name in (*FIGURES, *PAIRED)}
+    return whole.assign(**rounded), {name: table for _, tables in judged for name, table in tables.items()}
+
+
+def _validated(kind: str, ways: Sequence[str]) -> tuple[list[pd.DataFrame], dict[str, pd.DataFrame]]:
+    """Of one kind: strata of every model, and by name the table of its rows."""
+    found, tables = [], dict[str, "pd.DataFrame"]()
+    every = measured_rows(kind)[0]
+    alone = {ROW: each_row_out(every, whole_fit(kind))} if corrects(every) else {}
+    for way in ways:
+        rows, frame, folds = judge(kind, way)
+        others, nested = _others(kind, way, folds), way == "source"
+        inner = left_out_twice(rows, folds.fold) if nested else None
+        # Where a term is off, folds are fitted in fewer rounds: so is what they are compared with.
+        alike = left_out(rows, folds.fold, False, whole_fit(kind), None, QUICK_ROUNDS) if nested else folds
+        found.append(report(rows, frame, folds, inner).assign(kind=kind, leave_out=way, model=FULL))
+        for name, other in others.items():
+            off = name.startswith("without ")
+            base = alike if off and name != NO_NEIGHBOURS else folds
+            found.append(_lines(kind, way, name, rows, other, base, off and nested))
+        if nested:
+            tables[table_name(kind)] = row_table(rows, frame, {FULL: folds, **others, **alone}, inner)
+    return found + [_lines(kind, ROW, FULL, every, each, each) for each in alone.values()], tables
 
 
 def _rounded(value: float) -> float:
@@ -204,11 +222,16 @@ def _others(kind: str, way: str, full: LeftOut) -> dict[str, LeftOut]:
     corrected = corrects(measured_rows(kind)[0])
     others = {NO_NEIGHBOURS: judge(kind, way, neighbours=False)[2] if corrected else full}
     if way == "source":
-        if any(each.by == "engine" for each in measured_rows(kind)[0].constants):
+        if _has_levels(kind):
             others[NO_ENGINES] = judge(kind, way, neighbours=False, engine_levels=False)[2]
         for term in terms_of(kind):
             others[f"without {term}"] = judge(kind, way, neighbours=False, terms={term: False})[2]
     return others | {name: judge_reference(kind, name, way) for name in REFERENCES}
+
+
+def _has_levels(kind: str) -> bool:
+    """Whether a constant of a kind differs by level of software."""
+    return any(each.by == "engine" for each in measured_rows(kind)[0].constants)
 
 
 def terms_of(kind: str) -> tuple[str, ...]:
@@ -216,13 +239,22 @@ def terms_of(kind: str) -> tuple[str, ...]:
     return tuple(getattr(measured_rows(kind)[0].module, "TERMS", ()))
 
 
-def _line(kind: str, way: str, name: str, rows: Rows, folds: LeftOut, base: LeftOut) -> pd.DataFrame:
+def _lines(
+    kind: str, way: str, name: str, rows: Rows, folds: LeftOut, base: LeftOut, each: bool = False
+) -> pd.DataFrame:
+    """Figures of a model beside those of its base: of all rows, and on request of each publisher."""
     import pandas as pd
 
     known = np.isfinite(folds.error) & np.isfinite(base.error) & rows.usable
-    numbers: dict[str, Any] = figures(folds.error[known], rows.group[known])
-    numbers |= dict(zip(PAIRED, paired(folds.error[known], base.error[known], rows.group[known]), strict=True))
-    return pd.DataFrame([{"kind": kind, "leave_out": way, "model": name, "by": "all", "stratum": "all", **numbers}])
+    found: list[dict[str, Any]] = []
+    for by, stratum in [("all", "all"), *(("publisher", one) for one in np.unique(rows.group[known]) if each)]:
+        at = known & ((rows.group == stratum) | (by == "all"))
+        numbers = figures(folds.error[at], rows.group[at])
+        numbers |= dict(zip(PAIRED, paired(folds.error[at], base.error[at], rows.group[at]), strict=True))
+        if by != "all":
+            numbers = {name: numbers[name] for name in OF_ONE}
+        found.append({"kind": kind, "leave_out": way, "model": name, "by": by, "stratum": stratum, **numbers})
+    return pd.DataFrame(found)
 
 
 def as_markdown(table: pd.DataFrame) -> str:
@@ -257,7 +289,7 @@ def _shown(name: str, value: Any) -> str:
         return ""
     if name in ("rows", "publishers"):
         return f"{int(value)}"
-    return f"x{value:.2f}" if name.startswith("factor") else f"{100 * value:.1f} %"
+    return f"{value:.2f}×" if name.startswith("factor") else f"{100 * value:.1f} %"
 
 
 def as_json(table: pd.DataFrame) -> str:
@@ -430,7 +462,8 @@ def write_row_schemas(kinds: Sequence[str] = KINDS, directory: Path | None = Non
 
     written = []
     for kind in kinds:
-        terms = tuple(getattr(measured_rows(kind)[0].module, "TERMS", ()))
+        levels = (NO_ENGINES.removeprefix("without "),) if _has_levels(kind) else ()
+        terms = (*levels, *getattr(measured_rows(kind)[0].module, "TERMS", ()))
         path = (directory or catalog.data_directory()) / "schema" / f"{table_name(kind)}.csv"
         written.append(write_csv(path, FIELDS, schema_rows(kind, terms, tuple(REFERENCES))))
     schema.cache_clear()

@@ -93,7 +93,7 @@ class Similar:
         """Keys, best first: those that begin with the name, then those that contain it, then the most similar."""
         wanted = normalise(name[:NAME_LETTERS])
         mine = _pairs(wanted)
-        common = Counter(place for pair in mine for place in self.having.get(pair, ()))
+        common = Counter(sorted(place for pair in mine for place in self.having.get(pair, ())))
         close = {place: 2 * both / (len(mine) + len(self.pairs[place])) for place, both in common.items()}
         scores = {place: share + _inside(wanted, self.known[place][0]) for place, share in close.items()}
         matcher = difflib.SequenceMatcher(None, "", wanted)

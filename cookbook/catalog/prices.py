@@ -91,9 +91,13 @@ class Price(Printed):
         count = max(low.size, median.size, high.size)
         if count > 1:
             return f"{count} prices [{self.unit}]"
-        several = f" ({low:.4g} to {high:.4g})" if high > low else ""
+        middle, ends = f"{median:.4g} {self.unit}", f"{low:.4g} to {high:.4g}"
+        if self.unit.startswith("USD"):
+            middle = units.human(float(median), self.unit)
+            ends = f"{units.dollars(float(low))} to {units.dollars(float(high))}"
+        several = f" ({ends})" if high > low else ""
         dates = f", {self.dates}" if self.dates else ""
-        return f"{median:.4g} {self.unit}{several}, {self.rows} row{'' if self.rows == 1 else 's'}{dates}"
+        return f"{middle}{several}, {self.rows} row{'' if self.rows == 1 else 's'}{dates}"
 
     @property
     def dates(self) -> str:
@@ -320,7 +324,7 @@ def electricity_usd(watts: float | str, region: str | None = None, since: int | 
     load, year = amount("watts", watts, "W", "700 W"), checked_year(since)
     rate = stated("electricity_price", PER_KWH, region=region, since="" if year is None else f"{year:04d}")
     if rate.why:
-        return missing("USD/h", f"no row of data/tco.csv states a price in USD/kWh for {region}{_from(year)}")
+        return missing("USD/h", f"no row of data/tco.csv states a price in $/kWh for {region}{_from(year)}")
     losses = stated("pue")
     hourly = times(times(rate, losses, "USD/h"), load * units.scale(PER_KWH) * HOUR, "USD/h")
     return replace(hourly, first=rate.first, last=rate.last, rows=rate.rows, note=rate.note)
@@ -361,6 +365,15 @@ def amount(name: str, value: Any, unit: str, example: str, above: bool = False) 
     if not 0 <= found <= MOST or (above and found < LEAST):
         raise ValueError(f"{name} = {shown(value)} {allowed}")
     return found
+
+
+def per_hour(name: str, value: Any) -> Any:
+    """Dollars an hour of text such as ``"$2.50/h"``; what is no text stays as it is, a number in USD/h.
+
+    >>> per_hour("price", "$2.50/h"), per_hour("price", 2.5)
+    (2.5, 2.5)
+    """
+    return amount(name, value, "USD/h", "$2.50/h") * HOUR if isinstance(value, str) else value
 
 
 def storage_usd(capacity: float | str = 1e12) -> pd.DataFrame:

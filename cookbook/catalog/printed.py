@@ -11,10 +11,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from html import escape
 from pathlib import Path
 from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any, TextIO
+
+from cookbook.charts.card import html_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,12 +81,12 @@ def card(title: str, rows: pd.DataFrame | Mapping[str, Any], notes: Sequence[str
     head = f"<thead><tr>{head}</tr></thead>" if head else ""
     table = f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
     said = [*([f"{left:,} more rows in .frame()."] if left > 0 else []), *notes]
-    below = "".join(f'<div style="{_QUIET}">{escape(note)}</div>' for note in said)
-    return f'<div style="{_CARD}"><strong>{escape(title)}</strong>{table}{below}</div>'
+    below = "".join(f'<div style="{_QUIET}">{html_text(note)}</div>' for note in said)
+    return f'<div style="{_CARD}"><strong>{html_text(title)}</strong>{table}{below}</div>'
 
 
 def _cell(tag: str, value: Any, more: str = "") -> str:
-    return f'<{tag}{more} style="{_CELL}">{escape(str(value))}</{tag}>'
+    return f'<{tag}{more} style="{_CELL}">{html_text(str(value))}</{tag}>'
 
 
 def _short(value: Any) -> str:

@@ -12,7 +12,7 @@ _OFFERED = {
     "live": "LiveChart",
     "look": "palette theme",
     "models": "memory_bars parameters_vs_flop rate_needed",
-    "run": "assembly_line checkpoints days_hours days_usd efficiencies speedups step_parts",
+    "run": "assembly_line checkpoints days_hours days_usd efficiencies engine_memory knee speedups step_parts",
 }
 _HOMES = {name: home for home, names in _OFFERED.items() for name in names.split()}
 

@@ -24,7 +24,7 @@ BOUNDS = {"compute": (PALETTE[0], "circle"), "memory": (PALETTE[1], "diamond")}
 AXES = {
     "throughput": "Samples a second, logarithmic",
     "energy": "Energy of the device alone for one sample [J], logarithmic",
-    "cost": "Price of a million samples [USD], logarithmic",
+    "cost": "Price of a million samples [$], logarithmic",
 }
 _KEYS = {
     "throughput": "Bar: 80 % interval. Grey tick: at the peak of the datasheet. Click a mark to look at its device.",
@@ -239,10 +239,10 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> words = "a: x1.25"
+    >>> words = "a: 1.25×"
     >>> rows = [["device", words, 2014.0, 1.0, "x"], ["line", words, 2014.0, 1.0, ""], ["line", words, 2024.0, 9.0, ""]]
     >>> growth(pd.DataFrame(rows, columns=["what", "words", "year", "value", "name"])).title.text
-    'A year brings a x1.25'
+    'A year brings a 1.25×'
     """
     names = list(dict.fromkeys(frame["words"]))
     first, last = float(frame["year"].min()) - 0.5, float(frame["year"].max()) + 0.3
@@ -273,7 +273,10 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
     return look.finished(frame, layers, title, _GROWTH_KEY, words)
 
 
-def place_costs(frame: pd.DataFrame, title: str | None = None) -> Any:
+def place_costs(
+    frame: pd.DataFrame, title: str | None = None, axis: str = "Cost over the horizon [$], logarithmic",
+    key: str = _COSTS_KEY, each: str = "place",
+) -> Any:  # fmt: skip
     """What a task costs at each place, with its band.
 
     Parameters
@@ -283,6 +286,8 @@ def place_costs(frame: pd.DataFrame, title: str | None = None) -> Any:
         `text` (words at the right).
     title : str, optional
         The takeaway; the cheapest that will do by default.
+    axis, key, each : str
+        What is counted with its unit, what the marks mean, and what stands in a row.
 
     Returns
     -------
@@ -298,11 +303,10 @@ def place_costs(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     low, high = cost_domain(frame)
     scale = look.log_scale("low", "high")
-    x = alt.X("usd:Q", title="Cost over the horizon [USD], logarithmic", scale=scale,
-              axis=look.decade_axis(low=-2, high=12))  # fmt: skip
+    x = alt.X("usd:Q", title=axis, scale=scale, axis=look.decade_axis(look.PLAIN_TENTHS, -4, 12))
     known, y = look.rows_with("usd"), look.rows_axis(_PLACE_ROOM)
-    verdict = look.looks("verdict", PLACES, look.top_legend(columns=alt.ExprRef("narrow ? 2 : 4")))
-    tip = [alt.Tooltip("row:N", title="place"), *look.number_tips(",.3~s", "low", "usd", "high")]
+    verdict = look.looks("verdict", PLACES, look.top_legend(columns=4))
+    tip = [alt.Tooltip("row:N", title=each), *look.number_tips(",.3~r", "low", "usd", "high")]
     layers = [
         *look.row_text(alt.Chart(), _PLACE_ROOM),
         known.mark_bar(height=7, opacity=0.4, color=MUTED, clip=True).encode(
@@ -310,12 +314,12 @@ def place_costs(frame: pd.DataFrame, title: str | None = None) -> Any:
         known.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
     ]  # fmt: skip
     best = frame.loc[frame["verdict"] == "cheapest that will do", "row"]
-    title = title or (f"{best.iloc[0]} is the cheapest place that will do" if len(best) else "No place will do")
+    title = title or (f"{best.iloc[0]} is the cheapest {each} that will do" if len(best) else f"No {each} will do")
     words = (
-        f"One row for each of {len(frame)} places: a mark at the cost over the horizon on a logarithmic axis in USD, a "
-        "bar over the middle 80 % of draws, and at the right the cost or the reason why the place will not do."
+        f"One row for each {each}, {len(frame)} in all: a mark at the cost on a logarithmic axis in dollars, a bar "
+        f"from low to high, and at the right words on it or the reason why the {each} will not do."
     )
-    return look.finished(frame, layers, title, _COSTS_KEY, words, narrow=False, low=low, high=high)
+    return look.finished(frame, layers, title, key, words, low=low, high=high)
 
 
 def cost_domain(frame: pd.DataFrame) -> tuple[float, float]:
@@ -330,25 +334,25 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `row` (label, in order from the top), `start`, `end` (cost at either end of the figure),
-        `centre` (cost with all figures at their medians), in thousands of USD, `text` (words at the right).
+        `centre` (cost with all figures at their medians) [USD], `text` (words at the right).
     title : str, optional
         The takeaway; the figure that matters most by default.
 
     Returns
     -------
     altair.LayerChart
-        Signals: `rows`, the order of the rows; `low` and `high`, the ends of the axis [kUSD].
+        Signals: `rows`, the order of the rows; `low` and `high`, the ends of the axis [USD].
 
     Examples
     --------
     >>> import pandas as pd
     >>> rows = [["price", 10.0, 40.0, 20.0, ""], ["tariff", 19.0, 21.0, 20.0, ""]]
     >>> tornado(pd.DataFrame(rows, columns=["row", "start", "end", "centre", "text"])).title.text
-    'The price decides: from 10 to 40 kUSD'
+    'The price decides: from $10 to $40'
     """
     low, high = tornado_domain(frame)
     scale, y = look.linear_scale("high", alt.ExprRef("low")), look.rows_axis(_PLACE_ROOM)
-    x = alt.X("start:Q", title="Cost over the horizon [kUSD]", scale=scale)
+    x = alt.X("start:Q", title="Cost over the horizon [$]", scale=scale, axis=alt.Axis(format="~s"))
     tip = [alt.Tooltip("row:N", title="figure"), *look.number_tips(",.3~f", "start", "end")]
     bar = alt.Chart().mark_bar(height=14, opacity=0.75, color=PALETTE[0])
     centre = alt.Chart().mark_rule(color=INK, strokeWidth=2)
@@ -358,7 +362,7 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
         centre.encode(x=alt.X("mean(centre):Q", scale=scale)),
     ]
     first, last = sorted((float(frame["start"].iloc[0]), float(frame["end"].iloc[0])))
-    title = title or f"The {frame['row'].iloc[0]} decides: from {first:,.3g} to {last:,.3g} kUSD"
+    title = title or f"The {frame['row'].iloc[0]} decides: from ${first:,.0f} to ${last:,.0f}"
     words = (
         f"One horizontal bar for each of {len(frame)} uncertain figures, from the cost with the figure at its low end "
         "to that with it at its high end, the widest on top; a vertical rule at the cost with all at their medians."
@@ -367,7 +371,7 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
 
 
 def tornado_domain(frame: pd.DataFrame) -> tuple[float, float]:
-    """Ends of the axis of `tornado` [kUSD]: a little beyond the widest bar."""
+    """Ends of the axis of `tornado` [USD]: a little beyond the widest bar."""
     low, high = float(frame[["start", "end"]].min().min()), float(frame[["start", "end"]].max().max())
     room = 0.05 * (high - low) or 1.0
     return max(low - room, 0.0), high + room
@@ -379,7 +383,7 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `what` ("owned" or "rented"), `month`, `usd`, `low`, `high` [kUSD], `text` (the place, in its last
+        Tidy rows: `what` ("owned" or "rented"), `month`, `usd`, `low`, `high` [USD], `text` (the place, in its last
         month), `counted` (cost that is compared, in the last month; missing elsewhere, or left out), `meets` (month in
         which both have cost the same, else missing).
     title : str, optional
@@ -388,7 +392,7 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     Returns
     -------
     altair.LayerChart
-        Signals: `top`, the end of the axis [kUSD]; `last`, the last month.
+        Signals: `top`, the end of the axis [USD]; `last`, the last month.
 
     Examples
     --------
@@ -400,9 +404,8 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     scale, months = look.linear_scale("top"), look.linear_scale("last")
     x = alt.X("month:Q", title="Months since the start", scale=months, axis=alt.Axis(tickMinStep=1))
-    y = alt.Y("usd:Q", title="Paid so far [kUSD]", scale=scale)
-    colour = look.coloured("what", dict(zip(_PAYING, PALETTE[:2], strict=True)), look.top_legend(
-        symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1))  # fmt: skip
+    y = alt.Y("usd:Q", title="Paid so far [$]", scale=scale, axis=alt.Axis(format="~s"))
+    colour = look.coloured("what", dict(zip(_PAYING, PALETTE[:2], strict=True)), None)
     dash = alt.StrokeDash("what:N", legend=None, scale=alt.Scale(domain=list(_PAYING), range=[[1, 0], [6, 4]]))
     tip = [alt.Tooltip("what:N", title="place"), alt.Tooltip("month:Q", format=".0f"),
            *look.number_tips(",.3~f", "low", "usd", "high")]  # fmt: skip
@@ -415,6 +418,7 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
         meets.mark_rule(color=MUTED, strokeWidth=2, strokeDash=[2, 3]).encode(x=alt.X("at:Q", scale=months)),
         look.rows_with("counted").mark_point(**diamond).encode(
             x=x, y=alt.Y("counted:Q", scale=scale), color=colour, tooltip=ends),
+        *look.end_names(base, "what", x, y, colour, "0.07 * top"),
     ]  # fmt: skip
     at, last = frame["meets"].dropna(), float(frame["month"].max())
     title = title or ("Owning does not pay for itself within the horizon" if at.empty else
@@ -424,9 +428,9 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
         "and what renting has cost, from nothing upward; a dotted rule where the medians meet; at the end a diamond at "
         "the cost of each that is compared, in which a purchase counts with the share of its years that is used."
     )
-    return look.finished(frame, layers, title, _PAID_KEY, words, top=paid_top(frame), last=last, narrow=False)
+    return look.finished(frame, layers, title, _PAID_KEY, words, top=paid_top(frame), last=last)
 
 
 def paid_top(frame: pd.DataFrame) -> float:
-    """End of the axis of `paid` [kUSD]: bands may run out of the picture, lines may not."""
+    """End of the axis of `paid` [USD]: bands may run out of the picture, lines may not."""
     return look.nice_ceiling(1.5 * float(frame.reindex(columns=["usd", "counted"]).astype(float).max().max()))

@@ -20,7 +20,7 @@ from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES, alt
 SIDE = 10_000
 GAP = 1_100
 MOST_PANES = 6
-COLOURS = (*PALETTE[:4], "#9467BD", "#767676")
+COLOURS = (*PALETTE[:4], "#A170C6", "#767676")
 MARKS = (*SHAPES, "triangle-down")
 COLUMNS = ("x", "y", "group", "model", "device", "count", "value", "source", "key")
 # What is drawn beside the measurements, each a signal with one list a column: short lists travel with the signals, so
@@ -37,6 +37,8 @@ MARGIN, SPREAD = 0.03, 0.55
 OTHERS, UNKNOWN = "others", "not stated"
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
 _GRID = "#e0e0e0"
+# What stands at the left takes no more than so much of a narrow picture.
+_LEFT = "min(left, 0.45 * width)"
 _KEY = "A click on a mark tells what it is, with its source."
 _FIRST: dict[str, Any] = {
     "groups": [""], "across": SIDE, "down": SIDE, "left": 60, "size": 26, "opacity": 0.6, "unit": "",
@@ -73,14 +75,14 @@ def explored(frame: pd.DataFrame, title: str = "") -> Any:
     'one run'
     """
     x = alt.X("x:Q", axis=None, scale=alt.Scale(
-        domain=[0, alt.ExprRef("across")], range=[alt.ExprRef("left"), alt.ExprRef("width")], nice=False, zero=False))
+        domain=[0, alt.ExprRef("across")], range=[alt.ExprRef(_LEFT), alt.ExprRef("width")], nice=False, zero=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(
         domain=[0, alt.ExprRef("down")], range=[alt.ExprRef("height - 34"), 4], nice=False, zero=False))
     grid = _of("grid").mark_rule(color=_GRID, strokeWidth=1).encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
     line = _of("lines").mark_rule(strokeWidth=2, opacity=0.6)
     lines = line.encode(x=x, y=y, x2="x2:Q", y2="y2:Q", color=_looks()["color"])
     layers = [grid, lines, _measured(x, y), *_predictions(x, y), *_texts(x, y)]
-    signals = {**_FIRST, "narrow": False, **{name: [] for name in LISTS}, **{name: nothing(name) for name in BESIDE}}
+    signals = {**_FIRST, **{name: [] for name in LISTS}, **{name: nothing(name) for name in BESIDE}}
     words = (
         "Measurements as marks, one colour and shape a group, over gridlines with their values; the table below the "
         "panel lists the first of them with their sources."
@@ -102,7 +104,7 @@ def _of(signal: str) -> Any:
 
 def _looks() -> dict[str, Any]:
     legend = look.top_legend(
-        columns=alt.ExprRef("narrow ? 2 : 3"), symbolOpacity=1, labelLimit=190, labelExpr="groups[datum.value]"
+        columns=3, symbolOpacity=1, labelLimit=190, labelExpr="groups[datum.value]"
     )
     domain = {"domain": alt.ExprRef("sequence(length(groups))")}
     return {
@@ -131,12 +133,11 @@ def _texts(x: Any, y: Any) -> list[Any]:
     """Values under the picture, names or values at its left, titles of panes."""
     size = {"fontSize": 12, "color": INK}
     marks = [
-        _of("ticks").mark_text(dy=13, baseline="middle", **size),
-        _of("labels").mark_text(dx=-6, align="right", baseline="middle", limit=176, **size),
-        _of("titles").mark_text(
-            align="left", baseline="bottom", dy=-3, fontSize=12, fontWeight="bold", limit=230, color=MUTED
-        ),
-    ]
+        _of("ticks").transform_filter("!narrow || datum.i % 2 == 0").mark_text(dy=13, baseline="middle", **size),
+        _of("labels").mark_text(dx=-6, align="right", baseline="middle", limit=alt.ExprRef(f"{_LEFT} - 8"), **size),
+        _of("titles").mark_text(align="left", baseline="bottom", dy=-3, fontSize=12, fontWeight="bold", color=MUTED,
+                                limit=alt.ExprRef(f"(width - {_LEFT}) * {SIDE} / across - 6")),
+    ]  # fmt: skip
     return [mark.encode(x=x, y=y, text="text:N") for mark in marks]
 
 
@@ -410,12 +411,18 @@ COVERED = {
     "too seldom": (PALETTE[1], "cross"),
     "more often": (PALETTE[0], "diamond"),
 }
+NEARER = {
+    "nearer with it": (PALETTE[2], "circle"),
+    "as near": (MUTED, "square"),
+    "further off with it": (PALETTE[1], "cross"),
+}
 MOST_LISTED = ("publishers", "urls", "models", "devices", "units")
 _REST = "#767676"
 # Pixels for the longest label, "device and engine measured": which groups are shown changes in place.
 _ROOM = 184
 _POINTS_KEY = "Bands: 10 and 20 %. Rings: furthest off, numbered where there is room; a click opens the source."
 _GROUPS_KEY = "Filled: median. Bar: middle half. Hollow (a term is off, or a rule): what it is compared with."
+_EFFECTS_KEY = ["Hollow: without it. Filled: with it.", "Cross: further off. Faint: few runs. Brackets: 90 %."]
 _COVERAGE_KEY = "Grey: what chance allows around 80 % in 95 of 100 cases, were runs independent."
 
 
@@ -467,7 +474,7 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     lists: dict[str, Any] = {name: [] for name in MOST_LISTED}
     groups = list(dict.fromkeys(frame["group"]))
     return look.finished(
-        frame, layers, title, _POINTS_KEY, words, low=low, high=high, groups=groups, narrow=False, **lists
+        frame, layers, title, _POINTS_KEY, words, low=low, high=high, groups=groups, **lists
     )
 
 
@@ -484,7 +491,7 @@ def _ends(ratio: float, below: float) -> Any:
 
 def _runs(x: Any, y: Any) -> Any:
     looks = {"domain": alt.ExprRef("groups")}
-    legend = look.top_legend(columns=alt.ExprRef("narrow ? 2 : 3"), symbolOpacity=1)
+    legend = look.top_legend(columns=3, symbolOpacity=1)
     named = alt.Chart().transform_calculate(
         publisher="publishers[datum.source]", url="urls[datum.source]",
         network="models[datum.model]", on="datum.count + ' x ' + devices[datum.device]",
@@ -622,6 +629,67 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
         "what chance allows around 80 %, were the runs independent, and a rule at 80 %."
     )
     return look.finished(frame, layers, title or coverage_title(frame), _COVERAGE_KEY, words, promised=80)
+
+
+def effects(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """Predicted over measured speed of each group in the middle of its runs, without something and with it.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `row` (label, in order from the top), `before`, `after` (predicted over measured speed without it and
+        with it), `verdict` (a key of `NEARER`), `few` (whether few runs stand behind it).
+    title : str, optional
+        The takeaway; how many groups are nearer to 1 with it by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `rows`, the order of the rows; `low` and `high`, the ends of the axis.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["a", 1.4, 1.1, "nearer with it", False], ["b", 0.9, 0.8, "further off with it", True]]
+    >>> effects(pd.DataFrame(rows, columns=["row", "before", "after", "verdict", "few"])).title.text
+    'With it, 1 of 2 groups is predicted nearer to what was measured'
+    """
+    ticks = alt.Axis(values=[0.125, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format="~g", labelOverlap="greedy")
+    scale = look.log_scale("low", "high")
+    before, after = (alt.X(f"{end}:Q", title="Predicted / measured speed [-]", scale=scale, axis=ticks)
+                     for end in ("before", "after"))  # fmt: skip
+    low, high = effect_domain(frame)
+    base = alt.Chart()
+    faint = alt.condition("datum.few", alt.value(0.35), alt.value(1))
+    tip = [alt.Tooltip("row:N", title="runs"), *look.number_tips(".2f", "before", "after")]
+    marks, verdicts = {"y": look.rows_axis(), "opacity": faint, "tooltip": tip}, look.looks("verdict", NEARER, None)
+    layers = [
+        look.one_row(at="1").mark_rule(color=INK, strokeWidth=1).encode(x=alt.X("at:Q", scale=scale)),
+        base.mark_rule(strokeWidth=3).encode(x=before, x2="after:Q", color=verdicts["color"], **marks),
+        base.mark_point(size=60, strokeWidth=2, shape="diamond", color=INK).encode(x=before, **marks),
+        base.mark_point(filled=True, size=80).encode(x=after, **verdicts, **marks),
+    ]
+    words = (
+        f"One row for each of {len(frame)} groups of runs, on a logarithmic axis of predicted over measured speed: a "
+        "line from a hollow diamond, the middle of its runs without what is switched off, to a filled mark, the middle "
+        "with it, a cross where that is further off; a rule at 1, where the prediction was exact. Groups with fewer "
+        "than five runs are faint."
+    )
+    return look.finished(frame, layers, title or effects_title(frame), _EFFECTS_KEY, words, low=low, high=high)
+
+
+def effect_domain(frame: pd.DataFrame) -> tuple[float, float]:
+    """Ends of the axis of `effects`: as far below 1 as above."""
+    furthest = float(np.exp(np.abs(np.log(frame[["before", "after"]].to_numpy(dtype=float))).max()))
+    high = next(end for end in (1.25, 1.5, 2, 3, 5, RATIOS[1]) if end >= min(furthest, RATIOS[1]))
+    return 1 / high, high
+
+
+def effects_title(frame: pd.DataFrame) -> str:
+    """Takeaway of `effects`."""
+    count = int((frame["verdict"] == "nearer with it").sum())
+    are = "is" if count == 1 else "are"
+    return f"With it, {count or 'none'} of {len(frame)} groups {are} predicted nearer to what was measured"
 
 
 def coverage_title(frame: pd.DataFrame) -> str:

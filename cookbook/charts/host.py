@@ -121,13 +121,15 @@ def machine(frame: pd.DataFrame, title: str | None = None) -> Any:
     y = alt.Y("y:Q", scale=alt.Scale(domain=_DOWN, nice=False), axis=hidden)
     tip = [alt.Tooltip("tip:N", title="what")]
     words = {"fontSize": 12, "baseline": "middle"}
+    aside = {**words, "dy": alt.ExprRef("narrow ? -26 : 0")}
     node, row, share = (look.rows_of(what) for what in ("node", "row", "share"))
     square: dict[str, Any] = {"shape": "square", "size": 620, "filled": True, "color": PAPER, "opacity": 1}
     layers = [
         *_links(x, y),
         node.mark_point(**square, stroke=INK, strokeWidth=1.5).encode(x=x, y=y, tooltip=tip),
         node.mark_text(color=INK, **words).encode(x=x, y=y, text="text:N", tooltip=tip),
-        row.mark_text(align="left", color=MUTED, **words).encode(x=x, y=y, text="text:N"),
+        row.mark_text(align="left", color=PAPER, stroke=PAPER, strokeWidth=5, **aside).encode(x=x, y=y, text="text:N"),
+        row.mark_text(align="left", color=MUTED, **aside).encode(x=x, y=y, text="text:N"),
         share.mark_text(color=PAPER, stroke=PAPER, strokeWidth=5, **words).encode(x=x, y=y, text="text:N"),
         share.mark_text(color=INK, **words).encode(x=x, y=y, text="text:N"),
     ]
@@ -246,7 +248,7 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
         demand.mark_text(align="left", dx=8, dy=-9, **words).encode(x=alt.value(0), y=y, text="text:N"),
         here.mark_rule(color=MUTED, strokeWidth=2, strokeDash=[2, 3]).encode(x=x),
         square.encode(x=x, y=y, tooltip=tip),
-        here.mark_text(align="left", dx=9, dy=12, **words).encode(x=x, y=y, text="text:N"),
+        here.mark_text(**look.inward(9), dy=12, **words).encode(x=x, y=y, text="text:N"),
     ]  # fmt: skip
     curve = frame[frame["what"] == "curve"]
     need = float(curve.loc[curve["rate"] >= frame.loc[frame["what"] == "demand", "rate"].min(), "cores"].min())
@@ -274,10 +276,10 @@ TIMES = {"computing": PALETTE[0], "waiting for input": PALETTE[1], "writing chec
 LINES = {"later epochs": (PALETTE[0], [1, 0]), "first epoch": (PALETTE[1], [6, 4]), "pinned": (MUTED, [2, 3])}
 # Pixels for the longest label: which rows are shown changes in place.
 _ROOM_BESIDE = 148
-_CHAIN_KEY = "Upright rule: what the accelerators could take. A bar that reaches the edge goes on. Hollow: pinned."
-_SCALE_KEY = "Same hosts, same storage, more accelerators. Dashed rule: the utilisation to keep. Point: as chosen."
+_CHAIN_KEY = "Upright rule: what accelerators could take. Line: 80 % interval. Bar to the edge: more. Hollow: pinned."
+_SCALE_KEY = "Same hosts and storage. Dashed rule: the utilisation to keep. Point: as chosen. Band: 80 % interval."
 _EPOCH_KEY = "Time of one epoch, by what accelerators do in it."
-_CHANGE_KEY = "Samples a second in later epochs after one change. Upright rule: what the accelerators could take."
+_CHANGE_KEY = "Later epochs, after one change. Upright rule: what the accelerators could take. Line: 80 % interval."
 _CLOCK = "format(datum.value / unit, '.3~g') + ' ' + clock"
 _TICKS = "[0, 0.2 * most, 0.4 * most, 0.6 * most, 0.8 * most, most]"
 
@@ -289,7 +291,8 @@ def chain(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `row` (stage, in order from the top), `rate` [samples/s; missing where nothing limits], `state` (a
-        key of `STATES`), `before` (rate when pinned, else missing), `text` (words at the right).
+        key of `STATES`), `before` (rate when pinned, else missing), `text` (words at the right); where there is an
+        interval `low` and `high`, its ends.
     title : str, optional
         The takeaway; the slowest stage by default.
 
@@ -318,7 +321,8 @@ def changes(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `row` (change, in order from the top), `rate` [samples/s], `state` (a key of `PRICED`), `text`.
+        Tidy rows: `row` (change, in order from the top), `rate` [samples/s], `state` (a key of `PRICED`), `text`;
+        where there is an interval `low` and `high`, its ends.
     title : str, optional
         The takeaway; the first change by default.
 
@@ -339,7 +343,9 @@ def _bars(frame: pd.DataFrame, looks: dict[str, str], title: str, key: str, what
         x=_rates("rate"), y=look.rows_axis(_ROOM_BESIDE), tooltip=tip,
         color=look.coloured("state", looks, look.top_legend()))  # fmt: skip
     demand = look.one_row(at="demand").mark_rule(color=INK, strokeWidth=2).encode(x=_rates("at"))
-    layers, most = [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar, demand, *more], float(frame["rate"].max())
+    whisker = look.rows_with("high").mark_rule(strokeWidth=2, color=INK, clip=True).encode(
+        x=_rates("low"), x2="high:Q", y=look.rows_axis(_ROOM_BESIDE))  # fmt: skip
+    layers, most = [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar, whisker, demand, *more], float(frame["rate"].max())
     most = most if most > 0 else 1.0
     words = (
         f"Horizontal bars, one for each {what} ({len(frame)} rows), in samples a second on a linear axis; a vertical "
@@ -360,7 +366,8 @@ def scaling(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `count`, `utilisation` [%], `line` (a key of `LINES`).
+        Tidy rows: `count`, `utilisation` [%], `line` (a key of `LINES`); where there is an interval `low` and `high`,
+        its ends [%].
     title : str, optional
         The takeaway.
 
@@ -381,16 +388,18 @@ def scaling(frame: pd.DataFrame, title: str | None = None) -> Any:
               labelExpr="format(datum.value, ',')"),
               scale=alt.Scale(type="log", base=2, domainMin=1, domainMax=alt.ExprRef("most"), nice=False))  # fmt: skip
     y = alt.Y("utilisation:Q", title="Accelerator utilisation [%]", scale=alt.Scale(domain=[0, 100], nice=False))
-    legend = look.top_legend(symbolType="stroke", symbolStrokeWidth=2.5)
+    colour = look.coloured("line", {name: colour for name, (colour, _) in LINES.items()}, None)
     dashes = alt.Scale(domain=list(LINES), range=[dash for _, dash in LINES.values()])
     lines = alt.Chart().mark_line(strokeWidth=2.5, clip=True).encode(
-        x=x, y=y, color=look.coloured("line", {name: colour for name, (colour, _) in LINES.items()}, legend),
-        strokeDash=alt.StrokeDash("line:N", scale=dashes, legend=legend),
+        x=x, y=y, color=colour, strokeDash=alt.StrokeDash("line:N", scale=dashes, legend=None),
         tooltip=[alt.Tooltip("count:Q", format=","), alt.Tooltip("utilisation:Q", format=".1f"), "line:N"],
     )  # fmt: skip
     rule = look.one_row(utilisation="bar").mark_rule(color=MUTED, strokeDash=[4, 4], strokeWidth=2)
     point = look.one_row(count="now", utilisation="here").mark_point(filled=True, size=120, opacity=1, color=INK)
-    layers = [rule.encode(y=y), lines, point.encode(x=x, y=y)]
+    band = look.rows_with("high").mark_area(opacity=0.15, clip=True).encode(
+        x=x, y=alt.Y("low:Q", scale=y["scale"]), y2="high:Q", color=colour)  # fmt: skip
+    names = look.end_names(alt.Chart(), "line", x, y, colour, "7")
+    layers = [band, rule.encode(y=y), lines, point.encode(x=x, y=y), *names]
     ends = frame["utilisation"].iloc[0], frame["utilisation"].min()
     about = (
         "Lines of accelerator utilisation over the number of accelerators, logarithmic from 1; one for later epochs, "

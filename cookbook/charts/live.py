@@ -17,6 +17,7 @@ import ipywidgets
 import numpy as np
 import traitlets
 
+from cookbook.charts.card import chart_card, kept, served
 from cookbook.charts.look import theme
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class LiveChart(anywidget.AnyWidget):
     ('y grew', 2)
     """
 
-    _esm = script(_HERE / "vega.js", _HERE / "live.js")
+    _esm = script(_HERE / "fit.js", _HERE / "vega.js", _HERE / "live.js")
     _css = script(_HERE / "live.css")
     spec = traitlets.Dict().tag(sync=True)
     columns = traitlets.Dict().tag(sync=True, to_json=packed)
@@ -239,4 +240,7 @@ class LiveChart(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         picture = to_png(self.spec, self.columns, self.signals) if static_wanted() else None
-        return static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))
+        bundle = static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))
+        if picture or not served():
+            return bundle
+        return kept(bundle, chart_card(self.title, self.spec["title"].get("subtitle"), self.frame))

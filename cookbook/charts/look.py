@@ -39,33 +39,33 @@ PAPER = "#ffffff"
 TIME_PARTS = {
     "compute": "#0072B2",
     "memory traffic": "#D55E00",
-    "launch": "#767676",
+    "launch": "#696E6E",
     "tensor-parallel communication": "#009E73",
     "pipeline-parallel communication": "#2F8F9D",
-    "data-parallel communication": "#6B8E23",
+    "data-parallel communication": "#7A9C39",
     "input": "#CC79A7",
-    "optimiser": "#9467BD",
-    "bubble": "#A67C00",
+    "optimiser": "#A170C6",
+    "bubble": "#8C6A00",
     "waiting": "#8C564B",
 }
 MEMORY_PARTS = {
     "weights": "#0072B2",
     "fp32 copy": "#2F8F9D",
     "gradients": "#009E73",
-    "optimiser states": "#9467BD",
+    "optimiser states": "#A170C6",
     "activations": "#D55E00",
-    "workspace": "#767676",
+    "workspace": "#696E6E",
 }
 
 MONEY_PARTS = {
     "hardware": "#0072B2",
     "network": "#2F8F9D",
     "storage": "#009E73",
-    "maintenance": "#6B8E23",
+    "maintenance": "#7A9C39",
     "electricity": "#D55E00",
-    "cooling": "#A67C00",
-    "staff": "#9467BD",
-    "space": "#767676",
+    "cooling": "#8C6A00",
+    "staff": "#A170C6",
+    "space": "#696E6E",
     "rent": "#CC79A7",
     "data": "#8C564B",
 }
@@ -92,6 +92,7 @@ CONFIG: dict[str, Any] = {
         **_WORDS, "grid": True, "gridColor": "#e0e0e0", "gridWidth": 1, "domain": False, "tickColor": "#e0e0e0",
         "labelPadding": 6, "titlePadding": 8,
     },
+    "axisQuantitative": {"labelSeparation": 3},
     "legend": {**_WORDS, "labelLimit": 260, "symbolSize": 80},
     "title": {
         "fontSize": 14, "fontWeight": 600, "anchor": "start", "frame": "bounds", "color": INK, "subtitleColor": MUTED,
@@ -215,18 +216,76 @@ def rows_with(column: str) -> Any:
     return alt.Chart().transform_filter(f"isValid(datum.{column})")
 
 
+def inward(dx: float) -> dict[str, Any]:
+    """Where words beside a mark stand, so many pixels towards the side that has more room."""
+    right = "item.x > width / 2"
+    return {"align": alt.ExprRef(f"{right} ? 'right' : 'left'"), "dx": alt.ExprRef(f"{right} ? {-dx} : {dx}")}
+
+
+def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log: bool = False) -> list[Any]:
+    """Names of lines where they end, on a halo, each below the one above it; inside the plot where that is narrow.
+
+    Parameters
+    ----------
+    lines : altair.Chart
+        Over the rows of lines alone.
+    name : str
+        Column of the names.
+    x, y : altair.X, altair.Y
+        As of the lines.
+    colour : altair.Color
+        As of the lines, without a legend.
+    gap : str
+        Vega expression of the least distance between two names: in the unit of y, or of its natural logarithm.
+    log : bool
+        Whether y is logarithmic.
+    """
+    across, up = (axis["shorthand"].removesuffix(":Q") for axis in (x, y))
+    order = [alt.SortField("height", order="descending")]
+    ends = lines.transform_joinaggregate(last=f"max({across})", groupby=[name]).transform_filter(
+        f"datum.{across} == datum.last && isValid(datum.{up})").transform_aggregate(
+        [alt.AggregatedFieldDef(**{"op": "max", "field": up, "as": up})], groupby=[name, across]).transform_calculate(
+        height=f"log(datum.{up})" if log else f"datum.{up}").transform_window(
+        place="row_number()", sort=order).transform_calculate(free=f"datum.height + datum.place * {gap}")  # fmt: skip
+    below = f"datum.lowest - datum.place * {gap}"
+    at = ends.transform_window(lowest="min(free)", sort=order, frame=[None, 0]).transform_calculate(
+        at=f"exp({below})" if log else below)  # fmt: skip
+    place: dict[str, Any] = {"align": alt.ExprRef("narrow ? 'right' : 'left'"), "dx": alt.ExprRef("narrow ? 0 : 12"),
+                             "dy": alt.ExprRef("narrow ? -9 : 0"), "fontSize": 12, "baseline": "middle"}  # fmt: skip
+    where = {"x": x, "y": alt.Y("at:Q", scale=y["scale"]), "text": f"{name}:N"}
+    halo = at.mark_text(**place, stroke=PAPER, strokeWidth=4, color=PAPER)
+    return [halo.encode(**where), at.mark_text(**place).encode(**where, color=colour)]
+
+
+def large_parts(frame: pd.DataFrame, order: Iterable[str], most: int = 5) -> list[str]:
+    """Parts that a chart of `value` by `part` names, in a fixed order: where there are many, the largest and "other".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> large_parts(pd.DataFrame({"part": list("abcd"), "value": [1, 3, 2, 4]}), "abcd", most=2)
+    ['b', 'd', 'other']
+    """
+    sums = frame.groupby("part")["value"].sum()
+    kept = sums[sums > 0].nlargest(most if (sums > 0).sum() > most + 1 else most + 1).index
+    return [*(name for name in order if name in kept), *(["other"] if len(kept) < (sums > 0).sum() else [])]
+
+
 def one_row(**columns: str) -> Any:
     """A chart over one row alone, its columns given as Vega expressions."""
     return alt.Chart().transform_aggregate(n="count()").transform_calculate(**columns)
 
 
-def finished(frame: pd.DataFrame, layers: Iterable[Any], title: str, key: str, words: str, **signals: Any) -> Any:
+def finished(
+    frame: pd.DataFrame, layers: Iterable[Any], title: str, key: str | list[str], words: str, **signals: Any
+) -> Any:
     """Layers over a frame, with takeaway, key to the marks, words for those who do not see it, and first signals.
 
     A frame with rows has their order as a signal too, since Vega forgets it when data change. The page sets `narrow`
-    where a legend needs two lines.
+    where there is little room, and `over`, how many lines of text then stand over each row.
     """
-    first = {"rows": row_order(frame), **signals} if "row" in frame else signals
+    rows = {"rows": row_order(frame), "over": 0} if "row" in frame else {}
+    first = {**rows, "narrow": False, **signals}
     chart = alt.layer(*layers, data=frame).add_params(*(alt.param(name=name, value=first[name]) for name in first))
     return chart.properties(
         title=alt.Title(title, subtitle=key), description=words, width="container", height=HEIGHT
@@ -238,20 +297,43 @@ def row_order(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(frame["row"]))
 
 
+# Where there is little room, labels and words stand over their rows, in a gap of so many pixels.
+_STEP = "height / max(length(rows), 1)"
+_GAP = "(over ? 16 * over + 4 : 0)"
+_FIRST_LINE = f"10 - ({_STEP} + {_GAP}) / 2"
+
+
 def rows_axis(room: int | None = None) -> Any:
     """Vertical axis with one band a row; `room` [pixels] is kept for labels where they change in place."""
     bold = alt.condition(f"indexof(datum.value, '{NEEDS}') > 0", alt.value("bold"), alt.value("normal"))
-    kept: dict[str, Any] = {} if room is None else {"minExtent": room, "maxExtent": room}
-    axis = alt.Axis(grid=False, ticks=False, labelLimit=room or 200, labelFontWeight=bold, **kept)
-    return alt.Y("row:N", scale=alt.Scale(domain=alt.ExprRef("rows")), title=None, axis=axis)
+    kept: dict[str, Any] = {} if room is None else {each: _beside(room, 0) for each in ("minExtent", "maxExtent")}
+    axis = alt.Axis(
+        grid=False, ticks=False, labelLimit=_beside(room or 200, "width"), labelFontWeight=bold,
+        labelPadding=_beside(6, 0), labelAlign=_beside("'right'", "'left'"), labelOffset=_beside(0, _FIRST_LINE),
+        **kept,
+    )  # fmt: skip
+    gap = alt.ExprRef(f"over ? min({_GAP} / ({_STEP}), 0.9) : 0.1")
+    scale = alt.Scale(type="band", domain=alt.ExprRef("rows"), paddingInner=gap,
+                      paddingOuter=alt.ExprRef(f"({gap.expr}) / 2"), align=_beside(0.5, 1))  # fmt: skip
+    return alt.Y("row:N", scale=scale, title=None, axis=axis)
+
+
+def _beside(wide: Any, narrow: Any) -> Any:
+    """A value where labels stand beside their rows, and another where they stand over them."""
+    return alt.ExprRef(f"over ? {narrow} : {wide}")
 
 
 def row_text(base: Any, room: int | None = None) -> list[Any]:
     """Words at the right edge of each row; `|` breaks the line."""
     kept = base.transform_aggregate(n="count()").mark_text(align="left", dx=10, fontSize=12, opacity=0)
-    words = base.transform_filter("isValid(datum.text)").mark_text(
-        align="left", dx=10, dy=alt.ExprRef("indexof(datum.text, '|') < 0 ? 0 : -7"), baseline="middle",
-        lineBreak="|", lineHeight=14, fontSize=12, color=INK,
+    said = base.transform_filter("isValid(datum.text)").transform_calculate(
+        said="over && over < 3 ? replace(datum.text, /[|]/g, ', ') : datum.text")  # fmt: skip
+    aside = "indexof(datum.text, '|') < 0 ? 0 : -7"
+    words = said.mark_text(
+        align=alt.ExprRef("over == 1 ? 'right' : 'left'"), dx=_beside(10, 0),
+        dy=_beside(aside, f"{_FIRST_LINE} + (over > 1 ? 16 : 0)"),
+        baseline="middle", lineBreak="|", lineHeight=14, fontSize=12, color=INK,
     )  # fmt: skip
-    at = alt.value("width")
-    return [kept.encode(x=at, text=alt.value(_ROOM)), words.encode(y=rows_axis(room), x=at, text="text:N")]
+    at = alt.value(alt.ExprRef("over > 1 ? 0 : width"))
+    beside = alt.value(_beside(f"'{_ROOM}'", "''"))
+    return [kept.encode(x=alt.value("width"), text=beside), words.encode(y=rows_axis(room), x=at, text="said:N")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -27,6 +28,7 @@ _SEEN = (
 _DASHES = {"compared": [6, 4], "pinned": [2, 3]}
 _RATE_KEY = "Mark: peak. Tick: best matmul of one search. Band: several, 10th to 90th percentile."
 _MEMORY_KEY = "Filled: needed, by part. Outlined: capacity, dashed where too small."
+_METHOD_KEY = "Dashed: memory of one GPU. Line: 80 % interval."
 _ZOO_KEY = "Filled: agrees with published figures. Dashed line: each parameter used once."
 
 
@@ -48,10 +50,6 @@ def _verdict(channel: Any) -> Any:
 
 def _when(role: str, yes: Any, no: Any) -> Any:
     return alt.condition(f"datum.role == '{role}'", alt.value(yes), alt.value(no))
-
-
-def _columns(most: int) -> Any:
-    return alt.ExprRef(f"narrow ? 3 : {most}")
 
 
 def _need_rows(base: Any) -> Any:
@@ -196,7 +194,7 @@ def memory_bars(frame: pd.DataFrame, title: str | None = None) -> Any:
         "accelerators; a dashed outline means that it is too small. The vertical rule is the first network's total."
     )
     title, most = title or memory_title(frame), memory_domain(frame)
-    return look.finished(frame, layers, title, _MEMORY_KEY, words, x_high=most, narrow=False)
+    return look.finished(frame, layers, title, _MEMORY_KEY, words, x_high=most)
 
 
 def _gibibytes() -> Any:
@@ -208,9 +206,9 @@ _BYTES_TIP = [alt.Tooltip("row:N", title="row"), alt.Tooltip("part:N"), _GIB_TIP
 _CAPACITY_TIP = [alt.Tooltip("whose:N", title="accelerator"), alt.Tooltip("verdict:N"), _GIB_TIP]
 
 
-def _stacks(x: Any) -> Any:
+def _stacks(x: Any, parts: Mapping[str, str] = MEMORY_PARTS) -> Any:
     """What is needed, part by part in the cookbook's order."""
-    part = look.coloured("part", MEMORY_PARTS, look.top_legend(columns=_columns(6), symbolType="square"))
+    part = look.coloured("part", parts, look.top_legend(columns=6, symbolType="square"))
     need = _need_rows(_gibibytes()).transform_calculate(place=f"indexof({list(MEMORY_PARTS)}, datum.part)")
     bars = need.mark_bar(height={"band": 0.72}, clip=True, stroke=PAPER, strokeWidth=1)
     return bars.encode(
@@ -253,6 +251,57 @@ def memory_title(frame: pd.DataFrame) -> str:
     return f"It fits {fitting or 'none'} of {len(verdicts)} accelerators"
 
 
+def method_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """Memory that each way to fine-tune needs, part by part with its interval, against that of the device.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `row` (label, in order from the top), `role` ("need", "pinned", or "device": one row, drawn as a
+        rule), `part` (a key of `look.MEMORY_PARTS`), `bytes` [B], `low` and `high` (ends of the interval [B]) and
+        `text` (words at the right, `|` breaks), both on one row of each label.
+    title : str, optional
+        The takeaway.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `x_high`, the end of the axis [GiB]; `rows`, the order of the rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["LoRA", "need", "weights", 2e9, 1e9, 3e9, "fits"], ["GPU", "device", "capacity", 8e9, *3 * [None]]]
+    >>> names = ["row", "role", "part", "bytes", "low", "high", "text"]
+    >>> method_memory(pd.DataFrame(rows, columns=names), "It fits").title.text
+    'It fits'
+    """
+    x = alt.X("gib:Q", title="Memory of one GPU [GiB]", stack="zero", scale=look.linear_scale("x_high"),
+              axis=alt.Axis(tickCount=6))  # fmt: skip
+    ends = alt.Chart().transform_filter("isValid(datum.high)").transform_calculate(
+        gib=f"datum.low / {_GIBI}", to=f"datum.high / {_GIBI}")  # fmt: skip
+    whisker = ends.mark_rule(strokeWidth=2, color=INK, clip=True).encode(x="gib:Q", x2="to:Q", y=look.rows_axis())
+    room = _gibibytes().transform_filter("datum.role == 'device'")
+    limit = room.mark_rule(strokeWidth=2, color=INK, strokeDash=[6, 4], clip=True).encode(
+        x="gib:Q", tooltip=[alt.Tooltip("row:N", title="GPU"), _GIB_TIP])  # fmt: skip
+    label = room.transform_calculate(text="format(datum.gib, '.3~r') + ' GiB'").mark_text(dy=-8).encode(
+        x="gib:Q", y=alt.value(0), text="text:N")  # fmt: skip
+    parts = {name: colour for name, colour in MEMORY_PARTS.items() if name in set(frame["part"])}
+    words = (
+        "Stacked bars, one a method of fine-tuning: weights, gradients, optimiser states, activations, workspace, with "
+        "the 80 % interval of the sum. The dashed rule is the memory of one GPU; a bar beyond it does not fit."
+    )
+    layers = [*look.row_text(alt.Chart()), _stacks(x, parts), whisker, limit, label]
+    return look.finished(frame, layers, title or "Memory by method", _METHOD_KEY, words,
+                         **method_ends(frame))  # fmt: skip
+
+
+def method_ends(frame: pd.DataFrame) -> dict[str, Any]:
+    """Signals of `method_memory`: the end of the axis [GiB], and the rows from the top."""
+    most = max(memory_domain(frame), look.nice_ceiling(frame["high"].dropna().astype(float).max() * 1.02 / _GIBI))
+    return {"x_high": most, "rows": look.row_order(frame[frame["role"] != "device"])}
+
+
 def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     """Every network of the zoo: how large it is against how much it computes.
 
@@ -290,7 +339,7 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
         f"shape by family. {published} filled marks agree with published figures; hollow ones are unverified. The "
         "dashed line is two FLOP for each parameter: every parameter used once."
     )
-    return look.finished(frame, layers, title or zoo_title(frame), _ZOO_KEY, words, narrow=False)
+    return look.finished(frame, layers, title or zoo_title(frame), _ZOO_KEY, words)
 
 
 def _used_once(x: Any, y: Any, ends: tuple[float, float]) -> Any:
@@ -302,7 +351,7 @@ def _used_once(x: Any, y: Any, ends: tuple[float, float]) -> Any:
 
 def _networks(x: Any, y: Any) -> list[Any]:
     groups = {group: pair for group, pair in zip(FAMILY_GROUPS, zip(PALETTE, SHAPES, strict=True), strict=True)}
-    looks = look.looks("group", groups, look.top_legend(columns=_columns(5)))
+    looks = look.looks("group", groups, look.top_legend(columns=5))
     tip = [alt.Tooltip("title:N", title="network"), alt.Tooltip("group:N", title="kind"),
            alt.Tooltip("parameters:Q", format=".4~s"), alt.Tooltip("flop:Q", title="forward FLOP", format=".4~s"),
            alt.Tooltip("status:N", title="figures")]  # fmt: skip

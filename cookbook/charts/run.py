@@ -1,5 +1,5 @@
-"""Charts of a training run: speed-up over devices, what a step is made of, a pipeline as an assembly line, what days
-cost, and how often to write a checkpoint.
+"""Charts of a run: speed-up over devices, what a step is made of, a pipeline as an assembly line, what days cost, how
+often to write a checkpoint; latency of a service over its load, and what its memory holds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES, TIME_PARTS, alt
 
 PHASES = {"forward": PALETTE[0], "backward": PALETTE[1], "weight gradients": PALETTE[2]}
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
-_SPEEDUPS_KEY = "Dotted: ideal. Band: 80 % interval of the first. Crosses: measured, a click opens it. Grey: pinned."
+_SPEEDUPS_KEY = "Dotted: ideal. Bands: 80 % intervals. Crosses: measured, a click opens it. Grey: pinned."
 PARTS_KEY = "Bars as long as the first mean that nothing is lost. Right: what is left of the ideal."
 _LINE_KEY = "One row a device; the number is the micro-batch. Gap: the device waits."
 # Pixels for the longest label of a row, and most bars that still hold a number.
@@ -53,7 +53,7 @@ def speedups(frame: pd.DataFrame, title: str | None = None, key: str = _SPEEDUPS
     scale = alt.Scale(type="log", base=2, nice=False, domainMin=alt.ExprRef("least"), domainMax=alt.ExprRef("most"))
     axis = alt.Axis(values=_POWERS, format=",~g")
     y = partial(alt.Y, title="Speed-up over one device, logarithmic", scale=scale, axis=axis)
-    return _over_devices(frame, y, "speed_up", "datum.devices", title or speedups_title(frame), key)
+    return _over_devices(frame, y, "speed_up", "datum.devices", title or speedups_title(frame), key, True)
 
 
 def least(frame: pd.DataFrame) -> float:
@@ -61,7 +61,7 @@ def least(frame: pd.DataFrame) -> float:
     return float(min(1.0, 2.0 ** np.floor(np.log2(frame["speed_up"].astype(float).min()))))
 
 
-def efficiencies(frame: pd.DataFrame, title: str | None = None) -> Any:
+def efficiencies(frame: pd.DataFrame, title: str | None = None, key: str = _SPEEDUPS_KEY) -> Any:
     """The same as a share of the ideal, where small losses can be seen.
 
     Parameters
@@ -70,20 +70,24 @@ def efficiencies(frame: pd.DataFrame, title: str | None = None) -> Any:
         As for `speedups`, with the share of the ideal as `share`, `low` and `high` [%].
     title : str, optional
         The takeaway; the smallest share by default.
+    key : str
+        What the marks mean.
     """
-    ends = alt.Scale(domain=[0, 120], nice=False)
+    ends = alt.Scale(domain=[0, 125], nice=False)
     ticks = alt.Axis(values=[0, 20, 40, 60, 80, 100, 120])
     y = partial(alt.Y, title="Of the ideal speed-up [%]", scale=ends, axis=ticks)
-    return _over_devices(frame, y, "share", "100", title or efficiencies_title(frame), _SPEEDUPS_KEY)
+    return _over_devices(frame, y, "share", "100", title or efficiencies_title(frame), key)
 
 
-def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: str, key: str) -> Any:
+def _over_devices(
+    frame: pd.DataFrame, y: Any, column: str, ideal: str, title: str, key: str, log: bool = False
+) -> Any:  # fmt: skip
     counts = alt.Scale(type="log", base=2, nice=False, domainMin=1, domainMax=alt.ExprRef("most"))
     x = alt.X("devices:Q", title="Devices, logarithmic", scale=counts, axis=alt.Axis(values=_POWERS, format=",d"))
-    looks, legend = {"domain": alt.ExprRef("networks")}, look.top_legend()
-    colour = alt.Color("network:N", scale=alt.Scale(range=list(PALETTE[:4]), **looks), legend=legend)
+    looks = {"domain": alt.ExprRef("networks")}
+    colour = alt.Color("network:N", scale=alt.Scale(range=list(PALETTE[:4]), **looks), legend=None)
     dash = alt.StrokeDash("network:N", scale=alt.Scale(range=list(_DASHES), **looks), legend=None)
-    shape = alt.Shape("network:N", scale=alt.Scale(range=list(SHAPES[:4]), **looks), legend=legend)
+    shape = alt.Shape("network:N", scale=alt.Scale(range=list(SHAPES[:4]), **looks), legend=None)
     tip = [alt.Tooltip("network:N"), alt.Tooltip("devices:Q", format=",d"),
            alt.Tooltip(f"{column}:Q", title=column.replace("_", "-"), format=",.3~g")]  # fmt: skip
     where = {"x": x, "y": y(f"{column}:Q")}
@@ -91,28 +95,29 @@ def _over_devices(frame: pd.DataFrame, y: Any, column: str, ideal: str, title: s
         "!datum.measured && !datum.pinned", "datum.pinned"))  # fmt: skip
     both = look.one_row(both="[1, most]").transform_flatten(["both"], ["devices"])
     both = both.transform_calculate(**{column: ideal})
-    band = predicted.transform_filter("isValid(datum.low)").mark_area(color=MUTED, opacity=0.25, clip=True)
+    band = predicted.transform_filter("isValid(datum.low)").mark_area(opacity=0.15, clip=True)
     crossed: dict[str, Any] = {"shape": "cross", "angle": 45, "size": 50, "filled": True, "color": INK, "opacity": 0.55}
     points = alt.Chart().transform_filter("datum.measured").mark_point(**crossed, clip=True, cursor="pointer")
     layers = [
-        band.encode(x=x, y=y("low:Q"), y2="high:Q"),
+        band.encode(x=x, y=y("low:Q"), y2="high:Q", color=colour),
         both.mark_line(color=MUTED, strokeDash=[2, 4], clip=True).encode(**where),
         pinned.mark_line(color=MUTED, strokeWidth=4, opacity=0.6, clip=True).encode(**where),
         predicted.mark_line(clip=True).encode(**where, color=colour, strokeDash=dash),
         predicted.mark_point(filled=True, size=45, opacity=1, clip=True).encode(
             **where, color=colour, shape=shape, tooltip=tip),
         points.encode(**where, tooltip=tip, href="url:N"),
+        *look.end_names(predicted, "network", **where, colour=colour, log=log,
+                        gap="0.07 * log(most / least)" if log else "8"),
     ]  # fmt: skip
     networks = list(dict.fromkeys(_predicted(frame)["network"]))
     words = (
         f"Lines of the speed-up over one device against devices, up to {frame['devices'].max():,}, both logarithmic, "
-        f"of {len(networks)} series; a dotted line is the ideal, a grey band the 80 % interval of the first. Crosses "
+        f"of {len(networks)} series; a dotted line is the ideal, a band an 80 % interval. Crosses "
         "are measured speed-ups."
     )
     start = least(frame) if "speed_up" in frame else 1
     signals = {"most": int(frame["devices"].max()), "least": start, "networks": networks}
-    # A legend of dashes of its own, which is none: else the symbols of the other are dashed too.
-    return look.finished(frame, layers, title, key, words, **signals).resolve_legend(strokeDash="independent")
+    return look.finished(frame, layers, title, key, words, **signals)
 
 
 def _predicted(frame: pd.DataFrame) -> pd.DataFrame:
@@ -150,8 +155,7 @@ def _figure(value: float) -> str:
 
 
 def step_parts(
-    frame: pd.DataFrame, title: str | None = None, axis: str = "Device time for one sample [ms]", key: str = PARTS_KEY,
-    columns: Any = 3,
+    frame: pd.DataFrame, title: str | None = None, axis: str = "Device time for one sample [ms]", key: str = PARTS_KEY
 ) -> Any:  # fmt: skip
     """What a step is made of, one stacked bar a row.
 
@@ -159,20 +163,20 @@ def step_parts(
     ----------
     frame : pandas.DataFrame
         Tidy rows: `row` (label, in order from the top), `part` (a key of `TIME_PARTS`), `value` (in the unit that the
-        axis says), `text` (words at the right of the row, once a row).
+        axis says), `text` (words at the right of the row, once a row); where there is an interval of the whole, `low`
+        and `high`, its ends, once a row.
     title : str, optional
         The takeaway; longest and shortest bar by default.
     axis : str
         What the bars measure, with its unit.
     key : str
         What the marks mean.
-    columns : int or altair.ExprRef
-        Columns of the legend.
 
     Returns
     -------
     altair.LayerChart
-        Signals: `rows`, the order of the rows; `most`, the end of the axis.
+        Signals: `rows`, the order of the rows; `most`, the end of the axis; `parts`, those that are named: what is not
+        among them is drawn as "other".
 
     Examples
     --------
@@ -181,10 +185,11 @@ def step_parts(
     >>> step_parts(pd.DataFrame(rows, columns=["row", "part", "value", "text"])).title.text
     '1 takes least, 8 1.5 times as long'
     """
-    names = [name for name in TIME_PARTS if name in set(frame["part"])]
-    colour = look.coloured("part", {name: TIME_PARTS[name] for name in names}, look.top_legend(
-        columns=columns, symbolType="square"))  # fmt: skip
-    base = alt.Chart().transform_calculate(place=f"indexof({names}, datum.part)")
+    colours = {**TIME_PARTS, "other": MUTED}
+    colour = look.coloured("shown", colours, look.top_legend(
+        columns=3, symbolType="square", values=alt.ExprRef("parts")))  # fmt: skip
+    base = alt.Chart().transform_calculate(shown="indexof(parts, datum.part) < 0 ? 'other' : datum.part")
+    base = base.transform_calculate(place=f"indexof({list(colours)}, datum.shown)")
     tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("value:Q", title=axis, format=",.3~g")]
     x = alt.X("value:Q", title=axis, scale=look.linear_scale("most"), stack="zero", axis=alt.Axis(tickCount=6))
     bars = base.mark_bar(clip=True).encode(
@@ -193,13 +198,21 @@ def step_parts(
     rows, totals = look.row_order(frame), frame.groupby("row", sort=False)["value"].sum()
     told = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
     words = f"{len(rows)} stacked bars, {rows[0]} to {rows[-1]}: the parts of a step in one fixed order and colour."
-    layers = [*look.row_text(alt.Chart(), _ROOM), bars]
-    return look.finished(frame, layers, title or told, key, words, most=longest(frame))
+    whisker = look.rows_with("high").mark_rule(strokeWidth=2, color=INK, clip=True).encode(
+        x=alt.X("low:Q", scale=look.linear_scale("most")), x2="high:Q", y=look.rows_axis(_ROOM))  # fmt: skip
+    layers = [*look.row_text(alt.Chart(), _ROOM), bars, whisker]
+    return look.finished(frame, layers, title or told, key, words, **part_ends(frame))
+
+
+def part_ends(frame: pd.DataFrame) -> dict[str, Any]:
+    """Signals of `step_parts` that follow from its frame."""
+    return {"most": longest(frame), "parts": look.large_parts(frame, TIME_PARTS)}
 
 
 def longest(frame: pd.DataFrame) -> float:
     """End of the axis of `step_parts`."""
-    return look.nice_ceiling(float(frame.groupby("row")["value"].sum().max()))
+    most = [frame.groupby("row")["value"].sum().max(), *frame.get("high", pd.Series(dtype=float)).dropna()]
+    return look.nice_ceiling(float(max(most)))
 
 
 def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -245,7 +258,7 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
 _CURVE_KEY = "Numbers: devices. Cross: 80 % interval of the days, lowest to highest price."
 _HOURS_KEY = "Numbers: devices. Cross: 80 % interval of the days."
 _CHECKPOINTS_KEY = "Line: middle of published failure rates; band: the extremes."
-_LAYOUTS_KEY = "Right: days of the run, and memory of the fullest device."
+_LAYOUTS_KEY = "Line: 80 % interval. Right: days of the run, and memory of the fullest device."
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -272,7 +285,7 @@ def days_usd(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> days_usd(pd.DataFrame(rows, columns=["what", "days", "cost", "text"])).title.text
     '128 devices are 1.82 times as fast as 64, for 1.1 times the cost'
     """
-    return _curve(frame, "Cost [USD], logarithmic", _CURVE_KEY, title or curve_title(frame))
+    return _curve(frame, "Cost [$], logarithmic", _CURVE_KEY, title or curve_title(frame))
 
 
 def days_hours(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -299,6 +312,8 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
     kinds = ("curve", "here", "ghost", "deadline", "budget")
     curve, here, ghost, deadline, budget = (look.rows_of(kind) for kind in kinds)
     words = {"fontSize": 12, "color": INK}
+    every = curve.transform_window(at="row_number()", sort=[alt.SortField("devices")]).transform_filter(
+        "!narrow || datum.at % 3 == 1")  # fmt: skip
     cross = here.mark_rule(color=PALETTE[1], strokeWidth=2, clip=True)
     limit: dict[str, Any] = {"color": MUTED, "strokeWidth": 2, "strokeDash": [6, 4], "clip": True}
     layers = [
@@ -311,7 +326,7 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
         cross.encode(x=x, y=alt.Y("least:Q", scale=up), y2="most:Q"),
         curve.mark_line(color=PALETTE[0], clip=True).encode(x=x, y=y, order="devices:Q"),
         curve.mark_point(filled=True, size=45, opacity=1, color=PALETTE[0], clip=True).encode(x=x, y=y, tooltip=tip),
-        curve.mark_text(dy=-12, clip=True, **words).encode(x=x, y=y, text="text:N"),
+        every.mark_text(dy=-12, clip=True, **words).encode(x=x, y=y, text="text:N"),
         here.mark_point(filled=True, size=110, opacity=1, shape="square", color=PALETTE[1], clip=True).encode(
             x=x, y=y, tooltip=tip),
     ]  # fmt: skip
@@ -373,8 +388,7 @@ def layout_parts(frame: pd.DataFrame, title: str | None = None) -> Any:
     title : str, optional
         The takeaway; longest and shortest bar by default.
     """
-    columns = alt.ExprRef("narrow ? 2 : 3")
-    return step_parts(frame, title, "Step [s]", _LAYOUTS_KEY, columns).add_params(alt.param(name="narrow", value=False))
+    return step_parts(frame, title, "Step [s]", _LAYOUTS_KEY)
 
 
 def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -430,3 +444,114 @@ def checkpoint_ends(frame: pd.DataFrame) -> dict[str, float]:
     best = float(frame["useful"].max())
     worst = next((low for low in (98.0, 95.0, 90.0, 80.0, 60.0) if 100 - low > 3 * (100 - best)), 0.0)
     return {"x_low": x_low, "x_high": x_high, "y_low": worst}
+
+
+# Latencies of a service: colour by what is waited for, dash by how many wait no longer.
+LATENCIES = {"TTFT p50": (PALETTE[0], [6, 3]), "TTFT p95": (PALETTE[0], [1, 0]), "TPOT p50": (PALETTE[1], [6, 3]),
+             "TPOT p95": (PALETTE[1], [1, 0])}  # fmt: skip
+ENGINE_MEMORY = {"weights": PALETTE[0], "keys and values in use": PALETTE[1], "room for keys and values": PALETTE[2],
+                 "kept back": "#767676"}  # fmt: skip
+_KNEE_KEY = "Dashed: half wait no longer, shaded: 80 %; solid: 95 of 100. Dot: the load chosen. Grey: limits, capacity."
+_ENGINE_KEY = "One device of an engine. Right: requests that it holds at once."
+
+
+def knee(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """Latency of a service over its load, up to where the queue grows without end.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `what` (line, band, here, limit or capacity), `series` (a key of `LATENCIES`), `rate` [requests/s],
+        `ms` (of a band its low end), `high` (the other), `text` (words beside a limit or the capacity).
+    title : str, optional
+        The takeaway; the growth of the first series by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `most`, the end of the load; `low`, `high`, the ends of the latency [ms].
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["line", "TTFT p95", 1.0, 50.0, None], ["line", "TTFT p95", 9.0, 400.0, None]]
+    >>> knee(pd.DataFrame(rows, columns=["what", "series", "rate", "ms", "text"])).title.text
+    'TTFT p95 grows 8.0× up to 9 requests a second'
+    """
+    x = alt.X("rate:Q", title="Load [requests/s]", scale=look.linear_scale("most"), axis=alt.Axis(tickCount=6))
+    y = alt.Y("ms:Q", title="Latency [ms], logarithmic", scale=look.log_scale("low", "high"), axis=_ticks())
+    colour = look.coloured("series", {name: each for name, (each, _) in LATENCIES.items()}, None)
+    dash = alt.StrokeDash("series:N", legend=None, scale=alt.Scale(
+        domain=list(LATENCIES), range=[dash for _, dash in LATENCIES.values()]))  # fmt: skip
+    tip = [alt.Tooltip("series:N"), *look.number_tips(",.3~g", "rate", "ms")]
+    line, band, here, limit, end = (look.rows_of(kind) for kind in ("line", "band", "here", "limit", "capacity"))
+    rule: dict[str, Any] = {"color": MUTED, "strokeWidth": 2, "strokeDash": [2, 3], "clip": True}
+    words: dict[str, Any] = {"fontSize": 12, "color": INK, "clip": True}
+    layers = [
+        limit.mark_rule(**rule).encode(y=y),
+        limit.mark_text(align="left", dx=6, dy=-7, **words).encode(x=alt.value(0), y=y, text="text:N"),
+        end.mark_rule(**rule).encode(x=x),
+        end.mark_text(align="right", dx=-6, dy=10, **words).encode(x=x, y=alt.value(0), text="text:N"),
+        band.mark_area(opacity=0.15, clip=True).encode(x=x, y=y, y2="high:Q", color=colour),
+        line.mark_line(clip=True).encode(x=x, y=y, color=colour, strokeDash=dash, tooltip=tip),
+        here.mark_point(filled=True, size=80, opacity=1, clip=True).encode(x=x, y=y, color=colour, tooltip=tip),
+        *look.end_names(line, "series", x, y, colour, "0.07 * log(high / low)", log=True),
+    ]  # fmt: skip
+    drawn = frame[(frame["what"] == "line") & (frame["series"] == frame["series"].iloc[0])]
+    told = (
+        f"{drawn['series'].iloc[0]} grows {drawn['ms'].max() / drawn['ms'].min():.1f}× up to "
+        f"{drawn['rate'].max():.3g} requests a second"
+    )
+    said = (
+        "Lines of the time to the first token and of the time of each further one over the load in requests a second: "
+        "nearly flat at first, then bending upwards where requests wait. Grey rules are the limits and the capacity."
+    )
+    return look.finished(frame, layers, title or told, _KNEE_KEY, said, **knee_ends(frame))
+
+
+def knee_ends(frame: pd.DataFrame) -> dict[str, float]:
+    """Ends of the axes of `knee`."""
+    low, high = _around([*frame["ms"], *frame.get("high", ())])
+    return {"most": look.nice_ceiling(float(frame["rate"].astype(float).max())), "low": low, "high": high}
+
+
+def engine_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """What the memory of one device of an engine holds: weights against keys and values.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `row` (label, in order from the top), `part` (a key of `ENGINE_MEMORY`), `value` [GiB], `text`
+        (words at the right of the row, once a row).
+    title : str, optional
+        The takeaway; the share of the weights in the first row by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `rows`, the order of the rows; `most`, the end of the axis.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["bf16", "weights", 16.0, "9"], ["bf16", "room for keys and values", 48.0, None]]
+    >>> engine_memory(pd.DataFrame(rows, columns=["row", "part", "value", "text"])).title.text
+    'Weights take 25 % of the memory of bf16'
+    """
+    base = alt.Chart().transform_calculate(place=f"indexof({list(ENGINE_MEMORY)}, datum.part)")
+    colour = look.coloured("part", ENGINE_MEMORY, look.top_legend(
+        columns=4, symbolType="square"))  # fmt: skip
+    x = alt.X("value:Q", title="Memory of one device [GiB]", scale=look.linear_scale("most"), stack="zero",
+              axis=alt.Axis(tickCount=6))  # fmt: skip
+    tip = [alt.Tooltip("row:N"), alt.Tooltip("part:N"), alt.Tooltip("value:Q", title="GiB", format=",.3~g")]
+    bars = base.mark_bar(clip=True).encode(
+        x=x, y=look.rows_axis(_ROOM), color=colour, order=alt.Order("place:Q"), tooltip=tip)  # fmt: skip
+    first = frame[frame["row"] == frame["row"].iloc[0]]
+    share = first.loc[first["part"] == "weights", "value"].sum() / first["value"].sum()
+    told = f"Weights take {100 * share:.0f} % of the memory of {frame['row'].iloc[0]}"
+    said = (
+        f"{frame['row'].nunique()} stacked bars, one a way to hold the model: weights, keys and values in use, room "
+        "for more of them, and what the software keeps back."
+    )
+    layers = [*look.row_text(alt.Chart(), _ROOM), bars]
+    return look.finished(frame, layers, title or told, _ENGINE_KEY, said, most=longest(frame))

@@ -1,6 +1,5 @@
-// Shared by LiveChart and the panels: one Vega runtime per page, charts that repaint without being rebuilt.
+// Shared by LiveChart and the panels, after fit.js: one Vega runtime per page, charts that repaint without being rebuilt.
 const CANVAS_ABOVE = 2000;
-const NARROW = 640;
 const MISSING = "The chart library did not arrive. Run all cells again; if that does not help, reinstall the package.";
 const KERNEL_STOPPED = "Kernel stopped: run all cells again.";
 
@@ -56,59 +55,55 @@ function recolour(spec, look) {
   return out;
 }
 
-const ruler = document.createElement("canvas").getContext("2d");
-function wrap(text, width, font) {
-  ruler.font = `600 14px ${font}`;
-  const lines = [];
-  for (const word of String(text).split(" ")) {
-    const last = lines.length - 1;
-    if (last >= 0 && ruler.measureText(`${lines[last]} ${word}`).width <= width) lines[last] += ` ${word}`;
-    else lines.push(word);
-  }
-  return lines;
-}
-
 // Draws `state()` = {spec, columns, signals} in `el`; the returned handle repaints, redraws and disposes.
 // `picked` is called with the datum of a mark that was clicked.
 async function mountChart(model, el, state, picked = () => {}) {
   const embed = await vegaEmbed(model);
   let api = null, drawn = null, wanted = false, running = false, disposed = false;
-  const width = () => Math.max(320, Math.floor(el.clientWidth) || 640);
+  const width = () => Math.max(LEAST, Math.floor(el.clientWidth) || 640);
   const inner = (spec) => width() - (spec.padding?.left ?? 5) - (spec.padding?.right ?? 5);
-  const signalsOf = ({ signals }, look) => {
+  const layoutNow = (look) => layoutOf(state(), inner(state().spec), look.font, drawn?.spec === state().spec && drawn.width === width() ? drawn.layout : null);
+  const signalsOf = ({ spec, signals }, look, layout) => {
     const out = { ...signals };
-    if ("narrow" in out) out.narrow = width() < NARROW;
-    if ("live_title" in out) out.live_title = wrap(out.live_title, width() - 16, look.font);
+    for (const { name } of spec.params ?? []) if (name in layout) out[name] = layout[name];
+    if ("live_title" in out) out.live_title = wrap(out.live_title, layout.width, look.font, BOLD);
     return out;
   };
-  const build = (look) => {
-    const { spec, columns, signals } = state();
-    const own = recolour(structuredClone(spec), look);
-    const ready = { ...signalsOf({ signals }, look), narrow: width() < NARROW };
+  const build = (look, layout) => {
+    const { spec, columns } = state();
+    const own = laidOut(recolour(structuredClone(spec), look), layout);
+    const ready = signalsOf(state(), look, layout);
     own.datasets = { ...own.datasets, live: toRows(columns) };
     own.params = (own.params ?? []).map((p) => (p.name in ready ? { ...p, value: ready[p.name] } : p));
-    if (own.width === "container") own.width = inner(spec);
     return own;
   };
   const draw = async () => {
-    const look = lookOf(el);
-    const own = build(look);
+    const look = lookOf(el), layout = layoutNow(look);
+    const own = build(look, layout);
     const renderer = own.datasets.live.length > CANVAS_ABOVE ? "canvas" : "svg";
-    const next = await embed(el, own, { renderer, actions: false, tooltip: { theme: "custom" }, loader: { target: "_blank", rel: "noopener" } });
+    const patch = (compiled) => axesWrapped(compiled, layout, look.font);
+    const next = await embed(el, own, { renderer, patch, actions: false, tooltip: { theme: "custom" }, loader: { target: "_blank", rel: "noopener" } });
     if (disposed) return next.finalize();
     api?.finalize();
     api = next;
-    drawn = { look, renderer, width: width(), spec: state().spec, columns: state().columns, signals: {} };
+    if (own.height) el.style.height = `${own.height + (own.padding?.top ?? 5) + (own.padding?.bottom ?? 5)}px`;
+    drawn = { look, layout, renderer, width: width(), spec: state().spec, columns: state().columns, signals: {} };
     api.view.addEventListener("click", (_, item) => { if (item?.datum) picked(item.datum); });
+    named();
+  };
+  // One image with a description: Vega gives its groups the role of an image without a name.
+  const named = () => {
     const picture = el.querySelector("svg, canvas");
     picture?.setAttribute("role", "img");
     picture?.setAttribute("aria-label", [state().spec.description].flat().join(" "));
+    for (const mark of picture?.querySelectorAll("[role^=graphics]:not([aria-label])") ?? []) { mark.removeAttribute("role"); mark.removeAttribute("aria-roledescription"); }
   };
   const repaint = async () => {
-    const { spec, columns, signals } = state();
+    const { spec, columns } = state();
     const many = listOf(Object.values(columns)[0]).length > CANVAS_ABOVE;
     if (!api || spec !== drawn.spec || (many && drawn.renderer === "svg")) return draw();
-    for (const [name, value] of Object.entries(signalsOf({ signals }, drawn.look))) {
+    if (JSON.stringify(layoutNow(drawn.look)) !== JSON.stringify(drawn.layout)) return draw();
+    for (const [name, value] of Object.entries(signalsOf(state(), drawn.look, drawn.layout))) {
       const text = JSON.stringify(value);  // a list that arrives again is no change
       if (text !== drawn.signals[name]) api.view.signal(name, value);
       drawn.signals[name] = text;
@@ -116,6 +111,7 @@ async function mountChart(model, el, state, picked = () => {}) {
     if (columns !== drawn.columns) api.view.data("live", toRows(columns));
     drawn.columns = columns;
     await api.view.runAsync();
+    named();
   };
   // One repaint at a time; whatever changed meanwhile is drawn once, with the last value.
   const update = async () => {

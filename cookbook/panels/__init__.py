@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Any
 
 _RECIPES = (
-    "accelerators", "accuracy", "assembly_line", "host", "measurements", "model_zoo", "scaling", "storage",
-    "training_run", "where_to_run",
+    "accelerators", "accuracy", "assembly_line", "finetuning", "host", "measurements", "model_zoo", "scaling",
+    "serving", "storage", "training_run", "where_to_run",
 )  # fmt: skip
-_HOMES = {"Panel": "shell", "View": "shell", **{name: name for name in _RECIPES}}
+_HOMES = {"Panel": "shell", "View": "shell", "record": "decision", **{name: name for name in _RECIPES}}
 
 __all__ = sorted(_HOMES)
 

@@ -18,9 +18,9 @@ from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS, row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import accelerators as device_options
-from cookbook.panels.options import cited, device_of, networks, own_accelerator, plain_device
+from cookbook.panels.options import cited, device_of, few, networks, own_accelerator, plain_device
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, as_python, device_text, keywords, panel_call
-from cookbook.panels.text import counted, figure, listed
+from cookbook.panels.text import counted, figure, listed, percent, short_name
 from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
 from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.transformer import is_language_model
@@ -38,18 +38,19 @@ PICTURES: dict[str, Callable[[Any], Any]] = {
     "throughput": charts.per_device, "energy": partial(charts.per_device, what="energy"),
     "cost": partial(charts.per_device, what="cost"), "roofline": charts.roofline,
 }  # fmt: skip
-MOST, MOST_PARTS = 12, 8
+MOST, MOST_PARTS = 12, 5
 # Picture: the columns of its figure, of its ends, and of the reason where there is none.
 COLUMNS = {
     "throughput": ("samples_per_s", "low", "high", "why"),
     "energy": ("joules", "joules_low", "joules_high", "why_joules"),
     "cost": ("usd_per_million", "usd_per_million_low", "usd_per_million_high", "why_usd"),
 }
-UNIT = {"throughput": "samples/s", "energy": "J a sample", "cost": "USD a million samples"}
+WRITE = {"cost": units.dollars}  # what is not written by `figure`
+UNIT = {"throughput": "samples/s", "energy": "J a sample", "cost": "a million samples"}
 # What Pin compares: figures of the device looked at.
-PINNED = {"samples/s": "samples_per_s", "J a sample": "joules", "USD a million": "usd_per_million"}
+PINNED = {"samples/s": "samples_per_s", "J a sample": "joules", "cost a sample": "usd_per_million"}
 VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training", "inference": "this pass"}
-BEST = {"energy": "the least energy", "cost": "the lowest price"}
+BEST = {"throughput": "{}s fastest", "energy": "takes least energy", "cost": "is cheapest"}
 # Short words for a reason, by how it is told in full.
 SHORT = (("trains nothing", "trains nothing"), ("has no peak", "no such peak"), ("no peak", "no peak known"),
          ("does not train", "format trains not"), ("rated power", "no rated power"),
@@ -142,7 +143,7 @@ def _controls() -> tuple[Control, ...]:
               tooltip="Name of an operation in the table; a click on its mark chooses it too"),
         Choice("picture", "Picture", "", (
             ("throughput", "Throughput", "Samples a second, with intervals"),
-            ("energy", "Energy", "Joules a sample"), ("cost", "Cost", "USD for a million samples"),
+            ("energy", "Energy", "Joules a sample"), ("cost", "Cost", "Dollars for a million samples"),
             ("roofline", "Roofline", "Every operation under the roofs of these devices")), place="picture"),
     )  # fmt: skip
 
@@ -254,7 +255,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     roof = picture == "roofline"
     words = _picture_title(view, picture)
     return View(
-        answer=moved + (_under_the_roof(view) if roof else _answer(view, picture)),
+        answer=(_under_the_roof(view) if roof else _answer(view, picture)) + moved,
         headline={words: float(view.looked[name]) for words, name in PINNED.items() if view.looked[name] > 0},
         chips=_chips(view),
         picture=_roofline(view, words) if roof else _per_device(view, picture, words, pinned),
@@ -282,7 +283,8 @@ def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]
     if key in keys:
         return key, ""
     names = catalog.table("accelerators").set_index("key")["name"]
-    return keys[at], f"{names.get(key, key)} is not among the devices compared; {found['name'][at]} is looked at. "
+    return keys[at], (
+        f" Look at: {names.get(key, key)} is not among the devices compared; {found['name'][at]} is looked at.")
 
 
 @lru_cache(maxsize=64)
@@ -324,81 +326,78 @@ def _range(row: Any, picture: str, alone: bool = False) -> str:
     point, low, high, why = COLUMNS[picture]
     if not math.isfinite(row[point]):
         return short(row[why])
-    return f"{figure(row[point])} " + (UNIT[picture] if alone else f"({figure(row[low])}-{figure(row[high])})")
+    write = WRITE.get(picture, figure)
+    return f"{write(row[point])} " + (UNIT[picture] if alone else f"({write(row[low])}-{write(row[high])})")
 
 
 def _picture_title(view: Compared, picture: str) -> str:
     """Takeaway of the picture."""
     if picture == "roofline":
-        slow = 100 * float(view.ops.loc[view.ops["bound_by"] == "memory", "share"].sum())
-        return f"{_short(view.looked['name'])}: memory limits {slow:.0f} % of the time of a forward pass, unfused"
+        slow = float(view.ops.loc[view.ops["bound_by"] == "memory", "share"].sum())
+        return f"{_short(view.looked['name'])}: memory limits {percent(slow)} of the time of a forward pass, unfused"
     known = view.known(picture)
     if known.empty:
         return f"None of these {len(view.table)} devices has this figure"
     point, first, last = COLUMNS[picture][0], known.iloc[0], known.iloc[-1]
-    said = f"{_short(first['name'])}: {figure(first[point])} {UNIT[picture]}"
+    said = f"{_short(first['name'])}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
     if len(known) == 1:
         return said
     if picture == "throughput":
         return f"{said}, {ratio(first[point] / last[point])} times {_short(last['name'])}"
-    return f"{said}, {_short(last['name'])} x{ratio(last[point] / first[point])}"
+    return f"{said}, {_short(last['name'])} {ratio(last[point] / first[point])}×"
 
 
 def _answer(view: Compared, picture: str) -> str:
-    """The sentence in place 1: the best device, the one looked at, those without a figure."""
-    lacks = view.ranks[picture][view.ranks[picture][COLUMNS[picture][0]].isna()]
-    lacks = lacks[lacks["key"] != view.on]
-    more = f" (and {len(lacks) - 1} more have none)" if len(lacks) > 1 else ""
-    why = "" if lacks.empty else f"No figure: {lacks.iloc[0][COLUMNS[picture][3]] or lacks.iloc[0]['name']}{more}."
-    return f"{_best(view, picture)} {_looked(view, picture)} {why}".strip()
-
-
-def _best(view: Compared, picture: str) -> str:
+    """The sentence in place 1: the best device, how sure that is, the one looked at, those without a figure."""
     known = view.known(picture)
     if known.empty:
-        return f"None of these {len(view.table)} devices has this figure for {view.title}."
+        none = f"**None of these {len(view.table)} devices** has this figure. Workload: {view.title}."
+        return f"{none}{_lacking(view, picture)}"
     point, low, high, _ = COLUMNS[picture]
+    write = WRITE.get(picture, figure)
     first, rest, fast = known.iloc[0], known.iloc[1:], picture == "throughput"
-    start = (
-        f"For {view.title} at batch {view.batch:,}, **{first['name']}** takes {BEST[picture]} per sample"
-        if picture == "energy" else
-        f"For a million samples of {view.title} at batch {view.batch:,}, **{first['name']}** asks {BEST[picture]}"
-        if picture == "cost" else
-        f"**{first['name']}** {VERB[view.phase]}s {view.title} fastest of these at batch {view.batch:,}"
-    )  # fmt: skip
-    tokens = f", {figure(first['tokens_per_s'])} tokens/s" if fast and first["tokens_per_s"] > 0 else ""
-    ends, kind = f"{figure(first[low])}-{figure(first[high])}", "80 % interval" if fast else "range"
-    said = f"{start}: **{figure(first[point])}** {UNIT[picture]} ({kind} {ends}){tokens}"
-    said += ", which its memory does not hold" if first["fits"] == "no" else ""
     near = rest[rest[high] > first[low]] if fast else rest[rest[low] < first[high]]
-    if near.empty:
-        return f"{said}, clear of all others."
-    kind = "interval" if fast else "range"
-    return f"{said}; its {kind} overlaps that of {listed(near['name'].tolist(), 2)}, so the order of these is open."
+    order = f"overlaps {listed(near['name'].map(_short).tolist(), 2)}, so their order is open" if len(near) else (
+        "clear of all others")  # fmt: skip
+    tokens = f", {figure(first['tokens_per_s'])} tokens/s" if fast and first["tokens_per_s"] > 0 else ""
+    full = f" Memory: {first['name']} does not hold it." if first["fits"] == "no" else ""
+    return (
+        f"{short_name(first['name'])} {BEST[picture].format(VERB[view.phase])}: **{write(first[point])} "
+        f"{UNIT[picture]}** for {view.title} at batch {view.batch:,}{tokens}. "
+        f"{'Interval (80 %)' if fast else 'Range'}: {write(first[low])}-{write(first[high])}; {order}.{full} "
+        f"{_looked(view, picture)}{_lacking(view, picture)}"
+    )
+
+
+def _lacking(view: Compared, picture: str) -> str:
+    """Devices without the figure, and why the first of them has none."""
+    lacks = view.ranks[picture][view.ranks[picture][COLUMNS[picture][0]].isna()]
+    if lacks.empty:
+        return ""
+    row = lacks.iloc[0]
+    more = f", and {len(lacks) - 1} more" if len(lacks) > 1 else ""
+    return f" No figure: {_short(row['name'])} ({short(row[COLUMNS[picture][3]])}){more}."
 
 
 def _looked(view: Compared, picture: str) -> str:
     row, point = view.looked, COLUMNS[picture][0]
     if math.isnan(row[point]):
-        why = row[COLUMNS[picture][3]]
-        return f"No figure for {row['name']}: {why.removeprefix(row['name']).strip()}." if why else ""
+        return f"Looked at: {row['name']}, {short(row[COLUMNS[picture][3]])}."
+    start = f"Looked at: {row['name']}, {_range(row, picture, True)}"
     if picture == "throughput":
-        fits = "; it does not fit its memory" if row["fits"] == "no" else ""
-        leads = row["key"] == view.known(picture).iloc[0]["key"]
-        start = "It does so" if leads else f"{row['name']}: {figure(row[point])}"
+        fits = ", does not fit its memory" if row["fits"] == "no" else ""
         return (
-            f"{start} in {row['precision']}, at {100 * row['share_of_peak']:.2g} % of what its peak of "
-            f"{figure(row['peak_flops'] / 1e12)} TFLOP/s could{fits}; {_range(row, 'energy', True)}, "
+            f"{start} in {row['precision']}, {percent(row['share_of_peak'])} of the peak of "
+            f"{figure(row['peak_flops'] / 1e12)} TFLOP/s{fits}; {_range(row, 'energy', True)}, "
             f"{_range(row, 'cost', True)}."
         )
     if picture == "energy":
         return (
-            f"{row['name']}: {figure(row[point])} J at about {row['watts']:,.0f} of {row['tdp_watts']:,.0f} W rated, "
-            "its host left out; no power was measured."
+            f"{start} at about {row['watts']:,.0f} of {row['tdp_watts']:,.0f} W rated, its host left out; no power was "
+            "measured."
         )
-    hour = f"{row['usd_per_hour']:.2f} USD/h, the median of {counted(row['price_rows'], 'price')}"
     return (
-        f"{row['name']}: {figure(row[point])} USD at {hour} from "
+        f"{start} at {units.dollars(row['usd_per_hour'])}/h, the median of {counted(row['price_rows'], 'price')} from "
         f"{row['price_first'][:7] or 'no date'} to {row['price_last'][:7] or 'no date'}."
     )
 
@@ -406,20 +405,20 @@ def _looked(view: Compared, picture: str) -> str:
 def _under_the_roof(view: Compared) -> str:
     row, ops, op = view.looked, view.ops, view.chosen
     lost = "" if not view.op or view.op == op["name"] else f"{view.title} has no operation {view.op!r}; the longest: "
-    bound = 100 * float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
+    bound = float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
     best, rate = view.batch / float(ops["seconds"].sum()), row["samples_per_s"]
-    start = "Software that fuses operations moves less data: predicted" if rate > best else "Predicted"
-    beside = f" {start} for {WHAT[view.phase]} are {figure(rate)} samples/s." if math.isfinite(rate) else ""
+    why = ", since software that fuses operations moves less data" if rate > best else ""
+    beside = f" Predicted: {figure(rate)} samples/s for {WHAT[view.phase]}{why}." if math.isfinite(rate) else ""
     return (
-        f"Without fusion, a forward pass of {view.title} on **{row['name']}** in {row['precision']} reaches at most "
-        f"**{figure(best)}** samples/s, memory being the limit for **{bound:.0f} %** of its time.{beside} "
+        f"Memory limits **{percent(bound)}** of a forward pass of {view.title} on {short_name(row['name'])}, unfused. "
+        f"Ceiling: at most {figure(best)} samples/s in {row['precision']} without fusion.{beside} Operation: "
         f"{lost}{op['name']}, {_formula(view, op)}"
     )
 
 
 def _formula(view: Compared, op: Any) -> str:
     """How the time of one operation at the roofline comes about, in numbers."""
-    row, times = view.looked, f"{op['count']:,.0f} x " if op["count"] > 1 else ""
+    row, times = view.looked, f"{op['count']:,.0f} × " if op["count"] > 1 else ""
     flop, moved = op["flop"] / op["count"], op["bytes"] / op["count"]
     peak, wide = units.human(row["peak_flops"], "FLOP/s"), units.human(row["mem_bandwidth"], "B/s")
     longer = "arithmetic" if op["bound_by"] == "compute" else "memory"
@@ -474,19 +473,19 @@ def _roofline(view: Compared, title: str) -> Picture:
 def _time_parts(view: Compared) -> tuple[Part, ...]:
     """Time of one pass on the device looked at."""
     times = {name: float(view.looked.get(f"{name} seconds", math.nan)) for name in TIME_PARTS}
-    return tuple(Part(name, seconds, units.human(seconds, "s"), TIME_PARTS[name], f"{HOW.get(name, name)}.")
-                 for name, seconds in times.items() if seconds > 0)  # fmt: skip
+    return few((Part(name, seconds, units.human(seconds, "s"), TIME_PARTS[name], f"{HOW.get(name, name)}.")
+                for name, seconds in times.items() if seconds > 0), told=partial(units.human, unit="s"))  # fmt: skip
 
 
 def _op_parts(view: Compared) -> tuple[Part, ...]:
     """Operations of one forward pass at the roofline, the longest first, the rest together."""
-    colours = (*PALETTE[:4], "#9467BD", "#2F8F9D", "#A67C00", "#8C564B")
+    colours = (*PALETTE[:4], "#A170C6")
     found = [Part(str(op["name"]), op["seconds"], units.human(op["seconds"], "s"), colour, _formula(view, op))
              for op, colour in zip(view.ops.head(MOST_PARTS).to_dict("records"), colours, strict=False)]  # fmt: skip
     rest = view.ops.iloc[MOST_PARTS:]
     words = f"{rest['count'].sum():,.0f} more operations, each the longer of arithmetic and traffic."
     seconds = float(rest["seconds"].sum())
-    return (*found, *([Part("the rest", seconds, units.human(seconds, "s"), MUTED, words)] if len(rest) else []))
+    return (*found, *([Part("other", seconds, units.human(seconds, "s"), MUTED, words)] if len(rest) else []))
 
 
 def _device_table(view: Compared) -> pd.DataFrame:
@@ -498,7 +497,7 @@ def _device_table(view: Compared) -> pd.DataFrame:
         "Samples/s": _range(row, "throughput"),
         **({"Tokens/s": figure(row["tokens_per_s"]) if row["tokens_per_s"] > 0 else "none"} if speaks else {}),
         "Of peak [%]": "none" if math.isnan(row["share_of_peak"]) else f"{100 * row['share_of_peak']:.2g}",
-        "J a sample": _range(row, "energy"), "USD a million": _range(row, "cost"),
+        "J a sample": _range(row, "energy"), "$ a million": _range(row, "cost"),
         "Prices of": f"{row['price_first'][:7]} to {row['price_last'][:7]}" if row["price_last"] else "no price",
         "Memory": f"{units.human(row['memory_bytes'], 'iB')} of {units.human(row['capacity_bytes'], 'iB')}"
         if row["fits"] in ("yes", "no") else row["fits"] or "none",
@@ -511,7 +510,7 @@ def _op_table(view: Compared) -> pd.DataFrame:
     return pd.DataFrame([
         {"Operation": op["name"], "Kind": op["kind"], "Times": f"{op['count']:,.0f}",
          "GFLOP": f"{op['flop'] / 1e9:,.3g}", "MB moved": f"{op['bytes'] / 1e6:,.3g}",
-         "FLOP/B": f"{op['intensity']:.3g}", "Time at best [us]": f"{op['seconds'] * 1e6:,.3g}",
+         "FLOP/B": f"{op['intensity']:.3g}", "Time at best [µs]": f"{op['seconds'] * 1e6:,.3g}",
          "Share [%]": f"{100 * op['share']:.1f}", "Held back by": op["bound_by"]}
         for op in view.ops.head(MOST_ROWS).to_dict("records")
     ])  # fmt: skip

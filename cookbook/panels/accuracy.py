@@ -9,45 +9,60 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cookbook import catalog
 from cookbook.calibration import judged
+from cookbook.calibration.intervals import ENOUGH as LEAST
+from cookbook.calibration.intervals import paired
 from cookbook.charts import explore as charts
 from cookbook.charts.explore import percent, verdict
 from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
+from cookbook.panels.options import network_titles
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults_of, keywords, panel_call
 from cookbook.panels.text import capital, counted, figure, sources_by_count
 
 BANDS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)
-PICTURES = {"points": charts.points, "errors": charts.errors, "coverage": charts.coverage}
+PICTURES = {"points": charts.points, "errors": charts.errors, "coverage": charts.coverage, "effects": charts.effects}
 COLOURS, MOST_GROUPS, ENOUGH = 4, 16, 20
 # Decades, across and up, between two numbers in a picture, so that both can be read; and by which runs are spread.
 APART, SPREAD = np.array((0.2, 0.13)), 0.16
-OFF = {"picture": lambda v: {} if v.get("model") == judged.FULL else {"coverage": "only the full model has intervals"}}
+NO_INTERVALS = "only the full model has intervals"
+NO_EFFECT = "choose a prediction without something, or a rule to beat"
+OFF = {"picture": lambda v: {
+    **({} if v.get("model") == judged.FULL else {"coverage": NO_INTERVALS}),
+    **({"effects": NO_EFFECT} if v.get("model") in (judged.FULL, judged.ROW_ALONE) else {}),
+}}  # fmt: skip
 EDGES = ((0.1, "within 10 %", PALETTE[2]), (0.2, "10 to 20 %", PALETTE[0]), (0.5, "20 to 50 %", PALETTE[3]),
          (np.inf, "further off", PALETTE[1]))  # fmt: skip
 # What groups the runs, in a sentence.
 BY = {"generation": "device", "tier": "evidence", "software_level": "level of software"}
 # Changes of a median error that count as one: a tenth of it, and a fiftieth for "no matter".
 MUCH, LITTLE = 1.1, 1.02
+# Groups in the chart of what a term changes, and changes of a speed that count there.
+MOST_EFFECTS, SEEN = 20, 0.005
+RUNS = {
+    "both": "training runs", "transformer": "training runs of transformers", "classic": "other training runs",
+    "inference": "inference runs", "generation": "generation runs",
+}  # fmt: skip
 # Groups of predictions in the list.
 FULL, FLATTERING, RULE, TERM = "the prediction", "a flattering test", "rule to beat", "term off"
 
 
 def accuracy(
     kind: str = "both", publishers: Any = (), accelerators: Any = (), model: str = judged.FULL,
-    by: str = "publisher", band: Any = 20, picture: str = "points",
+    by: str = "publisher", band: Any = 20, picture: str = "points", networks: Any = (),
 ) -> Panel:  # fmt: skip
     """The panel "How far can you trust a prediction?", in the state that the arguments say.
 
     Parameters
     ----------
-    kind, publishers, accelerators, model
+    kind, publishers, accelerators, model, networks
         As for `cb.accuracy`.
     by : str
         What colours and groups: "publisher", "generation", "year", "tier" or "software_level".
     band : float
         Error that still counts as good [%].
-    picture : {"points", "errors", "coverage"}
+    picture : {"points", "errors", "coverage", "effects"}
         The chart to start with.
 
     Returns
@@ -68,17 +83,20 @@ def accuracy(
 def _controls() -> tuple[Control, ...]:
     models = tuple((name, name, "", _family(name)) for name in judged.models_of())
     return (
-        Choice("kind", "Training of", "Measured runs", (
-            ("both", "both", "Every kind of network"),
+        Choice("kind", "Runs", "Measured runs", (
+            ("both", "training", "Training of every kind of network"),
             ("transformer", "transformers", "Language models in training, on up to thousands of devices"),
-            ("classic", "other networks", "Convolutional, recurrent and other classic networks")),
-            tooltip="Kind of training runs"),
-        Combo("publishers", "Publishers", "Measured runs", _options("publisher", "publisher"), many=True, limit=4,
-              tooltip="Who published the measurements, four at most; empty: all"),
-        Combo("accelerators", "Accelerators", "Measured runs", _options("accelerator", "device"), many=True, limit=4,
-              tooltip="What the runs used, four at most; empty: all"),
+            ("classic", "other networks", "Convolutional, recurrent and other classic networks in training"),
+            ("inference", "inference", "Forward passes"), ("generation", "generation", "Answers of language models")),
+            tooltip="Kind of measured runs"),
+        Combo("networks", "Networks", "Measured runs", _options("model", "models", "name", "title"), many=True, limit=4,
+              ranked=True, tooltip="What was run, four at most; empty: all"),
+        Combo("accelerators", "Accelerators", "Measured runs", _options("accelerator", "accelerators", "key", "name"),
+              many=True, limit=4, ranked=True, tooltip="What the runs used, four at most; empty: all"),
         Combo("model", "Prediction", "Predicted by", models,
               tooltip="The full model, the model without one term (all constants fitted anew), or a rule to beat"),
+        Combo("publishers", "Publishers", "Measured runs", _options("publisher"), many=True, limit=4, more=True,
+              tooltip="Who published the measurements, four at most; empty: all"),
         Choice("by", "Colour and group by", "Shown as", (
             ("publisher", "publisher", "Who measured"), ("generation", "device", "Generation of the accelerator"),
             ("year", "year", "Year of the measurement"),
@@ -89,14 +107,21 @@ def _controls() -> tuple[Control, ...]:
         Choice("picture", "Picture", "", (
             ("points", "Predicted over measured", "Every run, over the number of its accelerators"),
             ("errors", "Error by group", "Median and middle half of each group"),
-            ("coverage", "Coverage", "Share of the runs inside their 80 % interval")), place="picture"),
+            ("coverage", "Coverage", "Share of the runs inside their 80 % interval"),
+            ("effects", "With and without", "Each group without a term, and with it")), place="picture"),
     )  # fmt: skip
 
 
-def _options(key: str, name: str) -> tuple[Option, ...]:
-    rows = judged.chosen()
-    names, counts = dict(zip(rows[key], rows[name], strict=True)), rows.loc[rows[key] != "", key].value_counts()
-    return tuple((value, names[value], "", counted(count, "run")) for value, count in counts.items())
+def _options(column: str, table: str = "", key: str = "", name: str = "") -> tuple[Option, ...]:
+    """Names that judged runs have, most runs first, and of a table those that were never measured."""
+    counts = pd.concat([judged.chosen(kind)[column] for kind in RUNS if kind != "both"]).value_counts()
+    names = catalog.table(table).set_index(key)[name].to_dict() if table else {}
+    known = {each: count for each, count in counts.items() if each} | {each: 0 for each in names if each not in counts}
+    titles = network_titles() if column == "model" else names
+    first = {titles[each]: each for each in reversed(known) if each in titles}  # of names alike, the most measured
+    words = {each: each if each not in titles else titles[each] if first[titles[each]] == each else
+             f"{titles[each]} ({each})" for each in known}
+    return tuple((each, words[each], "", counted(count, "run")) for each, count in known.items())
 
 
 def _family(model: str) -> str:
@@ -112,13 +137,14 @@ class Chosen:
     rows: pd.DataFrame
     model: str
     by: str
+    runs: str = "runs"
 
     @cached_property
     def known(self) -> pd.DataFrame:
         """The runs that the model says something of, with `ratio` and `predicted`."""
         ratio = self.rows.get(self.model, self.rows[judged.FULL] * np.nan).dropna()
         if not len(ratio):
-            raise ValueError(f"{self.model} says nothing of these runs: it belongs to the other kind; set Training of")
+            raise ValueError(f"{self.model} says nothing of these runs: it belongs to another kind; set Runs")
         found = self.rows.loc[ratio.index]
         return found.assign(ratio=np.exp(ratio), predicted=found["measured"] * np.exp(ratio))
 
@@ -155,6 +181,27 @@ class Chosen:
         return pd.concat([table[table["group"] != charts.OTHERS], table[table["group"] == charts.OTHERS]])
 
     @cached_property
+    def effects(self) -> pd.DataFrame:
+        """Predicted over measured speed in the middle of each group: without what is off, and with it; most helped
+        first.
+        """
+        known = self.known
+        faster = np.where(known["unit"].str.contains("/s"), 1, -1)
+        speeds = pd.DataFrame({"before": faster * np.log(known["ratio"]), "after": faster * known[self.base]})
+        each = speeds.groupby(self.labels(MOST_EFFECTS, known))
+        table = each.median().assign(runs=each.size())
+        table["gain"] = table["before"].abs() - table["after"].abs()
+        table = table.sort_values("gain", ascending=False, kind="stable")
+        return table.assign(before=np.exp(table["before"]), after=np.exp(table["after"])).rename_axis("group")
+
+    @cached_property
+    def worse(self) -> tuple[float, float, float]:
+        """By how many points publishers are predicted worse than by what the model is compared with, and its ends."""
+        known = self.known
+        found = paired(np.log(known["ratio"].to_numpy()), known[self.base].to_numpy(), known["publisher"].to_numpy())
+        return 100 * found[0], 100 * found[1], 100 * found[2]
+
+    @cached_property
     def furthest(self) -> np.ndarray:
         """Places of the runs furthest off, by ratio, the worst first."""
         return np.argsort(-np.abs(np.log(self.known["ratio"].to_numpy())), kind="stable")[:MOST_ROWS]
@@ -165,6 +212,7 @@ class Chosen:
         known = self.known
         group = self.labels(COLOURS, known)
         order = [g for g in pd.Series(group).value_counts().index if g != charts.OTHERS]
+        known = known.assign(model=known["model"].replace(network_titles()))
         named = {name: pd.factorize(known[name]) for name in ("model", "device", "source", "unit")}
         first = known.iloc[np.unique(named["source"][0], return_index=True)[1]]
         at = known["devices"].to_numpy() * 10 ** (SPREAD * spread(len(known)))
@@ -200,8 +248,8 @@ class Chosen:
 
 
 @lru_cache(maxsize=8)
-def _chosen(kind: str, publishers: tuple[str, ...], accelerators: tuple[str, ...], model: str, by: str) -> Chosen:
-    return Chosen(judged.chosen(kind, publishers, accelerators), model, by)
+def _chosen(kind: str, model: str, by: str, *names: tuple[str, ...]) -> Chosen:
+    return Chosen(judged.chosen(kind, *names), model, by, RUNS[kind])
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
@@ -209,9 +257,15 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     if model not in judged.models_of():
         raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(judged.models_of())}")
     if picture == "coverage" and model != judged.FULL:
-        raise ValueError("only the full model has intervals: choose Prediction full, or another picture")
-    view = _chosen(values["kind"], tuple(values["publishers"]), tuple(values["accelerators"]), model, by)
-    draw = {"points": _scatter, "errors": _errors_picture, "coverage": _coverage_picture}[picture]
+        raise ValueError(f"{NO_INTERVALS}: choose Prediction full, or another picture")
+    if picture == "effects" and model in (judged.FULL, judged.ROW_ALONE):
+        raise ValueError(f"nothing is switched off: {NO_EFFECT}")
+    filters = (tuple(values[name]) for name in ("publishers", "accelerators", "networks"))
+    view = _chosen(values["kind"], model, by, *filters)
+    draw, table = {
+        "points": (_scatter, _run_table), "errors": (_errors_picture, _group_table),
+        "coverage": (_coverage_picture, _group_table), "effects": (_effects_picture, _effects_table),
+    }[picture]  # fmt: skip
     each = picture == "points"
     return View(
         answer=_answer(view, band, picture),
@@ -220,7 +274,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         picture=draw(view, band),
         parts=_parts(view),
         parts_title=f"{counted(view.whole['rows'], 'run')} by error, predicted by {_spoken(model)}",
-        table=partial(_run_table if each else _group_table, view),
+        table=partial(table, view),
         data=partial(judged.as_rows, view.rows, model) if each else partial(judged.grouped, view.rows, by, model),
         sources=partial(sources_by_count, view.known, "run"),
         code=_code(values),
@@ -228,7 +282,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any]) -> str:
-    asked = {name: values[name] for name in ("kind", "publishers", "accelerators", "model")}
+    asked = {name: values[name] for name in ("kind", "publishers", "accelerators", "networks", "model")}
     call = {"by": "row" if values["picture"] == "points" else values["by"]}
     call |= {name: value for name, value in asked.items() if value != defaults_of(accuracy)[name]}
     return f"{panel_call(accuracy, values)}\ncb.accuracy({keywords(call)})"
@@ -273,6 +327,30 @@ def _coverage_picture(view: Chosen, _band: float) -> Picture:
     return Picture("coverage", frame, charts.coverage_title(frame), {"rows": row_order(frame), "promised": 80})
 
 
+def _effects_picture(view: Chosen, _band: float) -> Picture:
+    """Each group without what is off and with it; the title says what that is worth on publishers left out."""
+    table = view.effects
+    frame = pd.DataFrame({
+        "row": [f"{group} ({runs:,})" for group, runs in table["runs"].items()],
+        "before": table["before"].clip(*charts.RATIOS), "after": table["after"].clip(*charts.RATIOS),
+        "verdict": [list(charts.NEARER)[1 - int(gain > SEEN) + int(gain < -SEEN)] for gain in table["gain"]],
+        "few": table["runs"] < LEAST,
+    }).reset_index(drop=True)  # fmt: skip
+    low, high = charts.effect_domain(frame)
+    signals = {"rows": row_order(frame), "low": low, "high": high}
+    return Picture("effects", frame, _finding(view).replace("**", ""), signals)
+
+
+def _effects_table(view: Chosen) -> pd.DataFrame:
+    """The same as printed text."""
+    table = view.effects
+    return pd.DataFrame({
+        capital(view.by.replace("_", " ")): table.index, "Runs": [f"{runs:,}" for runs in table["runs"]],
+        "Predicted / measured speed without it": [f"{value:.2f}" for value in table["before"]],
+        "With it": [f"{value:.2f}" for value in table["after"]],
+    }).head(MOST_ROWS)  # fmt: skip
+
+
 def _parts(view: Chosen) -> tuple[Part, ...]:
     """Place 4: shares of the runs by error."""
     found, below = [], 0
@@ -292,7 +370,7 @@ def _run_table(view: Chosen) -> pd.DataFrame:
     full = view.model == judged.FULL
     return pd.DataFrame({
         "No.": [str(i) for i in range(1, len(known) + 1)],
-        "Network": known["model"], "Accelerator": known["device"],
+        "Network": known["model"].replace(network_titles()), "Accelerator": known["device"],
         "Devices": [f"{count:,.0f}" for count in known["devices"]],
         "Measured": [f"{figure(row.measured)} {row.unit}" for row in known.itertuples()],
         "Predicted": [f"{figure(row.predicted)} {row.unit}" for row in known.itertuples()],
@@ -318,7 +396,7 @@ def _group_table(view: Chosen) -> pd.DataFrame:
         found["Chance allows"] = [
             f"{100 * row.band_low_80:.0f}-{100 * row.band_high_80:.0f} %" for row in table.itertuples()
         ]
-        found["Interval reaches"] = [f"x{factor:.2f}" for factor in table["factor_80"]]
+        found["Interval reaches"] = [f"{factor:.2f}×" for factor in table["factor_80"]]
     return pd.DataFrame(found)
 
 
@@ -332,27 +410,50 @@ def _spoken(model: str) -> str:
     return f"the {model} model" if model == judged.FULL else f"the model {model}" if "without" in model else model
 
 
+def _finding(view: Chosen) -> str:
+    """What it costs to do without, on publishers left out."""
+    more, low, high = view.worse
+    words = capital(view.model) if _family(view.model) == TERM else f"By {view.model}"
+    points = f"{abs(more):.1f} points {'worse' if more > 0 else 'better'}"
+    told = "neither better nor worse" if low <= 0 <= high else points
+    return f"{words}, {view.runs} are **{told}** on publishers left out"
+
+
+def _moved(view: Chosen) -> str:
+    """The interval of that, who gains most by what is switched off, and whether most do."""
+    more, low, high = view.worse
+    table = view.effects[view.effects["runs"] >= LEAST]
+    said = f"Interval (90 %): {more:+.1f} points [{low:.1f}, {high:.1f}]."
+    if not len(table):
+        return said
+    gained, best = int((table["gain"] > SEEN).sum()), table.iloc[0]
+    said += f" Groups: {gained} of {len(table)} with {LEAST} runs or more are nearer to what was measured with it."
+    if best["gain"] <= SEEN:
+        return said
+    return f"{said} Most: {best.name}, from {best['before']:.2f}× to {best['after']:.2f}× of the measured speed."
+
+
 def _answer(view: Chosen, band: float, picture: str) -> str:
     """The sentence in place 1, and what to take from the picture shown."""
-    whole = view.whole
-    fold = "its own publisher seen" if view.model == judged.ROW_ALONE else "each publisher unseen"
-    first = (
-        f"{capital(_spoken(view.model))}, {fold}, predicts half of {whole['rows']:,} measured training runs within "
-        f"**{percent(100 * whole['median_error'])}**, and **{100 * view.within(band):.0f} %** of all within "
-        f"{100 * band:.0f} %."
+    if picture == "effects":
+        return f"{_finding(view)}. {_moved(view)}"
+    whole, full = view.whole, view.model == judged.FULL
+    by = "" if full else f"{view.model if _family(view.model) == TERM else f'by {_spoken(view.model)}'}, "
+    first = capital(
+        f"{by}half of {whole['rows']:,} {view.runs} are predicted within **{percent(100 * whole['median_error'])}**, "
+        f"{100 * view.within(band):.0f} % within {100 * band:.0f} %."
     )
-    if view.model != judged.FULL:
-        return f"{first} {_beside_full(view)}"
-    return f"{first} {({'errors': _groups, 'coverage': _coverage}.get(picture, _reach))(view)}"
+    more = {"errors": _groups, "coverage": _coverage}.get(picture, _reach) if full else _beside_full
+    return f"{first} {more(view)}"
 
 
 def _reach(view: Chosen) -> str:
     """What an interval adds to the point."""
     whole = view.whole
     return (
-        "Plan with the interval, not with the point: the 80 % interval, here a factor of "
-        f"{whole['factor_80']:.2f} each way, held {100 * whole['coverage_80']:.0f} % of the runs, "
-        f"{100 * whole['publishers_covered_80']:.0f} % as the mean of publishers."
+        f"Interval: a factor of {whole['factor_80']:.2f} each way was to hold 80 % and held "
+        f"{100 * whole['coverage_80']:.0f} % of the runs, {100 * whole['publishers_covered_80']:.0f} % as the mean of "
+        "publishers. Advice: plan with the interval, not with the point."
     )
 
 
@@ -360,12 +461,12 @@ def _groups(view: Chosen) -> str:
     """Where to trust the point most and least."""
     table = view.groups[view.groups["rows"] >= ENOUGH]
     if len(table) < 2:
-        return "There are too few groups of twenty runs to tell where to trust it more."
+        return "Groups: too few of twenty runs to tell where to trust it more."
     best, worst = (table.loc[at] for at in (table["median_error"].idxmin(), table["median_error"].idxmax()))
     return (
-        f"Of groups with {ENOUGH} runs or more, trust it most for {best['group']} (median "
-        f"{percent(100 * best['median_error'])}) and least for {worst['group']} "
-        f"({percent(100 * worst['median_error'])}): ask which group your own case resembles."
+        f"Trust most: {best['group']}, median {percent(100 * best['median_error'])}. Trust least: {worst['group']}, "
+        f"{percent(100 * worst['median_error'])}, of groups with {ENOUGH} runs or more. Advice: ask which group your "
+        "own case resembles."
     )
 
 
@@ -373,7 +474,7 @@ def _coverage(view: Chosen) -> str:
     """Whether intervals keep their promise, group by group."""
     table, found = view.groups, _verdicts(view.groups)
     low, outside = found.count("too seldom"), len(found) - found.count("within chance")
-    held = f"80 % intervals held {100 * view.whole['coverage_80']:.0f} % of all runs"
+    held = f"Interval: 80 % intervals held {100 * view.whole['coverage_80']:.0f} % of all runs"
     if len(table) == 1:
         chance = f"{'less' if low else 'more'} than chance allows, were runs independent" if outside else "as promised"
         return f"{held}, {chance}."
@@ -386,8 +487,11 @@ def _coverage(view: Chosen) -> str:
         else "ask which group your own case resembles"
     )  # fmt: skip
     together = view.rows[view.by].nunique() - len(table) + 1
-    groups = f"{len(table)} groups" + (f" ({together} small ones taken together)" if together > 1 else "")
-    return f"{held}; {outside} of {groups} lie outside what chance allows, {low or 'none'} below it: {advice}."
+    groups = f"{len(table)}" + (f" ({together} small ones taken together)" if together > 1 else "")
+    return (
+        f"{held}. Groups: {outside} of {groups} lie outside what chance allows, {low or 'none'} below it. Advice: "
+        f"{advice}."
+    )
 
 
 def _beside_full(view: Chosen) -> str:
@@ -396,13 +500,13 @@ def _beside_full(view: Chosen) -> str:
     before = judged.grouped(view.known, "all", view.base).iloc[0]["median_error"]
     if view.model == judged.ROW_ALONE:
         return (
-            f"With the publisher unseen the same runs are off by **{percent(100 * before)}**: the difference is what a "
-            "familiar publisher flatters."
+            f"Compared: with the publisher unseen the same runs are off by {percent(100 * before)}; the difference is "
+            "what a familiar publisher flatters."
         )
     term = _family(view.model) == TERM
-    other = "The model with it" if term else "The full model"
+    other = "Compared: the model with it" if term else "Compared: the full model"
     off = ", neighbours aside," if view.base != judged.FULL else ""
-    with_it = f"{other}{off} is off by **{percent(100 * before)}** on the same runs"
+    with_it = f"{other}{off} is off by {percent(100 * before)} on the same runs"
     if now > before * MUCH:
         return f"{with_it}: {'the term earns its' if term else 'the formulas earn their'} place here."
     if now > before / LITTLE:

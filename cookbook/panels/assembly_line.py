@@ -39,8 +39,8 @@ def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any =
     Examples
     --------
     >>> panel = assembly_line("1f1b")
-    >>> panel.answer.split(":")[0]
-    '1F1B, 4 stages, 8 micro-batches'
+    >>> panel.answer.split(".")[0]
+    'Devices wait 27 % of the time with 1F1B, 4 stages and 8 micro-batches'
     """
     return Panel(assembly_line, "Who waits in a pipeline?", _controls, {"line": charts.assembly_line}, _draw,
                  locals())  # fmt: skip
@@ -111,10 +111,15 @@ def _answer(values: dict[str, Any], line: AssemblyLine) -> str:
     few = values["micro_batches"] < values["stages"]
     lesson = "There are fewer micro-batches than stages: at no time is every device at work."
     return (
-        f"{SCHEDULES[values['schedule']]}, {values['stages']} stages, {values['micro_batches']} micro-batches: devices "
-        f"wait **{100 * line.waiting:.0f} %** of the time, and one keeps the activations of up to **{line.kept:g}** "
-        f"micro-batches. {lesson if few else _LESSONS[values['schedule']]}{_followed(values['follow'], line)}"
+        f"Devices wait **{100 * line.waiting:.0f} %** of the time with {SCHEDULES[values['schedule']]}, "
+        f"{values['stages']} stages and {_batches(values['micro_batches'])}. Memory: one device "
+        f"keeps the activations of up to {_batches(line.kept)}. Why: "
+        f"{lesson if few else _LESSONS[values['schedule']]}{_followed(values['follow'], line)}"
     )
+
+
+def _batches(count: float) -> str:
+    return f"{count:g} micro-batch{'' if count == 1 else 'es'}"
 
 
 def _followed(micro_batch: int, line: AssemblyLine) -> str:
@@ -123,7 +128,7 @@ def _followed(micro_batch: int, line: AssemblyLine) -> str:
         return ""
     own = line.passes[line.passes["micro_batch"] == micro_batch - 1]
     stay, work = own["end"].max() - own["start"].min(), (own["end"] - own["start"]).sum()
-    return f" Micro-batch {micro_batch} is on the line for {human(stay, 's')}, worked on for {human(work, 's')}."
+    return f" Micro-batch {micro_batch}: on the line for {human(stay, 's')}, worked on for {human(work, 's')}."
 
 
 def _code(values: dict[str, Any]) -> str:
@@ -140,7 +145,7 @@ def _line(line: AssemblyLine, schedule: str, follow: int = 0) -> Picture:
         "faded": (passes["micro_batch"] != follow - 1) & (follow > 0),
     })  # fmt: skip
     rows = [f"device {device + 1}" for device in sorted(set(passes["device"]))]
-    title = f"{schedule}: {100 * line.waiting:.0f} % of the time is waiting; up to {line.kept:g} micro-batches kept"
+    title = f"{schedule}: {100 * line.waiting:.0f} % of the time is waiting; up to {_batches(line.kept)} kept"
     return Picture("line", frame, title, {"rows": rows, "most": float(frame["end"].max())})
 
 

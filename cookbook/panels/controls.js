@@ -1,4 +1,4 @@
-// Controls of a panel. Each maker returns { el, show(state, off) } and calls `send(name, raw)`.
+// Controls of a panel. Each maker returns { el, inputs, show(state, off) } and calls `send(name, raw)`.
 let serial = 0;
 
 function h(tag, props = {}, ...kids) {
@@ -55,7 +55,7 @@ function sliderControl(control, send) {
   const box = h("span", { class: control.unit ? "ck-box ck-narrow" : "ck-box" }, number, control.unit ? h("span", { class: "ck-unit", text: control.unit }) : null);
   const field = labelled(control, id, box, range);
   return {
-    el: field.el,
+    el: field.el, inputs: [number],
     show(state, off) {
       number.value = state.text;
       range.value = state.index;
@@ -98,7 +98,7 @@ function choiceControl(control, send) {
   roving(buttons, (b) => { mark(b.dataset.value); send(control.name, b.dataset.value); });
   const field = labelled(control, id, null, group);
   return {
-    el: field.el,
+    el: field.el, inputs: [group],
     bare: group,
     show(state, off) {
       mark(state.text);
@@ -111,7 +111,7 @@ function choiceControl(control, send) {
   };
 }
 
-const MOST_SHOWN = 80;
+const MOST_SHOWN = 500;
 
 // A name without case and without what separates its words; between digits a separator tells 1.6 from 16.
 const squash = (text) => text.toLowerCase().replace(/(?<=\d)[\s\-_.,()/]+(?=\d)/g, ":").replace(/[\s\-_.,()/]+/g, "");
@@ -131,10 +131,12 @@ function searchOf(options, popular) {
     const words = new Set([label, search].join(" ").toLowerCase().split(/[^\p{L}\p{N}.+]+/u));
     return { option, names, kinds, words, used: place.get(key) ?? popular.length };
   });
+  // "llama 3" begins Llama 3 70B, and not LLaMA 33B.
+  const begins = (name, whole) => name.startsWith(whole) && !/\d[\d:]$/.test(name.slice(0, whole.length + 1).slice(-2));
   const rank = ({ option, names, kinds, words }, whole, parts) => {
     if (names.includes(whole)) return 0;
     if (squash(option[3]) === whole) return 1;
-    if (names.some((name) => name.startsWith(whole))) return 2;
+    if (names.some((name) => begins(name, whole))) return 2;
     const within = (list, part) => list.some((name) => name.includes(part));
     if (!parts.every(({ part }) => within(names, part) || within(kinds, part))) return Infinity;
     if (parts.every(({ word }) => words.has(word))) return 3;
@@ -153,7 +155,7 @@ function comboControl(control, send) {
   const id = `ck-${++serial}`;
   const input = h("input", { type: "text", id, role: "combobox", class: "ck-combo", autocomplete: "off", spellcheck: "false", "aria-autocomplete": "list",
     "aria-expanded": "false", "aria-controls": `${id}-list`, title: control.tooltip, placeholder: control.many ? "type to add…" : "type to search…" });
-  const list = h("ul", { id: `${id}-list`, role: "listbox", class: "ck-list", "aria-label": control.label, "aria-multiselectable": control.many });
+  const list = h("ul", { id: `${id}-list`, role: "listbox", class: "ck-list", "aria-label": control.label, "aria-multiselectable": control.many, popover: "manual" });
   const chosen = h("div", { class: "ck-chosen" });
   const area = h("textarea", { class: "ck-text", rows: 6, spellcheck: "false", "aria-label": `${control.label}: your own`, placeholder: control.custom?.example });
   const apply = h("button", { type: "button", text: "Use this" });
@@ -179,23 +181,36 @@ function comboControl(control, send) {
     const own = control.custom && { key: null, label: control.custom.label, group: "" };
     const meant = own && typed.trim() && own.label.toLowerCase().startsWith(typed.trim().toLowerCase());
     if (own) { if (meant) shown.unshift(own); else shown.push(own); }
-    list.replaceChildren(...shown.map((option, i) => {
+    const bare = !typed.trim();
+    list.replaceChildren(...shown.flatMap((option, i) => {
       const on = state.keys.includes(option.key);
-      const li = h("li", { role: "option", id: `${id}-${i}`, "aria-selected": on, class: on ? "ck-on" : "" }, h("span", { text: option.label }), h("span", { class: "ck-group", text: option.group }));
+      const li = h("li", { role: "option", id: `${id}-${i}`, "aria-selected": on, class: on ? "ck-on" : "" }, h("span", { text: option.label }), h("span", { class: "ck-group", text: bare ? "" : option.group }));
       li.onmousedown = (e) => { e.preventDefault(); pick(option); };
-      return li;
+      return bare && option.group && option.group !== shown[i - 1]?.group ? [note(option.group), li] : [li];
     }));
     if (hits.length > MOST_SHOWN) list.append(note(`${hits.length - MOST_SHOWN} more: type to narrow`));
     if (!hits.length && !meant) list.prepend(note("nothing matches"));
-    list.hidden = false;
+    if (list.hidden) {
+      list.hidden = false;
+      list.showPopover?.();
+      document.addEventListener("scroll", place, true);
+    }
+    place();
     input.setAttribute("aria-expanded", "true");
     // Typing suggests the first; else what is chosen is marked, or nothing, so that ArrowDown goes to the first.
     found = hits.length > 0 || Boolean(meant);
     exact = !meant && hits[0]?.at === 0;
     suggested = Boolean(typed.trim()) && found;
     highlight(suggested ? 0 : typed.trim() || control.many ? -1 : shown.findIndex((o) => o.key === state.keys[0]));
-    const room = input.closest(".cookbook-panel").getBoundingClientRect().bottom - input.getBoundingClientRect().bottom;
-    list.classList.toggle("ck-up", room < 260);
+  };
+  // Above all else on the page, so that nothing clips it: below the box, or above it where there is more room.
+  const place = () => {
+    const box = input.getBoundingClientRect(), width = Math.min(Math.max(box.width + 48, 280), innerWidth - 16);
+    const below = innerHeight - box.bottom, up = below < 248 && box.top > below;
+    const style = { left: Math.max(8, Math.min(box.left, innerWidth - width - 8)), width, maxHeight: Math.min(240, (up ? box.top : below) - 8) };
+    for (const [name, value] of Object.entries(style)) list.style[name] = `${value}px`;
+    list.style.top = up ? "auto" : `${box.bottom}px`;
+    list.style.bottom = up ? `${innerHeight - box.top}px` : "auto";
   };
   const highlight = (index) => {
     active = index;
@@ -205,6 +220,8 @@ function comboControl(control, send) {
     if (li) { input.setAttribute("aria-activedescendant", li.id); li.scrollIntoView({ block: "nearest" }); } else input.removeAttribute("aria-activedescendant");
   };
   const hide = () => {
+    if (!list.hidden && list.isConnected) list.hidePopover?.();
+    document.removeEventListener("scroll", place, true);
     list.hidden = true;
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
@@ -272,16 +289,19 @@ function comboControl(control, send) {
   apply.onclick = () => { if (control.many) sendMany(state.keys, area.value); else send(control.name, { custom: area.value }); };
   close.onclick = () => { editor.hidden = true; if (control.many && state.own) sendMany(state.keys, ""); input.focus(); };
   list.hidden = true;
+  list.onmousedown = (e) => e.preventDefault();  // its scroll bar does not take the focus
   const field = labelled(control, id, null, h("div", { class: "ck-combo-box" }, input, list), control.many ? chosen : null, control.custom ? editor : null);
   return {
-    el: field.el,
+    el: field.el, inputs: [input, area],
     show(next, off) {
       state = next;
       if (!typing && input.value !== standing()) present();
       if (state.own && document.activeElement !== area) area.value = state.own;
       chosen.replaceChildren(...state.keys.map((key, i) => h("button", { type: "button", tabindex: -1, class: "ck-tag", title: `Remove ${state.labels[i]}`, "aria-label": `Remove ${state.labels[i]}`,
         onclick: () => drop(key) }, h("span", { text: state.labels[i] }), h("span", { "aria-hidden": "true", text: "×" }))),
-      ...state.labels.slice(state.keys.length).map((label) => h("span", { class: "ck-tag", text: label })));
+      ...state.labels.slice(state.keys.length).map((label) => h("span", { class: "ck-tag", text: label })),
+      ...(state.labels.length > 2 ? [h("button", { type: "button", class: "ck-clear", "aria-label": `Remove all of ${control.label}`, text: "Remove all",
+        onclick: () => { area.value = ""; send(control.name, []); input.focus(); } })] : []));
       setOff(field, [input], off);
     },
   };

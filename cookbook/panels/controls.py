@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
-from cookbook import units
-from cookbook.panels.text import duration, pieces
+from cookbook import catalog, units
+from cookbook.catalog.names import index, normalise
+from cookbook.panels.text import duration, json_of, listed, pieces
 from cookbook.units import shown
 
 Option = tuple[str, str, str, str]
-LONGEST = 200
+LONGEST, LONGEST_LINK = 200, 4000  # letters of a name, and of the state in a link
+# Tables whose rows tell which networks and accelerators are asked for most.
+MEASURED = ("training_classic", "training_transformer", "inference")
 # What a function that is handed another thing than it expects may raise.
 MISUSED = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 
@@ -82,6 +89,8 @@ class Combo(Described):
         A record of the reader's to what the control keeps: a name, or a dict.
     short : callable, optional
         Printed name to the name on the tag of a chosen entry.
+    ranked : bool
+        Whether the options stand in the order in which a search shall show them; else those most measured come first.
     """
 
     options: tuple[Option, ...]
@@ -91,12 +100,18 @@ class Combo(Described):
     own: Own | None = None
     plain: Callable[[Any], Any] | None = None
     short: Callable[[str], str] = str
+    ranked: bool = False
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
         own = self.own and {"label": self.own.label, "help": self.own.help, "example": self.own.example}
-        options = [list(option) for option in self.options]
-        return self._described("combo", options=options, many=self.many, limit=self.limit, custom=own)
+        groups = list(dict.fromkeys(group for *_, group in self.options))
+        options = [list(option) for option in sorted(self.options, key=lambda option: groups.index(option[3]))]
+        counts = {} if self.ranked else _popular()
+        popular = sorted((key for key, *_ in self.options if key in counts), key=lambda key: -counts[key])
+        return self._described(
+            "combo", options=options, many=self.many, limit=self.limit, custom=own, popular=popular
+        )
 
     def read(self, raw: Any) -> Any:
         """Value that a message, a caller or the reader's typing means."""
@@ -166,9 +181,36 @@ class Combo(Described):
 
     def nearest(self, name: str) -> list[str]:
         """Three printed names of the list that look most like another."""
-        labels = {text.casefold(): label for key, label, _, _ in self.options for text in (key, label)}
-        close = difflib.get_close_matches(name[:LONGEST].casefold(), labels, 6, 0)
-        return list(dict.fromkeys(labels[text] for text in close))[:3]
+        return [self.label_of(key) for key in self._like(name)]
+
+    def _like(self, name: str) -> list[str]:
+        keys = {text.casefold(): key for key, label, _, _ in self.options for text in (key, label)}
+        close = difflib.get_close_matches(name[:LONGEST].casefold(), keys, 8, 0)
+        return list(dict.fromkeys(keys[text] for text in close if keys[text] != name))[:3]
+
+    def near(self, raw: Any, last: Any, hints: Sequence[str] = ()) -> list[Any]:
+        """Values to take in place of one that cannot be used, the likeliest first; `last` could be used."""
+        if not self.many:
+            return [*(hints or (self._like(raw) if isinstance(raw, str) else ())), last]
+        entries = list(raw) if isinstance(raw, (list, tuple)) else [raw]
+        new = (entry for entry in entries if not any(same(entry, one) for one in last))
+        wrong = self.strange(entries) or next(new, None)
+        others = [entry for entry in entries if not same(entry, wrong)][: self.limit]
+        like = hints or (self._like(wrong) if isinstance(wrong, str) else ())
+        return [*([*others, entry] for entry in like if entry not in others), others, last]
+
+    def told(self, value: Any, now: Any = None) -> str:
+        """A value in the words of the control; of several what differs from those `now` chosen."""
+        if not self.many:
+            return str(self.show(value)["text"])
+        before = now if isinstance(now, (list, tuple)) else [now]
+        new, gone = (self.show([each for each in one if not any(same(each, it) for it in other)])["labels"]
+                     for one, other in ((value, before), (before, value)))  # fmt: skip
+        return listed(new, 2) if new else f"without {listed(gone, 2)}" if gone else f"{len(value)} of them"
+
+    def said(self, value: Any) -> str:
+        """A value in full, in the words of the control."""
+        return ", ".join(self.show(value)["labels"])
 
     def label_of(self, key: str) -> str:
         """Printed name of a value; the value itself where it is not an option."""
@@ -176,6 +218,46 @@ class Combo(Described):
 
     def _tag(self, key: str) -> str:
         return self.short(self.label_of(key)) if self.many else self.label_of(key)
+
+    def to_link(self, value: Any) -> Any:
+        """A value as a link carries it: names of the list, and the reader's own as the text that would be typed."""
+        if self.many:
+            return [self._to_link(entry) for entry in value]
+        return self._to_link(value)
+
+    def _to_link(self, entry: Any) -> Any:
+        if isinstance(entry, str) and (key := self._key(entry)) is not None:
+            return key
+        text = entry if isinstance(entry, str) else self._written(entry)[0]
+        read = self.own.read(text) if self.own is not None and text else None
+        again = read[0] if isinstance(read, list) and read else read
+        if again is None or self.show([again] if self.many else again) != self.show([entry] if self.many else entry):
+            raise ValueError(f"{self.label} = {shown(entry)} is of this session alone; a link cannot carry it")
+        return {"custom": text}
+
+    def from_link(self, raw: Any) -> Any:
+        """Value of a link: names of the list, or a text for `own`; ValueError names anything else."""
+        if isinstance(raw, list) != self.many:
+            raise ValueError(f"{self.label} = {shown(raw)} is not {'a list of names' if self.many else 'one name'}")
+        found = [self._from_link(entry) for entry in (raw if self.many else [raw])]
+        return self.read(found if self.many else found[0])
+
+    def _from_link(self, entry: Any) -> Any:
+        if _custom(entry) and isinstance(entry["custom"], str):
+            return entry
+        key = self._key(entry) if isinstance(entry, str) else None
+        if key is None:
+            near = f"; nearest names: {', '.join(self.nearest(entry))}" if isinstance(entry, str) else ""
+            raise ValueError(f"{self.label} = {shown(entry)} is not a choice of this panel{near}")
+        return key
+
+    def _key(self, name: str) -> str | None:
+        """Value of the option that a name means: the value itself, what is printed, or another spelling of it."""
+        told = _words(name)
+        for key, label, also, _ in self.options:
+            if name == key or (told.strip() and told in map(_words, (key, label, *also.split(";")))):
+                return key
+        return None
 
     def _one(self, raw: Any) -> Any:
         if _custom(raw):
@@ -240,6 +322,16 @@ class Slider(Described):
             raise ValueError(f"{self.label} = {shown(raw)} is not a whole number; give one {allowed}")
         return int(value) if self.whole else float(value)
 
+    def to_link(self, value: Any) -> Any:
+        """A value as a link carries it."""
+        return value
+
+    def from_link(self, raw: Any) -> float | int | None:
+        """Value of a link: a number in range, or null where it may be left empty."""
+        if isinstance(raw, bool) or not isinstance(raw, (int, float, type(None))):
+            raise ValueError(f"{self.label} = {shown(raw)} is not a number; a link has one {self._allowed()}")
+        return self.read(raw)
+
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser: the text and the nearest stop."""
         try:
@@ -247,6 +339,24 @@ class Slider(Described):
         except ValueError:
             return {"text": value[:LONGEST] if isinstance(value, str) else shown(value), "index": 0}
         return {"text": "", "index": 0} if value is None else {"text": self.text(value), "index": self._nearest(value)}
+
+    def near(self, raw: Any, last: Any, hints: Sequence[str] = ()) -> list[Any]:
+        """Stops to take in place of a value that cannot be used, the nearest first; `last` could be used."""
+        try:
+            value = self._number(raw)
+        except ValueError:
+            value = last if last is not None else self.stops[0]
+        at = self._nearest(min(max(value, self.stops[0]), self.stops[-1]))
+        around = [at + step for step in (0, -1, 1, -2, 2, -4, 4) if 0 <= at + step < len(self.stops)]
+        return [*hints, *dict.fromkeys(self.stops[each] for each in around if self.stops[each] != value), last]
+
+    def told(self, value: Any, now: Any = None) -> str:
+        """A value with its unit; empty where it is left open."""
+        return "empty" if value is None else f"{self.text(value)} {self.unit}".rstrip()
+
+    def said(self, value: Any) -> str:
+        """A value with its unit; nothing where it is left empty."""
+        return "" if value is None else self.told(value)
 
     def text(self, value: float) -> str:
         """The number as it is printed."""
@@ -302,12 +412,99 @@ class Choice(Described):
             raise ValueError(f"{self.label} = {shown(raw)} is not a choice; take one of {', '.join(known)}")
         return raw
 
+    def to_link(self, value: Any) -> Any:
+        """A value as a link carries it."""
+        return value
+
+    def from_link(self, raw: Any) -> str:
+        """Value of a link: one of the values."""
+        return self.read(raw)
+
     def show(self, value: Any) -> dict[str, Any]:
         """State of the control in the browser."""
         return {"text": value[:LONGEST] if isinstance(value, str) else shown(value)}
 
+    def near(self, raw: Any, last: Any, hints: Sequence[str] = ()) -> list[Any]:
+        """All other values, `last` first, which could be used."""
+        return [each for each in dict.fromkeys([last, *(value for value, _, _ in self.options)]) if not same(each, raw)]
+
+    def told(self, value: Any, now: Any = None) -> str:
+        """Printed name of a value."""
+        return next((label for key, label, _ in self.options if key == value), shown(value))
+
+    said = told
+
 
 Control = Combo | Slider | Choice
+
+
+def to_link(name: str, controls: Mapping[str, Control], values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """Query of the address that opens a panel in a state: what differs from its defaults; "" where none can carry it.
+
+    Examples
+    --------
+    >>> to_link("host", {"cores": Slider("cores", "Cores", "Host", (1.0, 64.0))}, {"cores": 8}, {"cores": 4})
+    'panel=host&state=%7B%22cores%22%3A8%7D'
+    """
+    try:
+        changed = {each: control.to_link(values[each]) for each, control in controls.items()
+                   if not same(values[each], defaults[each])}  # fmt: skip
+    except ValueError:
+        return ""
+    state = json.dumps(changed, ensure_ascii=False, separators=(",", ":"))
+    return f"panel={name}&state={quote(state, safe='')}" if len(state) <= LONGEST_LINK else ""
+
+
+def from_link(controls: Mapping[str, Control], state: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of the controls that the state in a link names, each read by its control; nothing in it is executed.
+
+    Raises
+    ------
+    ValueError
+        In a sentence, for what is too long or not JSON, and for a control or a value that the panel does not offer.
+
+    Examples
+    --------
+    >>> from_link({"cores": Slider("cores", "Cores", "Host", (1.0, 64.0))}, '{"cores": 8}', {"cores": 4})
+    {'cores': 8}
+    """
+    if not isinstance(state, str) or len(state) > LONGEST_LINK:
+        raise ValueError(f"the link is longer than {LONGEST_LINK:,} letters; copy it anew with Copy link")
+    asked = json_of(state, "the state in the link")
+    if not isinstance(asked, dict):
+        raise ValueError("the state in the link is not a list of controls and values; copy it anew with Copy link")
+    found = dict[str, Any]()
+    for name, raw in asked.items():
+        if name not in controls:
+            has = ", ".join(controls)
+            raise ValueError(f"the link sets {shown(name)}, which this panel does not have; it has {has}")
+        try:
+            usual = type(raw) is type(defaults[name]) and same(raw, defaults[name])
+            found[name] = raw if usual else controls[name].from_link(raw)
+        except MISUSED as problem:
+            raise ValueError(f"the link cannot be used: {problem.args[0] if problem.args else problem}") from None
+    return found
+
+
+@lru_cache(maxsize=1)
+def _popular() -> dict[str, int]:
+    """How often each network and accelerator was measured."""
+    known, found = index("models", catalog.data_directory()), Counter[str]()
+    for table in map(catalog.table, MEASURED):
+        found.update(table["accelerator"].value_counts().to_dict())
+        for name, count in table["model"].value_counts().items():
+            found[known.get(normalise(str(name)), "")] += count
+    return {key: count for key, count in found.items() if key}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; what cannot be compared, such as an array, is not."""
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
 _TIMES = "it as 90 min, 8 h or 3 d"
 
 

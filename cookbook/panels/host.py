@@ -75,7 +75,7 @@ def host(
     --------
     >>> panel = host(model="vgg16", data="imagenet-1k", batch=32)
     >>> panel.update(machine="DGX-1 (V100)")
-    >>> "DGX-1 (V100) gives each accelerator" in panel.answer
+    >>> "on DGX-1 (V100)" in panel.answer
     True
     """
     return Panel(host, "Does the host feed its accelerators?", _controls, PICTURES, _draw, locals(), OFF)
@@ -182,7 +182,8 @@ def _machine_picture(size: HostSize) -> Picture:
     full, worst = int((use["share"] >= 1 - 1e-6).sum()), use.loc[use["share"].round(9).idxmax()]
     names = _between(size, worst["from"], worst["to"])
     title = (f"{full} link direction{'s are' if full > 1 else ' is'} full, first {names}" if full else
-             f"No link is full; the busiest, {names}, is used at {_percent(worst['share'])}")  # fmt: skip
+             f"No link is full{', decoding holds back' * (size.limit == 'decoding')}; the busiest, {names}, is used at "
+             f" {_percent(worst['share'])}")  # fmt: skip
     return Picture("machine", charts.drawing(nodes, links.assign(text=text, tip=tips), rows), title)
 
 
@@ -221,17 +222,20 @@ def _gets_picture(size: HostSize) -> Picture:
     frame = pd.DataFrame({"row": flows["flow"], "got": flows["got"] / 1e9, "need": flows["need"] / 1e9,
                           "text": [_of_need(ratio) for ratio in ratios]})  # fmt: skip
     enough = int((ratios >= charts.FULL).sum())
-    held = {"decoding": "; decoding holds the accelerators back", "links": "; links hold the accelerators back"}
-    title = f"Links give {'all' if enough == len(flows) else enough} of {counted(len(flows), 'flow')} what they need"
+    flow = counted(len(flows), "flow")
+    they = "gets what it needs" if len(flows) == 1 else "get what they need"
+    title = {
+        "decoding": f"Decoding holds the accelerators back, although {enough} of {flow} {they}",
+        "links": f"Links hold the accelerators back: {enough} of {flow} {they}",
+    }.get(size.limit, f"{enough} of {flow} {they}")  # fmt: skip
     low, high = charts.rate_domain(frame)
-    title += held.get(size.limit, "")
     return Picture("gets", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
 def _of_need(ratio: float) -> str:
     if charts.FULL <= ratio <= 2 - charts.FULL:
         return "all that it needs"
-    return f"x{ratio:.3g} its need" if ratio > 1 else f"{100 * ratio:.0f} % of its need"
+    return f"{ratio:.3g}× its need" if ratio > 1 else f"{100 * ratio:.0f} % of its need"
 
 
 def _cores_picture(size: HostSize) -> Picture:
@@ -256,6 +260,8 @@ def _cores_title(size: HostSize) -> str:
     if size.limit == "decoding" and size.cores_needed <= size.cores:
         few = counted(int(size.workers), "worker")
         return f"{_cores(size.cores_needed)}, a worker on each, would meet the demand; {few} cannot"
+    if size.limit == "links":
+        return f"Links, not cores, hold it back: {_cores(size.cores_needed)} an accelerator would meet the demand"
     rule = "more than the rule of 1-2" if size.cores_needed > 2 else "within the rule of 1-2"
     return f"{_cores(size.cores_needed)} an accelerator meet the demand: {rule}"
 
@@ -326,73 +332,83 @@ def _percent(share: float) -> str:
 def _rate(size: HostSize, network: str, samples: str) -> str:
     can, ends, limit = size.stages["computing"], size.computing_range, size.limit
     low, high = {"computing": ends, "decoding": size.decoding_range}.get(limit, (math.nan, math.inf))
-    range_ = "" if math.isinf(high) else f" (80 % interval {figure(low)}-{figure(high)})"
-    short = samples.partition(" (")[0].partition(",")[0]
-    start = (
-        f"{size.machine.name} gives each accelerator at best **{figure(size.rate)}** samples/s of {short} for "
-        f"{network}{range_}"
-    )
+    work = f"{samples.partition(' (')[0].partition(',')[0]} for {network} on {size.machine.name}"
+    ranges = [] if math.isinf(high) else [f"{figure(low)}-{figure(high)} samples/s"]
     if limit == "computing":
-        return f"{start}: all that it can take."
-    sure = "" if (size.rate if math.isinf(high) else high) < ends[0] else ", probably"
-    could = f"{figure(can)} ({figure(ends[0])}-{figure(ends[1])})"
-    return f"{start} of the {could} that it can take: **{limit}** hold{'s' * (limit == 'decoding')} it back{sure}."
+        headline = f"**{figure(size.rate)} samples/s** at best: the host feeds each accelerator all that it can take."
+    else:
+        sure = "" if (size.rate if math.isinf(high) else high) < ends[0] else ", probably"
+        headline = (
+            f"**{figure(size.rate)} samples/s** of the {figure(can)} that each accelerator could take: {_held(limit)}"
+            f"{sure}."
+        )
+        ranges.append(f"it could take {figure(ends[0])}-{figure(ends[1])}")
+    return f"{headline} Workload: {work}. Interval (80 %): {'; '.join(ranges)}."
+
+
+def _held(limit: str) -> str:
+    return f"{limit} hold{'s' * (limit == 'decoding')} it back"
 
 
 def _advice(size: HostSize) -> str:
     """What to change or buy first."""
     if math.isnan(size.stages["decoding"]):
-        return "Cores of this machine are not in the catalogue, so that decoding is left out; set Cores under More."
-    return {"links": _wider_links, "decoding": _more_cores, "computing": _nothing}[size.limit](size)
+        return ("Buy first: cores of this machine are not in the catalogue, so that decoding is left out; set Cores "
+                "under More.")  # fmt: skip
+    return f"Buy first: {({'links': _wider_links, 'decoding': _more_cores, 'computing': _nothing}[size.limit](size))}"
 
 
 def _nothing(size: HostSize) -> str:
     room = size.stages["decoding"] / size.stages["computing"]
     if math.isinf(room):
-        return "No core decodes here: cores are not what to buy."
+        return "nothing, no core decodes here."
     here = size.curve[size.curve["cores"] <= size.cores]["rate"]
     full = (float(here.max()) if len(here) else size.stages["decoding"]) / size.stages["computing"]
     if full < _TIGHT:
-        return f"Its cores could decode x{full:.2f} of that: the host is right, and a faster accelerator will starve."
+        return f"nothing; its cores could decode {full:.2f}× of that, so a faster accelerator will starve."
     if room < _TIGHT:
         return (
-            f"Buy nothing for the host: {size.workers:g} workers decode x{room:.2f} of that, a worker on each of its "
-            f"{size.cores:g} cores would x{full:.1f}. Raise Workers when accelerators get faster."
+            f"nothing; {counted(int(size.workers), 'worker')} decode {room:.2f}× of that, one on each of its "
+            f"{size.cores:g} cores would {full:.1f}×."
         )
-    need = f"{size.cores_needed:g} of its {size.cores:g} cores an accelerator would do"
-    return f"Buy nothing for the host: decoding has x{figure(room)} of that, and {need}."
+    return (
+        f"nothing; decoding has {figure(room)}× of that, and {size.cores_needed:g} of its {size.cores:g} cores an "
+        "accelerator would do."
+    )
 
 
 def _more_cores(size: HostSize) -> str:
     if math.isfinite(size.workers_needed):
         then = "; then links hold it back" if size.stages["links"] < size.stages["computing"] else ""
-        few = f"**{size.workers_needed:.0f} workers** an accelerator instead of {size.workers:g}"
-        return f"Buy nothing yet: {few} would do on its {size.cores:g} cores{then}."
+        return (
+            f"nothing yet; {size.workers_needed:.0f} workers an accelerator instead of {size.workers:g} would do on "
+            f"its {size.cores:g} cores{then}."
+        )
     if math.isfinite(size.cores_needed):
         return (
-            f"Buy cores first: **{size.cores_needed:g}** an accelerator would do, it has {size.cores:g}; twice as "
-            f"many, with workers, give x{size.changes['twice the cores']:.2f}."
+            f"cores; {size.cores_needed:g} an accelerator would do, it has {size.cores:g}, and twice as many give "
+            f"{size.changes['twice the cores']:.2f}×."
         )
     return (
-        f"No number of cores does it: the process that collects batches stops at {figure(size.curve['rate'].max())} "
-        "samples/s. Run several loaders, store samples decoded, or decode on the accelerator."
+        f"no cores; the process that collects batches stops at {figure(size.curve['rate'].max())} samples/s; run "
+        "several loaders, store samples decoded, or decode on the accelerator."
     )
 
 
 def _wider_links(size: HostSize) -> str:
     gain = size.changes["links twice as wide"]
-    worth = f"twice the width gives x{gain:.2f}" if gain > _WORTH else "twice the width gives little"
+    worth = f"twice the width gives {gain:.2f}×" if gain > _WORTH else "twice the width gives little"
     if size.stages["decoding"] < size.stages["computing"]:
-        return f"Buy wider links first ({worth}); decoding is the next to hold it back."
-    return f"Buy wider links first, or another layout: {worth}; a larger batch exchanges gradients less often."
+        return f"wider links ({worth}); decoding is the next to hold it back."
+    return f"wider links ({worth}), or another layout; a larger batch exchanges gradients less often."
 
 
 def _links(size: HostSize) -> str:
     start, end, share = size.busiest
     names = _between(size, start, end)
     if share > 1:
-        return f"At full speed the link from {names} would have to carry {share:.3g} times its rate."
-    return f"At full speed the busiest link, {names}, is used at {_percent(share)} of its nominal rate."
+        return f"Busiest link: at full speed {names} would have to carry {figure(share)} times its rate."
+    return f"Busiest link: at full speed {names} is used at {_percent(share)} of its nominal rate."
 
 
 def _chips(size: HostSize) -> tuple[tuple[str, str], ...]:

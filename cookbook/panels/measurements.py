@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from cookbook.charts import explore as charts
 from cookbook.charts.explore import OTHERS, UNKNOWN, few
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, as_python, keywords, panel_call
-from cookbook.panels.text import capital, counted, figure, json_of, sources_by_count
+from cookbook.panels.text import capital, counted, figure, json_of, percent, sources_by_count
 from cookbook.units import human, shown
 
 # Filters: parameter -> (column, words, heading, "more").
@@ -37,7 +37,7 @@ DEFAULTS: dict[str, Any] = {
 CODES = {"model": "network", "device": "device", "source": "publisher"}
 EXAMPLE = {"model": "resnet50", "accelerator": "v100-sxm2-16gb", "devices": 8, "batch_per_device": 64}
 # Predictions above the last number hide each other, and the measurements.
-RINGS, ENOUGH, MOST_PREDICTED = 8, 5, 400
+RINGS, ENOUGH, MOST_PREDICTED = 8, 5, 500
 
 
 def measurements(**state: Any) -> Panel:
@@ -129,7 +129,7 @@ def _filter(name: str, column: str, label: str, group: str, more: bool) -> Combo
         for value, count in (counts.sort_index(ascending=False) if years else counts).items()
     )
     return Combo(name, label, group, options, many=True, limit=4, more=more, plain=_year if years else None,
-                 tooltip=f"{label}, four at most; empty: all")  # fmt: skip
+                 ranked=True, tooltip=f"{label}, four at most; empty: all")  # fmt: skip
 
 
 def _year(value: Any) -> str:
@@ -144,7 +144,9 @@ def _year(value: Any) -> str:
 def _examples() -> tuple[Option, ...]:
     """A run of each kind, to start from."""
     rows = explore.everything().query("device != ''").drop_duplicates("kind")
-    found = ((row.id, f"{row.network} on {row.device}", row.id, row.kind) for row in rows.itertuples())
+    titles = _titles()
+    found = ((row.id, f"{titles.get(row.network, row.network)} on {row.device}", row.id, row.kind)
+             for row in rows.itertuples())  # fmt: skip
     return (("", "nothing", "", ""), *found)
 
 
@@ -198,11 +200,20 @@ def _where(values: Mapping[str, Any]) -> dict[str, Any]:
     """Filters as `cb.measurements` takes them."""
     where = {"kind": values["kind"]} if values["kind"] else {}
     where |= {column: values[name] for name, (column, *_) in FILTERS.items() if values[name] and column != "year"}
+    if values["networks"]:
+        where["network"] = [*values["networks"], *_variants(tuple(values["networks"]))]
     if values["scaling"]:
         where["scaling"] = [values["scaling"], "weak and strong"]
     if values["most_devices"] < DEFAULTS["most_devices"]:
         where["devices"] = (0, values["most_devices"])
     return where
+
+
+@lru_cache(maxsize=32)
+def _variants(networks: tuple[str, ...]) -> tuple[str, ...]:
+    """Variants of networks, such as version 1.5 beside version 1."""
+    found = ((name, *name.rpartition("_v")) for name in explore.everything()["network"].unique())
+    return tuple(name for name, front, _, back in found if front in networks and "." in back and name not in networks)
 
 
 @lru_cache(maxsize=4)
@@ -226,10 +237,8 @@ def _asked(key: str) -> Asked:
         near = tuple(like["id"].head(15))
     names = ("y", "x", "by", "unit", "aggregate")
     yes = {name: values[name] == "yes" for name in ("several", "predicted")}
-    wider = _kept(flop, json.dumps({**where, "network": []}), years) if values["networks"] else rows[:0]
-    versions = tuple(f"{network}_v" for network in rows["network"].unique()) if values["networks"] else ()
-    versions = wider[wider["network"].str.startswith(versions) & ~wider["network"].isin(rows["network"])]
-    return Asked(rows, **{name: values[name] for name in names}, **yes, near=near, versions=versions)
+    wanted = {column: tuple(values[name]) for name, (column, *_) in FILTERS.items()}
+    return Asked(rows, **{name: values[name] for name in names}, **yes, near=near, wanted=wanted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,14 +251,14 @@ class Asked(Selected):
         Small multiples; predictions beside.
     near : tuple of str
         Rows most like a configuration, nearest first.
-    versions : pandas.DataFrame
-        Measurements of other versions of the networks chosen, which pass all other filters.
+    wanted : mapping
+        By column, the entries of its filter.
     """
 
     several: bool = False
     predicted: bool = False
     near: tuple[str, ...] = ()
-    versions: pd.DataFrame | None = None
+    wanted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def labels(self) -> pd.Series:
@@ -298,7 +307,13 @@ class Asked(Selected):
         """The takeaway above the picture: what is on its axes."""
         name = Y[self.y][0] if self.aggregate == "all" else f"{self.aggregate} {Y[self.y][0]}"
         unit = "" if self.y in SHARES else f" [{self.unit_words}], logarithmic"
-        return f"{capital(name)}{unit} ({'along the bottom' if self.x in NAMES else 'upwards'}) by {self.words_x}"
+        axes = f"{capital(name)}{unit} ({'along the bottom' if self.x in NAMES else 'upwards'}) by {self.words_x}"
+        return axes if self.counted == "all" else f"{axes}: median {self.middle}"
+
+    @property
+    def middle(self) -> str:
+        """Median of what is shown, as the axis counts."""
+        return self.printed(float(self.shown[self.y].median())).removesuffix(f" {self.unit_words}")
 
     def printed(self, value: float) -> str:
         """A value with its unit."""
@@ -395,7 +410,7 @@ def _outcome(row: Any) -> str:
 
 def _machine(row: Any, unknown: str = "a machine that is not named") -> str:
     name = row.device or row.processor or row.server or unknown
-    return name if row.devices != row.devices else f"{_known(row.devices)} x {name}"
+    return name if row.devices != row.devices else f"{_known(row.devices)} × {name}"
 
 
 def _known(value: float) -> str:
@@ -412,21 +427,35 @@ def _answer(asked: Asked) -> str:
         said.append(_groups(asked) or _best(asked))
     if asked.predicted:
         said.append(_predicted(asked))
+    said.append(_chosen(asked))
     return " ".join(filter(None, [*said, _aside(asked)]))
 
 
 def _span(asked: Asked) -> str:
     values, count = asked.shown[asked.y], len(asked.shown)
     what = "measurement" if asked.aggregate == "all" else f"{asked.aggregate} measurement"
-    first = f"**{counted(count, what)}** by {counted(asked.shown['publisher'].nunique(), 'publisher')}"
+    by = f"Publishers: {asked.shown['publisher'].nunique():,}"
     if asked.counted == "all":
         units = asked.shown[Y[asked.y][1]].nunique()
-        return f"{first}, counted in {units} ways: compare only what counts the same."
+        return (f"**{counted(count, what)}**, counted in {units} ways: compare only what counts the same. {by}.")
     if count == 1:
-        return f"{first}: {asked.printed(float(values.iloc[0]))}."
+        return f"One {what} states **{asked.printed(float(values.iloc[0]))}**. {by}."
     low, high = (asked.printed(values.quantile(share)) for share in (0.25, 0.75))
     low = low.removesuffix(f" {asked.unit_words}") if asked.y != "time" else low
-    return f"{first}: half of them lie between {low} and **{high}**."
+    middle = asked.printed(float(values.median()))
+    half = f"half of their values lie between {low} and {high}"
+    return f"The median of {counted(count, what)} is **{middle}**. {by}; {half}."
+
+
+def _chosen(asked: Asked) -> str:
+    """Variants that stand beside the networks chosen, and entries of filters of which nothing is drawn."""
+    variants = [name for name in _variants(asked.wanted.get("network", ())) if (asked.shown["network"] == name).any()]
+    said = f"Counted too: {', '.join(_titles().get(name, name) for name in variants)}." if variants else ""
+    years = asked.shown.assign(year=asked.shown["year"].map("{:.0f}".format))
+    none = [name for column, names in asked.wanted.items() for name in names if not (years[column] == name).any()]
+    devices = dict(zip(explore.everything()["accelerator"], explore.everything()["device"], strict=True))
+    named = ", ".join(_titles().get(name) or devices.get(name) or name for name in none)
+    return " ".join(filter(None, [said, f"Filters: 0 such runs were measured of {named}." if none else ""]))
 
 
 def _network(row: Any) -> str:
@@ -450,8 +479,8 @@ def _groups(asked: Asked) -> str:
         return ""
     least, most = middle.index[0], middle.index[-1]
     return (
-        f"By median, {most} lies highest ({asked.printed(middle.iloc[-1])}), {least} lowest "
-        f"({asked.printed(middle.iloc[0])}): groups also differ in what else was run."
+        f"Groups: by median {most} lies highest ({asked.printed(middle.iloc[-1])}), {least} lowest "
+        f"({asked.printed(middle.iloc[0])}); they also differ in what else was run."
     )
 
 
@@ -461,13 +490,13 @@ def _predicted(asked: Asked) -> str:
     known, value = np.isfinite(point), asked.shown[asked.y].to_numpy()
     reach = known & np.isfinite(low)
     if not known.any():
-        return "None of them was predicted: only training on known settings, and JPEG decoding, are."
+        return "Predicted: none of them, only training on known settings and JPEG decoding are."
     drawn = "diamonds" if len(value) <= MOST_PREDICTED else "too many to draw: filter"
-    words = f"{int(known.sum()):,} of them were predicted with their publisher left out ({drawn})"
+    words = f"Predicted: {int(known.sum()):,} of them, with their publisher left out ({drawn})"
     if not reach.any():
         return f"{words}, without an interval."
     share = np.mean((low[reach] <= value[reach]) & (value[reach] <= high[reach]))
-    return f"{words}; their 80 % intervals hold **{100 * share:.0f} %**."
+    return f"{words}; their 80 % intervals hold {percent(share)}."
 
 
 def _near(asked: Asked) -> str:
@@ -475,13 +504,15 @@ def _near(asked: Asked) -> str:
     when = f", {row['date']}" if row["date"] else ""
     each, value = row["batch_per_device"], row[asked.y]
     batch = "" if each != each else f", batch {each:,.4g} a device"
-    stated = f"**{asked.printed(value)}**" if value == value else f"it states no {Y[asked.y][0]}"
+    alike = asked.counted in ("", row[Y[asked.y][1]]) if Y[asked.y][1] else True
+    told = asked.printed(value) if alike else _outcome(row)
+    stated = f"**{told}**" if value == value else f"it **states no {Y[asked.y][0]}**"
     shown = int(asked.shown["id"].isin(asked.near).sum())
     precision = row["precision"] or "precision not stated"
     return (
-        f"Nearest ({row['id']}): {_network(row)} on {_machine(row)}{batch}, {precision}, "
-        f"{row['software'] or 'software not stated'}, by {row['publisher']}{when}: {stated}. Table lists it and "
-        f"the next {min(len(asked.near), 15) - 1}, each with its source; {min(shown, RINGS)} are ringed here."
+        f"Nearest measurement: {stated}, {_network(row)}. Measured: on {_machine(row)}{batch}, {precision}, "
+        f"{row['software'] or 'software not stated'}, by {row['publisher']}{when}. Table: it and the next "
+        f"{min(len(asked.near), 15) - 1}, each with its source; {min(shown, RINGS)} are ringed here."
     )
 
 
@@ -494,12 +525,8 @@ def _aside(asked: Asked) -> str:
         f"{lost:,} do not state their {asked.words_x}" if lost else "",
         f"{silent:,} state no such value" if silent else "",
     ]
-    if asked.versions is not None:
-        alike = asked.alike(asked.versions)["network"].value_counts()
-        names = [(_titles().get(name, name), count) for name, count in alike.items()]
-        said += [f"{count:,} more are of {name}, a network of its own" for name, count in names]
-    text = capital("; ".join(filter(None, said)))
-    return f"{text}." if text else ""
+    text = "; ".join(filter(None, said))
+    return f"Left out: {text}." if text else ""
 
 
 def _chips(asked: Asked) -> tuple[tuple[str, str], ...]:

@@ -17,9 +17,9 @@ from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_tw
 from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.options import cited, device_of, networks, origin, own_accelerator, peak_column, plain_device
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import Source, counted, duration, json_of, listed, memories, percent, short_name
-from cookbook.prediction.devices import observed_efficiency
-from cookbook.prediction.requirements import Requirements, ratio, requirements, sizes_of
+from cookbook.panels.text import Source, duration, json_of, listed, memories, share_of_peak, short_name, spoken
+from cookbook.prediction.devices import format_row, observed_efficiency, optimiser_row
+from cookbook.prediction.requirements import Requirements, requirements, sizes_of
 from cookbook.units import human, shown
 from cookbook.workloads import zoo
 
@@ -32,32 +32,28 @@ TIMES = tuple(MINUTE * m for m in (1, 2, 5, 10, 15, 30)) + tuple(HOUR * h for h 
 # Sizes of well-known data sets: MNIST, CIFAR-10, ImageNet-1k, the 14 million images of ImageNet.
 DATA_SETS = (60_000, 50_000, 1_281_167, 14_000_000)
 PICTURES = {"rate": charts.rate_needed, "memory": charts.memory_bars, "zoo": charts.parameters_vs_flop}
+UNITS = {"tokens": "does not read tokens: set Samples", "samples": "reads tokens: set Tokens"}
 SCENARIO = ("batch", "seq", "precision", "optimiser", "samples", "epochs", "target_seconds", "recompute")
 EXAMPLE = """{"input": [3, 224, 224],
  "layers": [
-  {"layer": "conv", "out": 64, "kernel": 7, "stride": 2, "padding": 3},
-  {"layer": "act", "kind": "relu"},
-  {"layer": "global_pool"},
-  {"layer": "flatten"},
-  {"layer": "linear", "out": 1000}]}"""
+  {"layer": "conv", "out": 64, "kernel": 7, "stride": 2, "padding": 3}, {"layer": "act", "kind": "relu"},
+  {"layer": "global_pool"}, {"layer": "flatten"}, {"layer": "linear", "out": 1000}]}"""
 HOW = {"parameters only": "parameters verified, MAC not"}
 PRINTED = {"optimiser": "optimiser states", "master": "fp32 copy"}
 MOST_TALL_ROWS = 8
 # How a verdict in words starts, and the mark that it is drawn with.
-MARKS = {
-    "cannot tell": "cannot tell", "cannot: does not fit": "does not fit", "cannot": "cannot at its peak",
-    "possible only": "possible under a condition", "possible": "possible",
-}  # fmt: skip
+MARKS = {"cannot tell": "cannot tell", "cannot: does not fit": "does not fit", "cannot": "cannot at its peak",
+         "possible only": "possible under a condition", "possible": "possible"}  # fmt: skip
 CONDITIONS = {"fused": "only if operations are fused", "best matmul": "only above the best matmul measured"}
 MEMORY, BANDWIDTH, RECALLED = "memory_bytes", "mem_bandwidth", " (recalled)"
 
 
 def model_zoo(
-    model: Any = "resnet152", batch: Any = 32, precision: str = "bf16", samples: Any = 14_000_000,
-    target_seconds: Any = 3600.0,
+    model: Any = "llama3_8b", batch: Any = 1, precision: str = "bf16", samples: Any = 14_000_000,
+    target_seconds: Any = 2 * DAY,
     accelerators: Any = ("tpu-v4", "rtx-4090", "a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"),
     compare: Any = (), seq: float | None = None, optimiser: str = "adam", epochs: Any = 1, recompute: str = "none",
-    picture: str = "rate",
+    tokens: Any = 1e9, picture: str = "rate",
 ) -> Panel:  # fmt: skip
     """The panel "What does this model need?", in the state that the arguments say.
 
@@ -66,7 +62,9 @@ def model_zoo(
     model : str, Workload or dict
         Name in the zoo, a network of your own (`cb.layers`), or ``{"layers": [...], "input": [...]}``.
     batch, precision, samples, target_seconds, seq, optimiser, epochs, recompute
-        As for `cb.requirements`.
+        As for `cb.requirements`; `samples` of networks that do not read tokens.
+    tokens : float
+        Tokens of one epoch of a language model.
     accelerators : str, Accelerator or dict, or a sequence of them
         Names (in one text, commas between them), or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
     compare : str or sequence of str
@@ -87,7 +85,7 @@ def model_zoo(
     'Batch = -4 is outside its range; give a number from 1 to 65,536.'
     """
     return Panel(model_zoo, "What does this model need?", _controls, PICTURES, _draw, locals(),
-                 {"precision": _formats, "seq": _sequence})  # fmt: skip
+                 {"precision": _formats, "seq": _sequence, **{name: partial(_data_of, name) for name in UNITS}})
 
 
 def _controls() -> tuple[Control, ...]:
@@ -96,10 +94,12 @@ def _controls() -> tuple[Control, ...]:
         Combo("model", "Model", "Workload", networks(), own=own, plain=_network, tooltip="The network to train"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
                tooltip="Samples that one accelerator holds at a time"),
-        Choice("precision", "Precision", "Workload", _choices("number_formats"),
+        Choice("precision", "Precision", "Workload", _choices("number_formats"), more=True,
                tooltip="What the matrix products are computed in"),
-        Slider("samples", "Samples", "Data", one_two_five(1e3, 1e11, DATA_SETS),
-               tooltip="Samples that one epoch sees"),
+        Slider("tokens", "Tokens", "Data", one_two_five(1, 1e14, (1.5e13,)),
+               tooltip="Tokens that one epoch of a language model reads"),
+        Slider("samples", "Samples", "Data", one_two_five(1, 1e14, DATA_SETS),
+               tooltip="Images or other samples that one epoch sees"),
         Slider("target_seconds", "Time to train", "Data", TIMES, whole=False, seconds=True,
                tooltip="Target for all epochs; type 90 min, 8 h, 3 d"),
         Combo("accelerators", "Accelerators", "Hardware", device_options(), many=True, least=1, limit=8,
@@ -109,8 +109,8 @@ def _controls() -> tuple[Control, ...]:
               tooltip="Further networks in the same picture, three at most"),
         Slider("seq", "Sequence", "Workload", powers_of_two(5, 20), unit="tokens", more=True, optional=True,
                tooltip="Tokens of one sample; empty: the model's own"),
-        Choice("optimiser", "Optimiser", "Workload", _choices("optimisers"), more=True,
-               tooltip="Decides how many states each parameter needs"),
+        Combo("optimiser", "Optimiser", "Workload", tuple((*each[::2], "", "") for each in _choices("optimisers")),
+              more=True, tooltip="Decides how many states each parameter needs"),
         Slider("epochs", "Epochs", "Data", one_two_five(1, 1000, (3, 90, 300)), more=True,
                tooltip="Passes over the data set"),
         Choice("recompute", "Recompute activations", "Memory", (
@@ -160,7 +160,21 @@ def _need(values: dict[str, Any], workload: zoo.Workload, devices: list[Accelera
     seq = values["seq"] if workload.ops.needs_seq else None
     if seq is None and workload.ops.needs_seq and workload.seq is None:
         raise ValueError(f"{workload.title} has no sequence length of its own: set Sequence (under More)")
-    return requirements(workload, accelerators=devices, **{name: values[name] for name in SCENARIO} | {"seq": seq})
+    return requirements(workload, accelerators=devices, **_scenario(values, workload) | {"seq": seq})
+
+
+def _reads_tokens(workload: zoo.Workload) -> bool:
+    return workload.ops.needs_seq and workload.sample in ("", "sequence")
+
+
+def _scenario(values: dict[str, Any], workload: zoo.Workload) -> dict[str, Any]:
+    """Arguments of `cb.requirements`; tokens are so many sequences."""
+    given, length = {name: values[name] for name in SCENARIO}, values["seq"] or workload.seq or 1
+    if not _reads_tokens(workload):
+        return given
+    if values["tokens"] < length:
+        raise ValueError(f"tokens = {values['tokens']:,} are less than one sequence of {length:,.0f}; give more tokens")
+    return given | {"samples": values["tokens"] / length}
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
@@ -215,6 +229,13 @@ def _sequence(values: dict[str, Any]) -> dict[str, str]:
     return {} if workload.ops.needs_seq else {"*": f"{workload.title} takes inputs of one size"}
 
 
+def _data_of(name: str, values: dict[str, Any]) -> dict[str, str]:
+    """Why data are not counted so."""
+    workloads = [_workload(each) for each in (values["model"], *values["compare"])]
+    counted_so = any(_reads_tokens(each) == (name == "tokens") for each in workloads)
+    return {} if counted_so else {"*": f"{workloads[0].title} {UNITS[name]}"}
+
+
 @lru_cache(maxsize=64)
 def _formats_off(devices: tuple[str, ...]) -> dict[str, str]:
     able = {name for device in devices for name in hardware.formats(device_of(json.loads(device)))}
@@ -224,8 +245,9 @@ def _formats_off(devices: tuple[str, ...]) -> dict[str, str]:
 
 
 def _code(values: dict[str, Any]) -> str:
-    plain = {name: values[name] for name in SCENARIO if values[name] is not None}
-    if "seq" in plain and not _workload(values["model"]).ops.needs_seq:
+    workload = _workload(values["model"])
+    plain = {name: value for name, value in _scenario(values, workload).items() if value is not None}
+    if "seq" in plain and not workload.ops.needs_seq:
         del plain["seq"]
     model, devices = model_text(values["model"]), device_text(values["accelerators"])
     return (
@@ -329,15 +351,9 @@ def _zoo_picture(needs: Sequence[Requirements], _pinned: Requirements | None) ->
     return Picture("zoo", frame, charts.zoo_title(frame))
 
 
-@lru_cache(maxsize=64)
-def _sizes(precision: str, optimiser: str) -> tuple[Any, float]:
-    formats = catalog.table("number_formats").set_index("name").loc[precision]
-    return formats, catalog.table("optimisers").set_index("name").loc[optimiser, "state_elements"]
-
-
 def _parts(need: Requirements) -> tuple[Part, ...]:
     """Place 4: memory by part, and how each is computed in words."""
-    formats, states = _sizes(need.precision, need.optimiser)
+    formats, states = format_row(need.precision), optimiser_row(need.optimiser)["state_elements"]
     count = f"{need.parameters:,.0f} parameters"
     samples = f"{need.batch:,.0f} {need.workload.sample or 'sample'}s"
     words = {
@@ -371,7 +387,7 @@ def _device_row(label: str, device: Accelerator, row: Any, precision: str) -> di
     return {
         "Accelerator": label,
         f"Peak {precision} [TFLOP/s]": stated(row.peak_flops / 1e12, peak_column(device, precision)),
-        "Needed [% of peak]": _printed(100 * row.needed_fraction),
+        "Needed": share_of_peak(row.needed_fraction),
         "Measured matmul [% of peak]": _measured(row),
         "Memory [GiB]": stated(row.capacity_bytes / 2**30, MEMORY),
         "Bandwidth [TB/s]": stated(row.mem_bandwidth / 1e12, BANDWIDTH),
@@ -431,9 +447,7 @@ def _measured_sources(key: str, precision: str) -> tuple[str, ...]:
 def _printed(value: float) -> str:
     if math.isnan(value):
         return ""
-    if abs(value) >= 100 or float(value).is_integer():
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if value >= 0.001 else ratio(value)
+    return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g}"
 
 
 def _seconds(value: float) -> str:
@@ -459,10 +473,9 @@ def _share_words(row: Any, precision: str) -> str:
     """Two short lines beside an accelerator: what share of its peak is needed, and what that means."""
     if math.isnan(row.peak_flops):
         return f"no {precision} peak known"
+    share = share_of_peak(row.needed_fraction)
     if row.needed_fraction > 1:
-        times = ratio(row.needed_fraction) if row.needed_fraction < 10 else f"{row.needed_fraction:,.0f}"
-        return f"x{times} its peak|{row.devices_needed:,.0f} devices at least"
-    share = f"{percent(row.needed_fraction)} of peak"
+        return f"{share}|{spoken(row.devices_needed)} devices at least"
     if not row.fits and not math.isnan(row.capacity_bytes):
         return f"{share}|{_fitting(row.largest_batch)}"
     return f"{share}|{'only if fused' if 'fused' in row.verdict else _beside_measured(row)}"
@@ -503,11 +516,14 @@ def _answer(need: Requirements) -> str:
     """The sentence in place 1."""
     epochs = "1 epoch" if need.epochs == 1 else f"{need.epochs:,g} epochs"
     at = "" if need.seq is None else f" of {need.seq:,.0f} tokens"
+    work, data = f"{human(need.needed_macs, 'MAC/s')}; 1 MAC = 2 FLOP", f"{need.samples:,.0f} {need.workload.sample}s"
+    if need.seq is not None and _reads_tokens(need.workload):
+        data = f"{spoken(need.samples * need.seq)} tokens"
+        work = f"{human(need.training_flop_per_sample / need.seq, 'FLOP')} a token"
     return (
-        f"{need.workload.title} needs **{human(need.needed_flops, 'FLOP/s')}** sustained to train {epochs} of "
-        f"{need.samples:,.0f} {need.workload.sample or 'sample'}s{at} in {duration(need.target_seconds)} "
-        f"({human(need.needed_macs, 'MAC/s')}; 1 MAC = 2 FLOP), and **{human(need.memory_bytes, 'iB')}** at batch "
-        f"{need.batch:,.0f}. {_who_can(need.devices)}"
+        f"{need.workload.title} needs **{human(need.needed_flops, 'FLOP/s')}** sustained to train in "
+        f"{duration(need.target_seconds)}. Accelerators: {_who_can(need.devices)} Memory: "
+        f"{human(need.memory_bytes, 'iB')} at batch {need.batch:,.0f}{at}. Work: {epochs} of {data} ({work})."
     )
 
 
@@ -522,8 +538,8 @@ def _who_can(devices: pd.DataFrame) -> str:
         elif mark.startswith("possible"):
             words = next((words for sign, words in CONDITIONS.items() if sign in row.verdict), "under a condition")
             groups["" if mark == "possible" else words].append(label)
-    total, count = counted(len(devices), "accelerator"), sum(map(len, groups.values()))
-    rest = f" Too little is known of {listed(unknown)}." if unknown else ""
+    total, count = f"{len(devices):,}", sum(map(len, groups.values()))
+    rest = f" Unknown: too little is known of {listed(unknown)}." if unknown else ""
     if not count:
         return _nobody(devices, total, rest)
     told = [f"{listed(labels)} {condition}".rstrip() for condition, labels in groups.items() if labels]
@@ -532,11 +548,11 @@ def _who_can(devices: pd.DataFrame) -> str:
 
 def _nobody(devices: pd.DataFrame, total: str, rest: str) -> str:
     if devices["needed_fraction"].isna().all():
-        return f"None of {total} has a known peak in this precision."
+        return f"none of {total} has a known peak in this precision."
     row = devices.loc[devices["needed_fraction"].idxmin()]
     if row["needed_fraction"] > 1:
-        short = f"even {row['name']} would need x{ratio(row['needed_fraction'])} its peak"
+        short = f"even {row['name']} would need {share_of_peak(row['needed_fraction'])}"
     else:
         why = row["why"] or row["verdict"]
         short = f"{row['name']} is fast enough, but {why[0].lower()}{why[1:]}"
-    return f"None of {total} could do it alone: {short}.{rest}"
+    return f"none of {total} could do it alone: {short}.{rest}"

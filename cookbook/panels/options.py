@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
 
 from cookbook import catalog, hardware
-from cookbook.charts.look import TIME_PARTS
+from cookbook.charts.look import MUTED, TIME_PARTS
 from cookbook.panels.controls import Option, Own
 from cookbook.panels.shell import Part
 from cookbook.panels.text import Source
@@ -33,12 +34,25 @@ FORMULAS = {
 
 
 def networks(language: bool | None = None) -> tuple[Option, ...]:
-    """Networks of the zoo by family: all, language models only (True) or all others (False)."""
+    """Networks of the zoo by family, variants side by side: all, language models only (True) or all others (False)."""
     rows = catalog.table("models")
     if language is not None:
         rows = rows[rows["builder"].isin(LANGUAGE_MODELS) == language]
     columns = zip(rows["name"], rows["title"], rows["aliases"], rows["family"], strict=True)
-    return tuple((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
+    found = ((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
+    return tuple(sorted(found, key=lambda one: [
+        "".join(letters).zfill(6) if number else "".join(letters)
+        for number, letters in groupby(one[1].casefold(), str.isdigit)
+    ]))  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def network_titles() -> dict[str, str]:
+    """Title of each network of the zoo, by its key and by those other names that are no words to print either."""
+    rows = catalog.table("models")
+    spelled = zip(rows["title"], rows["aliases"], strict=True)
+    named = {alias: title for title, aliases in spelled for alias in aliases.split(";") if alias.islower()}
+    return named | dict(zip(rows["name"], rows["title"], strict=True))
 
 
 def listed_options(table: str, also: str = "", group: str = "", key: str = "key", name: str = "name") -> Any:
@@ -182,7 +196,19 @@ def _peak_columns(precision: str) -> tuple[str, ...]:
 def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
     """Place 4: the parts of a step [s], in the order and colours of every chart."""
     known = {name: float(seconds[name]) for name in TIME_PARTS if name in seconds}
-    return tuple(Part(name, each, human(each, "s"), TIME_PARTS[name], FORMULAS[name]) for name, each in known.items())
+    return few((Part(name, each, human(each, "s"), TIME_PARTS[name], FORMULAS[name]) for name, each in known.items()),
+               told=partial(human, unit="s"))  # fmt: skip
+
+
+def few(parts: Iterable[Part], told: Callable[[float], str], most: int = 5) -> tuple[Part, ...]:
+    """The largest parts in their order; smaller ones stand together at the end."""
+    kept = [part for part in parts if part.value]
+    large = sorted(kept, key=lambda part: -part.value)[: most if len(kept) > most + 1 else most + 1]
+    small = [part for part in kept if part not in large]
+    value = sum(part.value for part in small)
+    words = "; ".join(f"{part.name} {part.text}" for part in small)
+    other = [Part("other", value, told(value), MUTED, f"{words}.")] if small else []
+    return (*(part for part in kept if part in large), *other)
 
 
 def plain(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:

@@ -32,22 +32,65 @@ function emphasised(text) {
   return String(text).split("**").map((piece, i) => (i % 2 ? h("strong", { text: piece }) : document.createTextNode(piece)));
 }
 
-function answerPlace() {
-  const say = h("p", { class: "ck-say", role: "status" });
-  const chips = h("div", { class: "ck-chips" });
-  let last = "";
+// The headline is announced; facts, badges and their explanations are there to be read.
+function answerPlace(mend) {
+  const id = `ck-${++serial}`;
+  const say = h("p", { class: "ck-headline", role: "status", id });
+  const fixes = h("div", { class: "ck-fixes", role: "group", "aria-label": "Nearest values that can be used" });
+  const facts = h("ul", { class: "ck-facts" });
+  const place = h("div", { class: "ck-say" }, say, fixes, facts);
+  const chips = h("div", { class: "ck-chips", role: "group", "aria-label": "How this is known" });
+  const tip = h("p", { class: "ck-tip", "aria-hidden": "true" });
+  tip.hidden = true;
+  const badge = ([label, why]) => {
+    const tell = () => { tip.textContent = why; tip.hidden = false; };
+    const hide = () => { tip.hidden = true; };
+    return h("button", { type: "button", class: "ck-chip", text: label, "aria-description": why,
+      onfocus: tell, onmouseenter: tell, onclick: tell, onblur: hide, onmouseleave: hide, onkeydown: (e) => { if (e.key === "Escape") hide(); } });
+  };
+  const last = {};
+  let tallest = 0, wide = 0;
+  const keepHeight = () => {  // an answer of fewer lines moves nothing below it
+    const width = place.parentElement.clientWidth;
+    if (wide !== width) { tallest = 0; wide = width; place.style.minHeight = ""; }
+    tallest = Math.max(tallest, place.offsetHeight);
+    place.style.minHeight = `${tallest}px`;
+  };
+  const anew = (what, value, draw) => { const text = JSON.stringify(value); if (text !== last[what]) draw(); last[what] = text; };
   return {
-    el: h("div", { class: "ck-answer" }, say, chips),
+    el: h("div", { class: "ck-answer" }, place, h("div", { class: "ck-badges" }, chips, tip)),
+    id,
     show(shown) {
-      const text = shown.error || shown.answer;
-      if (text !== last) say.replaceChildren(...emphasised(text));
-      last = text;
-      say.classList.toggle("ck-error", Boolean(shown.error));
-      chips.replaceChildren(...shown.chips.map(([label, tip]) => h("span", { class: "ck-chip", text: label, title: tip })));
+      keepHeight();
+      anew("headline", [shown.headline, shown.error], () => {
+        say.replaceChildren(...emphasised(shown.headline));
+        [...say.querySelectorAll("strong")].find((strong) => /^[$\d]/.test(strong.textContent))?.classList.add("ck-number-large");
+      });
+      anew("fixes", shown.fixes, () => fixes.replaceChildren(...shown.fixes.map((text, i) => h("button", { type: "button", text, onclick: () => mend(i) }))));
+      anew("facts", shown.facts, () => facts.replaceChildren(...shown.facts.map((fact) => h("li", {}, ...emphasised(fact)))));
+      anew("chips", shown.chips, () => { tip.hidden = true; chips.replaceChildren(...shown.chips.map(badge)); });
+      place.classList.toggle("ck-error", Boolean(shown.error));
+      keepHeight();
     },
-    say(text) { say.textContent = last = text; },
+    say(text) { say.textContent = text; last.headline = ""; fixes.replaceChildren(); facts.replaceChildren(); last.fixes = last.facts = ""; },
   };
 }
+
+// What a chart shows, in words: its rows with what stands beside them, or how far each of its figures reaches.
+function inWords(title, columns) {
+  const names = Object.keys(columns), shown = [];
+  for (const [i, row] of (columns.row ?? []).entries()) {
+    if (columns.text?.[i]) shown.push(`${row}: ${String(columns.text[i]).replaceAll("|", ", ")}`);
+  }
+  const text = (value) => value.toLocaleString("en", Number.isInteger(value) ? {} : { maximumSignificantDigits: 3 });
+  if (!shown.length) for (const name of names) {
+    const list = [...listOf(columns[name])].filter((value) => typeof value === "number" && Number.isFinite(value));
+    const low = list.reduce((a, b) => Math.min(a, b), Infinity), high = list.reduce((a, b) => Math.max(a, b), -Infinity);
+    if (list.length && !INTERNAL.has(name)) shown.push(`${name.replaceAll("_", " ")} ${low === high ? text(low) : `from ${text(low)} to ${text(high)}`}`);
+  }
+  return `${[title].flat().join(" ")}. ${shown.slice(0, 12).join("; ")}${shown.length > 12 ? `; and ${shown.length - 12} more, in the table` : ""}.`;
+}
+const INTERNAL = new Set(["rank", "key", "group", "source", "unit", "model", "device", "order", "id", "x", "y", "at"]);
 
 function controlsPlace(shape, send) {
   const made = {};
@@ -64,9 +107,29 @@ function controlsPlace(shape, send) {
   const own = shape.controls.filter((c) => c.place === "controls");
   form.append(...section(own.filter((c) => !c.more)));
   const rest = own.filter((c) => c.more);
-  if (rest.length) form.append(h("details", { class: "ck-more" }, h("summary", { text: "More" }), ...section(rest)));
+  const more = h("details", { class: "ck-more" }, h("summary", { text: "More" }), ...section(rest));
+  if (rest.length) form.append(more);
   const views = shape.controls.filter((c) => c.place === "picture").map(make);
-  return { el: form, made, views: h("div", { class: "ck-views" }, ...views.map((v) => v.bare)) };
+  let marked = "";
+  return {
+    el: form, made, views: h("div", { class: "ck-views" }, ...views.map((v) => v.bare)),
+    // The control at fault says so, and is in sight.
+    mark(name, reason) {
+      for (const [each, control] of Object.entries(made)) {
+        const box = control.bare?.closest(".ck-views") ? control.bare : control.el;
+        box.classList.toggle("ck-faulty", each === name);
+        for (const input of control.inputs) {
+          if (each === name) { input.setAttribute("aria-invalid", "true"); input.setAttribute("aria-describedby", reason); } else { input.removeAttribute("aria-invalid"); input.removeAttribute("aria-describedby"); }
+        }
+      }
+      if (name && name !== marked && more.contains(made[name].el)) more.open = true;
+      marked = name;
+    },
+    focus(name) {
+      const [input] = made[name]?.inputs ?? [];
+      (input?.querySelector("[tabindex='0']") ?? input)?.focus({ preventScroll: true });
+    },
+  };
 }
 
 function partsPlace() {
@@ -121,6 +184,29 @@ async function copyText(text) {
   }
 }
 
+// The address of this notebook that opens a panel in a state: of no workspace, and with nothing of a query that was there.
+function linkTo(query, binder) {
+  const path = location.pathname.replace(/\/workspaces\/[^/]+(?=\/tree\/)/, "");
+  if (!query || !/^https?:$/.test(location.protocol) || !path.endsWith(".ipynb")) return "";
+  if (!binder) return `${location.origin}${path}?${query}`;
+  return `${binder}?urlpath=${encodeURIComponent(`${path.replace(/^\/user\/[^/]+\//, "")}?${query}`)}`;
+}
+
+// The state that a link asks of a panel, for the first panel of that name. JupyterLab takes the query out of the
+// address when it opens the notebook; the entry of the navigation keeps what was asked for.
+function linkedState(name) {
+  const notebook = (url) => url.pathname.split("/").pop();
+  for (const address of [location.href, performance.getEntriesByType("navigation")[0]?.name]) {
+    let url;
+    try { url = new URL(address); } catch { continue; }
+    if (url.searchParams.get("panel") !== name || notebook(url) !== notebook(location)) continue;
+    if (globalThis.__cookbookLinked) return null;
+    globalThis.__cookbookLinked = true;
+    return url.searchParams.get("state") ?? "";
+  }
+  return null;
+}
+
 const web = (url) => (/^https?:\/\//i.test(url ?? "") ? url : "");
 
 function tableOf(table) {
@@ -145,6 +231,12 @@ function toolsPlace(model, post, picture, shown) {
     copy.textContent = "Copied";
     setTimeout(() => { copy.textContent = "Copy as code"; }, 1500);
   });
+  const link = button("Copy link", "Copy an address that opens this notebook with the panel in this state", async () => {
+    const address = linkTo(shown().link, model.get("shape").binder);
+    if (address) await copyText(address);
+    link.textContent = address ? "Copied" : "No link for this state: copy it as code";
+    setTimeout(() => { link.textContent = "Copy link"; }, address ? 1500 : 4000);
+  });
   const pin = button("Pin", "Keep this scenario as a ghost to compare with; press again to let it go", () => post({ do: "pin" }));
   const table = button("Table", "Show the numbers, at most 15 rows", () => ask("table"));
   const sources = button("Where do these numbers come from?", "Each source with its link", () => ask("sources"));
@@ -157,7 +249,7 @@ function toolsPlace(model, post, picture, shown) {
   });
   let drawn = "";
   return {
-    el: h("div", { class: "ck-foot" }, h("div", { class: "ck-tools", role: "group", "aria-label": "Tools" }, pin, reset, copy, table, csv, png, sources), drawer, code),
+    el: h("div", { class: "ck-foot" }, h("div", { class: "ck-tools", role: "group", "aria-label": "Tools" }, pin, reset, copy, link, table, csv, png, sources), drawer, code),
     show(s) {
       pin.setAttribute("aria-pressed", s.pinned);
       pin.textContent = s.pinned ? "Unpin" : "Pin";
@@ -185,13 +277,19 @@ async function render({ model, el }) {
   const post = (message) => { try { model.send(message); } catch { stopped(true); } };
   const out = outbox(post, busy, (done) => { root.dataset.settled = done; });
   out.start(shown().seq);
-  const answer = answerPlace();
+  // The button that mends goes with the error; the control that it mended takes the focus.
+  const answer = answerPlace((index) => { controls.focus(shown().faulty); post({ do: "mend", index }); });
+  const presets = h("div", { class: "ck-presets", role: "group", "aria-label": "Presets" },
+    ...shape.presets.map((text, index) => h("button", { type: "button", text, onclick: () => post({ do: "preset", index }) })));
+  presets.hidden = !shape.presets.length;
   const controls = controlsPlace(shape, (name, raw) => out.put(name, raw));
+  const words = h("p", { class: "ck-words", id: `ck-${++serial}` });
   const figure = h("div", { class: "ck-figure", style: `height:${shape.height}px` });
+  const chartPlace = h("div", { role: "figure", "aria-label": "Chart", "aria-describedby": words.id }, figure, words);
   const parts = partsPlace();
   let chart = null;
   const tools = toolsPlace(model, post, () => chart, shown);
-  root.append(answer.el, h("div", { class: "ck-body" }, controls.el, h("div", { class: "ck-main" }, controls.views, figure, parts.el)), tools.el);
+  root.append(answer.el, presets, h("div", { class: "ck-body" }, controls.el, h("div", { class: "ck-main" }, controls.views, chartPlace, parts.el)), tools.el);
   keepKeys(root);
   el.replaceChildren(root);
   root.dataset.settled = true;
@@ -200,6 +298,7 @@ async function render({ model, el }) {
     const s = shown();
     answer.show(s);
     for (const [name, control] of Object.entries(controls.made)) if (out.settled(name, s.seq)) control.show(s.state[name], s.off[name]);
+    controls.mark(s.faulty, answer.id);
     parts.show(s);
     tools.show(s);
     root.classList.toggle("ck-dim", Boolean(s.error));
@@ -211,6 +310,14 @@ async function render({ model, el }) {
     const at = shown().seq;
     await chart?.update();
     out.arrived(at);
+    describe();
+  };
+  let later = 0;
+  const describe = () => {
+    clearTimeout(later);
+    later = setTimeout(() => {
+      words.textContent = inWords(shown().signals.live_title, model.get("columns"));
+    }, SLOW);
   };
   model.on("change:shown", update);
   try {
@@ -222,7 +329,12 @@ async function render({ model, el }) {
   } catch (error) {
     figure.replaceChildren(h("p", { class: "ck-error", role: "alert", text: error.message }));
   }
+  const redrawn = new MutationObserver(describe);
+  redrawn.observe(figure, { childList: true, subtree: true });
+  describe();
+  const asked = linkedState(shown().name);
+  if (asked !== null) { post({ do: "link", state: asked }); root.scrollIntoView({ block: "nearest" }); }
   const unwatch = await watchKernel(model, stopped);
-  return () => { model.off("change:shown", update); unwatch(); chart?.dispose(); };
+  return () => { model.off("change:shown", update); unwatch(); redrawn.disconnect(); clearTimeout(later); chart?.dispose(); };
 }
 export default { render };

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import cited, machines, networks, plain, step_parts
 from cookbook.panels.shell import Panel, Picture, View, keywords, panel_call
-from cookbook.panels.text import figure
+from cookbook.panels.text import counted, figure, percent
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
 from cookbook.prediction.terms.devices import TRAINING
 from cookbook.units import human
@@ -27,7 +27,8 @@ OWN, MEASURED = "own", "measured"
 MILLI = 1e-3
 # Efficiency from which on a further device counts as worth its place.
 WORTH = 0.8
-CHARTS = {"speedups": charts.speedups, "efficiency": charts.efficiencies, "parts": charts.step_parts}
+CHARTS: dict[str, Callable[[Any], Any]] = {
+    "efficiency": charts.efficiencies, "speedups": charts.speedups, "parts": charts.step_parts}  # fmt: skip
 EXPLAINED = {
     "hierarchical": "A ring in the node, trees between nodes: what measured stacks do",
     "flat ring": "One ring through all devices",
@@ -50,7 +51,7 @@ def scaling(
     model: str = "alexnet", compare: Any = ("resnet50", "vgg16", "eng_acoustic_model"), batch: Any = 64,
     system: str = "hpe-apollo-6500-gen9-xl270d", link: str = OWN, devices: Any = 1024, mode: str = "weak",
     exchange: str = "hierarchical", buckets: str = MEASURED, precision: str = "fp32",
-    picture: str = "speedups",
+    picture: str = "efficiency",
 ) -> Panel:  # fmt: skip
     """The panel "Where does scaling stop, and why?", in the state that the arguments say.
 
@@ -77,7 +78,7 @@ def scaling(
     >>> panel = scaling("resnet50", system="dgx-1-v100")
     >>> panel.update(mode="strong")
     >>> panel.answer.split(" train ")[0], panel.answer.split(". ")[-1]
-    ('64 devices', 'A global batch of 64 samples cannot be split over more devices.')
+    ('64 devices', 'Batch: 64 samples in all cannot be split over more devices.')
     """
     return Panel(scaling, "Where does scaling stop, and why?", _controls, CHARTS, _draw, locals(),
                  {"precision": _unavailable})  # fmt: skip
@@ -109,8 +110,8 @@ def _controls() -> tuple[Control, ...]:
             *((name, name, f"Matmuls in {name}") for name in TRAINING)), more=True,
                tooltip="What matmuls are computed in"),
         Choice("picture", "Chart", "", (
-            ("speedups", "Speed-up", "Over devices, beside the ideal and what was measured"),
-            ("efficiency", "Efficiency", "The same as a share of the ideal, where small losses can be seen"),
+            ("efficiency", "Efficiency", "Share of the ideal speed-up, where small losses can be seen"),
+            ("speedups", "Speed-up", "The same over devices, beside the ideal and what was measured"),
             ("parts", "Parts", "What a step is made of, over devices")), place="picture"),
     )  # fmt: skip
 
@@ -234,12 +235,12 @@ def _answer(view: Scaled) -> str:
     """The sentence in place 1, and where and why scaling stops."""
     last, asked = view.own.iloc[-1], view.arguments
     known = last["low80"] == last["low80"]
-    interval = f" ({figure(last['low80'])}-{figure(last['high80'])})" if known else ""
+    interval = f" Interval (80 %): {figure(last['low80'])}-{figure(last['high80'])}×." if known else ""
     full = asked["mode"] == "strong" and last["devices"] < asked["devices"]
-    more = f" A global batch of {asked['batch']:,} samples cannot be split over more devices." if full else ""
+    more = f" Batch: {asked['batch']:,} samples in all cannot be split over more devices." if full else ""
     return (
-        f"{last['devices']:,} devices train {view.title} **{figure(last['speed_up'])}x** as fast as one{interval}, "
-        f"**{100 * last['efficiency']:.0f} %** of the ideal. {_stop(view.own)}; {_why(view)}{more}"
+        f"{counted(last['devices'], 'device')} train {view.title} **{figure(last['speed_up'])}×** as fast as one, "
+        f"{percent(last['efficiency'])} of the ideal.{interval} {_stop(view.own)} {_why(view)}{more}"
     )
 
 
@@ -247,23 +248,23 @@ def _stop(own: pd.DataFrame) -> str:
     """Where scaling stops."""
     peak = own.loc[own["speed_up"].idxmax()]
     if peak["devices"] < own["devices"].iloc[-1]:
-        return f"Beyond {peak['devices']:,} devices more make it slower"
+        return f"Stops: beyond {counted(peak['devices'], 'device')}, more make it slower."
     worth = own.loc[own["efficiency"] >= WORTH, "devices"].max()
     if worth == own["devices"].iloc[-1]:
-        return f"The efficiency stays above {100 * WORTH:.0f} % all the way"
+        return f"Stops: nowhere up to here, where efficiency is still above {100 * WORTH:.0f} %."
     if worth == 1:
-        return f"The second device already leaves less than {100 * WORTH:.0f} %"
-    return f"The efficiency stays above {100 * WORTH:.0f} % up to {worth:,} devices"
+        return f"Stops: the second device already leaves less than {100 * WORTH:.0f} %."
+    return f"Stops: efficiency stays above {100 * WORTH:.0f} % up to {worth:,} devices."
 
 
 def _why(view: Scaled) -> str:
     """What takes most of the loss, and the ratio that decides."""
     part, share = view.growth
     if share == 0:
-        return "nothing is lost."
+        return "Bottleneck: none, nothing is lost."
     return (
-        f"{100 * share:.0f} % of what is lost is {REASONS[part]}. A step computes {view.work:,.0f} MAC for each "
-        "parameter whose gradient is communicated."
+        f"Bottleneck: {100 * share:.0f} % of what is lost is {REASONS[part]}. Intensity: a step computes "
+        f"{view.work:,.0f} MAC for each parameter whose gradient is communicated."
     )
 
 
@@ -280,11 +281,9 @@ def _chips(view: Scaled) -> tuple[tuple[str, str], ...]:
 
 
 def _speedups(view: Scaled, ghost: Scaled | None) -> Picture:
-    """Predicted lines, the band of the first network, what was measured of it, and the first of a pinned scenario."""
-    first = view.whole["network"] == view.title
+    """Predicted lines with their bands, what was measured of the first network, and the first of a pinned scenario."""
     lines = view.whole[["devices", "speed_up", "network"]].assign(
-        low=view.whole["low80"].where(first), high=view.whole["high80"].where(first), measured=False, url="",
-        pinned=False)  # fmt: skip
+        low=view.whole["low80"], high=view.whole["high80"], measured=False, url="", pinned=False)
     points = pd.DataFrame({
         "devices": view.measured["devices"].astype(int), "speed_up": view.measured["measured_speed_up"],
         "network": view.title, "measured": True, "url": view.measured["url"], "pinned": False,
@@ -295,7 +294,12 @@ def _speedups(view: Scaled, ghost: Scaled | None) -> Picture:
     signals = {"most": int(lines["devices"].max()), "least": charts.least(frame),
                "networks": row_order(lines.assign(row=lines["network"]))}  # fmt: skip
     frame = plain(frame, ("speed_up", "low", "high"))
-    return Picture("speedups", frame, charts.speedups_title(frame), signals)
+    last, best = view.own.iloc[-1], view.own.loc[view.own["speed_up"].idxmax()]
+    title = (f"{view.title} is fastest on {counted(best['devices'], 'device')}: more make it slower"
+             if best["devices"] < last["devices"] else
+             f"{counted(last['devices'], 'device')} train {view.title} {figure(last['speed_up'])}× as fast as one"
+             )  # fmt: skip
+    return Picture("speedups", frame, title, signals)
 
 
 def _efficiencies(view: Scaled, ghost: Scaled | None) -> Picture:
@@ -305,21 +309,26 @@ def _efficiencies(view: Scaled, ghost: Scaled | None) -> Picture:
     ideal = frame["devices"] / 100
     frame = plain(frame.assign(**{name: frame[name].astype(float) / ideal for name in ("share", "low", "high")}),
                   ("share", "low", "high"))  # fmt: skip
-    return Picture("efficiency", frame, charts.efficiencies_title(frame), drawn.signals)
+    ends = view.whole[view.whole["devices"] == view.whole["devices"].max()].set_index("network")["efficiency"]
+    others = ends.drop(view.title).sort_values()
+    beside = f"; {others.index[-1]} keeps {percent(others.iloc[-1])}" if len(others) else ""
+    count = counted(int(view.whole["devices"].max()), "device")
+    title = f"{view.title} keeps {percent(ends[view.title])} of the ideal on {count}"
+    return Picture("efficiency", frame, title + beside, drawn.signals)
 
 
 def _parts(view: Scaled, _ghost: Scaled | None) -> Picture:
     """Device time of one sample by part, over devices."""
     shares = view.shares / MILLI
     labels = [f"{count:,} device{'s' if count > 1 else ''}" for count in view.own["devices"]]
-    left = [f"{100 * share:.0f} % of the ideal" for share in view.own["efficiency"]]
+    left = [f"{percent(share)} of the ideal" for share in view.own["efficiency"]]
     frame = pd.DataFrame([
         {"row": label, "part": part, "value": float(f"{shares[part].iloc[at]:.5g}"),
          "text": left[at] if part == "compute" else None}
         for at, label in enumerate(labels) for part in shares
     ])  # fmt: skip
     title = f"On {labels[-1]}, {left[-1]}: what grows is {view.growth[0]}"
-    return Picture("parts", frame, title, {"rows": row_order(frame), "most": charts.longest(frame)})
+    return Picture("parts", frame, title, {"rows": row_order(frame), **charts.part_ends(frame)})
 
 
 PICTURES = {"speedups": _speedups, "efficiency": _efficiencies, "parts": _parts}
@@ -337,7 +346,7 @@ def _table(view: Scaled) -> pd.DataFrame:
         "Throughput [samples/s]": own["samples_per_second"].map("{:,.0f}".format),
         "Speed-up": own["speed_up"].map("{:,.1f}".format),
         **({"80 % interval": ends} if own["low80"].notna().all() else {}),
-        "Of the ideal": (100 * own["efficiency"]).map("{:.0f} %".format),
+        "Of the ideal": own["efficiency"].map(percent),
         "Communication": (100 * share).map("{:.0f} % of a step".format),
     })  # fmt: skip
 

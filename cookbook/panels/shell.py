@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -20,11 +21,11 @@ import ipywidgets
 import traitlets
 
 from cookbook import catalog
-from cookbook.catalog.names import index, normalise
 from cookbook.catalog.printed import csv_text
 from cookbook.charts import live
-from cookbook.panels.controls import MISUSED, Combo, Control
-from cookbook.panels.text import capital
+from cookbook.charts.card import card, kept
+from cookbook.panels.controls import MISUSED, Combo, Control, Slider, from_link, same, to_link
+from cookbook.panels.text import levels, sent, sentence
 from cookbook.prediction.requirements import ratio
 from cookbook.units import shown
 from cookbook.workloads import zoo
@@ -36,11 +37,10 @@ _HERE = Path(__file__).parent
 _CHARTS = Path(live.__file__).parent
 MOST_ROWS = 15
 HEIGHT = 380
-LONGEST = 300
+# What is tried when a value cannot be used: so many values, for so long [s], until so many were found.
+TRIES, PATIENCE, FIXES = 8, 0.5, 3
 # What the code calls a network that it cannot make again.
 UNNAMED = "my_model"
-# Tables whose rows tell which networks and accelerators are asked for most.
-MEASURED = ("training_classic", "training_transformer", "inference")
 
 
 @dataclass(frozen=True)
@@ -142,9 +142,11 @@ class Panel(anywidget.AnyWidget):
         Control that a click on a mark sets to the mark's `key`; the table opens, which has its source.
     good : mapping, optional
         State that is known to be good; the defaults of `make` where none is given.
+    presets : sequence of (label, values)
+        States in the reader's words, one button each: the good state with these values.
     """
 
-    _esm = live.script(_CHARTS / "vega.js", _HERE / "controls.js", _HERE / "panel.js")
+    _esm = live.script(_CHARTS / "fit.js", _CHARTS / "vega.js", _HERE / "controls.js", _HERE / "panel.js")
     _css = live.script(_CHARTS / "live.css", _HERE / "panel.css")
     shape = traitlets.Dict().tag(sync=True)
     specs = traitlets.Dict().tag(sync=True)
@@ -156,20 +158,25 @@ class Panel(anywidget.AnyWidget):
         self, make: Callable[..., Panel] | str, title: str, controls: Callable[[], Sequence[Control]],
         charts: Mapping[str, Callable[[pd.DataFrame], Any]], draw: Draw, values: Mapping[str, Any],
         off: Mapping[str, Off] | None = None, pick: str = "", good: Mapping[str, Any] | None = None,
+        presets: Sequence[tuple[str, Mapping[str, Any]]] = (),
     ) -> None:  # fmt: skip
         self._name = make if isinstance(make, str) else make.__name__
         self._charts, self._draw = dict(charts), draw
         self._controls = {control.name: control for control in _made(controls)}
         defaults = good or defaults_of(make)
+        self._defaults = dict(defaults)
         self._start = {**defaults, **self._checked(values)}
         self._state = dict(self._start)
         self._pinned: View | None = None
         self._off_of, self._off, self._typed = dict(off or {}), dict[str, dict[str, str]](), dict[str, Any]()
         self._open, self._seq, self._error = "", 0, ""
+        self._good, self._faulty, self._fixes = dict(defaults), "", list[tuple[str, Mapping[str, Any]]]()
+        self._presets = [(label, {**defaults, **self._checked(changes)}) for label, changes in presets]
         self._drawn: pd.DataFrame | None = None
         self._view, wrong = self._first(defaults)
-        described = [_described(control) for control in self._controls.values()]
-        shape = {"title": title, "height": HEIGHT, "controls": described, "pick": pick}
+        shape = {"title": title, "height": HEIGHT, "pick": pick, "binder": _binder(),
+                 "controls": [control.describe() for control in self._controls.values()],
+                 "presets": [label for label, _ in self._presets]}  # fmt: skip
         super().__init__(shape=shape, runtime=live.runtime())
         self._error = wrong
         self.on_msg(lambda _, message, __: self.receive(message))
@@ -181,10 +188,13 @@ class Panel(anywidget.AnyWidget):
             values = self._read(self._state)
             view = self._draw(values, None)
             self._remember()
-            self._start = self._state = values
+            self._start = self._state = self._good = values
             return view, ""
         except PROBLEMS as problem:
-            return self._draw(self._read(dict(defaults)), None), self._told(problem, self._state)
+            self._good = self._read(dict(defaults))
+            wrong = self._told(problem, self._state)
+            self._mend(problem, wrong, ())
+            return self._draw(self._good, None), wrong
 
     @property
     def name(self) -> str:
@@ -211,6 +221,18 @@ class Panel(anywidget.AnyWidget):
         """What the controls are set to."""
         return dict(self._state)
 
+    @property
+    def inputs(self) -> list[tuple[str, str]]:
+        """What each control stands at in the last valid state, in words; those left empty or off are left out."""
+        return [(control.label, text) for name, control in self._controls.items()
+                if control.place == "controls" and "*" not in self._off.get(name, {})
+                and (text := control.said(self._good[name]))]  # fmt: skip
+
+    @property
+    def sources(self) -> tuple[tuple[str, str, str], ...]:
+        """(title, address, note) of whatever the answer comes from."""
+        return self._view.sources()
+
     def update(self, **values: Any) -> None:
         """Set controls and redraw; a value that cannot be used is told in the answer, and the picture stays.
 
@@ -235,6 +257,23 @@ class Panel(anywidget.AnyWidget):
         self._typed.clear()
         self._redraw()
 
+    @property
+    def link(self) -> str:
+        """Query of an address that opens this panel in its last valid state; "" where none can carry it."""
+        return to_link(self._name, self._controls, self._good, self._defaults)
+
+    def follow(self, state: str) -> None:
+        """Take the state in a link; what the panel does not offer is told in the answer, and nothing changes."""
+        try:
+            asked = from_link(self._controls, state, self._defaults)
+        except ValueError as problem:
+            self._error, self._faulty, self._fixes = sentence(problem), "", [("Go on without the link", {})]
+            self._show()
+            return
+        self._typed.clear()
+        self._state = {**self._defaults, **asked}
+        self._redraw()
+
     def csv(self) -> str:
         """Text of the CSV download: plain SI numbers, and the answer as its first line."""
         return f"# {' '.join(self.answer.split())}\n{csv_text(self.frame)}"
@@ -248,6 +287,14 @@ class Panel(anywidget.AnyWidget):
             case "pick":
                 self._open = "table"
                 self.update(**{self.shape["pick"]: message["key"]})
+            case "preset":
+                self._typed.clear()
+                self._state = dict(self._presets[int(message["index"])][1])
+                self._redraw()
+            case "mend":
+                self.update(**dict(self._fixes[int(message["index"])][1]))
+            case "link":
+                self.follow(str(message.get("state")))
             case "pin":
                 self.pin()
             case "reset":
@@ -273,10 +320,61 @@ class Panel(anywidget.AnyWidget):
             values = self._read(self._state)
             self._view = self._draw(values, self._pinned)
             self._remember()
-            self._state, self._error = values, ""
+            self._good = self._state = values
+            self._error, self._faulty, self._fixes = "", "", []
         except PROBLEMS as problem:
             self._error = self._told(problem, changed or self._state)
+            if set(changed or ()) == {"picture"}:
+                self._draw_another_chart()
+            self._show()  # the reason at once, what would mend it when it is found
+            self._mend(problem, self._error, changed or ())
         self._show()
+
+    def _draw_another_chart(self) -> None:
+        """The chart that a reader asks for, of the last valid state."""
+        good = {**self._good, "picture": self._state.get("picture")}
+        if not same(self._good.get("picture"), good["picture"]):
+            with suppress(*PROBLEMS):
+                self._view = self._draw(self._read(good), self._pinned)
+                self._good = good
+
+    def _mend(self, problem: Exception, reason: str, changed: Iterable[str]) -> None:
+        """Find the control at fault, and values of it that can be used, by trying them."""
+        suspects = self._suspects(problem, reason, changed)
+        near = reason.partition("nearest: ")[2].split()
+        figures = [word.strip(".,;") for word in near if word[0].isdigit()]
+        self._faulty = next(iter(suspects), "")
+        fixes, tried, end = dict[str, Mapping[str, Any]](), 0, time.monotonic() + PATIENCE
+        for name in suspects:
+            control, now = self._controls[name], self._state[name]
+            hints = figures if isinstance(control, Slider) else getattr(problem, "nearest", ())
+            for value in control.near(now, self._good[name], hints):
+                if tried == TRIES or len(fixes) == FIXES or time.monotonic() > end:
+                    break
+                tried += 1
+                with suppress(*PROBLEMS):
+                    values = self._read({**self._state, name: value})
+                    self._draw(values, None)
+                    fixes[f"{control.label}: {control.told(values[name], now)}"] = {name: values[name]}
+        undone = {name: value for name, value in self._good.items() if not same(value, self._state[name])}
+        self._fixes = [*fixes.items(), *([("Undo", undone)] if undone and undone not in fixes.values() else [])]
+
+    def _suspects(self, problem: Exception, reason: str, changed: Iterable[str]) -> list[str]:
+        """Controls that may be at fault: which cannot be read, begins the reason, has the unknown name, is named in it.
+
+        Those that were changed come last.
+        """
+        unread, named = [], getattr(problem, "name", None)
+        for name, control in self._controls.items():
+            try:
+                control.read(self._state[name])
+            except PROBLEMS:
+                unread.append(name)
+        heads = sorted((len(c.label), n) for n, c in self._controls.items() if reason.startswith(f"{c.label} = "))
+        entries = {n: value if isinstance(value, list) else [value] for n, value in self._state.items()}
+        holds = [n for n, chosen in entries.items() if named and any(same(named, one) for one in chosen)]
+        told = [n for n, c in self._controls.items() if f" {c.label} " in reason]
+        return list(dict.fromkeys([*unread, *(name for _, name in heads[::-1]), *holds, *told, *changed]))
 
     def _remember(self) -> None:
         """Keep the text that a reader typed for as long as its value stands."""
@@ -322,7 +420,7 @@ class Panel(anywidget.AnyWidget):
             return self._view.answer
         then = self._pinned.headline
         both = [(what, now, then[what]) for what, now in self._view.headline.items() if then.get(what)]
-        ratios = [f"{what} **x{ratio(now / before)}**" for what, now, before in both]
+        ratios = [f"{what} **{ratio(now / before)}×**" for what, now, before in both]
         return f"{self._view.answer} Against the pinned scenario: {', '.join(ratios)}."
 
     def _chips(self) -> tuple[tuple[str, str], ...]:
@@ -340,9 +438,13 @@ class Panel(anywidget.AnyWidget):
             self.shown = self._message(view)
 
     def _message(self, view: View) -> dict[str, Any]:
+        headline, facts = (self._error, ()) if self._error else levels(self._answer())
         return {
             "name": self._name, "seq": self._seq, "error": self._error, "answer": self._answer(),
-            "chips": [list(chip) for chip in self._chips()], "code": view.code, "picture": view.picture.name,
+            "headline": headline, "facts": list(facts), "faulty": self._faulty,
+            "fixes": [label for label, _ in self._fixes],
+            "chips": [list(chip) for chip in self._chips()], "code": view.code, "link": self.link,
+            "picture": view.picture.name,
             "signals": {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title},
             "parts": [asdict(part) for part in view.parts], "parts_title": view.parts_title,
             "ghost": [asdict(part) for part in self._pinned.parts] if self._pinned else [],
@@ -364,49 +466,18 @@ class Panel(anywidget.AnyWidget):
         return "\n".join([f"{self.answer} {chips}", picture, self.code])
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        picture = None
+        """The live panel, and for pages without a kernel a card."""
+        shown, picture = self.shown, None
         if live.static_wanted():
-            shown = self.shown
             picture = live.to_png(self.specs[shown["picture"]], self.columns, shown["signals"])
-        return live.static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))
+        bundle = live.static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))
+        return kept(bundle, card(shown, None if picture else self._view.table()))
 
 
-def sentence(problem: Exception) -> str:
-    """What went wrong, as one plain sentence.
-
-    Examples
-    --------
-    >>> sentence(ValueError("batch = 0 is not allowed; give 1 or more"))
-    'Batch = 0 is not allowed; give 1 or more.'
-    """
-    if isinstance(problem, catalog.UnknownName):
-        near, table = ", ".join(problem.nearest), f'cb.table("{problem.kind}")'
-        return f"No {problem.what} called {shown(problem.name)}; nearest names: {near}. {table} lists all."
-    text = " ".join(str(problem.args[0] if problem.args else problem).split()) or type(problem).__name__
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
-    return capital(text) + ("" if text.endswith((".", "?", "!")) else ".")
-
-
-def _described(control: Control) -> dict[str, Any]:
-    """What the browser needs to draw a control; of a combo box also which of its names are most used."""
-    found = control.describe()
-    if isinstance(control, Combo):
-        counts = _popular()
-        known = [key for key, *_ in control.options if key in counts]
-        found["popular"] = sorted(known, key=lambda key: -counts[key])
-    return found
-
-
-@lru_cache(maxsize=1)
-def _popular() -> dict[str, int]:
-    """How often each network and accelerator was measured."""
-    known, found = index("models", catalog.data_directory()), Counter[str]()
-    for table in map(catalog.table, MEASURED):
-        found.update(table["accelerator"].value_counts().to_dict())
-        for name, count in table["model"].value_counts().items():
-            found[known.get(normalise(str(name)), "")] += count
-    return {key: count for key, count in found.items() if key}
+def _binder() -> str:
+    """Address that starts another session of the Binder that this one runs in; "" elsewhere."""
+    host, asked = (os.environ.get(f"BINDER_{name}", "") for name in ("LAUNCH_HOST", "REQUEST"))
+    return f"{host.rstrip('/')}/{asked}" if host.startswith("https://") and asked else ""
 
 
 @lru_cache(maxsize=16)
@@ -425,15 +496,8 @@ def _table(view: View) -> dict[str, Any]:
     table = view.table()
     head, left = table.head(MOST_ROWS), len(table) - MOST_ROWS
     caption = f"{len(head)} rows" + (f"; {left} more in the CSV" if left > 0 else "")
-    rows = [[_cell(cell) for cell in row] for row in head.itertuples(index=False)]
+    rows = [[sent(cell) for cell in row] for row in head.itertuples(index=False)]
     return {"columns": [str(column) for column in head.columns], "rows": rows, "caption": caption}
-
-
-def _cell(cell: Any) -> Any:
-    """Text of a cell; (text, address) becomes a link."""
-    if isinstance(cell, tuple):
-        return {"text": str(cell[0]), "url": str(cell[1])}
-    return "" if cell is None else str(cell)
 
 
 def _sources(view: View) -> dict[str, Any]:

@@ -19,14 +19,14 @@ from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_tw
 from cookbook.panels.options import accelerators as devices
 from cookbook.panels.options import benchmarks, cited, data_sets, networks, printed, storages
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, defaults_of, keywords, panel_call
-from cookbook.panels.text import Source, capital, counted, money, percent
+from cookbook.panels.text import Source, capital, counted, percent, short_name
 from cookbook.planning.platforms import chain_figures, epoch_parts, rank_changes
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.requirements import ratio
 from cookbook.prediction.scenario import BENCHMARK
 from cookbook.prediction.terms.feed import Change
 from cookbook.prediction.terms.feed_arguments import catalogued
-from cookbook.units import human
+from cookbook.units import dollars, human
 
 PICTURES = {"chain": charts.chain, "changes": charts.changes, "scaling": charts.scaling, "epochs": charts.epochs}
 MINUTES = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0)
@@ -34,13 +34,12 @@ LINKS = (1.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 CLOCK = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 OWN_DATA = "benchmark"
 # Rates beyond so many times the demand are cut: what is plenty need not be told apart.
-_BEYOND, _POINTS, _KEPT, _FIRST = 1.2, 33, 0.005, 3
+_BEYOND, _POINTS, _KEPT = 1.2, 33, 0.005
 # Stages in the order of the picture: what its row is called, and how it is computed.
 STAGES = {
     "storage": ("storage", "Least of bandwidth, operations a second x file size, and requests in flight over latency."),
     "network": ("network", "Network of all hosts together; drives in the hosts need none."),
-    "reading": ("storage and cache",
-                "Later epochs: part of the files comes from the page cache, the rest from storage."),
+    "reading": ("storage and cache", "Later epochs: part of the files comes from page cache, the rest from storage."),
     "decoding": ("decoding", "What the loader processes decode together, on the cores that there are."),
     "copying": ("copying to devices", "Copies from pinned memory over the host link of each accelerator."),
     "accelerators": ("accelerators", "The demand: batch over the time of a step, for all accelerators."),
@@ -133,7 +132,7 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Of this storage; local drives stand in every host"),
         Slider("network", "Network of a host", "Storage", LINKS, unit="Gbit/s", more=True,
                tooltip="On the way to shared storage"),
-        Slider("price", "Price", "Storage", (0.0, *one_two_five(5, 1000)), unit="USD/TB", more=True,
+        Slider("price", "Price", "Storage", (0.0, *one_two_five(5, 1000)), unit="$/TB", more=True,
                tooltip="Of this storage; 0: as the table has it, where it may be missing"),
         Slider("epochs", "Epochs", "Training", one_two_five(1, 1000), more=True, tooltip="Passes over the data set"),
         Slider("checkpoints", "Checkpoint every", "Training", MINUTES, unit="min", more=True,
@@ -263,10 +262,10 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         chips=_chips(scene),
         picture=drawn(scene, pinned.kept if pinned else None),
         parts=tuple(
-            Part(name, share, percent(share) + ("" if math.isnan(usd) else f", {money(share * usd)} USD"),
+            Part(name, share, percent(share) + ("" if math.isnan(usd) else f", {dollars(share * usd)}"),
                  charts.TIMES[name], PARTS[name]) for name, share in shares.items()
         ),
-        parts_title=f"An hour of the accelerators ({'no price known' if math.isnan(usd) else f'{money(usd)} USD'}), "
+        parts_title=f"An hour of the accelerators ({'no price known' if math.isnan(usd) else dollars(usd)}), "
                     "by what they do in it",
         table=partial(table, scene),
         data=partial(chain_figures, found),
@@ -289,14 +288,15 @@ def _chain_picture(scene: Scene, ghost: Scene | None) -> Picture:
         rate = rates[stage]
         text = f"{_samples(rate)}/s" + f"|{_times(rate / demand)} the demand" * (stage != "accelerators")
         text = text if math.isfinite(rate) else "no limit"
-        rows.append((label, rate, _state(scene, stage), before.get(stage, math.nan), text))
-    frame = pd.DataFrame(rows, columns=["row", "rate", "state", "before", "text"]).replace(math.inf, math.nan)
+        ends = scene.found.samples_range if stage == scene.shown else (math.nan, math.nan)
+        rows.append((label, rate, *ends, _state(scene, stage), before.get(stage, math.nan), text))
+    frame = pd.DataFrame(rows, columns=["row", "rate", "low", "high", "state", "before", "text"])
     cache = ", page cache included," if scene.shown == "reading" else ""
     share = percent(rates[scene.shown] / demand)
     title = f"{capital(scene.found.bottleneck)}{cache} delivers {share} of what the accelerators could take"
     if scene.found.bottleneck == "accelerators":
         title = f"The input keeps up: accelerators compute {percent(scene.found.utilisation)} of the time"
-    return Picture("chain", frame, title, _rate_signals(frame, demand))
+    return Picture("chain", frame.replace(math.inf, math.nan), title, _rate_signals(frame, demand))
 
 
 def _state(scene: Scene, stage: str) -> str:
@@ -315,24 +315,26 @@ def _rate_signals(frame: pd.DataFrame, demand: float) -> dict[str, Any]:
 
 def _changes_picture(scene: Scene, _: Scene | None) -> Picture:
     now = scene.found.samples_per_s
-    lines = [("as it is", now, "as it is", f"{_samples(now)}/s")]
+    lines = [("as it is", now, *scene.found.samples_range, "as it is", f"{_samples(now)}/s")]
     for change, row in scene.ranked:
         priced = "no price known" if math.isnan(change.usd) else "free" if change.usd == 0 else "has a price"
         text = f"{_times(change.samples_per_s / now)}|{_paid(change)}"
-        lines.append((row.short, change.samples_per_s, priced, text))
-    frame = pd.DataFrame(lines, columns=["row", "rate", "state", "text"])
-    title = f"First: {scene.ranked[0][0].name}" if scene.ranked else "No change here brings half a per cent"
+        lines.append((row.short, change.samples_per_s, math.nan, math.nan, priced, text))
+    frame = pd.DataFrame(lines, columns=["row", "rate", "low", "high", "state", "text"])
+    first = scene.ranked[0][0] if scene.ranked else None
+    title = (f"First: {first.name}, {_times(first.samples_per_s / now)} the rate" if first else
+             "No change here brings half a per cent")  # fmt: skip
     return Picture("changes", frame, title, _rate_signals(frame, scene.found.stages["accelerators"]))
 
 
 def _scaling_picture(scene: Scene, ghost: Scene | None) -> Picture:
     counts, found = scene.scaled
-    lines = [(counts, found.utilisation, "later epochs"), (counts, found.first_utilisation, "first epoch")]
-    if ghost:
-        lines.append((ghost.scaled[0], ghost.scaled[1].utilisation, "pinned"))
-    frame = pd.concat([
-        pd.DataFrame({"count": at, "utilisation": 100 * np.round(share, 4), "line": name}) for at, share, name in lines
-    ])  # fmt: skip
+    names, no = ("count", "utilisation", "low", "high", "line"), np.nan
+    lines = [(counts, found.utilisation, *found.utilisation_range, "later epochs"),
+             (counts, found.first_utilisation, no, no, "first epoch")]  # fmt: skip
+    lines += [(ghost.scaled[0], ghost.scaled[1].utilisation, no, no, "pinned")] if ghost else []
+    frame = pd.concat([pd.DataFrame(dict(zip(names, each, strict=True))) for each in lines])
+    frame = frame.assign(**{name: 100 * frame[name].round(4) for name in names[1:4]})
     most, bar = scene.found.largest_accelerators, percent(scene.found.bar)
     title = (
         f"This storage keeps any number of accelerators above {bar}" if math.isinf(most) else
@@ -354,7 +356,7 @@ def _epochs_picture(scene: Scene, _: Scene | None) -> Picture:
     unit, clock = next(pair for pair in CLOCK if longest >= pair[0] or pair[0] == 1)
     signals = {"rows": row_order(frame), "most": unit * nice_ceiling(longest / unit), "unit": unit, "clock": clock}
     hits = f"the page cache serves {percent(found.hit_rate)} of later reads"
-    title = (f"The first epoch takes {longer:.2f} times as long as a later one: {hits}" if longer >= 1 + _KEPT else
+    title = (f"The first epoch takes {longer:.2f}× as long as a later one: {hits}" if longer >= 1 + _KEPT else
              f"The first epoch takes as long as a later one: {hits}")  # fmt: skip
     return Picture("epochs", frame, title, signals)
 
@@ -380,17 +382,17 @@ def _change_table(scene: Scene) -> pd.DataFrame:
     rows: list[tuple[str, ...]] = []
     for change, row in scene.ranked:
         month = " a month" if change.per == "month" else ""
-        paid = (f"{money(change.usd)}{month}", f"{row.usd_per_hour:.2g}", _samples(row.gain_per_usd))
+        paid = (f"{dollars(change.usd)}{month}", dollars(row.usd_per_hour), _samples(row.gain_per_usd))
         after = human(3600 * row.pays_after, "s") if row.pays_after > 0 else ""
         if change.usd == 0 or math.isnan(change.usd):
-            paid, after = ((("0", "0", "costs nothing"), "at once") if change.usd == 0 else
+            paid, after = ((("$0", "$0", "costs nothing"), "at once") if change.usd == 0 else
                            (("not known",) * 3, "not known"))  # fmt: skip
         rows.append((
             str(len(rows) + 1), change.name, _samples(change.samples_per_s), f"+{_samples(change.gain)}",
-            f"{change.utilisation:.0%}", *paid, money(row.saved_per_hour), after, change.basis,
+            percent(change.utilisation), *paid, dollars(row.saved_per_hour), after, change.basis,
         ))  # fmt: skip
-    columns = ["No.", "Change", "Samples a second", "Gain", "Utilisation", "Cost [USD]", "Cost [USD/h]",
-               "Gain for each USD/h [1/s]", "Saves [USD/h]", "Pays after", "Price rests on"]  # fmt: skip
+    columns = ["No.", "Change", "Samples a second", "Gain", "Utilisation", "Cost", "Cost an hour",
+               "Gain for each $/h [1/s]", "Saves an hour", "Pays after", "Price rests on"]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -400,14 +402,14 @@ def _scaling_table(scene: Scene) -> pd.DataFrame:
     found = scene.over(accelerators=np.array(counts, dtype=float))
     return pd.DataFrame({
         "Accelerators": [f"{count:,}" for count in counts], "Samples a second": map(_samples, found.samples_per_s),
-        "Utilisation": [f"{share:.0%}" for share in found.utilisation],
-        "First epoch": [f"{share:.0%}" for share in found.first_utilisation],
-        "Slowest stage": map(str, found.bottleneck), "Waiting [USD/h]": map(money, found.idle_usd_per_hour),
+        "Utilisation": map(percent, found.utilisation),
+        "First epoch": map(percent, found.first_utilisation),
+        "Slowest stage": map(str, found.bottleneck), "Waiting, an hour": map(dollars, found.idle_usd_per_hour),
     })  # fmt: skip
 
 
 def _epoch_table(scene: Scene) -> pd.DataFrame:
-    rows = [(name, human(seconds, "s"), f"{used:.0%}") for name, seconds, used in _epochs(scene)]
+    rows = [(name, human(seconds, "s"), percent(used)) for name, seconds, used in _epochs(scene)]
     rows += [("to the first batch", human(scene.found.warm_up_seconds, "s"), ""),
              ("all epochs", human(scene.found.total_seconds, "s"), "")]  # fmt: skip
     return pd.DataFrame(rows, columns=["What", "Time", "Utilisation"])
@@ -434,61 +436,64 @@ def _sources(scene: Scene) -> tuple[Source, ...]:
 def _answer(scene: Scene) -> str:
     """The sentence in place 1."""
     found = scene.found
-    low, high = (_samples(end) for end in found.samples_range)
-    range_ = "" if low == high else f" (80 % interval {low}-{high})"
-    low, high = found.utilisation_range
-    reach = "" if math.isnan(low) or high - low < _KEPT else f" ({100 * low:.0f}-{100 * high:.0f} %)"
-    held = "not starved" if found.bottleneck == "accelerators" else f"starved by **{found.bottleneck}**"
-    what = f"{scene.given['accelerators']:,} × {printed('accelerators', 'key', 'name', scene.names[1])}, {_work(scene)}"
-    first = (f"{what}, {_files(scene)}: **{_samples(found.samples_per_s)} samples/s**{range_} at "
-             f"**{percent(found.utilisation)}** utilisation{reach}, {held}.")  # fmt: skip
-    more = (_waiting(scene), _most(scene), _training(scene), _credits(scene), _stall(scene), _first_changes(scene))
-    return " ".join(filter(None, [first, *more]))
+    held = "not starved" if found.bottleneck == "accelerators" else f"starved by {found.bottleneck}"
+    device = short_name(printed("accelerators", "key", "name", scene.names[1]))
+    count = scene.given["accelerators"]
+    headline = (f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(found.samples_per_s)} samples/s**, {held}: "
+                f"{percent(found.utilisation)} utilisation.")  # fmt: skip
+    more = (_interval(scene), _cost(scene), _training(scene), _first_change(scene))
+    return " ".join(filter(None, [headline, *more]))
+
+
+def _interval(scene: Scene) -> str:
+    """What is trained on what, with the interval where there is one."""
+    found = scene.found
+    (least, most), (low, high) = found.samples_range, found.utilisation_range
+    reach = "" if math.isnan(low) or high - low < _KEPT else f", {100 * low:.0f}-{100 * high:.0f} % utilisation"
+    ends = f"{_samples(least)}-{_samples(most)}"
+    range_ = "" if _samples(least) == _samples(most) else f"; 80 % interval {ends} samples/s"
+    return f"Workload: {_work(scene)}, {_files(scene)}{range_}{reach}."
 
 
 def _work(scene: Scene) -> str:
     model = scene.names[0]
     if not isinstance(model, str):
         return f"{human(model, 's')} a step"
-    title = f"MLPerf Storage {model.removeprefix(BENCHMARK)}"
-    return title if _is_benchmark(model) else printed("models", "name", "title", model)
+    name = model.removeprefix(BENCHMARK)
+    return f"MLPerf Storage {name}" if _is_benchmark(model) else printed("models", "name", "title", model)
 
 
 def _files(scene: Scene) -> str:
     rows, data = scene.names[2:]
-    drives = int(rows.get("drives", 1)) if isinstance(rows, Mapping) else 1
-    where = (f"{drives} × " if drives > 1 else "") + printed("storage", "key", "name", scene.key)
+    many, price = (rows.get("drives", 1), rows.get("price_usd_per_tb")) if isinstance(rows, Mapping) else (1, None)
+    where = f"{f'{many} × ' * (many > 1)}{printed('storage', 'key', 'name', scene.key)}" + (
+        f" at {dollars(price)}/TB" if price else "")  # fmt: skip
     if data is None:
         return f"its own data on {where}"
     if not isinstance(scene.card, str):
         return f"samples of {human(scene.card, 'B')} on {where}"
     name, layout = (printed("data_sets", "key", column, scene.card) for column in ("name", "layout"))
-    layout = data["layout"] if isinstance(data, Mapping) else layout
-    return f"{name.partition(' (')[0].partition(',')[0]} in {layout} on {where}"
+    layout, name = data["layout"] if isinstance(data, Mapping) else layout, name.partition(" (")[0].partition(",")[0]
+    return f"{name} in {layout} on {where}"
 
 
-def _waiting(scene: Scene) -> str:
-    """What waiting costs; a price that nobody states is not a price of nothing."""
-    found = scene.found
-    if math.isnan(found.usd_per_hour):
-        return "What waiting costs is not known: no cloud here lists this accelerator."
-    return f"Of {money(found.usd_per_hour)} USD an hour, {money(found.idle_usd_per_hour)} pay for waiting."
-
-
-def _most(scene: Scene) -> str:
-    many, bar = scene.found.largest_accelerators, percent(scene.found.bar)
-    if math.isinf(many):
-        return f"Any number of them stays at {bar}."
-    kept = f"stays at {bar}" if many <= 1 else f"stay at {bar}"
-    return f"Not even one {kept}." if many < 1 else f"On this storage at most {many:,.0f} {kept}."
+def _cost(scene: Scene) -> str:
+    """What waiting costs, a price that nobody states being no price of nothing, and how many can be fed."""
+    found, bar = scene.found, percent(scene.found.bar)
+    many = found.largest_accelerators
+    usd = (f"of {dollars(found.usd_per_hour)} an hour, {dollars(found.idle_usd_per_hour)} pay for waiting"
+           if math.isfinite(found.usd_per_hour) else
+           "what waiting costs is not known, no cloud lists this accelerator")  # fmt: skip
+    kept = "any number" if math.isinf(many) else "not even one" if many < 1 else f"at most {many:,.0f}"
+    return f"Cost: {usd}; {kept} of them stay{'s' * (many <= 1)} at {bar}."
 
 
 def _training(scene: Scene) -> str:
     found, epochs = scene.found, scene.given["epochs"]
-    total = f"{counted(epochs, 'epoch')} take{'s' * (epochs == 1)} {human(found.total_seconds, 's')}"
-    if abs(found.first_utilisation - found.utilisation) < _KEPT:
-        return f"{total}."
-    return f"The first epoch runs at {percent(found.first_utilisation)}; {total}."
+    total = f"Time: {counted(epochs, 'epoch')} take{'s' * (epochs == 1)} {human(found.total_seconds, 's')}"
+    first = (f", the first at {percent(found.first_utilisation)}"
+             if abs(found.first_utilisation - found.utilisation) >= _KEPT else "")  # fmt: skip
+    return f"{total}{first}{_stall(scene)}{_credits(scene)}."
 
 
 def _credits(scene: Scene) -> str:
@@ -498,8 +503,8 @@ def _credits(scene: Scene) -> str:
         return ""
     lasting = human(found.credit_seconds, "s")
     if found.credit_seconds >= found.total_seconds:
-        return f"That is without burst credits: they last {lasting}, longer than the training."
-    return f"Burst credits last {lasting}; the rates are those after them."
+        return f"; that is without burst credits, which last {lasting}, longer than the training"
+    return f"; burst credits last {lasting}, and the rates are those after them"
 
 
 def _stall(scene: Scene) -> str:
@@ -509,22 +514,22 @@ def _stall(scene: Scene) -> str:
     how = "behind" if scene.given["asynchronous"] else "in front of"
     size, gap = human(found.checkpoint_bytes, "B"), human(scene.given["checkpoint_interval"], "s")
     share = percent(found.checkpoint_stall)
-    return f"Checkpoints of {size} every {gap}, {how} the training, stop it for {share} of the time."
+    return f"; checkpoints of {size} every {gap}, {how} the training, stop it for {share} of it"
 
 
-def _first_changes(scene: Scene) -> str:
-    """The first few changes, with what they gain and cost."""
-    told: list[str] = []
-    for change, row in scene.ranked[:_FIRST]:
-        soon = f", paid after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
-        told.append(f"({len(told) + 1}) {change.name} (to {percent(change.utilisation)}, {_paid(change)}{soon})")
-    return f"Change first: {'; '.join(told)}." if told else "No change here brings half a per cent."
+def _first_change(scene: Scene) -> str:
+    """The first change, with what it gains and costs."""
+    if not scene.ranked:
+        return "Change first: nothing, no change here brings half a per cent."
+    change, row = scene.ranked[0]
+    soon = f", paid after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
+    return f"Change first: {change.name} (to {percent(change.utilisation)} utilisation, {_paid(change)}{soon})."
 
 
 def _paid(change: Change) -> str:
     if math.isnan(change.usd):
         return "no price known"
-    return "free" if change.usd == 0 else f"{money(change.usd)} USD{'/month' * (change.per == 'month')}"
+    return "free" if change.usd == 0 else f"{dollars(change.usd)}{'/month' * (change.per == 'month')}"
 
 
 def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
@@ -551,4 +556,4 @@ def _samples(value: float) -> str:
 
 
 def _times(value: float) -> str:
-    return f"x{ratio(value)}" if math.isfinite(value) else "no limit"
+    return f"{ratio(value)}×" if math.isfinite(value) else "no limit"

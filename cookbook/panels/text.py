@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from string import digits
 from typing import TYPE_CHECKING, Any
 
+from cookbook import catalog
 from cookbook.prediction.requirements import ratio
-from cookbook.units import human
+from cookbook.units import dollars, human, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Source = tuple[str, str, str]
+LONGEST = 300  # letters of a reason
 
 
 def json_of(text: str, what: str) -> Any:
@@ -59,6 +62,55 @@ def capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def levels(answer: str) -> tuple[str, tuple[str, ...]]:
+    """An answer as its headline, which is its first sentence, and the facts below it.
+
+    Examples
+    --------
+    >>> levels("It takes **20.4 days**, mostly computing. Interval: 16.8 to 24.9 days.")
+    ('It takes **20.4 days**, mostly computing.', ('Interval: 16.8 to 24.9 days.',))
+    """
+    headline, *facts = sentences(answer)
+    return headline, tuple(facts)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text: after a full stop, the next begins with a capital, a digit or an emphasis.
+
+    Examples
+    --------
+    >>> sentences("A 3.5 % rise. **Two** follow! End.")
+    ['A 3.5 % rise.', '**Two** follow!', 'End.']
+    """
+    ends = [at for at in range(1, len(text) - 1) if text[at] == " " and text[at - 1] in ".!?"
+            and (text[at + 1].isupper() or text[at + 1] in f"*${digits}")]  # fmt: skip
+    return [text[one:other].strip() for one, other in zip([0, *ends], [*ends, len(text)], strict=True)]
+
+
+def sent(cell: Any) -> Any:
+    """A cell of a table as it travels: its text; (text, address) becomes a link."""
+    if isinstance(cell, tuple):
+        return {"text": str(cell[0]), "url": str(cell[1])}
+    return "" if cell is None else str(cell)
+
+
+def sentence(problem: Exception) -> str:
+    """What went wrong, as one plain sentence.
+
+    Examples
+    --------
+    >>> sentence(ValueError("batch = 0 is not allowed; give 1 or more"))
+    'Batch = 0 is not allowed; give 1 or more.'
+    """
+    if isinstance(problem, catalog.UnknownName):
+        near, table = ", ".join(problem.nearest), f'cb.table("{problem.kind}")'
+        return f"No {problem.what} called {shown(problem.name)}; nearest names: {near}. {table} lists all."
+    text = " ".join(str(problem.args[0] if problem.args else problem).split()) or type(problem).__name__
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
+    return capital(text) + ("" if text.endswith((".", "?", "!")) else ".")
+
+
 def figure(value: float) -> str:
     """A number with three digits, or all of its whole part.
 
@@ -84,29 +136,60 @@ def percent(fraction: float) -> str:
     return f"{ratio(value)} %" if value < 9.95 else f"{value:,.0f} %"
 
 
-def money(usd: float) -> str:
-    """US dollars without their sign.
+def share_of_peak(fraction: float) -> str:
+    """A needed rate beside a peak: in per cent up to it, as a multiple beyond it.
 
     Examples
     --------
-    >>> money(31.12), money(1234.5), money(float("nan"))
-    ('31.12', '1,234', 'not known')
+    >>> share_of_peak(0.278), share_of_peak(1.047), share_of_peak(9925.9), share_of_peak(float("nan"))
+    ('28 % of peak', '1.05× its peak', '9,926× its peak', '')
     """
-    return "not known" if usd != usd else f"{usd:,.0f}" if usd >= 100 else f"{usd:.2f}"
+    if fraction != fraction:
+        return ""
+    if fraction <= 1:
+        return f"{percent(fraction)} of peak"
+    return f"{fraction:.3g}× its peak" if fraction < 1.1 else f"{spoken(fraction)}× its peak"
 
 
-def short_money(usd: float) -> str:
-    """US dollars to two or three digits, without their sign.
+def spoken(count: float) -> str:
+    """A number, from a million on with its name.
 
     Examples
     --------
-    >>> short_money(2033840), short_money(644358), short_money(9830)
+    >>> spoken(7.04), spoken(2e5), spoken(1.5e13)
+    ('7.0', '200,000', '15 trillion')
+    """
+    if count < 1e6:
+        return ratio(count) if count < 10 and count % 1 else f"{count:,.0f}"
+    for letter, name in (("M", "million"), ("G", "billion"), ("T", "trillion")):
+        if human(count).endswith(letter):
+            return f"{human(count)[:-1]}{name}"
+    return human(count)
+
+
+def dollar_range(low: float, high: float) -> str:
+    """Two amounts of US dollars.
+
+    Examples
+    --------
+    >>> dollar_range(9541, 35500)
+    '$9,540 to $35.5 k'
+    """
+    return f"{dollars(low)} to {dollars(high)}"
+
+
+def large(count: float) -> str:
+    """A large number to two or three digits.
+
+    Examples
+    --------
+    >>> large(2033840), large(644358), large(9830)
     ('2.03 M', '644 k', '9,830')
     """
-    if usd >= 1e4:
-        size, name = (1e9, "bn") if usd >= 0.9995e9 else (1e6, "M") if usd >= 0.9995e6 else (1e3, "k")
-        return f"{figure(usd / size)} {name}"
-    return f"{usd:,.0f}"
+    if count >= 1e4:
+        size, name = (1e9, "bn") if count >= 0.9995e9 else (1e6, "M") if count >= 0.9995e6 else (1e3, "k")
+        return f"{figure(count / size)} {name}"
+    return f"{count:,.0f}"
 
 
 def duration(seconds: float) -> str:

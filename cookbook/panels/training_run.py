@@ -19,10 +19,10 @@ from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import cited, machines, networks, own_accelerator, plain, plain_device, step_parts
 from cookbook.panels.shell import Panel, Picture, View, as_python, device_text, keywords, panel_call
-from cookbook.panels.text import figure, short_money
+from cookbook.panels.text import dollar_range, figure, large, percent, short_name
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
-from cookbook.units import human
+from cookbook.units import dollars, human
 from cookbook.workloads import zoo
 
 BILLION, MILLION, GIGABIT, GIGA, HOURS_A_YEAR, MINUTE = 1e9, 1e6, 1e9 / 8, 1e9, 8766.0, 60.0
@@ -48,6 +48,13 @@ LARGEST = {
     "optimiser": "the optimiser",
     "launch": "launching kernels",
 }
+
+PRESETS = (
+    ("GPT-2 on 8 A100 in a week", {"model": "gpt2", "tokens": 300, "batch": 512, "system": "a100-sxm-80gb",
+                                   "devices": 8, "deadline": 7}),
+    ("Llama 3 8B on a trillion tokens", {"model": "llama3_8b", "tokens": 1000, "devices": 256}),
+    ("GPT-3 175B in a month", {"model": "gpt3_175b", "tokens": 300, "batch": 1536, "system": "a100-sxm-80gb"}),
+)  # fmt: skip
 
 
 def training_run(
@@ -97,7 +104,7 @@ def training_run(
     'TP degree = 6 does not divide 32 heads; nearest: 4 or 8.'
     """
     return Panel(training_run, "What does it take to train a transformer?", _controls, CHARTS, _draw, locals(),
-                 {"precision": _unavailable})  # fmt: skip
+                 {"precision": _unavailable}, presets=PRESETS)  # fmt: skip
 
 
 def _controls() -> tuple[Control, ...]:
@@ -113,7 +120,7 @@ def _controls() -> tuple[Control, ...]:
         Slider("devices", "Devices", "Hardware", tuple(map(float, DRAWN)), tooltip="Accelerators in all"),
         Slider("deadline", "Deadline", "Goal", (1, 2, 5, 7, 10, 14, 20, 30, 45, 60, 90, 120, 180, 365, 1000),
                unit="days", whole=False, optional=True, tooltip="Days until the last token; empty: none"),
-        more("budget", "Budget", "Goal", one_two_five(0.01, 10_000), unit="million USD",
+        more("budget", "Budget", "Goal", one_two_five(0.01, 10_000), unit="million $",
              tooltip="What the run may cost; empty: no matter"),
         more("seq", "Sequence", "Workload", powers_of_two(9, 20), unit="tokens", whole=True,
              tooltip="Tokens of a sequence; empty: the model's. The global batch in sequences stays, so more tokens a "
@@ -130,7 +137,7 @@ def _controls() -> tuple[Control, ...]:
              tooltip="Tensor parallelism: devices that share each matmul; empty: the best of those tried"),
         more("pp", "PP degree", "Parallelism", powers_of_two(0, 7), whole=True,
              tooltip="Pipeline parallelism: stages that layers are split into; empty: the best of those tried"),
-        more("hourly", "Price", "Money", (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), unit="USD an hour",
+        more("hourly", "Price", "Money", (0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), unit="$ an hour",
              tooltip="An hour of one device; empty: the range of dated prices"),
         more("mtbf", "MTBF per GPU", "Failures", (0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20, 50), unit="years",
              tooltip="Mean time between failures, the share of host and network included; empty: as published"),
@@ -138,7 +145,7 @@ def _controls() -> tuple[Control, ...]:
              (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000), unit="GB/s",
              tooltip="Rate of the storage; empty: so much a device as published"),
         Choice("picture", "Chart", "", (
-            ("curve", "Days and USD", "Every number of devices, each with its fastest layout"),
+            ("curve", "Days and cost", "Every number of devices, each with its fastest layout"),
             ("layouts", "Layouts", "What a step is made of, in the fastest layouts of this number of devices"),
             ("memory", "Memory", "What the fullest device holds in them"),
             ("checkpoints", "Checkpoints", "Useful share of the time over the interval")), place="picture"),
@@ -192,10 +199,37 @@ class Planned:
         days = self.own["days"] * best["step_seconds"] / self.own["step_seconds"]
         return best.assign(words=[layout_words(row) for _, row in best.iterrows()], days=days)
 
+    @cached_property
+    def verdict(self) -> str:
+        """How the number chosen, and the nearest to it that fares otherwise, stand to the deadline; "" without one."""
+        deadline, days = self.values["deadline"], self.run.table.set_index("devices")["days"].dropna()
+        if not deadline:
+            return ""
+        here, chosen = float(self.own["days"]), self.values["devices"]
+        met, words = here <= deadline, ("miss", "meet")
+        first = f"{chosen:,} devices {words[met]} the deadline of {_days(deadline)}{_spare(deadline - here)}"
+        first += ", though not for certain" if met and self.own["days_high"] > deadline else ""
+        other = days[(days <= deadline) != met]
+        least = days[days <= deadline].index.min()
+        if met and least < chosen:
+            first += f", as {least:,} do{_spare(deadline - days[least])}"
+        if other.empty:
+            return first if met else f"{first}; no number drawn meets it"
+        near = other.index[0] if not met else (other - deadline).idxmin()
+        return f"{first}; {near:,} {words[not met]} it{_spare(deadline - other[near])}"
+
     def of_rows(self, columns: Mapping[str, Any], count: int | None = None) -> pd.DataFrame:
         """Columns of the prediction for the fastest layouts."""
         at = self.layouts["row"].to_numpy()[:count]
         return pd.DataFrame({name: np.asarray(each)[at] for name, each in columns.items()})
+
+
+def _days(days: float) -> str:
+    return f"{figure(days)} day{'' if figure(days) == '1' else 's'}"
+
+
+def _spare(days: float) -> str:
+    return f" by {_days(abs(days))}"
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
@@ -204,9 +238,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     view = Planned(MappingProxyType(dict(values)), _run(values), title, device, pinned.kept if pinned else None)
     picture = values["picture"]
     layouts = picture in ("layouts", "memory")
-    figures = {"days": float(view.own["days"]), "USD": float(view.own["usd"])}
+    figures = {"days": float(view.own["days"]), "cost": float(view.own["usd"])}
     return View(
-        answer=" ".join(part for part in (_first(view), _layout(view), _failures(view), _goal(view)) if part),
+        answer=" ".join(filter(None, (said(view) for said in (_headline, _interval, _goal, _layout, _failures)))),
         headline={name: value for name, value in figures.items() if value == value},
         chips=_chips(view),
         picture=PICTURES[picture](view),
@@ -257,18 +291,29 @@ def _code(values: dict[str, Any]) -> str:
     )
 
 
-def _first(view: Planned) -> str:
-    """Days and USD."""
+def _counted_days(days: float) -> str:
+    """A time with its noun."""
+    return f"{figure(days)} day{'' if figure(days) == '1' else 's'}"
+
+
+def _headline(view: Planned) -> str:
+    """Days and cost."""
     own = view.own
-    usd, low, high, hours = (short_money(own[name]) for name in ("usd", "usd_low", "usd_high", "device_hours"))
-    cost = (
-        f"for **{usd} USD** ({low}-{high} from the lowest price to the highest)" if view.priced else
-        f"of {hours} device-hours, whose price is not known"
-    )  # fmt: skip
-    tokens = human(view.run.tokens).replace(" G", " billion ").replace(" T", " trillion ").strip()
+    usd, hours = dollars(own["usd"]), large(own["device_hours"])
+    cost = f"for {usd}" if view.priced else f"with {hours} device-hours"
     return (
-        f"{own['devices']:,} {view.device.name} train {view.title} on {tokens} tokens in **{figure(own['days'])} "
-        f"days** (80 %: {figure(own['days_low'])}-{figure(own['days_high'])}) {cost}."
+        f"{own['devices']:,} × {short_name(view.device.name)} train {view.title} in **{_counted_days(own['days'])}** "
+        f"{cost}."
+    )
+
+
+def _interval(view: Planned) -> str:
+    own = view.own
+    ends = dollar_range(own["usd_low"], own["usd_high"])
+    cost = f"{ends} from the lowest price to the highest" if view.priced else "price not known"
+    tokens = human(view.run.tokens).replace(" G", " billion").replace(" T", " trillion").strip()
+    return (
+        f"Interval (80 %): {figure(own['days_low'])}-{figure(own['days_high'])} days for {tokens} tokens; {cost}."
     )
 
 
@@ -276,39 +321,28 @@ def _layout(view: Planned) -> str:
     """The best layout, utilisation, and the largest part after computing."""
     own, parts = view.own, view.seconds.drop("compute")
     most = str(parts.idxmax())
-    hfu = f", HFU {own['hfu']:.0%}" if own["hfu"] > own["mfu"] * 1.005 else ""
+    hfu = f", HFU {percent(own['hfu'])}" if own["hfu"] > own["mfu"] * 1.005 else ""
     return (
-        f"Best layout of those tried: {layout_words(own)}, MFU {own['mfu']:.0%}{hfu}; after computing, the largest "
-        f"part of a step is {LARGEST.get(most, most)} ({parts[most] / view.seconds.sum():.0%})."
+        f"Bottleneck: after computing, {LARGEST.get(most, most)} ({percent(parts[most] / view.seconds.sum())} of a "
+        f"step) in {layout_words(own)}, the fastest layout of those tried (MFU {percent(own['mfu'])}{hfu})."
     )
 
 
 def _failures(view: Planned) -> str:
     own = view.own
     return (
-        f"A failure stops it every {human(float(own['mtbf_seconds']), 's')}; with a checkpoint every "
-        f"{human(float(own['checkpoint_interval_seconds']), 's')}, **{own['goodput']:.1%}** of the time is useful."
+        f"Failures: one every {human(float(own['mtbf_seconds']), 's')}; with a checkpoint every "
+        f"{human(float(own['checkpoint_interval_seconds']), 's')}, {100 * own['goodput']:.1f} % of the time is useful."
     )
 
 
 def _goal(view: Planned) -> str:
     """Deadline and budget, where the reader set them."""
-    deadline, budget, own, said = view.values["deadline"], view.values["budget"], view.own, []
-    if deadline:
-        days = "1 day" if deadline == 1 else f"{deadline:g} days"
-        enough = view.run.table.loc[view.run.table["days"] <= deadline, "devices"]
-        if own["days"] > deadline:
-            need = f"{enough.min():,} devices would do" if len(enough) else "no number of devices drawn would do"
-            said.append(f"That misses the deadline of {days}; {need}.")
-        elif enough.min() < own["devices"]:
-            said.append(f"{enough.min():,} devices would also meet the deadline of {days}.")
-        else:
-            doubt = ", though not for certain" if own["days_high"] > deadline else ""
-            said.append(f"The deadline of {days} is met{doubt}.")
+    budget, said = view.values["budget"], [view.verdict] if view.verdict else []
     if budget and view.priced:
         tokens = float(view.run.tokens_possible(budget * MILLION)[view.values["devices"]])
-        said.append(f"{budget:g} M USD pay for {figure(tokens / BILLION)} billion tokens.")
-    return " ".join(said)
+        said.append(f"{dollars(budget * MILLION)} pay for {figure(tokens / BILLION)} billion tokens")
+    return f"Goal: {'; '.join(said)}." if said else ""
 
 
 def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
@@ -327,7 +361,7 @@ def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
 
 
 def _curve(view: Planned) -> Picture:
-    """Days and USD of every number of devices; device-hours where no price is known."""
+    """Days and cost of every number of devices; device-hours where no price is known."""
     cost, ends = ("usd", ("usd_low", "usd_high")) if view.priced else ("device_hours", ())
     table = view.run.table[view.run.table["days"].notna()]
     rows: list[dict[str, Any]] = [
@@ -345,11 +379,21 @@ def _curve(view: Planned) -> Picture:
     if deadline := view.values["deadline"]:
         rows.append({"what": "deadline", "days": deadline, "text": f"deadline {deadline:g} d"})
     if (budget := view.values["budget"]) and view.priced:
-        rows.append({"what": "budget", "cost": budget * MILLION, "text": f"budget {budget:g} M USD"})
+        rows.append({"what": "budget", "cost": budget * MILLION, "text": f"budget {dollars(budget * MILLION)}"})
     numbers = ("days", "cost", "devices", "low", "high", "least", "most")
     frame = plain(pd.DataFrame(rows, columns=["what", "text", *numbers]), numbers)
-    picture, what = ("curve", "cost") if view.priced else ("hours", "device-hours")
-    return Picture(picture, frame, charts.curve_title(frame, what), charts.ends(frame))
+    return Picture("curve" if view.priced else "hours", frame, view.verdict or _beside(view, table, cost),
+                   charts.ends(frame))  # fmt: skip
+
+
+def _beside(view: Planned, table: pd.DataFrame, cost: str) -> str:
+    """The number chosen beside the next larger one that was drawn, or the next smaller."""
+    larger = table[table["devices"] > view.values["devices"]]
+    rest = larger.head(1) if len(larger) else table[table["devices"] < view.values["devices"]].tail(1)
+    paid = dollars if view.priced else lambda hours: f"{large(hours)} device-hours"
+    said = [f"{row['devices']:,} {'devices ' * (not at)}take {_days(row['days'])} for {paid(row[cost])}"
+            for at, (_, row) in enumerate([(0, view.own), *rest.iterrows()])]  # fmt: skip
+    return "; ".join(said)
 
 
 def _layouts(view: Planned) -> Picture:
@@ -358,13 +402,18 @@ def _layouts(view: Planned) -> Picture:
     parts = view.of_rows(view.run.layouts.prediction.by_part, SHOWN)
     frame = pd.DataFrame([
         {"row": row["words"], "part": part, "value": float(f"{parts[part].iloc[at]:.5g}"),
-         "text": f"{figure(row['days'])} days, {human(row['memory_bytes'], 'iB')}" if part == "compute" else None}
+         **(dict(zip(("low", "high", "text"), _beside_layout(row), strict=True)) if part == "compute" else {})}
         for at, (_, row) in enumerate(best.iterrows()) for part in parts if np.isfinite(parts[part].iloc[at])
     ])  # fmt: skip
     longest = best["step_seconds"].iloc[-1] / best["step_seconds"].iloc[0]
     title = f"{best['words'].iloc[0]} is fastest of those tried" + (
-        f"; the last shown: x{longest:.2f}" if len(best) > 1 else "")  # fmt: skip
-    return Picture("layouts", frame, title, {"rows": row_order(frame), "most": charts.longest(frame)})
+        f"; the slowest shown takes {longest:.2f}× as long" if len(best) > 1 else "")  # fmt: skip
+    return Picture("layouts", frame, title, {"rows": row_order(frame), **charts.part_ends(frame)})
+
+
+def _beside_layout(row: Any) -> tuple[float, float, str]:
+    """Interval of the step [s], and words beside the bar."""
+    return row["low80"], row["high80"], f"{figure(row['days'])} days, {human(row['memory_bytes'], 'iB')}"
 
 
 def _memory(view: Planned) -> Picture:
@@ -399,7 +448,7 @@ def _checkpoints(view: Planned) -> Picture:
     })  # fmt: skip
     frame = plain(frame, ("minutes", "useful", "low", "high"))
     every = human(float(own["checkpoint_interval_seconds"]), "s")
-    title = f"A checkpoint every {every} keeps {own['goodput']:.1%} of the time useful"
+    title = f"A checkpoint every {every} keeps {100 * own['goodput']:.1f} % of the time useful"
     return Picture("checkpoints", frame, title, charts.checkpoint_ends(frame))
 
 
@@ -414,15 +463,16 @@ def _device_table(view: Planned) -> pd.DataFrame:
         if row["why"]:
             rows.append({**head, "Fastest layout": "none: " + str(row["why"]).partition(": ")[2]})
             continue
-        usd, low, high = (short_money(row[name]) for name in ("usd", "usd_low", "usd_high"))
-        cost = {"Cost [USD]": f"{usd} ({low}-{high})"}
+        usd, low, high = (dollars(row[name]) for name in ("usd", "usd_low", "usd_high"))
+        cost = {"Cost": f"{usd} ({low}-{high})"}
         rows.append({
             **head, "Fastest layout": layout_words(row), "Step": human(row["step_seconds"], "s"),
-            "MFU, HFU": f"{row['mfu']:.0%}, {row['hfu']:.0%}",
+            "MFU, HFU": f"{percent(row['mfu'])}, {percent(row['hfu'])}",
             "Days (80 %)": f"{figure(row['days'])} ({figure(row['days_low'])}-{figure(row['days_high'])})",
-            "Device-hours": short_money(row["device_hours"]), **(cost if view.priced else {}),
+            "Device-hours": large(row["device_hours"]), **(cost if view.priced else {}),
             "A failure every": human(row["mtbf_seconds"], "s"),
-            "Checkpoint every": human(row["checkpoint_interval_seconds"], "s"), "Goodput": f"{row['goodput']:.1%}",
+            "Checkpoint every": human(row["checkpoint_interval_seconds"], "s"),
+            "Goodput": f"{100 * row['goodput']:.1f} %",
         })  # fmt: skip
     return pd.DataFrame(rows).fillna("")
 

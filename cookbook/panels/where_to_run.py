@@ -13,18 +13,18 @@ import pandas as pd
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import cited, data_sets, listed_options, networks, printed
+from cookbook.panels.options import cited, data_sets, few, listed_options, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
-from cookbook.panels.text import capital, counted, duration, percent
+from cookbook.panels.text import counted, dollar_range, duration, percent
 from cookbook.planning.cost import BOUGHT, MONTHS, UNVALIDATED
 from cookbook.planning.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
 from cookbook.planning.where import where_to_run as compare
-from cookbook.units import human
+from cookbook.units import dollars, human
 
 DAY, KILO = 86400.0, 1e3
 PICTURES = {"costs": charts.place_costs, "paid": charts.paid, "tornado": charts.tornado}
 DEADLINES = (3600.0, 7200.0, 14400.0, 28800.0, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 60 * DAY, 90 * DAY)
-SHARES = (1.0, 2.0, 5.0, 10.0, 15.0, *(float(share) for share in range(20, 101, 10)))
+SHARES = (0.0, 1.0, 2.0, 5.0, 10.0, 15.0, *(float(share) for share in range(20, 101, 10)))
 # Figures shown in the tornado, and the part of the widest bar below which one cannot be seen.
 MOST_FIGURES, LEAST = 10, 0.01
 POINTS = 13
@@ -65,22 +65,24 @@ def where_to_run(
     epochs: Any = 30,
     years: Any = 3,
     batch: Any = None,
+    seq: Any = None,
     uplink: Any = 1,
-    utilisation: Any = None,
+    utilisation: Any = 0,
     picture: str = "costs",
 ) -> Panel:
     """The panel "Where should it run?", in the state that the arguments say.
 
     Parameters
     ----------
-    model, data, runs, private, region, epochs, years, batch
+    model, data, runs, private, region, epochs, years, batch, seq
         As for `cb.planning.where_to_run`.
     deadline : float or str
         Longest time of one run, such as "7 d" [s].
     uplink : float
         Rate at which data leave the house [Gb/s].
-    utilisation : float, optional
-        Share of hours in which what is bought or reserved is busy, other work included [%].
+    utilisation : float
+        Share of hours in which what is bought or reserved is busy, other work included [%]; 0: this task alone uses
+        it, and pays for whole machines.
     picture : {"costs", "paid", "tornado"}
         The chart to start with.
 
@@ -108,21 +110,23 @@ def _controls() -> tuple[Control, ...]:
                tooltip="How often the whole training is run"),
         Slider("deadline", "Deadline of a run", "Rules", DEADLINES, seconds=True, whole=False,
                tooltip="Longest time of one run, upload of the data included"),
+        Slider("years", "Horizon", "Money", (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), unit="years", whole=False,
+               tooltip="Time over which costs are counted"),
+        Slider("utilisation", "Utilisation", "Money", SHARES, unit="% of hours", whole=False,
+               tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
+               "share. 0: this task alone pays for whole machines"),
         Choice("private", "Data may lie", "Rules", (
             ("anywhere", "anywhere", "With a provider too"),
             ("own machines", "own machines", "Also on own machines in another's building"),
-            ("in house", "in house", "Nowhere else")), tooltip="Where the data may lie: a hard filter"),
-        Slider("utilisation", "Utilisation", "Money", SHARES, unit="%", whole=False, optional=True,
-               tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
-               "share. Empty: this task pays for whole machines"),
+            ("in house", "in house", "Nowhere else")), more=True, tooltip="Where the data may lie: a hard filter"),
         Combo("region", "Region", "Money", listed_options("regions", "aliases"), more=True,
               tooltip="Electricity price and carbon intensity"),
         Slider("epochs", "Epochs", "Workload", one_two_five(1, 1000, also=[3, 30, 90]), more=True,
                tooltip="Passes over the data in one run"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 12), optional=True, more=True,
                tooltip="Samples on each accelerator in one step. Empty: the fastest that each place holds"),
-        Slider("years", "Horizon", "Money", (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), unit="years", whole=False,
-               more=True, tooltip="Time over which costs are counted"),
+        Slider("seq", "Sequence", "Workload", powers_of_two(7, 17), optional=True, more=True, unit="tokens",
+               tooltip="Tokens of a sample of a language model. Empty: as long as the model reads"),
         Slider("uplink", "Uplink", "Rules", one_two_five(0.01, 100), unit="Gb/s", whole=False, more=True,
                tooltip="Rate at which data leave the house"),
         Choice("picture", "Picture", "", (
@@ -140,8 +144,13 @@ def _pictures(values: dict[str, Any]) -> dict[str, str]:
 
 
 @lru_cache(maxsize=64)
-def _found(uplink: float, utilisation: float | None, **values: Any) -> WhereToRun:
-    return compare(uplink=uplink * 1e9 / 8, utilisation=utilisation and utilisation / 100, **values)
+def _found(uplink: float, utilisation: float, **values: Any) -> WhereToRun:
+    return compare(uplink=uplink * 1e9 / 8, utilisation=utilisation / 100 or None, **values)
+
+
+def _plainly(why: str) -> str:
+    """A reason without the name of a file."""
+    return why.replace("data/tco.csv has", "we have").replace(" in data/tco.csv", "")
 
 
 @lru_cache(maxsize=8)
@@ -149,7 +158,7 @@ def _even(found: WhereToRun) -> tuple[BreakEven | None, str]:
     try:
         return break_even(found), ""
     except ValueError as problem:
-        return None, str(problem)
+        return None, _plainly(str(problem))
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
@@ -197,42 +206,15 @@ def _code(values: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
     plain = {name: int(value) if isinstance(value, float) and value.is_integer() else value
              for name, value in values.items()} | {"deadline": duration(values["deadline"])}  # fmt: skip
-    left_out = ("model", "data", "picture", *(name for name, value in values.items() if value is None))
-    call = {name: value for name, value in plain.items() if name not in left_out}
+    call = {name: value for name, value in plain.items() if name not in ("model", "data", "picture")}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
-    call |= {} if values["utilisation"] is None else {"utilisation": values["utilisation"] / 100}
+    call |= {"utilisation": values["utilisation"] / 100 or None}
+    call = {name: value for name, value in call.items() if value is not None}
     given = f"{as_python(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
     panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
     lines = [panel, f"found = cb.planning.where_to_run({given})"]
     last = {"costs": "found.frame()", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}
     return "\n".join([*lines, last[values["picture"]]])
-
-
-def usd(value: float) -> str:
-    """An amount with three significant digits.
-
-    Examples
-    --------
-    >>> usd(18132), usd(1.6147e6), usd(0.5), usd(float("nan"))
-    ('18.1 kUSD', '1.61 MUSD', '0.5 USD', 'not known')
-    """
-    if math.isnan(value):
-        return "not known"
-    sizes = ((1e9, "GUSD"), (1e6, "MUSD"), (1e3, "kUSD"))
-    size, unit = next((pair for pair in sizes if abs(value) >= pair[0]), (1.0, "USD"))
-    return f"{value / size:.3g} {unit}"
-
-
-def usd_range(low: float, high: float) -> str:
-    """Two amounts in the unit of the larger.
-
-    Examples
-    --------
-    >>> usd_range(9541, 35500)
-    '9.54-35.5 kUSD'
-    """
-    figure, unit = usd(high).split()
-    return f"{low / {'USD': 1.0, 'kUSD': 1e3, 'MUSD': 1e6, 'GUSD': 1e9}[unit]:.3g}-{figure} {unit}"
 
 
 def _years(found: WhereToRun) -> str:
@@ -245,24 +227,28 @@ def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str
     if best is None:
         timed = frame[frame["hours"].notna() & frame["why"].str.startswith("too")]
         row = timed.loc[timed["hours"].idxmin()] if len(timed) else frame.iloc[0]
-        near = f"{row['name']} comes nearest, {row['why']}." if len(timed) else f"{row['name']}: {row['why']}."
-        return f"**No place will do** for {network}. {near}{_laptop(found)}"
-    row = frame.loc[best]
-    several = f"{row['units']:.0f} times " if row["units"] > 1 else ""
-    band = usd_range(row["usd_low"], row["usd_high"])
-    bought = f"; that is its share of {usd(row['usd_to_buy'])} to buy" if row["way"] == BOUGHT else ""
-    start = (
-        f"{several}**{row['name']}** is the cheapest place that will do: {usd(row['usd'])} over {_years(found)} "
-        f"({band}){bought}, **{usd(row['usd_per_run'])}** a run of {network}; it is the cheapest in "
-        f"{100 * found.odds[best]:.0f} % of draws."
+        return (
+            f"**None of {counted(len(frame), 'place')}** will do. Workload: {network}. Nearest: {row['name']}, "
+            f"{_plainly(row['why'])}.{_laptop(found)}"
+        )
+    row, count = frame.loc[best], int(frame["will_do"].sum())
+    several = f" ({row['units']:.0f} of them)" if row["units"] > 1 else ""
+    band = dollar_range(row["usd_low"], row["usd_high"])
+    bought = f"; {dollars(row['usd_to_buy'])} to buy, of which the share used counts" if row["way"] == BOUGHT else ""
+    after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
+    among = f"the cheapest of {count} places" if count > 1 else "the only place that will do"
+    return (
+        f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. Interval (80 %): {band}{several}; "
+        f"the cheapest in {percent(found.odds[best])} of draws. Run: {dollars(row['usd_per_run'])} and "
+        f"{human(row['hours'] * 3600, 's')} for {network}{after}{bought}. Own or rent: "
+        f"{_meets(found, even, reason)}{_laptop(found)}"
     )
-    return f"{start} {_meets(found, even, reason)}{_laptop(found)}"
 
 
 def _meets(found: WhereToRun, even: BreakEven | None, reason: str) -> str:
     """From when on owning beats renting."""
     if even is None:
-        return f"{capital(reason)}."
+        return f"{reason}."
     own, rent = found.places[even.own].name, found.places[even.rent].name
     low, middle, high = even.runs
     if math.isinf(middle) or even.use[1] > 1:
@@ -271,8 +257,8 @@ def _meets(found: WhereToRun, even: BreakEven | None, reason: str) -> str:
         return f"{own} costs less than {rent} even unused, since that is paid for all hours."
     share = f"{percent(even.use[1])} of its hours"
     if found.task.utilisation is not None:
-        return f"{own} beats {rent} from a utilisation of **{percent(even.use[1])}**."
-    return f"{own} beats {rent} from **{_runs(middle)} runs a month** ({_runs(low)}-{_runs(high)}), {share}."
+        return f"{own} beats {rent} from a utilisation of {percent(even.use[1])}."
+    return f"{own} beats {rent} from {_runs(middle)} runs a month ({_runs(low)}-{_runs(high)}), {share}."
 
 
 def _runs(value: float) -> str:
@@ -286,7 +272,7 @@ def _laptop(found: WhereToRun) -> str:
     rows = frame[(frame["kind"] == "laptop") & frame["why"].str.startswith("too") & (frame["part"] < 1)]
     if rows.empty or not rows["part"].iloc[0] > 0:
         return ""
-    return f" By the deadline a laptop gets through {100 * rows['part'].iloc[0]:.2g} % of the data."
+    return f" Laptop: it gets through {percent(rows['part'].iloc[0])} of the data by the deadline."
 
 
 def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
@@ -295,7 +281,7 @@ def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
     dated = row["priced"].partition(";")[0] or "price undated"
     price = f"priced {dated}" if dated[:1].isdigit() else dated
     own = "Purchases are spread over years of use." if row["way"] == BOUGHT else "Rent includes power and staff."
-    asked = f"{row['name']}: {row['price_low']:,.4g} to {row['price_high']:,.4g} {row['price_unit']}"
+    asked = f"{row['name']}: {dollars(row['price_low'])} to {human(row['price_high'], row['price_unit'])}"
     held = f"batch {row['batch']:,.0f}" if row["batch"] else "batch not stated"
     return (
         (price, f"{asked}, {row['priced']}. Stale the day it is printed: give your own with prices=. {own}"),
@@ -311,7 +297,7 @@ def _costs(found: WhereToRun) -> Picture:
     """Every place, the cheapest on top, those without a cost at the end."""
     rows = _frame(found).sort_values("usd", kind="stable")
     frame = pd.DataFrame({
-        "row": rows["name"], **{name: [None if math.isnan(value) else float(f"{value:.4g}") for value in rows[column]]
+        "row": rows["name"], **{name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
                                 for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))},
         "verdict": [_verdict(row, found.best) for _, row in rows.iterrows()],
         "text": [_short(row) for _, row in rows.iterrows()],
@@ -319,8 +305,8 @@ def _costs(found: WhereToRun) -> Picture:
     low, high = charts.cost_domain(frame)
     where = f"data {RULES[found.task.private]} and {human(found.task.deadline, 's')} a run"
     count = counted(int(rows["will_do"].sum()), "place")
-    title = f"{rows.loc[found.best, 'name']} is the cheapest of {count} that will do" if found.best else (
-        f"No place will do with {where}")  # fmt: skip
+    title = (f"{rows.loc[found.best, 'name']} is cheapest at {dollars(rows.loc[found.best, 'usd'])}; {count} will do"
+             if found.best else f"No place will do with {where}")  # fmt: skip
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
@@ -334,10 +320,10 @@ def _verdict(row: Any, best: str | None) -> str:
 def _short(row: Any) -> str:
     """Cost, or the reason against a place, beside its row."""
     if row["why"]:
-        cost = f"{usd(row['usd'])}, " if row["why"] == UNTIMED else ""
+        cost = f"{dollars(row['usd'])}, " if row["why"] == UNTIMED else ""
         reason = (words for start, words in SHORT.items() if row["why"].startswith(start))
         return cost + next(reason, "a figure is missing")
-    return usd(row["usd"]) + (f", {row['units']:.0f} of them" if row["units"] > 1 else "")
+    return dollars(row["usd"]) + (f", {row['units']:.0f} of them" if row["units"] > 1 else "")
 
 
 def _tornado(found: WhereToRun) -> Picture:
@@ -346,13 +332,13 @@ def _tornado(found: WhereToRun) -> Picture:
     table = table[table["swing"] >= LEAST * table["swing"].max()]
     centre = float(np.sum([float(np.ravel(part)[0]) for part in found.points[place.key]["parts"].values()]))
     frame = pd.DataFrame({
-        "row": [FIGURES[name] for name in table["figure"]], "start": (table["usd_low"] / KILO).round(4),
-        "end": (table["usd_high"] / KILO).round(4), "centre": round(centre / KILO, 4),
+        "row": [FIGURES[name] for name in table["figure"]], "start": table["usd_low"].round(2),
+        "end": table["usd_high"].round(2), "centre": round(centre, 2),
         "text": [_ends(row) for row in table.itertuples()],
     })  # fmt: skip
     low, high = charts.tornado_domain(frame)
     top = table.iloc[0]
-    ends = usd_range(*sorted((top["usd_low"], top["usd_high"])))
+    ends = dollar_range(*sorted((top["usd_low"], top["usd_high"])))
     title = f"{place.name}: the cost depends most on {FIGURES[top['figure']]}, {ends}"
     return Picture("tornado", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
@@ -362,22 +348,24 @@ def _ends(row: Any) -> str:
     if unit.startswith("fraction"):
         return f"{100 * low:.3g} to {100 * high:.3g} %" + (" a year" if unit.endswith("year") else "")
     if unit == "USD":
-        return usd_range(low, high)
+        return dollar_range(low, high)
     if unit in ("s", "W"):
         return f"{human(low, unit)} to {human(high, unit)}"
     return f"{low:.3g} to {high:.3g} {'' if unit == 'ratio' else unit}".rstrip()
 
 
 def _paid(found: WhereToRun, even: BreakEven) -> Picture:
-    """Owning beside renting, month by month, and at the end what the sentence compares."""
+    """Owning beside renting, month by month; at the end what is bought counts with the share that was used."""
     rows = cumulative(found, [even.own, even.rent], POINTS)
     last = float(rows["month"].max())
-    ends = rows["month"] == last
+    ends = rows[rows["month"] == last]
+    at_end = ends.assign(**{name: ends[name.replace("usd", "counted")] for name in ("usd", "usd_low", "usd_high")})
+    rows = pd.concat([rows.assign(counted=None), at_end], ignore_index=True)
     frame = pd.DataFrame({
         "what": ["owned" if key == even.own else "rented" for key in rows["place"]], "month": rows["month"].round(2),
-        "usd": (rows["usd"] / KILO).round(3), "low": (rows["usd_low"] / KILO).round(3),
-        "high": (rows["usd_high"] / KILO).round(3), "text": rows["name"],
-        "counted": (rows["counted"] / KILO).round(3).where(ends, None),
+        **{new: rows[old].astype(float).map(lambda usd: float(f"{usd:.6g}"))
+           for new, old in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))},
+        "text": rows["name"], "counted": rows["counted"],
         "meets": even.months[1] if even.months[1] <= last else None,
     })  # fmt: skip
     return Picture("paid", frame, _paid_title(found, even), {"top": charts.paid_top(frame), "last": last})
@@ -387,7 +375,7 @@ def _paid_title(found: WhereToRun, even: BreakEven) -> str:
     """Takeaway of what has been paid: who costs less, and when a purchase has paid for itself."""
     frame, months = _frame(found), even.months[1]
     less, more = sorted((even.own, even.rent), key=lambda key: frame.loc[key, "usd"])
-    costs = f"{usd(frame.loc[less, 'usd'])} against {usd(frame.loc[more, 'usd'])}"
+    costs = f"{dollars(frame.loc[less, 'usd'])} against {dollars(frame.loc[more, 'usd'])}"
     when = "is never paid back" if math.isinf(months) else f"is paid back after {months:.0f} months"
     beyond = ", beyond the horizon" if MONTHS * found.task.years < months < math.inf else ""
     own = "it" if less == even.own else "buying"
@@ -399,8 +387,8 @@ def _parts(found: WhereToRun, key: str | None) -> tuple[Part, ...]:
     if key is None:
         return ()
     each = {name: float(np.ravel(value)[0]) for name, value in found.points[key]["parts"].items()}
-    return tuple(Part(name, each[name], usd(each[name]), colour, HOW[name])
-                 for name, colour in MONEY_PARTS.items() if each.get(name))  # fmt: skip
+    return few((Part(name, each[name], dollars(each[name]), colour, HOW[name])
+               for name, colour in MONEY_PARTS.items() if each.get(name)), told=dollars)  # fmt: skip
 
 
 def _place_table(found: WhereToRun) -> pd.DataFrame:
@@ -410,16 +398,16 @@ def _place_table(found: WhereToRun) -> pd.DataFrame:
         "Place": rows["name"],
         "Will do": ["yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)],
         "Cost over the horizon": ["not known" if math.isnan(row.usd) else
-                                  f"{usd(row.usd)} ({usd_range(row.usd_low, row.usd_high)})"
+                                  f"{dollars(row.usd)} ({dollar_range(row.usd_low, row.usd_high)})"
                                   for row in rows.itertuples()],
-        "A run": [usd(value) for value in rows["usd_per_run"]],
+        "A run": [dollars(value) for value in rows["usd_per_run"]],
         "Hours a run": [_number(value) for value in rows["hours"]],
         "Batch": [f"{size:,.0f}" if size else "not stated" for size in rows["batch"]],
         "In use": [_in_use(row) for row in rows.itertuples()],
         "Energy": [_number(kwh / KILO, " MWh") for kwh in rows["kwh"]],
         "CO2e": [_number(kg / KILO, " t") for kg in rows["kgco2e"]],
         "Data done by the deadline": [_number(100 * part, " %") for part in rows["part"]],
-        "Price": [_number(row.price, f" {row.price_unit}") for row in rows.itertuples()],
+        "Price": [human(row.price, row.price_unit) for row in rows.itertuples()],
         "Priced": rows["priced"].replace("", "undated"),
     })  # fmt: skip
 
@@ -442,9 +430,9 @@ def _tornado_table(found: WhereToRun) -> pd.DataFrame:
     return pd.DataFrame({
         "Figure": [FIGURES[name] for name in table["figure"]],
         "From ... to": [_ends(row) for row in table.itertuples()],
-        "Cost at the low end": [usd(value) for value in table["usd_low"]],
-        "Cost at the high end": [usd(value) for value in table["usd_high"]],
-        "Moves it by": [usd(value) for value in table["swing"]],
+        "Cost at the low end": [dollars(value) for value in table["usd_low"]],
+        "Cost at the high end": [dollars(value) for value in table["usd_high"]],
+        "Moves it by": [dollars(value) for value in table["swing"]],
     })  # fmt: skip
 
 
@@ -454,7 +442,7 @@ def _paid_table(found: WhereToRun, even: BreakEven) -> pd.DataFrame:
     wide = rows.pivot(index="month", columns="name", values="usd")
     counts = rows.drop_duplicates("name").set_index("name")["counted"]
     return pd.DataFrame({"Month": [*(f"{month:.0f}" for month in wide.index), "counted: share of a purchase"],
-                         **{name: [usd(value) for value in [*wide[name], counts[name]]] for name in wide}})  # fmt: skip
+                         **{name: [*map(dollars, [*wide[name], counts[name]])] for name in wide}})  # fmt: skip
 
 
 def _source_rows(found: WhereToRun) -> tuple[tuple[str, str, str], ...]:

@@ -46,8 +46,9 @@ def cache_hit_rate(data_bytes: ArrayLike, cache_bytes: ArrayLike, shuffled: Arra
     0.0
     """
     part = non_negative("cache_bytes", cache_bytes) / positive("data_bytes", data_bytes)
-    missing = np.clip(1 - part, np.finfo(float).tiny, 1)
-    partial = np.clip(1 - missing + missing * np.log(missing), 0, 1)
+    missing, few = np.clip(1 - part, np.finfo(float).tiny, 1), np.clip(part, 0, 1e-3)
+    series = few**2 / 2 + few**3 / 6 + few**4 / 12 + few**5 / 20  # where the difference below has no digits left
+    partial = np.where(part < 1e-3, series, np.clip(1 - missing + missing * np.log(missing), 0, 1))
     return np.where(part >= 1, 1.0, fraction("shuffled", shuffled) * partial)
 
 

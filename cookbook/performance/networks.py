@@ -3,7 +3,7 @@
 - Rates that layers reach: `matrix_unit_rate`, `vector_unit_rate`, `issue_rate`, `issued_share`, `winograd_saving`.
 - Parts of a step: `layer_seconds`, `stream_seconds`, `dispatch_seconds`, `recurrence_seconds`, `waiting_seconds`,
   `exchange_exposed_seconds`.
-- A pass: `pass_seconds`, `samples_per_second`, `kernels_left`, `sustained_peak`, `shard_exchange_seconds`.
+- A pass: `pass_seconds`, `samples_per_second`, `kernels_left`, `sustained_peak`.
 
 FLOP are counted as 1 MAC = 2 FLOP. Efficiencies are arguments: shares of a peak that kernels reach.
 """
@@ -270,6 +270,38 @@ def stream_seconds(
     started = non_negative("instructions", instructions) / np.asarray(issued, dtype=float)
     touched = non_negative("elements", elements) * fraction("kept", kept)
     return np.asarray(touched * np.sqrt(moved * moved + started * started))
+
+
+def missed_share(held_bytes: ArrayLike, cache_bytes: ArrayLike) -> Array:
+    r"""Share of what an operation reads and writes that passes a cache by, when the next reads what it wrote.
+
+    .. math:: m = \frac{h}{h + C}
+
+    Parameters
+    ----------
+    held_bytes : array_like
+        What one operation reads and writes, h [B].
+    cache_bytes : array_like
+        The last cache before memory, C; 0 for none [B].
+
+    Returns
+    -------
+    numpy.ndarray
+        Share, 0 to 1 [-].
+
+    References
+    ----------
+    Hartstein et al., Cache miss behavior: is it sqrt(2)?, Computing Frontiers 2006 (no sharp edge); form of this
+    cookbook.
+
+    Examples
+    --------
+    >>> [float(missed_share(held, 4e6)) for held in (0, 1e6, 4e6, 36e6)], float(missed_share(1e6, 0))
+    ([0.0, 0.2, 0.5, 0.9], 1.0)
+    """
+    held, cache = non_negative("held_bytes", held_bytes), non_negative("cache_bytes", cache_bytes)
+    total = held + cache
+    return np.asarray(np.where(cache > 0, held / np.where(total > 0, total, 1.0), 1.0))
 
 
 def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
@@ -548,43 +580,3 @@ def sustained_peak(
         smoothness,
     )
     return np.asarray(1 / slowest)
-
-
-def shard_exchange_seconds(
-    exchanges: ArrayLike, bytes_each: ArrayLike, shards: ArrayLike, link_bandwidth: ArrayLike, start_seconds: ArrayLike
-) -> Array:
-    r"""Time that tensor-parallel shards of one pass spend on their sums, nothing of it hidden.
-
-    .. math:: t = n \left( t_0 \log_2 k + \frac{2 (k - 1)}{k} \frac{M}{B} \right)
-
-    Parameters
-    ----------
-    exchanges : array_like
-        All-reduces of one pass, n: two a layer [-].
-    bytes_each : array_like
-        Payload of one, M [B].
-    shards : array_like
-        Devices that share a layer, k >= 1 [-].
-    link_bandwidth : array_like
-        Rate of a device's links that an all-reduce reaches, B > 0 [B/s].
-    start_seconds : array_like
-        Time of one message, t_0 [s].
-
-    Returns
-    -------
-    numpy.ndarray
-        Time [s]; 0 for one shard.
-
-    References
-    ----------
-    Thakur, Rabenseifner & Gropp, Optimization of collective communication operations in MPICH, IJHPCA 2005.
-
-    Examples
-    --------
-    >>> float(shard_exchange_seconds(64, 1e6, 1, 1e11, 1e-5)), float(shard_exchange_seconds(2, 1e9, 2, 1e9, 0.5))
-    (0.0, 3.0)
-    """
-    k = at_least_one("shards", shards)
-    start = non_negative("start_seconds", start_seconds) * np.log2(k)
-    ring = 2 * (k - 1) / k * non_negative("bytes_each", bytes_each) / positive("link_bandwidth", link_bandwidth)
-    return np.asarray(non_negative("exchanges", exchanges) * (start + ring))

@@ -394,7 +394,7 @@ QUANTITIES = {
     "memory": ("memory", "B"),
     "flop_per_byte": ("FLOP per byte", "FLOP/B"),
     "flop_per_joule": ("FLOP per joule of rated power", "FLOP/J"),
-    "flops_per_usd": ("FLOP/s per USD at launch", "FLOP/s/USD"),
+    "flops_per_usd": ("FLOP/s per dollar at launch", "FLOP/s/USD"),
 }
 WIDE = ("fp32", "tf32", "fp16", "bf16")
 # A line of data-centre devices, one a generation, from the founding deck's oldest GPU on.
@@ -432,7 +432,7 @@ class Growth(Printed):
 
     def summary(self) -> str:
         """Growth in a year with its interval."""
-        return f"x{self.per_year:.3g} a year ({self.low:.3g} to {self.high:.3g}), {self.points} points"
+        return f"{self.per_year:.3g}× a year ({self.low:.3g} to {self.high:.3g}), {self.points} points"
 
     def line(self, years: Any) -> Any:
         """Value of the line in these years."""
@@ -658,7 +658,7 @@ def growth_lines(
         fit = least_squares_growth(own["year"], own["value"])
         ends = np.array([own["year"].min(), own["year"].max()])
         first = float(fit.line(ends[0]))
-        words = f"{QUANTITIES[name][0].split(',')[0]}: x{fit.per_year:.2f}"
+        words = f"{QUANTITIES[name][0].split(',')[0]}: {fit.per_year:.2f}×"
         line = pd.DataFrame({"what": "line", "year": ends, "value": fit.line(ends) / first, "name": ""})
         found += [own[["name", "year"]].assign(what="device", value=own["value"] / first, words=words),
                   line.assign(words=words)]  # fmt: skip

@@ -36,6 +36,7 @@ from cookbook.catalog.prices import (
     electricity_usd,
     given,
     hourly_usd,
+    per_hour,
     shown,
     stated,
     storage_usd,
@@ -169,7 +170,7 @@ def _price(price: Price | float | None, device: str | Accelerator, way: str, sin
     if isinstance(price, Price):
         return price
     asked = hourly_usd(device, way, since)
-    return asked if price is None else given(amount("price", price, "USD/h", "2.5 USD/h"), "USD/h")
+    return asked if price is None else given(amount("price", per_hour("price", price), "USD/h", "$2.50/h"), "USD/h")
 
 
 def _rows(span: str, count: np.ndarray, quantities: dict[str, Price]) -> pd.DataFrame:
@@ -363,7 +364,7 @@ class Ownership(Printed):
         """Total and horizon."""
         if np.ndim(self.total):
             return f"{np.size(self.total)} totals"
-        return f"{self.total:,.0f} USD over {self.horizon_years:g} year{'' if self.horizon_years == 1 else 's'}"
+        return f"{units.dollars(self.total)} over {self.horizon_years:g} year{'' if self.horizon_years == 1 else 's'}"
 
     def frame(self) -> pd.DataFrame:
         """A row a part: its name and USD over the horizon."""

@@ -373,9 +373,9 @@ def shape_of(network: Workload) -> dict[str, int]:
         if network.unsplit:
             name, why = network.title, f": {network.unsplit}; build it of {zoo.DIVIDED}"
         raise ValueError(f"model = {shown(name)} is not a language model with layers that can be split{why}")
-    experts = (own.get("experts") or {}).get("number", 0)
+    experts = own.get("experts") or 0
     return {"layers": int(own["depth"]) * (2 if known["decoder"] else 1), "heads": int(own["heads"]),
-            "experts": int(experts)}  # fmt: skip
+            "experts": int(experts if isinstance(experts, int) else experts.get("number", 0))}  # fmt: skip
 
 
 def _number(name: str, value: Any) -> float | None:

@@ -282,7 +282,7 @@ def own_price(price: Any, unit: str) -> Price:
     """A price that the reader states; ValueError where it is none."""
     number = isinstance(price, (int, float, np.number)) and not isinstance(price, (bool, np.bool_))
     if not number or not 0 <= price <= MOST:
-        raise ValueError(f"prices holds {shown(price)}, which is no price; give 0 or more [{unit}]")
+        raise ValueError(f"prices holds {shown(price)}, which is no price; give 0 or more [{unit.replace('USD', '$')}]")
     return Price(float(price), float(price), float(price), unit, note="your own price")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog, hardware, units
+from cookbook.catalog.prices import per_hour
 from cookbook.performance import parallelism, utilisation
 from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
@@ -192,7 +193,7 @@ class TrainingRun:
                 rows.append({**head, "Layout": "none"})
                 continue
             ends = f"{row['days_low']:,.3g} to {row['days_high']:,.3g}"
-            usd = f"{float(format(row['usd'], '.3g')):,.0f} USD" if row["usd"] == row["usd"] else "not known"
+            usd = units.dollars(row["usd"])
             rows.append({
                 **head, "Layout": layout_words(row), **step_words(row), "MFU": f"{row['mfu']:.0%}",
                 "Memory": units.human(row["memory_bytes"], "iB"), "Goodput": f"{row['goodput']:.1%}",
@@ -422,9 +423,10 @@ def _price(system: System, hourly: float | None, way: str, since: int | None) ->
         whole("since", since, 9999)
     if hourly is None:
         return device_usd(system, way, since)
+    hourly = per_hour("hourly", hourly)
     number = isinstance(hourly, (int, float, np.integer, np.floating)) and not isinstance(hourly, bool)
     if not (number and 0 <= hourly <= 1e9):
-        raise ValueError(f"hourly = {shown(hourly)} must be 0 USD/h or more, or a price of cb.planning.hourly_usd")
+        raise ValueError(f"hourly = {shown(hourly)} must be $0/h or more, or a price of cb.planning.hourly_usd")
     return Price(hourly, hourly, hourly, "USD/h", note="given")
 
 

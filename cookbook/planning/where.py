@@ -57,7 +57,8 @@ class WhereToRun(Printed):
             return f"none of {len(self.places)} places will do"
         row, will_do = self._table.loc[self.best], int(self._table["will_do"].sum())
         years = f"{self.task.years:g} year{'' if self.task.years == 1 else 's'}"
-        return f"{row['name']}, {row['usd']:,.0f} USD over {years}, is the cheapest of {will_do} places that will do"
+        cost = units.dollars(row["usd"])
+        return f"{row['name']}, {cost} over {years}, is the cheapest of {will_do} places that will do"
 
     def to_dict(self) -> dict[str, Any]:
         """Place -> its row, missing as NaN."""

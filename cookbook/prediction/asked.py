@@ -103,6 +103,17 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def numbers(name: str, values: Any) -> np.ndarray:
+    """A list of numbers as an array; ValueError names the argument."""
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        found = np.array("")
+    if found.dtype.kind not in "iuf":
+        raise ValueError(f"{name} = {shown(values)} must be a list of numbers")
+    return found
+
+
 def checked_batch(batch: Any) -> np.ndarray:
     """Batches as floats; a bad scalar raises, a bad entry of an array becomes NaN."""
     try:

@@ -16,21 +16,24 @@ from cookbook.catalog.reading import nearest
 from cookbook.prediction.scenario import Coded, together
 from cookbook.units import shown
 
-SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS = (
+SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, IN_FLIGHT = (
     "device and engine measured",
     "sibling device",
     "engine not measured",
     "datasheet only",
     "low-rank adapters",
     "mixture of experts",
+    "prompts and first tokens",
+    "requests that come and go",
 )
 # Of an interval in per cent. From so many assumed fields on, an interval is that of a scenario with several of them.
 LEVELS, SEVERAL = (80, 90), 2
 # A product's name in the table ``software`` where none is given, and kinds as ``software_levels`` calls them.
 USUAL = "usual"
-SHORT = {"training_transformer": "transformer", "training_classic": "classic", "inference": "inference"}
+SHORT = {"training_transformer": "transformer", "training_classic": "classic", "inference": "inference",
+         "generation": "generation"}
 # From the best known to the least; what is trained or computed in a special way has tiers of its own.
-TIERS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS)
+TIERS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, IN_FLIGHT)
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,9 @@ class Fitted:
 def of_rows(fitted: Fitted, constants: Sequence[Constant], keys: Mapping[str, Any]) -> dict[str, Any]:
     """The value of each constant for each row: a number, or an array where it has levels.
 
-    A level that was not measured takes the geometric mean of the measured levels of the same vendor, and where the
-    vendor has none, the start value: an efficiency is never carried from one vendor to another. `keys` has the
+    A level that was not measured takes the geometric mean of the measured levels of the same vendor, software first of
+    all that of other releases of the same product; where there is none, the start value: an efficiency of a device is
+    never carried from one vendor to another. `keys` has the
     ``family``, ``engine`` and ``vendor`` of each row.
     """
     found: dict[str, Any] = {}
@@ -116,7 +120,12 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
     levels = fitted.values.get(constant.name, {})
     if level and level in levels:
         return levels[level]
-    siblings = [value for other, value in levels.items() if other and vendor in fitted.vendors.get(other, ())]
+    # Releases and variants of one product ("vllm-2024" of "vllm") are more alike than what runs on one maker's devices.
+    siblings = [value for other, value in levels.items() if constant.by == "engine" and level and other
+                and (level.startswith(f"{other}-") or other.startswith(f"{level}-"))]  # fmt: skip
+    siblings = siblings or [
+        value for other, value in levels.items() if other and vendor in fitted.vendors.get(other, ())
+    ]
     return float(np.exp(np.mean(np.log(siblings)))) if siblings else constant.start
 
 
@@ -153,6 +162,8 @@ def committed(kind: str) -> Fitted:
             vendors[row.level] = vendors.get(row.level, frozenset()) | frozenset(row.vendors.split(";"))
     seen = catalog.table("training_evidence")
     seen = seen[seen["kind"] == kind]
+    makers = catalog.table("accelerators").set_index("key")["vendor"]
+    vendors[""] = frozenset(makers.loc[makers.index.intersection(seen["accelerator"])])  # also where no level differs
     return Fitted(values, vendors, frozenset(seen["accelerator"]), frozenset(seen["engine"]))
 
 

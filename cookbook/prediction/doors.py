@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -13,13 +13,15 @@ import numpy as np
 from cookbook import hardware
 from cookbook.catalog.reading import nearest
 from cookbook.prediction.asked import flag
-from cookbook.prediction.constants import NEW_ENGINE, SEEN, SIBLING, figure
-from cookbook.prediction.engine import Estimate, estimate
+from cookbook.prediction.constants import figure
+from cookbook.prediction.engine import UNITS, Estimate, estimate
 from cookbook.prediction.fabrics import fabric
-from cookbook.prediction.scenario import Coded, Scenario, checked, coded, fields, scenario, together
+from cookbook.prediction.scenario import Coded, Rows, Scenario, checked, coded, fields, scenario, together
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.devices import usual_precision
 from cookbook.prediction.terms.forward import KIND as FORWARD
+from cookbook.prediction.terms.generation import KIND as GENERATION
+from cookbook.prediction.terms.generation import too_large
 from cookbook.prediction.terms.networks import KIND as NETWORK
 from cookbook.prediction.terms.transformer import KIND as TRANSFORMER
 from cookbook.prediction.terms.transformer import is_language_model
@@ -27,11 +29,12 @@ from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-# Formats of a forward pass from the one that a reader most likely means.
+# Formats of a forward pass from the one that a reader most likely means; of the two of 16 bits the faster.
 USUAL = ("fp16", "bf16", "tf32", "fp32", "int8", "fp8")
 # What only language models may change.
 PARALLEL = ("tp", "pp", "vp", "cp", "ep", "sequence_parallel", "recompute", "attention", "pipeline_schedule", "shard",
-            "offload", "capacity_factor", "fabric", "oversubscription")  # fmt: skip
+            "offload", "capacity_factor", "fabric", "oversubscription", "fine_tuning", "rank", "target_modules",
+            "optimiser")  # fmt: skip
 OFFLOADED = {"optimiser": False, "optimiser to drives": True}
 
 
@@ -74,6 +77,15 @@ class Plan:
         How much less than the network of a pod's devices leaves the pod; of a node, where no fabric says otherwise.
     network : float or str
         Network rate of one device, one direction [B/s].
+    fine_tuning : str
+        Which weights train: "full" (all), "lora" (low-rank adapters beside frozen weights) or "qlora" (beside frozen
+        weights of 4 bits).
+    rank : int
+        Rank of the adapters.
+    target_modules : str
+        What they stand beside: "attention", "all linear" or "all linear and embeddings" (which train whole).
+    optimiser : str
+        "adam", "adam-8bit", "adafactor", "galore", "lamb", "momentum" or "sgd", beside master weights in 32 bits.
     """
 
     devices: Any = None
@@ -96,6 +108,10 @@ class Plan:
     fabric: Any = None
     oversubscription: Any = None
     network: Any = None
+    fine_tuning: Any = None
+    rank: Any = None
+    target_modules: Any = None
+    optimiser: Any = None
 
 
 def train_step(
@@ -222,7 +238,7 @@ def training_scenario(
 
 
 PLAIN: dict[str, tuple[Any, ...]] = {
-    "sequence_parallel": (False, 0), "recompute": ("none", 0), "oversubscription": (1,),
+    "sequence_parallel": (False, 0), "recompute": ("none", 0), "oversubscription": (1,), "fine_tuning": ("full", ""),
     **dict.fromkeys(("tp", "pp", "vp", "cp", "ep"), (1,)),
 }  # fmt: skip
 
@@ -363,7 +379,8 @@ def forward_pass(
     batch : float
         Samples of one pass on one device; on one core where the cores of a chip hold a network each.
     precision : str
-        "fp32", "tf32", "fp16", "bf16", "fp8", "fp4" or "int8"; by default the first of `USUAL` that the device has.
+        "fp32", "tf32", "fp16", "bf16", "fp8", "fp4" or "int8"; by default the first of `USUAL` that the device has,
+        and "bf16" where that is faster than "fp16".
     software : str
         A product or a level of the table ``software``, such as "TensorRT"; the usual one of the device by default.
     devices : int
@@ -392,17 +409,18 @@ def forward_pass(
     network, neighbours = network_of(workload), flag("neighbours", neighbours)
     if seq is not None and not network.ops.needs_seq:
         raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")
-    asked = scenario(FORWARD, {
+    prompt = is_language_model(network)
+    asked = scenario(GENERATION if prompt else FORWARD, {
         "model": _named(network), "accelerator": _machines(accelerator), "batch": batch, "devices": devices,
-        "precision": _given(precision), "software": _given(software),
-        "seq": seq if seq is not None else network.seq, "scenario": "static",
+        "precision": _given(precision), "software": _given(software), "counts": "samples",
+        **({"input_len": seq or network.seq, "tp": 1, "scenario": "prefill"} if prompt else
+           {"seq": seq if seq is not None else network.seq, "scenario": "static"}),
     })  # fmt: skip
     asked, lacks = _settled(asked)
-    prompt = is_language_model(network)
     found = estimate(
         asked, neighbours and not prompt, lambda rows, part: lacks if len(part) == len(lacks) else rows.why
     )
-    return _told(_unmeasured(found) if prompt else found, asked, network)
+    return _told(replace(found, unit=UNITS[FORWARD]), asked, network)
 
 
 def _is_stated(value: Any) -> bool:
@@ -421,7 +439,7 @@ def _settled(asked: Scenario) -> tuple[Scenario, np.ndarray]:
     for machine, wanted in pairs.levels:
         offered = hardware.formats(machine.accelerator)
         name = machine.accelerator.name
-        formats.append(wanted or next((each for each in USUAL if each in offered), ""))
+        formats.append(wanted or _usual(machine.accelerator, offered))
         has = f"precision = {wanted!r}: {name} has {', '.join(offered)}; take one of these"
         none = f"accelerator = {machine.accelerator.key!r}: no peak of {name} is known in any number format"
         said.append(none if not offered else has if formats[-1] not in offered else "")
@@ -430,14 +448,37 @@ def _settled(asked: Scenario) -> tuple[Scenario, np.ndarray]:
     return replace(asked, columns=columns), lacks
 
 
-def _unmeasured(found: Estimate) -> Estimate:
-    """A pass over a prompt: no engine was fitted to language models, so intervals are at least those of answers."""
-    ends: dict[str, Any] = {}
-    for level in (80, 90):
-        reach = np.fmax(getattr(found, f"high{level}") / found.point, figure(f"generation-interval-{level}"))
-        ends |= {f"low{level}": found.point / reach, f"high{level}": found.point * reach}
-    tier = np.where(np.isin(found.tier, (SEEN, SIBLING)), NEW_ENGINE, found.tier)
-    return replace(found, tier=tier, **ends)
+def _usual(device: hardware.Accelerator, offered: Sequence[str]) -> str:
+    """The format of a reader who names none; "" where no peak is known."""
+    both = [name for name in USUAL[:2] if name in offered]
+    if both:
+        return max(both, key=lambda name: hardware.peak_flops(device, name))
+    return next((each for each in USUAL if each in offered), "")
+
+
+def answers(
+    network: Workload, accelerator: Any, *, input_len: Any, output_len: Any, batch: Any = None, devices: Any = None,
+    tp: Any = None, pp: Any = None, ep: Any = None, precision: Any = None, weights_format: Any = None,
+    kv_format: Any = None, software: Any = None, delay_of: Any = None, request_rate: Any = None, **policy: Any,
+) -> tuple[Scenario, np.ndarray]:  # fmt: skip
+    """Batches of answers as scenarios, arguments as for `generate`; and for each row what its device lacks."""
+    if not is_language_model(network):
+        raise ValueError(f"workload = {network.title!r} is no language model; use cb.forward_pass")
+    given = [checked(fields()[name], value) for name, value in (("tp", tp), ("pp", pp)) if value is not None]
+    shards = np.asarray(math.prod(given)) if given else np.array(1.0)
+    if ep is not None:
+        shards = np.maximum(shards, checked(fields()["ep"], ep) * (1 if pp is None else given[-1]))
+    comes = request_rate is not None
+    batch = 1 if batch is None and not comes else batch
+    return _settled(scenario(GENERATION, {
+        "model": _named(network), "accelerator": _machines(accelerator), "batch": batch,
+        "devices": shards.tolist() if devices is None else devices, "tp": tp, "pp": pp, "ep": ep,
+        "precision": _given(precision),
+        "weights_format": _given(weights_format), "kv_format": _given(kv_format), "software": _given(software),
+        "input_len": input_len, "output_len": output_len, "scenario": "server" if comes else "static",
+        "counts": "output tokens", "delay_of": "pass" if _given(delay_of) is None and comes else _given(delay_of),
+        "request_rate": request_rate, **policy,
+    }))  # fmt: skip
 
 
 def generate(
@@ -446,40 +487,69 @@ def generate(
     *,
     input_len: Any = 1024,
     output_len: Any = 128,
-    batch: Any = 1,
+    batch: Any = None,
     devices: Any = None,
     tp: Any = None,
     pp: Any = None,
+    ep: Any = None,
     precision: Any = None,
     weights_format: Any = None,
     kv_format: Any = None,
     software: Any = None,
     delay_of: Any = None,
+    request_rate: Any = None,
+    acceptance: Any = None,
+    drafted: Any = None,
+    prefix_hit: Any = None,
+    schedule: Any = None,
+    chunk: Any = None,
 ) -> Estimate:
     """Time of a static batch of answers of a language model: the prompt, then one pass a token with a growing cache.
 
-    Arguments may be lists; they are taken together entry by entry, and give one estimate each. Queues are not modelled.
+    Arguments may be lists; they are taken together entry by entry, and give one estimate each. Queues are not
+    modelled but for `request_rate`, whose delays are means; `cookbook.serve` has percentiles. Layers with a sliding
+    window attend to the tokens within it, and keep the keys and values of no others.
 
     Parameters
     ----------
     workload : str or Workload
-        A language model of the zoo, or one with changed arguments.
+        A language model of the zoo, or one with changed arguments (of `cookbook.model`, `window` and `full_every`).
     accelerator : str, Accelerator or Machine
         A device, or the reader's own record.
     input_len, output_len : int
         Tokens of one prompt and of one answer.
     batch : int
-        Answers of one replica at once.
+        Answers of one replica at once, 1 by default; with `request_rate` the most of all replicas, by default as many
+        as fit.
     devices, tp, pp : int
-        Devices in all (tp x pp by default), shards of each layer, and stages.
+        Devices in all (tp x pp, or ep x pp, by default), shards of each layer, and stages.
+    ep : int
+        Devices that the experts of a mixture are spread over; where they are more than tp, groups of tp devices attend
+        to requests of their own (attention data parallel).
     precision : str
-        Number format of the products; by default the first of `USUAL` that the device has.
+        Number format of the products; by default the first of `USUAL` that the device has, and "bf16" where that is
+        faster than "fp16".
     weights_format, kv_format : str
         Number format in which weights are stored ("int4", "fp8" ...), and keys and values in the cache.
     software : str
-        A product or a level of the table ``software``; the usual one of the device by default.
+        A product or a level of the table ``software``; the usual one of the device by default. Of few answers at once
+        the part "launch" is its own time and outweighs that of the weights, so that another product differs most
+        there. The usual one of GPUs was measured with a mixture of experts on eight devices alone: of a dense model on
+        one, its release of 2024 was faster than is expected of it.
     delay_of : str
         "first token" (TTFT) or "token" (TPOT) for that delay alone; the whole answer by default.
+    request_rate : float
+        Requests that arrive in all [1/s], instead of a static batch; the time is then that of one request. Infinite:
+        all are there at once, and as many are answered at a time as `batch` says or fit.
+    acceptance, drafted : float, int
+        Speculative decoding: share of drafted tokens that is taken, and tokens drafted for a step; drafting itself
+        takes no time.
+    prefix_hit : float
+        Share of the tokens of a prompt whose keys and values are kept from earlier requests.
+    schedule : str
+        "chunked prefill" or "prefill first", of requests that come and go; that of the software by default.
+    chunk : int
+        Tokens of prompts that one pass takes at most; that of the software by default.
 
     Raises
     ------
@@ -495,18 +565,14 @@ def generate(
     (True, 'yes')
     """
     network = network_of(workload)
-    if not is_language_model(network):
-        raise ValueError(f"workload = {network.title!r} is no language model; use cb.forward_pass")
-    given = [checked(fields()[name], value) for name, value in (("tp", tp), ("pp", pp)) if value is not None]
-    shards = np.asarray(math.prod(given)) if given else np.array(1.0)
-    shards = shards.tolist()
-    asked = scenario("generation", {
-        "model": _named(network), "accelerator": _machines(accelerator), "batch": batch,
-        "devices": shards if devices is None else devices, "tp": tp, "pp": pp, "precision": _given(precision),
-        "weights_format": _given(weights_format), "kv_format": _given(kv_format), "software": _given(software),
-        "input_len": input_len, "output_len": output_len, "scenario": "static", "counts": "output tokens",
-        "delay_of": _given(delay_of),
-    })  # fmt: skip
-    asked, lacks = _settled(asked)
-    found = estimate(asked, False, lambda rows, part: lacks if len(part) == len(lacks) else rows.why)
-    return _told(found, asked, network)
+    asked, lacks = answers(
+        network, accelerator, input_len=input_len, output_len=output_len, batch=batch, devices=devices, tp=tp, pp=pp,
+        precision=precision, weights_format=weights_format, kv_format=kv_format, software=software, delay_of=delay_of,
+        request_rate=request_rate, acceptance=acceptance, drafted=drafted, prefix_hit=prefix_hit, ep=ep,
+        schedule=_given(schedule), chunk=chunk)
+
+    def refused(rows: Rows, part: Scenario) -> np.ndarray:
+        large = too_large(rows, network)
+        return np.where(lacks != "", lacks, large) if len(part) == len(lacks) else large
+
+    return _told(estimate(asked, False, refused), asked, network)

@@ -16,7 +16,7 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.prediction import constants, neighbours
-from cookbook.prediction.constants import Fitted, committed, figure, of_rows, tiers_of_rows
+from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
 from cookbook.prediction.scenario import KEYS, Rows, Scenario, each_row, together
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Parts of all kinds under the names that every chart of the cookbook uses.
 NAMES = {
     "compute": ("products", "experts", "attention", "head"),
-    "memory traffic": ("elementwise",),
+    "memory traffic": ("elementwise", "cache"),
     "launch": ("launch", "floor", "overhead", "recurrence"),
     "tensor-parallel communication": ("tensor_exchange", "context_exchange", "expert_exchange"),
     "pipeline-parallel communication": ("pipeline_exchange",),
@@ -335,7 +335,7 @@ UNITS = {
 TERMS = {"training_classic": "networks", "training_transformer": "transformer_step", "inference": "forward",
          "generation": "generation", "input_pipeline": "feed"}  # fmt: skip
 # Answers of language models are made of forward passes, with their constants; input pipelines of rows of storage.
-FITTED_AS = {"generation": "inference", "input_pipeline": "storage"}
+FITTED_AS = {"input_pipeline": "storage"}
 NOT_FINITE = "the formulas give no finite time for this row: check its sizes"
 # Rows at a time: their arrays stay in the processor's cache. Two blocks run side by side.
 BLOCK, WORKERS = 16384, 2
@@ -394,10 +394,6 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     several = (rows.assumed_count() >= constants.SEVERAL).astype(int)
     tier, factors = tier[codes], {level: each[codes, several] for level, each in factors.items()}
     by_row = {name: value[codes] if np.ndim(value) else value for name, value in values.items()}
-    if like != kind:
-        # No engine was fitted to language models, so intervals are those of answers that were composed.
-        tier = np.where(np.isin(tier, (constants.SEEN, constants.SIBLING)), constants.NEW_ENGINE, tier)
-        factors = {level: np.full(len(rows), figure(f"generation-interval-{level}")) for level in factors}
     if "dimensions_known" in rows.values:
         # Dimensions that follow from a number of parameters alone: no better known than another stack.
         bare = rows.dimensions_known == 0
@@ -467,7 +463,8 @@ def estimate_rows(
     why = rows.why
     if not good.all():
         seconds, rate = np.where(good, seconds, np.nan), np.where(good, rate, np.nan)
-        why = np.where(good | ~known, why.astype(object), NOT_FINITE)
+        said = module.unanswered(rows, prepared.constants) if hasattr(module, "unanswered") else np.array("")
+        why = np.where(good | ~known, why.astype(object), np.where(said == "", NOT_FINITE, said))
         parts = {name: np.where(good, part, np.nan) for name, part in parts.items()}
         told = {name: _without(value, good) for name, value in told.items()}
     for level, half in prepared.factors.items():

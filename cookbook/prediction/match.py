@@ -317,7 +317,7 @@ def _record(
     bought = figures["endurance"]
     paid = np.where(np.equal(tier["price_per"], "purchase"), figures["price"], np.nan)
     basis = "; ".join(dict.fromkeys(
-        words if np.isnan(usd) else f"{usd:.2f} USD an hour, {low:.2f} to {high:.2f}: {words}"
+        words if np.isnan(usd) else "{} an hour, {} to {}: {}".format(*map(units.dollars, (usd, low, high)), words)
         for usd, low, high, words in money.levels))  # fmt: skip
     return StorageMatch(
         stages=found["stages"], latency=found["latency"], bottleneck=_bottleneck(found["stages"]),

@@ -130,7 +130,7 @@ class Coded:
     def figures(self, reader: Callable[[Any], Mapping[str, float]]) -> dict[str, np.ndarray]:
         """Several numbers of every row, by name; `reader` tells the same names for each level."""
         told = [reader(level) for level in self.levels]
-        found = np.array([tuple(each.values()) for each in told], dtype=float).T[:, self.codes]
+        found = np.array([[each[name] for name in told[0]] for each in told], dtype=float).T[:, self.codes]
         return dict(zip(told[0], found, strict=True))
 
     def figure(self, name: str) -> np.ndarray:
@@ -396,7 +396,8 @@ def _number(declared: Field, value: Any) -> float:
             raise ValueError(f"{declared.name} = {shown(given)}: {said}; give {declared.allowed}") from None
     if not isinstance(value, (int, float)):
         raise ValueError(f"{declared.name} = {shown(given)} is not a number; give {declared.allowed}")
-    if not declared.low <= value <= declared.high:
+    # An integer beyond all floats is no infinity.
+    if not declared.low <= value <= min(declared.high, 1e308) and (value, declared.high) != (math.inf, math.inf):
         raise ValueError(f"{declared.name} = {shown(given)} is outside its range; give {declared.allowed}")
     if declared.type == "count" and value != math.floor(value):
         raise ValueError(f"{declared.name} = {shown(given)} is not whole; give {declared.allowed}")

@@ -278,6 +278,7 @@ KINDS = {
     "training_classic": "training of convolutional, recurrent and other classic networks",
     "training_transformer": "training of transformers",
     "inference": "one forward pass",
+    "generation": "language models that answer token by token",
 }
 MODEL, BASELINE = "full", "constant utilisation"
 HEADINGS = ("predicted", "publishers", "rows", "median error", "mean of publishers' medians",
@@ -301,7 +302,7 @@ def accuracy_section(report: pd.DataFrame | None = None) -> str:
         shares = (row.median_error, row.mean_of_medians, row.mean_of_publishers, baseline.mean_of_medians)
         cells = (words, f"{row.publishers:.0f}", f"{row.rows:,.0f}", *(f"{100 * share:.1f} %" for share in shares),
                  f"{100 * row.publishers_covered_80:.0f} %", f"{100 * row.publishers_in_band:.0f} %",
-                 f"x{row.factor_80:.2f}")  # fmt: skip
+                 f"{row.factor_80:.2f}×")  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -119,7 +119,8 @@ def transformer_xl(width: int = 512, heads: int = 8, head_dim: int = 64, hidden:
     tokens, memory : int
         Tokens predicted, and cached states of earlier tokens that they see besides.
     cutoffs, ratio : int
-        Words after which the frequency clusters end; divisor of the embedding width from one cluster to the next.
+        Words after which the frequency clusters end (all words: a plain softmax); divisor of the embedding width from
+        one cluster to the next.
     """
     t = Trace()
     x = _adaptive_embedding(t, tokens, width, (0, *cutoffs, vocab), ratio)
@@ -151,11 +152,11 @@ def _adaptive_embedding(t: Trace, tokens: int, width: int, ends: Sequence[int], 
 
 def _adaptive_softmax(t: Trace, x: Shape, vocab: int, cutoffs: Sequence[int], ratio: int) -> None:
     """Head of the adaptive softmax, its matrix tied to the embedding; biases and cluster vectors are its own."""
-    width, clusters = int(x.channels), len(cutoffs)
+    width, clusters = int(x.channels), sum(end < vocab for end in cutoffs)
     if ratio > 1:
         x = t.linear(x, width, bias=False, name="softmax.projection")
     t.parameter(clusters * (width + 1) + vocab, "softmax.biases")
-    t.loss(t.linear(x, cutoffs[0] + clusters, bias=False, name="softmax.head", shared=True))
+    t.loss(t.linear(x, min(cutoffs[0], vocab) + clusters, bias=False, name="softmax.head", shared=True))
 
 
 def mamba(width: int = 768, layers: int = 24, vocab: int = 50280, state: int = 16, kernel: int = 4,

@@ -334,15 +334,31 @@ def _decoder_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if head["layer"] != "linear" or head["out"] != table["vocab"] or head["repeat"] != 1:
         raise ValueError(f"its last layer is not linear with the {int(table['vocab']):,} outputs of its embedding")
     found = _decoder_blocks(body, int(table["features"]))
+    windows = _windows([block["window"] for block in found])
     dense = next((at for at, block in enumerate(found) if block["experts"]), 0)
     for at, block in enumerate(found):
         like = found[-1] if at >= dense else {**found[-1], "experts": None, "hidden": found[0]["hidden"]}
-        other = next((name for name in block if block[name] != like[name]), "")
+        other = next((name for name in block if name != "window" and block[name] != like[name]), "")
         if other:
             raise ValueError(f"its blocks are not equal: {other} differs between them")
     experts = {**found[-1]["experts"], "first_dense": dense} if found[-1]["experts"] else None
     return {"vocab": int(table["vocab"]), "width": int(table["features"]), "depth": len(found), **found[0],
-            "experts": experts, "tied": bool(head["shared"])}  # fmt: skip
+            **windows, "experts": experts, "tied": bool(head["shared"])}  # fmt: skip
+
+
+def _windows(reach: Sequence[float | None]) -> dict[str, Any]:
+    """Sliding window of blocks, of which some may attend without it; ValueError where they have several.
+
+    >>> _windows([1024, None, 1024, None]), _windows([None, None])
+    ({'window': 1024, 'full_every': 2}, {'window': None, 'full_every': None})
+    """
+    sizes, depth, full = sorted({each for each in reach if each is not None}), len(reach), reach.count(None)
+    if len(sizes) > 1:
+        raise ValueError(f"its blocks are not equal: their windows are {sizes[0]:g} and {sizes[1]:g} tokens; give one")
+    every = depth // full if sizes and full else None
+    if every and depth // every != full:
+        raise ValueError(f"{full} of its {depth} blocks attend without a window; give every n-th block none")
+    return {"window": sizes[0] if sizes else None, "full_every": every}
 
 
 def _decoder_blocks(rows: Sequence[tuple[int, Mapping[str, Any]]], width: int) -> list[dict[str, Any]]:

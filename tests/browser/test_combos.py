@@ -115,7 +115,8 @@ def test_spellings_vendors_and_groups(models: Box) -> None:
     box = models
     for typed, first in (
         ("resnet-50", "ResNet-50 (v1)"), ("ResNet 50 v1.5", "ResNet-50 v1.5"), ("rn50", "ResNet-50 v1.5"),
-        ("resnet", "ResNet-50"), ("llama3-8b", "Llama 3 8B"), ("bert large", "BERT"), ("vision transformer", "ViT"),
+        ("resnet", "ResNet-50"), ("llama3-8b", "Llama 3 8B"), ("llama 3 8b", "Llama 3 8B"),
+        ("llama-3-8b", "Llama 3 8B"), ("bert large", "BERT"), ("vision transformer", "ViT"),
     ):  # fmt: skip
         box.input.click()
         box.type(typed)
@@ -128,7 +129,27 @@ def test_spellings_vendors_and_groups(models: Box) -> None:
         found = devices.listed()
         assert len(found) == 3 and all(text.endswith(vendor) for text in found), (typed, found)
         devices.press("Escape")
+    for typed, first in (("rtx4090", "GeForce RTX 4090"), ("h100", "H100 SXM5 80GB"), ("a100 pcie", "A100 PCIe")):
+        devices.input.click()
+        devices.type(typed)
+        assert devices.listed()[0].startswith(first), (typed, devices.listed())
+        devices.press("Escape")
     assert devices.text() == ""
+
+
+def test_the_whole_list_is_grouped_and_nothing_clips_it(models: Box) -> None:
+    box = models
+    box.input.click()
+    heads = box.field.locator("[role=listbox] .ck-more-options").all_inner_texts()
+    assert len(heads) > 5 and len(set(heads)) == len(heads) and "transformer" in heads
+    box.page.set_viewport_size({"width": 700, "height": 420})
+    box.page.wait_for_timeout(300)
+    inside = """list => { const box = list.getBoundingClientRect(), at = list.matches(':popover-open');
+      return at && box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && box.right <= innerWidth; }"""
+    box.type("vit-l")
+    assert box.field.locator("[role=listbox]").evaluate(inside)
+    box.press("Enter")
+    assert "ViT-L" in box.text()
 
 
 def test_several_devices_one_after_the_other(models: Box) -> None:

@@ -1,19 +1,131 @@
-"""The static pages, read from disk in a real browser."""
+"""The static pages, read from disk in a real browser, and panels of notebooks that were saved and opened again."""
 
+import time
 from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from cookbook.publish.site import site
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS, SHOTS = ROOT / "notebooks", ROOT / "build" / "screenshots"
 
 
-def test_pages_from_disk_ask_nothing_of_the_network(page, tmp_path):
-    addresses = [path.as_uri() for path in sorted(site(NOTEBOOKS, tmp_path).glob("*.html"))]
+WIDTHS = (320, 760, 1300)
+# What is wider than the page and stands in no box that scrolls.
+TOO_WIDE = """() => document.scrollingElement.scrollWidth <= innerWidth ? []
+  : [...document.querySelectorAll('main *')].filter(each => each.getBoundingClientRect().right > innerWidth + 1
+      && !each.closest('.scroll, pre, .highlight')).map(each => each.outerHTML.slice(0, 100))"""
+COLOURS = "() => ['color', 'backgroundColor'].map(name => getComputedStyle(document.body)[name])"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> list[str]:
+    """Addresses of all pages."""
+    return [path.as_uri() for path in sorted(site(NOTEBOOKS, tmp_path_factory.mktemp("site")).glob("*.html"))]
+
+
+def test_pages_from_disk_ask_nothing_of_the_network_and_fit_a_phone(page, pages):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    for address in addresses:
+    for address in pages:
         page.goto(address)
         assert page.locator("h1").count() == 1
         shown = "images => images.every(image => image.complete && image.naturalWidth > 0 && image.alt)"
+        page.locator("img").evaluate_all("images => images.forEach(image => { image.loading = 'eager'; })")
+        page.wait_for_function("() => [...document.images].every(image => image.complete)")
         assert page.locator("img").evaluate_all(shown), "a picture is missing or has no alternative text"
-    assert [url for url in asked if not url.startswith("data:")] == addresses
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate(TOO_WIDE) == [], f"{address} scrolls sideways at {width} px"
+    assert [url for url in asked if not url.startswith("data:")] == pages
+    assert not page.problems
+
+
+def test_search_reads_the_page_itself(page, pages):
+    page.goto(next(address for address in pages if "01-" in address))
+    page.fill("#q", "Weight  bytes")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/index.html?q=*")
+    assert page.locator("#found a").first.get_attribute("href") == "reference-cb-memory.html#weight_bytes"
+    page.locator("#found a").first.click()
+    assert page.locator("#weight_bytes").is_visible()
+    page.go_back()
+    page.fill("#q", "<img src=x onerror=alert(1)> (no [such")
+    assert page.locator("#found li").count() == 0 and "Nothing holds" in page.locator("#count").inner_text()
+    assert not page.outside and not page.problems
+
+
+def test_both_themes_can_be_read_and_the_chosen_one_stays(page, pages):
+    found = {}
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.goto(pages[0])
+        found[scheme] = page.evaluate(COLOURS)
+    assert all(contrast(*colours) >= 7 for colours in found.values()) and found["light"] != found["dark"]
+    page.get_by_role("button", name="Light theme").click()
+    page.goto(pages[1])
+    assert page.evaluate(COLOURS) == found["light"]
+    page.get_by_role("button", name="Dark theme").click()
+    page.emulate_media(media="print")
+    assert page.evaluate(COLOURS) == found["light"] and not page.locator("header").is_visible()
+
+
+def contrast(*colours: str) -> float:
+    """Ratio of luminances by WCAG 2, of two colours such as rgb(1, 2, 3)."""
+    light = []
+    for colour in colours:
+        parts = [int(part) / 255 for part in colour.strip("rgb()").split(",")]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        light.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+    return max(light) / min(light)
+
+
+OPENED = """() => {
+  const kernel = window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel;
+  return kernel?.status === 'idle' && kernel.connectionStatus === 'connected' && document.querySelector('.jp-CodeCell');
+}"""
+RUN = "() => window.jupyterapp.commands.execute('notebook:run-all-cells')"
+SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
+STOP = "() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()"
+LOADED = 3500  # ms; a card gives a widget three seconds to load
+
+
+CHART = """import cookbook as cb
+import pandas as pd
+
+parts = pd.DataFrame([["a", "compute", 2.0, "2 s"]], columns=["row", "part", "value", "text"])
+cb.charts.LiveChart(cb.charts.step_parts(parts), parts)"""
+
+
+@pytest.mark.parametrize("source", [
+    "import cookbook as cb\n\ncb.panels.assembly_line()", pytest.param(CHART, marks=pytest.mark.all),
+], ids=["panel", "chart"])  # fmt: skip
+def test_what_is_saved_shows_its_card_and_no_error_when_it_is_opened_again(source, page, lab, notebooks):
+    path = notebooks / "saved.ipynb"
+    code, live = new_code_cell(source), ".cookbook-panel, .cookbook-chart"
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# Saved"), code], metadata=kernel), path)
+    for again in ("", "opened again", "of another hand"):
+        if again == "of another hand":  # what is changed outside is not trusted, and loses styles and widgets
+            kept = nbformat.read(path, as_version=4)
+            kept.cells[0].source = "# Another"
+            nbformat.write(kept, path)
+        page.goto(f"{lab}/lab/workspaces/saved-{time.time_ns()}/tree/{path.name}?reset")
+        page.wait_for_function(OPENED)
+        if not again:
+            page.evaluate(RUN)
+        page.locator(".ck-card" if again else ".vega-embed svg").first.wait_for()
+        page.wait_for_timeout(LOADED)
+        assert page.locator(".ck-card").is_visible() is bool(again)
+        assert page.locator(live).count() == (not again)
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SHOTS / f"saved {again}.png")
+        for said in ("Error displaying widget", "Loading widget"):
+            assert not any(each.is_visible() for each in page.get_by_text(said).all()), said
+        page.evaluate(SAVE)
+        page.evaluate(STOP)
+    views = [set(output.data) for output in nbformat.read(path, as_version=4).cells[-1].outputs]
+    assert views == [{"application/vnd.jupyter.widget-view+json"}, {"text/plain", "text/html"}]

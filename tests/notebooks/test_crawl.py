@@ -17,8 +17,8 @@ from strict import compare, spoil, without_pictures
 from cookbook.publish.notebook import lint, normalise, run_with, student
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("[0-9][0-9]-*.ipynb"))
-RECIPES = [path for path in NOTEBOOKS if not path.name.startswith("00-")]
+NOTEBOOKS = [*sorted(FOLDER.glob("[0-9][0-9]-*.ipynb")), *sorted(FOLDER.glob("history/*.ipynb"))]
+RECIPES = [path for path in NOTEBOOKS if path.name[:2].isdigit() and not path.name.startswith("00-")]
 SETS = [(path, file) for path in RECIPES for file in sorted((FOLDER / "parameters").glob(f"{path.name[:3]}*.yaml"))]
 # Recipes run as they stand in `make test`; with other parameters, but the first small set, in `make test-all`.
 RUN = [pytest.param(path, file, id=file.stem, marks=() if file.stem == "01-small" else pytest.mark.all)

@@ -16,11 +16,14 @@ from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, t
 if TYPE_CHECKING:
     import pandas as pd
 
-T, N, SERVED = "training_transformer", "training_classic", "inference"
+T, N, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"
 LENGTHS = (
     "input_len", "input_length", "prompt_len", "prompt_length", "isl", "input_tokens", "prompt_tokens", "seq",
     "seq_len", "sequence_length", "seqlen", "input_size", "image_size", "resolution", "max_input_len",
 )  # fmt: skip
+# What an engine of language models is told; names of the batch which say that requests come and go.
+POLICY = ("acceptance", "drafted", "prefix_hit", "request_rate", "chunk")
+CONCURRENT = ("max_concurrency", "concurrency")
 # Columns of words that several fields are read from, with their other names.
 PROSE: dict[str, dict[str, tuple[str, ...]]] = {
     T: {
@@ -181,6 +184,17 @@ class Columns:
             return (np.nan, said) if value is None else (value, "")
 
         return self.read(name, one).each(float)
+
+    def choice(self, name: str) -> Coded:
+        """A column of listed choices, however they are spelt; "" where nothing is stated."""
+        declared = fields(self.kind)[name]
+
+        def one(cell: str) -> tuple[str, str]:
+            word = declared.choices.get(re.sub(r"[\s_-]+", " ", cell.casefold()), "")
+            lost = not word and not words.is_blank(cell)
+            return word, f"{name} = {words.shown(cell)} is not known; write one of {declared.allowed}" if lost else ""
+
+        return self.read(name, one)
 
     def note(self, column: Coded) -> None:
         """What reading assumed about rows, in words."""

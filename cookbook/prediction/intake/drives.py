@@ -44,6 +44,21 @@ NO_STORE = frozenset(("floppy", "floppies", "diskette", "tape", "tapes", "punch"
 MANY = frozenset(("node", "nodes", "host", "hosts", "client", "clients", "server", "servers", "cluster", "storage",
                   "array", "system", "filesystem", "lustre", "gpfs", "nas", "cloud", "distributed", "shared", "cache",
                   "unified", "enclosure", "parallel"))  # fmt: skip
+# Clouds: instances, their networks and volumes; loaders: where samples lie, how they are stored, who reads them.
+INSTANCE = re.compile(r"\b([a-z]\d\w*)\.(\w+)\b")
+LINE_RATE = re.compile(rf"{NUMBER}\s*{GIGABIT}")
+CLOUD_SIZE = re.compile(r"(\d*)x?(large|medium|small|micro|nano|metal)")
+WHOLE_MACHINE = 96.0
+OBJECTS = re.compile(r"\bs3\b|object|\bgcs\b|\bblob\b|bucket|\br2\b", re.I)
+MEMORY = re.compile(r"\bram\b|\bin[- ]memory\b|page cache|\bcached\b|tmpfs|/dev/shm", re.I)
+VOLUMES = re.compile(r"\bEBS\b[\s:]*(gp[23]|io[12])?|\b(gp[23]|io[12])\b", re.I)
+PROCESSORS = re.compile(r"(\d{1,4})\s*(?:v-?CPUs?|virtual processors?|(cores?))\b", re.I)
+POOLED = re.compile(r"ffcv|dali|tensorflow|tf\.?data|tfrecord|mxnet", re.I)
+NETWORKS = re.compile(r"\b[a-z]{3,}(?:[\s-]?v?\d+[a-z\d_.]*)", re.I)
+SIDE = re.compile(r"(?:(\d{2,4})\s*(?:px|pixels)?\s*(?:-+>|to|-)\s*)?(\d{2,4})\s*(?:px|pixels)\b", re.I)
+CROPPED = re.compile(r"crop\w*\D{0,8}(\d{2,4})\b", re.I)
+PART_JPEG = re.compile(r"(\d{1,3})\s*%\s*(?:of\s*)?jpe?g", re.I)
+READERS = re.compile(r"\b(?:readers|connections|streams) (\d{1,4})\b|\b(\d{1,4}) (?:readers|connections|streams)", re.I)
 CAPACITY = re.compile(r"(\d+(?:\.\d+)?)\s?TB", re.I)
 VOLUME = re.compile(r", (\d+ [GT]iB)$")
 HOST_LINK = re.compile(r"PCIe\s?(\d)\s?x(\d+)")
@@ -221,6 +236,146 @@ def _pairs_of_stores() -> list[tuple[str, frozenset[str]]]:
 def _pairs(text: str) -> frozenset[str]:
     letters = normalise(text)
     return frozenset(letters[at : at + 2] for at in range(len(letters) - 1))
+
+
+def cloud_network(system: str) -> tuple[float, float, str]:
+    """Network of a cloud instance [B/s], its virtual processors, and its word where there is no figure."""
+    stated, instance = LINE_RATE.search(system[:MOST_READ]), INSTANCE.search(system[:MOST_READ])
+    size = CLOUD_SIZE.fullmatch(instance[2]) if instance else None
+    processors = _virtual_processors(size) if size else math.nan
+    if stated:
+        return float(stated[1]) * 1e9 / 8, processors, ""
+    known = _instances().get((instance[1], instance[2])) if instance else None
+    return (known[0], processors, known[1]) if known else (math.nan, processors, "")
+
+
+@lru_cache(maxsize=1)
+def _instances() -> dict[tuple[str, str], tuple[float, str, float]]:
+    """Of each size of each family of cloud instances: network in figures or as a word, and what its volumes deliver."""
+    found: dict[tuple[str, str], tuple[float, str, float]] = {}
+    for row in catalog.table("cloud_networks").itertuples(index=False):
+        for family in row.families.split(";"):
+            for size in row.sizes.split(";"):
+                found.setdefault((family, size), (float(row.network), row.network_class, float(row.volumes)))
+    return found
+
+
+def _virtual_processors(size: re.Match[str]) -> float:
+    if size[2] == "metal":
+        return WHOLE_MACHINE
+    return 4.0 * float(size[1] or 1) if "x" in size[0] and size[2] == "large" else 2.0
+
+
+class Fed(NamedTuple):
+    """What words say about a loader, a run on real data or weights that are read; NaN and "" where they say nothing.
+
+    Attributes
+    ----------
+    model, accelerator, software, precision : str
+        Network that is trained, and on what.
+    side, stored_side, jpeg : float
+        Side of the images handed over and stored [pixels], and the part of them that is compressed.
+    server : str
+        Key of the machine in the table ``systems``.
+    cores, speed, threads : float
+        Physical cores of the host, their single-thread speed, and threads of each.
+    pooled : bool
+        Whether threads write into the batch, so that no process collects it.
+    store : {"memory", "object", "volume", "drive", ""}
+        Where it is read from.
+    least, middle, most : float
+        Read rate of that [B/s]: apart where the words leave open which it is.
+    readers : float
+        Threads or connections that read at a time.
+    """
+
+    model: str = ""
+    accelerator: str = ""
+    software: str = ""
+    precision: str = ""
+    side: float = math.nan
+    stored_side: float = math.nan
+    jpeg: float = 1.0
+    server: str = ""
+    cores: float = math.nan
+    speed: float = math.nan
+    threads: float = math.nan
+    pooled: bool = False
+    store: str = ""
+    least: float = math.nan
+    middle: float = math.nan
+    most: float = math.nan
+    readers: float = math.nan
+
+
+@lru_cache(maxsize=4096)
+def fed(workload: str, system: str, accelerator: str, cpu: str, framework: str, note: str) -> Fed:
+    """What the words of a row say about its chain.
+
+    Examples
+    --------
+    >>> found = fed("ResNet-50 on ImageNet, 160 to 192 pixels", "AWS p4d.24xlarge, RAM", "", "", "FFCV (amp)", "")
+    >>> found.model, found.side, found.cores, found.store
+    ('resnet50', 176.0, 48.0, 'memory')
+    """
+    workload, system, cpu, framework = (cell[:MOST_READ] for cell in (workload, system, cpu, framework))
+    model = next(filter(None, (key_of("models", word) for word in NETWORKS.findall(workload))), "")
+    sides, crop, part = SIDE.search(workload), CROPPED.search(workload), PART_JPEG.search(workload)
+    side = (float(sides[1] or sides[2]) + float(sides[2])) / 2 if sides else math.nan
+    raw = re.search(r"\braw\b", workload, re.I)
+    server, cores, speed, threads = _host(system, cpu)
+    readers = READERS.search(note[:MOST_READ])
+    alone = 1.0 if re.search(r"safetensors", framework, re.I) else math.nan
+    return Fed(
+        model, key_of("accelerators", accelerator) or accelerator, framework,
+        "amp_fp16" if re.search(r"\bamp\b|mixed", framework, re.I) else "",
+        float(crop[1]) if crop else side if model else math.nan, math.nan if model and not crop else side,
+        0.0 if raw else float(part[1]) / 100 if part else 1.0, server, cores, speed, threads,
+        bool(POOLED.search(f"{framework} {workload}")), *_read_from(f"{workload}, {system}", system),
+        float(readers[1] or readers[2]) if readers else alone,
+    )  # fmt: skip
+
+
+def _host(system: str, cpu: str) -> tuple[str, float, float, float]:
+    """Key, physical cores, single-thread speed and threads of a core of the server that the words name."""
+    instance, servers = INSTANCE.search(system), catalog.table("systems").set_index("key")
+    names = [f"aws-{instance[1]}-{instance[2]}"] if instance else re.split(r"[,;>]", system)
+    key = next(filter(None, (key_of("systems", name.strip()) for name in names)), "")
+    row = servers.loc[key].to_dict() if key else {}
+    speed, threads = processor_of(str(row.get("cpu", "")), cpu)
+    counted, cloud = PROCESSORS.search(cpu) or PROCESSORS.search(system), cloud_network(system)[1]
+    virtual = float(counted[1]) if counted and not counted[2] else row.get("vcpus", math.nan)
+    virtual = cloud if math.isnan(virtual) else virtual
+    physical = float(counted[1]) if counted and counted[2] else row.get("cores", math.nan)
+    cores = virtual / (threads if threads > 0 else 2.0) if math.isnan(physical) else physical
+    return key, float(cores), speed, threads
+
+
+def _read_from(words: str, system: str) -> tuple[str, float, float, float]:
+    """Where samples or weights are read from, with the least, the middle and the most that it delivers [B/s]."""
+    if MEMORY.search(words):
+        return "memory", math.inf, math.inf, math.inf
+    if OBJECTS.search(system):
+        return "object", math.nan, math.nan, math.nan
+    found, volume = named_system(system), VOLUMES.search(system)
+    rate = found.rate * found.number
+    if not volume:
+        return "drive" if rate > 0 else "", rate, rate, rate
+    instance, kind = INSTANCE.search(system), (volume[1] or volume[2] or "").casefold()
+    known = _instances().get((instance[1], instance[2])) if instance else None
+    most = known[2] if known and known[2] > 0 else math.inf
+    rates = sorted(_volumes(kind)) if not rate > 0 else [rate]
+    middle = (rates[(len(rates) - 1) // 2] + rates[len(rates) // 2]) / 2
+    return "volume", min(rates[0], most), min(middle, most), min(rates[-1], most)
+
+
+def _volumes(kind: str) -> list[float]:
+    """The most that one volume of each kind of flash delivers [B/s], or of the kind that is named."""
+    rows = catalog.table("storage")
+    names = rows["name"]
+    flash = names.str.startswith("Amazon EBS") & ~names.str.contains("HDD|,") & (rows["read_bandwidth"] > 0)
+    named = flash & names.str.contains(kind, case=False)
+    return [float(rate) for rate in rows.loc[named if named.any() else flash, "read_bandwidth"]]
 
 
 @lru_cache(maxsize=1)

@@ -77,6 +77,8 @@ MIXTURE = re.compile(r"(\d+)\s*x\s*(\d+(?:\.\d+)?)\s*b(?![a-z0-9])", re.I)
 ACTIVE = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)b(?![a-z0-9])", re.I)
 # Experts that a token uses in mixtures named by number times size: Mixtral, arXiv:2401.04088, section 2.
 TOP = 2
+# What only rates of language models that answer count.
+OF_ANSWERS = ("output tokens", "prompt tokens", "all tokens")
 
 
 @dataclass(frozen=True)
@@ -247,7 +249,8 @@ class Metric:
     Attributes
     ----------
     counts : str
-        "samples", "tokens", "output tokens" or "prompt tokens" of a rate; "" for a delay.
+        "samples", "tokens", "output tokens", "prompt tokens" or "all tokens" (of prompts and answers) of a rate; "" for
+        a delay.
     delay : str
         "pass", "first token" or "token"; "" for a rate.
     seconds : float
@@ -279,6 +282,8 @@ def metric_of(metric: str) -> Metric:
         plain = EACH_DEVICE.sub("", text)
         if re.search(r"\b(prefill|prompt|input)\b", plain):
             return Metric("prompt tokens", each_device=each)
+        if re.search(r"\btotal (tok|token)s?\b", plain):
+            return Metric("all tokens", each_device=each)
         if re.search(r"\b(output|generat|decode)\w*", plain):
             return Metric("output tokens", each_device=each)
         plain = re.sub(r"^(throughput|rate|offline|server|total)\W*", "", plain)
@@ -339,7 +344,7 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
         named = math.isfinite(said.parameters)
         if not (
             named
-            or asked.counts in ("output tokens", "prompt tokens", "tokens")
+            or asked.counts in (*OF_ANSWERS, "tokens")
             or asked.delay in ("first token", "token")
         ):
             return Input(why=said.why)
@@ -356,7 +361,7 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
         )
     found = zoo.model(said.key)
     language = builders().get(found.name, "") in zoo.LANGUAGE_MODELS
-    tokens = asked.counts in ("output tokens", "prompt tokens") or asked.delay in ("first token", "token")
+    tokens = asked.counts in OF_ANSWERS or asked.delay in ("first token", "token")
     arguments, seq = str(row.get("arguments") or ""), row.get("seq", math.nan)
     if found.ops.needs_seq and not math.isfinite(seq):
         seq = stated if stated >= 1 else found.seq or math.nan

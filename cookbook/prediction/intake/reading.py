@@ -227,7 +227,8 @@ def _is_strange(block: bytes, delimiter: str) -> bool:
     edges = np.isin(np.arange(256), [NEWLINE, RETURN, QUOTE, ord(" "), ord(delimiter)])
     spaces = np.flatnonzero(letters == ord(" "))
     beside = edges[letters[spaces - 1]] | edges[letters[(spaces + 1) % len(letters)]]
-    return bool(beside.any()) or b"\xa0" in block or (b"\t" in block and delimiter != "\t") or b"=" in block
+    tabs = b"\t" in block and (delimiter != "\t" or QUOTE in block)  # between quotes a tab is text
+    return bool(beside.any()) or tabs or b"\xa0" in block or b"=" in block
 
 
 def _categorical(cells: np.ndarray, strange: bool) -> pd.Categorical:

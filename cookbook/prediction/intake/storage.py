@@ -14,11 +14,12 @@ from cookbook import catalog, units
 from cookbook.catalog.reading import nearest
 from cookbook.prediction.intake.columns import IGNORED, normal
 from cookbook.prediction.intake.drives import (
-    GIGABIT,
     MOST_READ,
-    NUMBER,
+    Fed,
     NamedSystem,
+    cloud_network,
     cut,
+    fed,
     key_of,
     named_system,
     processor_of,
@@ -27,20 +28,21 @@ from cookbook.prediction.intake.drives import (
 if TYPE_CHECKING:
     import pandas as pd
 
-MLPERF, DECODE, OBJECT_STORE, FIO, METADATA, CHECKPOINT = (
-    "mlperf", "decode", "object_store", "fio", "metadata", "checkpoint",
+MLPERF, DECODE, OBJECT_STORE, FIO, METADATA, CHECKPOINT, LOADER, TRAINING, WEIGHTS, START = (
+    "mlperf", "decode", "object_store", "fio", "metadata", "checkpoint", "loader", "training", "model_load", "start",
 )  # fmt: skip
 KINDS = {
     "mlperf": MLPERF, "mlperf-storage": MLPERF, "decode": DECODE, "dataloader": DECODE, "object_store": OBJECT_STORE,
-    "object-store": OBJECT_STORE, "fio": FIO, "metadata": METADATA, "checkpoint": CHECKPOINT, "loader": DECODE,
+    "object-store": OBJECT_STORE, "fio": FIO, "metadata": METADATA, "checkpoint": CHECKPOINT, "loader": LOADER,
+    "training": TRAINING, "dl-training-with-storage": TRAINING,
+    **dict.fromkeys(("model_load", "model-load", "model load", "weights"), WEIGHTS),
 }  # fmt: skip
-# Weights are read as large blocks of a drive, or as downloads where the words name an object store.
-LOADS = frozenset({"model_load", "model-load", "model load", "weights"})
-OBJECTS = re.compile(r"\bs3\b|object|\bgcs\b|\bblob\b|bucket|\br2\b", re.I)
-LARGE_REQUEST = 8 * 1024.0**2
+# Kinds that a whole chain answers: storage, network, readers, decoding and, of runs, the step.
+CHAINS = (LOADER, TRAINING, WEIGHTS, START)
 # Figures of an answer: samples a second, utilisation, read rate, operations a second, latency; those of each kind, the
 # first of which it leads with, and the units in which they are given.
-FIGURES = {MLPERF: (0, 1, 2), DECODE: (0,), OBJECT_STORE: (2,), FIO: (2, 3), METADATA: (4,)}
+FIGURES = {MLPERF: (0, 1, 2), DECODE: (0,), OBJECT_STORE: (2,), FIO: (2, 3), METADATA: (4,), LOADER: (0, 2),
+           TRAINING: (0, 2), WEIGHTS: (2,), START: (4,)}  # fmt: skip
 UNITS = ("samples/s", "", "GB/s", "IOPS", "us")
 METRICS = {
     "samples_per_s": 0, "samples_per_second": 0, "samples/s": 0, "throughput": 0, "images_per_s": 0, "images/s": 0,
@@ -74,9 +76,6 @@ CROWDS = ("", "accelerators: give how many are emulated, 1 or more",
 WORKLOADS = ((re.compile(r"u-?net", re.I), "unet3d"), (re.compile(r"resnet", re.I), "resnet50"))
 ACCELERATOR = re.compile(r"[a-z]+\d+\w*", re.I)
 WORKERS = re.compile(r"(\d+) workers?", re.A)
-INSTANCE = re.compile(r"\b([a-z]\d\w*)\.(\w+)\b")
-LINE_RATE = re.compile(rf"{NUMBER}\s*{GIGABIT}")
-SIZE = re.compile(r"(\d*)x?(large|medium|small|micro|nano|metal)")
 BLOCK = re.compile(r"bs=(\d+)([km]?)", re.I | re.A)
 COUNT = re.compile(
     r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d{1,3})?)\s*((?:k|m|thousand|million)(?![a-z]))?\s*([a-z ]*)",
@@ -85,7 +84,6 @@ COUNT = re.compile(
 DOUBTFUL = re.compile(r"\b(?:b|nodes?|hosts?|servers?|per|or|to|each)\b", re.I)
 FACTORS = {"": 1, "k": 1024, "m": 1024**2}
 THOUSANDS = {"": 1, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6}
-WHOLE_MACHINE = 96.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +112,8 @@ class StorageRows:
         Loader processes, single-thread speed, threads of a core, decoder.
     network, network_class, processors : numpy.ndarray
         Network of the instance [B/s], its word where there is no figure, virtual processors.
+    fed : numpy.ndarray of Fed
+        Chain of a loader, of a run on real data or of weights that are read.
     latency : numpy.ndarray
         Latency of the operation that the catalogue has [s].
     estimated : numpy.ndarray of bool
@@ -150,6 +150,7 @@ class StorageRows:
     network: np.ndarray
     network_class: np.ndarray
     processors: np.ndarray
+    fed: np.ndarray
     latency: np.ndarray
     estimated: np.ndarray
     figure: np.ndarray
@@ -201,7 +202,7 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
     systems = _joined(_system, kinds, cells["system"])
     rate, most, iops, count, in_each_host, local, line, client, submitted, stands_in, unknown = systems.columns(10)
     speed, threads = _joined(_processor, kinds, cells["system"], cells["cpu"]).columns()
-    network, processors, network_class = _joined(_network, kinds, cells["system"]).columns(2)
+    network, processors, network_class = _joined(_cloud, kinds, cells["system"]).columns(2)
     figure, factor, unit, odd_units = _joined(_asked, kinds, cells["metric"], cells["unit"]).columns(2)
     said = _joined(_workers, cells["workload"], cells["cpu"])
     thread, worded = said.columns()
@@ -221,10 +222,12 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
         sample_bytes=np.where(np.isnan(given), size, given), required=required, own_file=own_file,
         drive=rate, drive_most=most, drive_iops=iops, drives=count * np.where(in_each_host > 0, number["hosts"], 1),
         local=local, line=line, client=client, submitted=submitted > 0,
-        request=_joined(_request, cells["workload"], cells["kind"]).columns()[0],
+        request=_joined(_request, cells["workload"]).columns()[0],
         workers=np.where(thread > 0, 0, np.where(np.isnan(number["workers"]), worded, number["workers"])),
         speed=speed, threads=threads, decoder=_joined(_decoder, cells["framework"]).columns(0)[0],
         network=network, network_class=network_class, processors=processors,
+        fed=_objects(_joined(_fed, kinds, *(cells[name] for name in (
+            "workload", "system", "accelerator", "cpu", "framework", "note")))),
         latency=_joined(_latency, kinds, cells["workload"], cells["system"]).columns()[0],
         estimated=(guessed > 0) | ((kind == DECODE) & np.isnan(speed)) | (stands_in > 0) | (
             (kind == OBJECT_STORE) & (network_class == "") & np.isnan(network)),
@@ -327,6 +330,14 @@ def _sizes(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
     return _judged(cells, found, said & ~good, "sample_bytes = {!r} is not a size from 1 B to 1 TB, such as 140 MB")
 
 
+def _objects(cells: Cells) -> np.ndarray:
+    """Tuples as entries of an array, not as its rows."""
+    found = np.empty(len(cells.words), dtype=object)
+    for at, each in enumerate(cells.words):
+        found[at] = each
+    return found[cells.codes]
+
+
 def _flags(cells: Cells, true: list[bool]) -> Cells:
     """The rows of words of which something is true, and the others."""
     return Cells(np.array(true, dtype=np.int64)[cells.codes], [False, True])
@@ -361,10 +372,13 @@ def _bytes(cell: str) -> float:
 
 
 def _kind(kind: str, workload: str, system: str) -> str:
-    if kind.casefold() in LOADS:
-        return "" if "start" in workload[:200] else OBJECT_STORE if OBJECTS.search(system[:MOST_READ]) else FIO
     if kind:
-        return KINDS.get(kind.casefold(), "")
+        found = KINDS.get(kind.casefold(), "")
+        if found == WEIGHTS and re.search(r"\bstart", workload[:200], re.I):
+            return START
+        if found == DECODE and not re.search(r"jpe?g_|decod", workload[:200], re.I):
+            return TRAINING if re.search(r"\btraining\b", workload[:200], re.I) else LOADER
+        return found
     if re.search(r"jpe?g|decod", workload[:200], re.I):
         return DECODE
     return MLPERF if _workload(workload) in _steps() else ""
@@ -424,39 +438,15 @@ def _processor(kind: str, system: str, cpu: str) -> tuple[float, float]:
     return processor_of(system[:MOST_READ], cpu[:MOST_READ]) if kind == DECODE else (np.nan, np.nan)
 
 
-def _network(kind: str, system: str) -> tuple[float, float, str]:
-    """Network of a cloud instance [B/s], its virtual processors, and its word where there is no figure."""
-    if kind != OBJECT_STORE:
-        return np.nan, np.nan, ""
-    stated, instance = LINE_RATE.search(system[:MOST_READ]), INSTANCE.search(system[:MOST_READ])
-    size = SIZE.fullmatch(instance[2]) if instance else None
-    processors = _virtual_processors(size) if size else np.nan
-    if stated:
-        return float(stated[1]) * 1e9 / 8, processors, ""
-    known = _instances().get((instance[1], instance[2])) if instance else None
-    return (known[0], processors, known[1]) if known else (np.nan, processors, "")
+def _cloud(kind: str, system: str) -> tuple[float, float, str]:
+    return cloud_network(system) if kind in (OBJECT_STORE, *CHAINS) else (np.nan, np.nan, "")
 
 
-@lru_cache(maxsize=1)
-def _instances() -> dict[tuple[str, str], tuple[float, str]]:
-    """Network of each size of each family of cloud instances, in figures or as a word."""
-    found: dict[tuple[str, str], tuple[float, str]] = {}
-    for row in catalog.table("cloud_networks").itertuples(index=False):
-        for family in row.families.split(";"):
-            for size in row.sizes.split(";"):
-                found.setdefault((family, size), (float(row.network), row.network_class))
-    return found
+def _fed(kind: str, *words: str) -> Fed:
+    return fed(*words) if kind in CHAINS else Fed()
 
 
-def _virtual_processors(size: re.Match[str]) -> float:
-    if size[2] == "metal":
-        return WHOLE_MACHINE
-    return 4.0 * float(size[1] or 1) if "x" in size[0] and size[2] == "large" else 2.0
-
-
-def _request(workload: str, kind: str = "") -> tuple[float]:
-    if kind.casefold() in LOADS:
-        return (LARGE_REQUEST,)
+def _request(workload: str) -> tuple[float]:
     block = BLOCK.search(workload[:200])
     return (float(block[1]) * FACTORS[block[2].casefold()] if block else np.nan,)
 
@@ -525,17 +515,18 @@ def _measured_in(unit: str) -> tuple[int, float]:
 
 def _why(kind: str, workload: str, accelerator: str, note: str, said: str) -> str:
     """What is missing in a row, before anything is computed."""
-    if said.casefold() in ("training", "dl-training-with-storage"):
-        return "runs on real data are rows of training_classic with data = real; here loaders and storage are answered"
-    if not kind and said.casefold() in LOADS:
-        return f"workload = {cut(workload)!r}: how long an engine starts is not known, only how fast weights are read"
+    if said.casefold() in ("dataset-size", "dataset_size", "size"):
+        return "the size of a data set is what a row gives, as sample_bytes; rates and times are predicted"
     if not kind:
-        return "kind: what was measured? Give mlperf-storage, dataloader, object-store, fio, metadata or model-load"
+        return ("kind: what was measured? Give mlperf-storage, dataloader, training, object-store, fio, metadata or "
+                "model-load")  # fmt: skip
+    if kind == TRAINING and not fed(workload, "", "", "", "", "").model:
+        return f"workload = {cut(workload)!r} names no network of the zoo, such as ResNet-50"
     if kind == CHECKPOINT:
         return "writing checkpoints asks for no read rate; give read_bandwidth of a described system"
     if kind == METADATA and not _opens(workload):
         return f"workload = {cut(workload)!r}: of small files, opening one is known"
-    if kind == FIO and not _request(workload, said)[0] > 0:
+    if kind == FIO and not _request(workload)[0] > 0:
         return f"workload = {cut(workload)!r}: no block size such as bs=4k"
     if kind == FIO and note.casefold().startswith("write"):
         return "the row asks for writing; reading is predicted"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
 from cookbook.hardware.machine import ring_link
 from cookbook.prediction.intake import networks, words
-from cookbook.prediction.intake.columns import SERVED, Columns, N, T
+from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
 from cookbook.workloads.zoo import LANGUAGE_MODELS
 
@@ -48,7 +48,11 @@ ONE_PROCESS = re.compile(r"nn\.DataParallel|single.process", re.I)
 WITHOUT_UPDATE = re.compile(r"no optimi[sz]er|forward\s*\+\s*backward|optimi[sz]er step not", re.I)
 PORTS = re.compile(r"(\d+)\s*x\D*(?:[A-Za-z]+-?\d*\s+)*?(\d+)\s*g", re.I)
 RATE = re.compile(r"(\d+)\s*g", re.I)
-REPLICAS = re.compile(r"data parallel over (\d+) NeuronCores", re.I)
+# Processors of a host run no network, and name no library.
+HOST = re.compile(r"\bhosts?\b[^;]*", re.I)
+REPLICAS = re.compile(r"(?:data parallel over|models? on) (\d+) NeuronCores?", re.I)
+EXPERTS = re.compile(r"expert[ -]parallel(?:ism)? (?:over |of |= ?)?(\d+)", re.I)
+WORKERS = re.compile(r"(\d+) workers each", re.I)
 TWO_A_CHIP = re.compile(r"tpu-?v[23][.-](\d+)", re.I)
 VARIANT = re.compile(r"variant \d+ of")
 BESIDE = re.compile(r"(?:fp[48]|int8)\s*[+/]\s*(?=b?fp?16)", re.I)
@@ -216,6 +220,9 @@ def _transformer(c: Columns) -> dict[str, Any]:
     norm = c.flag("fused_norm")
     found["fused_norm"] = np.where(np.isnan(norm), kernel.each(lambda each: each[1]), norm)
     found["fine_tuning"] = c.read("fine_tuning", _tuned)
+    # GPTQ's integers are widened by plain operations; kernels of their own widen other 4-bit formats.
+    found["widening"] = c.text("precision").map(lambda cell: "plain" if "gptq" in cell.casefold() else "")
+    _adapters(c, found)
     notes = together(c.text("pipeline_schedule"), c.text("note"))
     found["pipeline_schedule"] = c.values(notes, lambda pair: words.schedule(*pair))
     found["offload"] = c.read("offload", words.offload)
@@ -249,6 +256,18 @@ def _tuned(cell: str) -> tuple[str, str]:
     if re.search(r"train|tun|sft|full|memory|rlhf|dpo|language|causal|lm\b|mlperf|benchmark", text):
         return "full", ""
     return "", f"fine_tuning = {words.shown(cell)} is not known; write pretrain, full or lora"
+
+
+def _adapters(c: Columns, found: dict[str, Any]) -> None:
+    """Rank and modules of adapters, which notes may state, and the optimiser; other optimisers count as the usual."""
+    notes = together(found["fine_tuning"], c.text("target_modules"), c.text("note"))
+    said = notes.map(lambda each: words.adapters(*each[1:]) if "lora" in each[0] else (np.nan, ""))
+    stated = c.number("rank")
+    found["rank"] = np.where(np.isnan(stated), said.part(0), stated)
+    found["target_modules"] = said.map(lambda each: each[1])
+    kinds = c.text("optimiser").map(words.optimiser)
+    found["optimiser"] = kinds.map(lambda each: each[0])
+    c.note(kinds.map(lambda each: each[1]))
 
 
 def _inputs(c: Columns, found: dict[str, Any], inputs: Coded) -> None:
@@ -314,8 +333,7 @@ def _node_network(cell: str) -> tuple[float, str]:
 def _inference(c: Columns) -> dict[str, Any]:
     found: dict[str, Any] = {}
     metric = c.text("metric") if "metric" in c else c.text("unit")
-    found["scenario"] = c.read("scenario", _way)
-    way = found["scenario"]
+    way = found["scenario"] = c.read("scenario", _way)
     named = together(c.text("model"), c.text("input_len"), metric, way)
     inputs = named.map(lambda each: networks.served(*each))
     _inputs(c, found, inputs)
@@ -329,15 +347,18 @@ def _inference(c: Columns) -> dict[str, Any]:
     asked = metric.map(networks.metric_of)
     found["counts"], found["delay_of"] = asked.map(lambda each: each.counts), asked.map(lambda each: each.delay)
     c.problems.append(asked.map(lambda each: each.why))
-    found["delay"] = asked.each(lambda each: bool(each.delay))
-    found["each_device"] = asked.each(lambda each: each.each_device)
-    for name in ("batch", "tp", "pp", "output_len"):
+    found["delay"], found["each_device"] = asked.each(lambda e: bool(e.delay)), asked.each(lambda e: e.each_device)
+    for name in ("batch", "tp", "pp", "ep", "output_len", *POLICY):
         found[name] = c.number(name)
-    devices, printed = c.number("devices"), c.text("accelerator_as_printed")
+    found["schedule"] = c.choice("schedule")
+    if normal(c.headers.get("batch", "")) in CONCURRENT:
+        found["scenario"] = way.map(lambda word: word or "server")
+    devices, printed, notes = c.number("devices"), c.text("accelerator_as_printed"), c.text("note")
     chips = printed.each(lambda cell: 0.5 if TWO_A_CHIP.search(cell) else 1.0)
     found["devices"] = np.where(devices > 1, devices * chips, devices)
-    notes = c.text("note")
-    found["replicas"] = notes.each(lambda cell: float(m[1]) if (m := REPLICAS.search(cell)) else np.nan)
+    for name, said in (("replicas", REPLICAS), ("in_flight", WORKERS), ("ep", EXPERTS)):
+        noted = notes.map(said.search).each(lambda match: float(match[1]) if match else np.nan)
+        found[name] = np.where(np.isnan(stated := found.get(name, NOTHING)), noted, stated)
     found["accelerator"] = _accelerator(c)
     formats = together(c.text("number_format"), c.text("precision_text"))
     found["precision"] = c.values(formats, lambda pair: _stored(*pair))
@@ -350,12 +371,18 @@ def _inference(c: Columns) -> dict[str, Any]:
     c.note(kept.map(lambda each: each[3]))
     products = cells.map(lambda each: _stored("", each[1] if len(each) > 1 else each[0])[0])
     found["activations"] = together(products, kept).map(lambda each: each[0] or _products(each[1][0]))
-    hints = together(c.text("software"), notes, c.text("accelerator"), way)
-    found["software"] = hints.map(lambda each: words.stack("inference", each[0], "; ".join(each[1:])))
+    hints = together(c.text("software"), notes.map(lambda cell: HOST.sub("", cell)), c.text("accelerator"), way)
+    for name, kind in (("software", "inference"), ("engine", "generation")):
+        found[name] = hints.map(partial(_stack, kind))
     found["served"] = named.where(lambda each: networks.served(*each).served)
     if way.levels != ("",):
         found["served"] = found["served"] | way.where(lambda cell: cell.casefold() in ("decode", "prefill"))
     return found
+
+
+def _stack(kind: str, cells: tuple[str, ...]) -> str:
+    """Level of the software that cells name, the first of them before the others."""
+    return words.stack(kind, cells[0], "; ".join(cells[1:]))
 
 
 def _way(cell: str) -> tuple[str, str]:
@@ -423,12 +450,12 @@ def split(scenario: Scenario) -> list[tuple[np.ndarray, Scenario]]:
     """
     served = np.broadcast_to(scenario.columns["served"], (len(scenario),))
     parts = []
-    for kind, at in ((SERVED, np.flatnonzero(~served)), ("generation", np.flatnonzero(served))):
+    for kind, at in ((SERVED, np.flatnonzero(~served)), (GENERATION, np.flatnonzero(served))):
         if len(at):
             rows = scenario.take(at)
             columns = dict(rows.columns)
             if kind != SERVED:
-                columns["precision"] = columns["activations"]
+                columns["precision"], columns["software"] = columns["activations"], columns["engine"]
             parts.append((at, replace(rows, kind=kind, columns=columns)))
     return parts
 
@@ -458,15 +485,25 @@ def _read(table: str) -> pd.DataFrame:
     return found.assign(locator=[f"{page} {cell}" for page, cell in zip(pages, found["locator"], strict=True)])
 
 
-def measured_table(table: str) -> pd.DataFrame:
-    """A table of measurements as text.
+def measurements_of(kind: str) -> str:
+    """Table that holds the measurements of a kind: those of language models stand among the rows of inference."""
+    return SERVED if kind == GENERATION else kind
+
+
+def measured_table(kind: str) -> pd.DataFrame:
+    """The measurements of a kind as text.
 
     Parameters
     ----------
-    table : str
-        "training_classic", "training_transformer", "training_out_of_memory" or "inference".
+    kind : str
+        "training_classic", "training_transformer", "training_out_of_memory", "inference" (all of them) or "generation"
+        (those of language models that answer token by token).
     """
-    return _read(table).copy()
+    found = _read(measurements_of(kind)).copy()
+    if kind != GENERATION:
+        return found
+    served = np.broadcast_to(read(SERVED, without_outcomes(found)).columns["served"], (len(found),))
+    return found[served].reset_index(drop=True)
 
 
 def measured(kind: str, frame: pd.DataFrame) -> np.ndarray:
@@ -477,7 +514,7 @@ def measured(kind: str, frame: pd.DataFrame) -> np.ndarray:
         return np.full(len(frame), np.nan)
     values = frame[name].tolist()
     found = np.array([float(v) if str(v).strip() not in ("", "nan") else np.nan for v in values], dtype=float)
-    if kind != SERVED:
+    if measurements_of(kind) != SERVED:
         return found
     seconds = np.array([networks.metric_of(str(metric)).seconds for metric in frame["metric"]], dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -495,7 +532,7 @@ def needs_care(frame: pd.DataFrame) -> np.ndarray:
     variants = np.array([bool(VARIANT.search(each)) for each in texts("note")], dtype=bool)
     queued = np.array([each == "server" for each in texts("scenario")], dtype=bool)
     counts = (networks.metric_of(each) for each in texts("metric"))
-    tokens = [m.counts in ("output tokens", "prompt tokens") or m.delay in ("first token", "token") for m in counts]
+    tokens = [m.counts in networks.OF_ANSWERS or m.delay in ("first token", "token") for m in counts]
     return care | variants | queued | np.array(tokens, dtype=bool)
 
 
@@ -506,5 +543,5 @@ def publishers(frame: pd.DataFrame) -> np.ndarray:
     return np.array([group.get(cell.split(";")[0], cell) for cell in frame["source"]])
 
 
-__all__ = ["CLEAR", "OUTCOMES", "clear_rows", "machine_of", "measured", "measured_table", "needs_care",
-           "publishers", "read", "split", "without_outcomes"]  # fmt: skip
+__all__ = ["CLEAR", "OUTCOMES", "clear_rows", "machine_of", "measured", "measured_table", "measurements_of",
+           "needs_care", "publishers", "read", "split", "without_outcomes"]  # fmt: skip

@@ -30,6 +30,7 @@ MULTIPLE = re.compile(r"\s*(k|m|b|g|t|thousand|million|billion|trillion)(?![a-z0
 MULTIPLES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "thousand": 1e3, "million": 1e6, "billion": 1e9,
              "trillion": 1e12}  # fmt: skip
 DOUBTFUL = re.compile(r"\d|\b(?:nodes?|hosts?|servers?|per|or|to)\b|^\s*[-/x*~+]|%", re.I)
+ENDLESS = ("inf", "infinite", "infinity")
 # Lengths in tokens, of which k is 1,024.
 LENGTHS = ("seq", "input_len", "output_len")
 SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(?<![\d.])(0\.\d+)(?![\d.])")
@@ -107,6 +108,8 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     if is_blank(cell) or CHOSEN.fullmatch(cell.strip()):
         return math.nan, "", ""
     wanted = f"is not {declared.allowed}"
+    if declared.high == math.inf and cell.strip().casefold() in ENDLESS:
+        return math.inf, "", ""
     if SUM.fullmatch(cell):
         value, assumed = math.fsum(float(part) for part in cell.split("+")), ""
     else:
@@ -294,6 +297,39 @@ def attention(cell: str) -> tuple[str, float, str]:
     if re.match(r"(no|none|off|false)\b", text):
         return "fused-softmax", norm, ""
     return "", math.nan, f"attention = {shown(cell)} is not known; write flash1, flash2, flash3, fused-softmax or eager"
+
+
+def adapters(cell: str, notes: str = "") -> tuple[float, str]:
+    """Rank of low-rank adapters (NaN where it is not stated), and which matrices they stand beside ("" likewise).
+
+    >>> adapters("q_proj,v_proj", "LoRA, r=8"), adapters("", "rank 64 on all linear layers")
+    ((8.0, 'attention'), (64.0, 'all linear'))
+    """
+    text = f"{cell}; {notes}".casefold()
+    rank = re.search(r"\brank\s*(?:of|=|:)?\s*(\d+)|\blora_r(?:ank)?\s*[=:]\s*(\d+)|\br\s*=\s*(\d+)", text)
+    number = float(next(filter(None, rank.groups()))) if rank else math.nan
+    if re.search(r"lora (?:with|and) embedding|embed_tokens|\blm_head|linear and embedding", text):
+        return number, "all linear and embeddings"
+    if re.search(r"all.linear", text) or re.search(r"gate|up_proj|down_proj|mlp|\bfc[12]|\bw[123]\b", cell.casefold()):
+        return number, "all linear"
+    listed = re.search(r"attention|attn|[qkvo]_?proj|qkv|query", cell.casefold())
+    return number, "attention" if listed or re.search(r"rank \d+ on attention", text) else ""
+
+
+def optimiser(cell: str) -> tuple[str, str]:
+    """Optimiser in its typed word, and what was assumed where the words name none that is known.
+
+    >>> optimiser("paged AdamW 8bit")[0], optimiser("AdamW (fused)")[0], optimiser("Muon")
+    ('adam-8bit', 'adam', ('', 'optimiser = Muon counts as adam'))
+    """
+    text = cell.casefold()
+    for pattern, word in (
+        (r"adam.*8.?bit|8.?bit.*adam", "adam-8bit"), ("galore", "galore"), ("adafactor", "adafactor"),
+        ("adam", "adam"), ("lamb", "lamb"), ("moment", "momentum"), (r"\bsgd", "sgd"),
+    ):  # fmt: skip
+        if re.search(pattern, text):
+            return word, ""
+    return "", "" if is_blank(cell) else f"optimiser = {cell[:60]} counts as adam"
 
 
 def schedule(cell: str, notes: str = "") -> tuple[str, str]:

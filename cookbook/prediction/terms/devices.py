@@ -54,9 +54,10 @@ class Device:
         Clock that its power sustains, as a share of that of the device of its generation of which `matmul` is [-].
     offered : float
         Whether the device computes in the number format [1 or 0].
-    element_bytes, unit_kind, lanes : float
+    element_bytes, unit_kind, lanes, cache : float
         Bytes of an element; the units that compute (vector, matrix in 16 bits, TF32, 8 bits and less); lanes that a
-        scheduler feeds, as a share of an instruction.
+        scheduler feeds, as a share of an instruction; the last
+        cache before memory, or memory on the chip that software manages [B].
     watts, process_nm : float
         Power that limits the clock [W] (infinite for none), and the process [nm].
     why : str
@@ -86,6 +87,7 @@ class Device:
     element_bytes: float = math.nan
     unit_kind: float = math.nan
     lanes: float = SPARE
+    cache: float = 0.0
     watts: float = math.inf
     process_nm: float = 1.0
     why: str = ""
@@ -114,7 +116,19 @@ def _common(machine: Any) -> dict[str, Any]:
         "ring_link": machine.ring_link, "network": machine.network, "ring_network": machine.ring_network,
         "shared": float(machine.network_shared), "per_node": float(machine.per_node), "domain": machine.domain,
         "cores": machine.cores, "lanes": lanes().get(machine.generation, SPARE),
+        "cache": cache_of(found.like),
     }  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _caches() -> dict[str, float]:
+    rows = catalog.table("accelerators")
+    return dict(zip(rows["key"], rows["cache_bytes"].fillna(0.0).astype(float), strict=True))
+
+
+def cache_of(key: str) -> float:
+    """Bytes of the last cache of a device of the catalogue; 0 where none is known."""
+    return _caches().get(key, 0.0)
 
 
 @lru_cache(maxsize=8192)
@@ -185,6 +199,7 @@ def of_inference(machine: Any, precision: str) -> Device:
     if not used or not math.isfinite(found.mem_bandwidth):
         return Device(**known, why=f"{found.name} has no known peak in {stated}, or no known memory bandwidth")
     peak, plain = _peak(found, used), found.peaks["peak_fp32"]
+    wide = next((p for p in (_peak(found, each) for each in ("bf16", "fp16")) if math.isfinite(p)), math.nan)
     vector = float(np.nanmax([found.peaks["peak_fp16_vector"], plain, 0.0]))
     kind = {"fp32": VECTOR, "tf32": TF32, "fp16": HALF, "bf16": HALF}.get(used, BYTE)
     if kind in (HALF, TF32) and peak <= vector:
@@ -193,8 +208,9 @@ def of_inference(machine: Any, precision: str) -> Device:
     limited = found.kind in GPUS and math.isfinite(found.tdp_watts) and math.isfinite(found.process_nm)
     share = figure("module-power-share") if found.kind == "edge" else 1.0
     return Device(
-        **known, peak=peak, vector_peak=plain if math.isfinite(plain) else peak, unit_kind=kind,
-        element_bytes=SIZES[stated], watts=found.tdp_watts * share if limited else math.inf,
+        **known, peak=peak, wide_peak=wide if math.isfinite(wide) else peak,
+        vector_peak=plain if math.isfinite(plain) else peak, unit_kind=kind, element_bytes=SIZES[stated],
+        watts=found.tdp_watts * share if limited else math.inf,
         process_nm=found.process_nm if limited else 1.0,
     )  # fmt: skip
 
@@ -292,3 +308,21 @@ def attention_share(kernel: float, vendor: str, generation: str) -> float:
         if number == kernel and maker in ("", vendor) and (not generations or generation in generations):
             return share
     return 1.0
+
+
+@lru_cache(maxsize=256)
+def stored_bytes(name: str) -> float:
+    """Bytes of one stored number by the name of its format; NaN where none is known.
+
+    >>> stored_bytes("fp8"), stored_bytes("int4")
+    (1.0, 0.5)
+    """
+    if name in SIZES:
+        return SIZES[name]
+    rows = catalog.table("constants").set_index("name")["value"]
+    key = f"bytes-{name}"
+    if key in rows:
+        return float(rows[key])
+    digits = "".join(each if each.isdigit() else " " for each in name).split()
+    bits = next((float(each) for each in digits if each in ("4", "8", "16", "32")), float("nan"))
+    return bits / 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from cookbook.performance.memory import inference_bytes, workspace_bytes
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.scenario import Coded, Rows, Scenario
 from cookbook.prediction.terms.devices import cores_of, of_inference, untold
-from cookbook.prediction.terms.network_arrays import Products, network, products
+from cookbook.prediction.terms.network_arrays import Pairs, Products, network, products
 from cookbook.prediction.terms.networks import (
     in_blocks,
     look_up,
@@ -45,9 +46,9 @@ __all__ = [
 KIND = "inference"
 DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms")
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory", "watts",
-          "process_nm", "ring_link")  # fmt: skip
+          "process_nm", "ring_link", "cache")  # fmt: skip
 # Shared by the cores of a chip that hold a network each.
-SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts")
+SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts", "cache")
 QUEUED, FULL, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)
 CONSTANTS = (
     Constant("convolution_efficiency", 0.8, 0.2, 1.0),
@@ -98,12 +99,17 @@ def resolve(scenario: Scenario) -> Rows:
     values |= _counts(s, found.networks, found.place, values["cores"], assumed)
     for name in SHARED:
         values[name] = values[name] / values["cores"]
+    # Cores that hold no network leave the rate of the memory to the others.
+    idle = values["cores"] * values["devices"] / values["replicas"]
+    values["mem_bandwidth"] = values["mem_bandwidth"] * np.clip(idle, 1.0, values["cores"])
     values["memory_bytes"] = values.pop("memory")
     queued = s.words("scenario").where(lambda word: word in QUEUED)
     items = np.where(np.isnan(s.number("items")), 1.0, s.number("items"))
     values["items"] = items * np.where(queued, figure("server-share"), 1.0)
     for name, field in (("is_delay", "delay"), ("each_device", "each_device")):
         values[name] = np.nan_to_num(s.number(field))
+    # A core runs the requests that it has taken on one after the other: each waits for those before it.
+    values["ahead"] = np.where(values["is_delay"] > 0, np.fmax(s.number("in_flight"), 1.0) - 1.0, 0.0)
     keys["scale"] = Coded((values["replicas"] > 1).astype(int), ("1 device", "1 node"))
     lacks = s.words("precision").where(lambda word: word == "")
     assumed.append(("precision", lacks, s.words("accelerator").map(untold)))
@@ -197,12 +203,14 @@ def _pass(
     if on["power"]:
         rows |= _sustained(rows, values)
     share = values["engine_share"] * rows["kernels"]
-    bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"] * np.sqrt(share)
+    bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
     kept = values["fused_share"] ** rows["fused"]
     again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
     kernels = formulas.kernels_left(table.started[net] + again, table.others[net], kept)
+    # A compiler's share of the best kernels slows arithmetic; memory is as fast for any.
+    reached = rows | {name: rows[name] * share for name in ("peak", "vector_peak")}
     device = {
-        "products": product_seconds(table.of(net), shares, rows, bandwidth, values, on, passes=1) / share,
+        "products": product_seconds(_cached(table, net, rows), shares, reached, bandwidth, values, on, passes=1),
         "elementwise": _streams(table, net, rows, bandwidth, kept, values, on),
         "floor": formulas.dispatch_seconds(kernels * on["floor"], values["kernel_floor"] * rows["drains"]),
         "recurrence": formulas.recurrence_seconds(table.positions[net], values["recurrent_step"], 1),
@@ -214,7 +222,29 @@ def _pass(
     exposed = formulas.pass_seconds(busy, host, values["overlap"])
     overhead = values["call_overhead"] * rows["launches"] * on["launch"]
     waiting = formulas.waiting_seconds(exposed, rows["replicas"], values["replica_waiting"]) * on["waiting"]
+    waiting = waiting + rows["ahead"] * (exposed + overhead + waiting)
     return {**device, "launch": exposed - busy, "overhead": overhead, "waiting": waiting}
+
+
+@dataclass(frozen=True, eq=False)
+class _Cached(Pairs):
+    """Pairs of which a cache keeps part of what moves."""
+
+    moved: np.ndarray
+    weights: np.ndarray
+
+
+def _cached(table: Products, net: np.ndarray, rows: Mapping[str, np.ndarray]) -> Pairs:
+    """Pairs with what they read from memory and write to it for one sample."""
+    pairs, size = table.of(net), rows["element_bytes"]
+    held = pairs.row(rows["batch"] * size) * pairs.moved / pairs.count
+    cache = pairs.row(rows["cache"])
+    all_weights = table.parameters[net] * size
+    return _Cached(
+        pairs.table, pairs.at, pairs.number, pairs.start,
+        moved=pairs.moved * formulas.missed_share(held, cache),
+        weights=pairs.weights * pairs.row(formulas.missed_share(all_weights, rows["cache"])),
+    )
 
 
 def _sustained(rows: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -239,6 +269,8 @@ def _streams(
     touched = table.streamed[net] * values["forward_share"] * on["elementwise"]
     issued = formulas.issue_rate(rows["vector_peak"], rows["lanes"])
     moved = np.maximum(rows["element_bytes"], LEAST_STREAMED)
+    held = touched / np.maximum(table.others[net], 1) * rows["batch"] * moved
+    moved = moved * formulas.missed_share(held, rows["cache"])
     streams = formulas.stream_seconds(
         touched * rows["batch"], moved, bandwidth, values["touch_instructions"], issued, kept
     )

@@ -1,95 +1,144 @@
-"""Static batches of language models from forward passes: one over the prompt, then one a token with a longer cache.
+"""Language models that answer token by token: batches that run to their end, and requests that come and go.
 
-No constant is fitted to runs of language models: the passes are those of `forward`, and what they lack (cache, exchange
-between devices) comes from figures of the table ``constants``. Queues are not modelled.
+The formulas are those of `cookbook.performance.generation`; here rows get their model, devices and engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from cookbook import catalog
-from cookbook.performance import networks as formulas
-from cookbook.prediction.constants import figure
-from cookbook.prediction.neighbours import Runs
+from cookbook.performance.generation import (
+    Decoder,
+    Engine,
+    Group,
+    Steady,
+    accepted_tokens,
+    attended_tokens,
+    cache_slots,
+    decode_parts,
+    open_service,
+    prefill_parts,
+    steady_service,
+)
+from cookbook.prediction.constants import FIRST_TOKEN, IN_FLIGHT, Constant, figure, is_usual, levels_of_rows
 from cookbook.prediction.scenario import Coded, Rows, Scenario, together
-from cookbook.prediction.terms import forward
-from cookbook.prediction.terms.devices import SIZES
+from cookbook.prediction.terms.devices import cores_of, of_inference, stored_bytes
 from cookbook.prediction.terms.layouts import told
-from cookbook.prediction.terms.transformer import of_model, own_decoder
+from cookbook.prediction.terms.networks import KEYS_OF_DEVICES
+from cookbook.prediction.terms.transformer import own_decoder, sizes
+from cookbook.units import human
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "runs",
-           "step_seconds", "tokens"]  # fmt: skip
-CONSTANTS, MEMORY_CONSTANTS, TERMS = forward.CONSTANTS, forward.MEMORY_CONSTANTS, forward.TERMS
-FASTER = ("peak", "vector_peak", "mem_bandwidth", "watts", "memory_bytes")
-MORE = "tp x pp = {:g} is more than devices = {:g}"
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "decoder_of", "engine_of", "group_of", "memory_parts", "outcome",
+           "parts", "resolve", "seconds_at_peak", "step_seconds", "strata",
+           "tokens", "too_large", "unanswered"]  # fmt: skip
+KIND = "generation"
+CONSTANTS = (
+    Constant("weight_share", 0.8, 0.4, 1.0, "", "", 0.1),
+    Constant("device_share", 1.0, 0.3, 1.4, "family", "", 0.12),
+    Constant("narrow_share", 0.9, 0.4, 1.0, "", "", 0.15),
+    Constant("expert_share", 0.8, 0.3, 1.0, "", "", 0.2),
+    Constant("cache_share", 0.8, 0.3, 1.0, "", "", 0.15),
+    Constant("query_cost", 0.15, 0.01, 1.0, "", "", 0.7),
+    Constant("decode_share", 0.65, 0.2, 1.0, "", "", 0.25),
+    Constant("prompt_share", 0.6, 0.2, 1.0, "", "", 0.25),
+    Constant("byte_share", 0.85, 0.4, 1.0, "", "", 0.15),
+    Constant("attention_share", 0.35, 0.05, 1.0, "", "", 0.3),
+    Constant("touches", 12.0, 3.0, 60.0, "", "", 0.3),
+    Constant("start", 1e-5, 1e-6, 1e-4, "", "s", 0.5),
+    Constant("layer_time", 6e-5, 5e-6, 5e-4, "", "s", 0.7),
+    # Kernels of a layer with experts over those of one without: some 16 (gate, choice, sorting ...) where 10 are.
+    Constant("expert_time", 1.6, 1.0, 4.0, "", "", 0.3),
+    Constant("pass_time", 1e-3, 1e-5, 2e-2, "", "s", 0.7),
+    Constant("sequence_time", 1e-5, 1e-7, 2e-4, "", "s", 0.7),
+    Constant("engine_time", 1.0, 0.1, 10.0, "engine", "", 0.5),
+    Constant("engine_prompt", 1.0, 0.3, 2.0, "engine", "", 0.2),
+    Constant("engine_cache", 1.0, 0.4, 2.0, "engine", "", 0.2),
+)
+# Of the ideal, which starts no kernel and reads keys and values once; whatever else is a share of 1.
+IDEAL = dict.fromkeys(("query_cost", "touches", "start", "layer_time", "pass_time", "sequence_time"), 0.0)
+TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
+MEMORY_CONSTANTS: tuple[Constant, ...] = ()
+DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
+ENGINE = ("starts", "hidden_host", "chunk", "most_sequences", "prefill_first", "piece", "reread", "score_bytes")
+# Requests come and go: the batch is how many are there at once.
+QUEUED, FULL = ("server",), ("offline",)
 NO_LENGTH = "input_len is blank: give the tokens of a prompt"
+MORE = "tp x pp = {:g} is more than devices = {:g}"
+DENSE = "ep = {:g}: the model has no experts; leave ep out"
+FEWER = "ep = {:g} is more than experts = {:g}; give at most as many"
+APART = "ep = {:g} is no multiple of tp = {:g}, and tp none of ep: give one that is"
+UNEVEN = "devices = {:g} is not a multiple of ep x pp = {:g}"
+NO_ACCEPTANCE = "drafted = {:g} without acceptance: give the share of drafted tokens that is taken, 0 to 1"
+NO_DRAFT = "acceptance = {:g} without drafted: give the tokens that are drafted for a step"
+NO_QUEUE = "request_rate = {:g}: requests that arrive are scenario = 'server'; leave one of both out"
+ALONE = ("offline", "decode", "prefill")
+CROWDED = ("request_rate = {:.3g} requests/s is above the capacity, {:.3g} requests/s: the queue grows without end; "
+           "give fewer, or more devices")  # fmt: skip
+TOO_LONG = "input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer"
+FIRST = "prefill first"
+# Formats to try where weights do not fit.
+SMALLER = ("fp8", "int4")
 
 
 def resolve(scenario: Scenario) -> Rows:
-    """Scenarios with their network, machine and engine, and the two passes that an answer is made of."""
-    s, size = _known(scenario), len(scenario)
-    length, answer = s.number("input_len"), s.number("output_len")
-    way, delay = s.words("scenario"), s.words("delay_of")
-    first = delay.where(lambda word: word == "first token")
-    prompt_only = s.words("counts").where(lambda word: word == "prompt tokens") | way.where(lambda w: w == "prefill")
-    one_token = delay.where(lambda word: word == "token") | way.where(lambda word: word == "decode")
-    lacks = np.isnan(length)
-    length = np.where(lacks, 0.0, length)
-    answer = np.where(np.isnan(answer) | (answer < 1), 1.0, answer)
-    each = together(s.words("model"), s.words("kv_format"))
-    known = each.map(lambda pair: sizes(pair[0]))
-    layers, width, kept, weights = (known.part(at) for at in range(4))
-    kept = kept * each.each(lambda pair: stored_bytes(pair[1]) if pair[1] else 2.0)
-    prompt, crowd = _pass(s, np.maximum(length, 1)), tuple[Any, ...]()
-    full = way.where(lambda word: word in forward.FULL) & np.isnan(s.number("batch"))
-    if np.any(full):
-        batch = _in_flight(prompt, s.number("pp"), (length + answer) * kept, weights)
-        s = replace(s, columns={**s.columns, "batch": np.where(full, batch, s.number("batch"))})
-        prompt, crowd = _pass(s, np.maximum(length, 1)), (("batch", full, batch),)
-    step = _pass(s, np.array(1.0))
-    shards = np.where(np.isnan(s.number("tp")), 1.0, s.number("tp"))
-    stages = np.where(np.isnan(s.number("pp")), 1.0, s.number("pp"))
-    v = {
-        "batch": prompt.batch, "devices": prompt.devices, "length": length, "answer": answer, "shards": shards,
-        "steps": np.select([first | prompt_only, one_token], [0.0, 1.0], np.maximum(answer - 1, 0)),
-        "with_prompt": np.where(one_token & ~first, 0.0, 1.0), "layers": layers, "width": width, "kept": kept,
-        # Stages of a pipeline take turns where there is one batch; they hold more, and are no faster.
-        "groups": np.maximum(prompt.devices * prompt.cores / (shards * stages), 1.0),
-        "is_delay": delay.where(bool), "each_device": np.nan_to_num(s.number("each_device")),
-        "link": prompt.ring_link,
-    }  # fmt: skip
-    per_request = s.words("counts").where(lambda word: word == "samples")
-    v["counted"] = np.select([per_request, prompt_only, one_token],
-                             [prompt.batch, prompt.batch * length, prompt.batch], prompt.batch * answer)  # fmt: skip
-    why = prompt.why
-    for bad, reason, *figures in (
-        ((s.number("input_len") < 1) & ~one_token, "input_len = 0: a prompt has 1 token or more"),
-        ((s.number("output_len") < 1) & ~(first | prompt_only), "output_len = 0: an answer has 1 token or more"),
-        (shards * stages > prompt.devices * prompt.cores, MORE, shards * stages, prompt.devices),
-        ((first | prompt_only) & (length < 1), NO_LENGTH),
-        (np.isnan(kept * layers), "the model is no language model whose layers are known: give its parameters"),
-    ):
-        if np.any(bad):
-            why = told(why, bad, reason, figures)
+    """Scenarios with their network, machine and engine; blanks filled."""
+    s, size, assumed = _known(scenario), len(scenario), list[tuple[str, Any, Any]]()
+    makers = s.words("accelerator").map(lambda each: each.accelerator if each else None)
+    vendor, kind = (makers.map(lambda each: getattr(each, "vendor", "")),
+                    makers.map(lambda each: getattr(each, "kind", "")))  # fmt: skip
+    software = s.words("software")
+    engine = levels_of_rows(KIND, software, vendor, kind)
+    assumed.append(("software", is_usual(software), engine))
+    usual = together(s.words("precision"), s.words("weights_format"), engine).map(_formats)
+    precision = usual.map(lambda each: each[0])
+    assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
+    pairs = together(s.words("accelerator"), precision)
+    devices = Coded(pairs.codes, tuple(of_inference(*level) for level in pairs.levels))
+    keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES} | {"engine": engine}
+    v: dict[str, Any] = devices.figures(lambda each: {name: getattr(each, name) for name in DEVICE})
+    v |= engine.figures(engines().__getitem__)
+    v["cores"] = keys["accelerator"].each(cores_of)
+    v |= together(s.words("model"), usual, s.words("kv_format")).figures(lambda each: sizes(each[0], *each[1], each[2]))
+    v |= together(s.words("model"), engine).figures(lambda each: _lengths(*each))
+    v |= _asked(s, assumed, v)
+    v |= _policy(s, v, assumed)
+    # Of rotary models the zoo knows the length of a sample of training; learned positions end.
+    longest, at = np.unique(v["usual_length"], return_inverse=True)
+    words = Coded(at.reshape(np.shape(v["usual_length"])),
+                  tuple(f"more than the {each:,.0f} tokens of the table models" for each in longest.tolist()))
+    assumed.append(("context", v["length"] + v["answer"] > v["usual_length"], words))
+    _layout(s, v, assumed)
+    late = v["first"] | v["prompt_only"]
+    keys["special"] = Coded(np.where(late, 1, np.where(v["served"] | v["token"] & v["delayed"], 2, 0)),
+                            ("", FIRST_TOKEN, IN_FLIGHT))  # fmt: skip
+    nodes = np.where(v["devices"] > v["per_node"], 2, np.where(v["devices"] > 1, 1, 0))
+    keys["scale"] = Coded(nodes, ("1 device", "1 node", "multi-node"))
+    why = _refused(s, v, devices)
     full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in v.items()}
-    untold = np.isnan(s.number("output_len")) & ~(first | prompt_only)
-    assumed = (*prompt.assumed, *crowd, ("output_len", untold, np.array(1.0)))
-    return replace(prompt, values=full, why=why, assumed=assumed, inner=(prompt, step))
+    return Rows(full, why, keys, assumed=tuple(assumed))
 
 
-def _in_flight(prompt: Rows, stages: np.ndarray, kept: np.ndarray, parameters: np.ndarray) -> np.ndarray:
-    """Sequences of one replica at once where nobody states them and all that fit are there: what its memory keeps."""
-    memory = prompt.memory_bytes * np.where(np.isnan(stages), 1.0, stages) / prompt.cores
-    room = figure("memory-served") * memory - parameters * prompt.element_bytes
-    return np.clip(np.floor(room / kept), 1.0, figure("sequences-in-flight"))
+def _title(model: str | Workload) -> str:
+    if isinstance(model, str):
+        return zoo.model(model).title if model else ""
+    return model.title
+
+
+def _formats(each: tuple[str, str, str]) -> tuple[str, str]:
+    """Formats of products and of weights; those that an engine usually takes where nobody states them."""
+    precision, weights, engine = each
+    usual = usual_formats()[engine]
+    return precision or (usual[0] if not weights else "fp16"), weights or ("" if precision else usual[1])
 
 
 def _known(s: Scenario) -> Scenario:
@@ -107,42 +156,263 @@ def _known(s: Scenario) -> Scenario:
     return replace(s, columns={**s.columns, "model": model})
 
 
-def _pass(s: Scenario, tokens: np.ndarray) -> Rows:
-    """One pass over that many tokens of each sequence, on all shards of a replica together."""
-    asked = {**s.columns, "seq": tokens, "items": np.array(1.0), "delay": np.array(0.0),
-             "scenario": s.words("scenario").map(lambda _: "static")}  # fmt: skip
-    rows = forward.resolve(replace(s, kind=forward.KIND, columns=asked))
-    # Weights may be stored in another format than factors are multiplied in.
-    weights = s.words("weights_format").each(lambda word: stored_bytes(word) if word else np.nan)
-    shards = np.where(np.isnan(s.number("tp")), 1.0, s.number("tp"))
-    values = dict(rows.values)
-    values["element_bytes"] = np.broadcast_to(np.where(np.isnan(weights), rows.element_bytes, weights), len(rows))
-    sparse = s.words("model").map(experts)
-    if any(each[0] > 0 for each in sparse.levels):
-        # Of the experts only those are read that one of the tokens is sent to.
-        part, chosen = sparse.part(0), sparse.part(1)
-        idle = (1 - chosen) ** np.maximum(rows.batch * tokens, 1)
-        values["element_bytes"] = values["element_bytes"] * (1 - part * idle)
-    for name in FASTER:
-        values[name] = values[name] * shards
-    return replace(rows, values=values)
+def _lengths(model: str | Workload, engine: str) -> dict[str, float]:
+    """Tokens of served requests where nobody states them: those of a benchmark that fixes them, else the usual ones."""
+    known, name = catalog.table("constants")["name"].tolist(), model if isinstance(model, str) else ""
+    keys = {each: f"{engine}-{each}-tokens-{name}" for each in ("prompt", "answer")}
+    return {f"usual_{each}": figure(key if key in known else f"usual-{each}-tokens") for each, key in keys.items()}
+
+
+def _asked(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any]) -> dict[str, Any]:
+    """Lengths, batch and what is counted."""
+    length, answer, rate = (s.number(each) for each in ("input_len", "output_len", "request_rate"))
+    way, delay, counts = s.words("scenario"), s.words("delay_of"), s.words("counts")
+    # At an infinite rate all requests are there at once: offline, or as many at a time as are let in.
+    comes, endless = ~np.isnan(rate), np.isinf(rate) & np.isnan(s.number("batch"))
+    first = delay.where(lambda word: word == "first token")
+    prompt_only = counts.where(lambda word: word == "prompt tokens") | way.where(lambda word: word == "prefill")
+    token = (delay.where(lambda word: word == "token") | way.where(lambda word: word == "decode")) & ~prompt_only
+    served = way.where(lambda word: word in (*QUEUED, *FULL)) | comes
+    # Requests have the usual lengths where nobody states them; a batch that runs to its end, one token.
+    short = np.isnan(answer) | (answer < 1)
+    usual = np.where(served, v["usual_answer"], 1.0)
+    assumed.append(("output_len", np.isnan(answer) & ~(first & ~served | prompt_only), usual))
+    assumed.append(("input_len", np.isnan(length) & served, v["usual_prompt"]))
+    lacks = np.isnan(length) & ~served
+    return {
+        "length": np.where(np.isnan(length), np.where(served, v["usual_prompt"], 0.0), length),
+        "answer": np.where(short, usual, answer), "lacks": lacks, "batch": s.number("batch"),
+        "prompt_only": prompt_only, "token": token & ~first, "first": first, "served": served,
+        "full": way.where(lambda word: word in FULL) | endless,
+        "queued": (way.where(lambda word: word in QUEUED) | comes) & ~endless,
+        "delayed": delay.where(bool), "each_device": np.nan_to_num(s.number("each_device")),
+        "requests": counts.where(lambda word: word == "samples"),
+        "every_token": counts.where(lambda word: word == "all tokens"),
+    }  # fmt: skip
+
+
+def _policy(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> dict[str, Any]:
+    """What the engine is told to do, and what drafts and kept prompts save it."""
+    stated = {name: s.number(name) for name in ("acceptance", "drafted", "prefix_hit", "chunk")}
+    schedule, rate = s.words("schedule"), s.number("request_rate")
+    acceptance, drafted, cached, chunk = (np.nan_to_num(each) for each in stated.values())
+    assumed.append(("seconds of drafting", drafted > 0, np.array(0.0)))
+    return {
+        "drafted": drafted, "acceptance": acceptance, "gained": accepted_tokens(acceptance, drafted),
+        "cached": cached, "chunk": np.where(np.isnan(stated["chunk"]), v["chunk"], chunk), "request_rate": rate,
+        "prefill_first": np.where(schedule.where(lambda word: word == ""), v["prefill_first"],
+                                  schedule.where(lambda word: word == FIRST)),
+    }  # fmt: skip
+
+
+def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> None:
+    """Devices of one copy of the weights, and sequences of it at once."""
+    devices, shards, stages = s.number("devices"), s.number("tp"), s.number("pp")
+    blank, alone = np.isnan(devices), np.isnan(shards)
+    v["given"] = np.where(alone, 1.0, shards) * np.where(np.isnan(stages), 1.0, stages)
+    assumed.append(("devices", blank, np.array(1.0)))
+    v["devices"] = np.where(blank, np.maximum(v["given"] / v["cores"], 1.0), devices)
+    v["stages"] = np.where(np.isnan(stages), 1.0, stages)
+    every = np.maximum(v["devices"] * v["cores"], 1.0)
+    least = (v["weight_bytes"] + v["expert_bytes"]) * v["cores"] / (figure("memory-served") * v["memory"])
+    # Nobody shards further than it takes to leave keys and values their part.
+    roomy = np.maximum(least / v["stages"] / (1 - figure("memory-for-cache")), 1.0)
+    fewest = np.minimum(2 ** np.ceil(np.log2(roomy)), every / v["stages"])
+    # Where experts are spread further, groups of those shards share the devices out evenly.
+    apart = s.number("ep")
+    even = np.gcd(*(np.nan_to_num(each, nan=1.0).astype(int) for each in (fewest, apart)))
+    fewest = np.where(apart > fewest, even, fewest)
+    v["shards"] = np.maximum(np.where(alone, fewest, shards), 1.0)
+    assumed.append(("tp", alone & (v["shards"] > 1), v["shards"]))
+    # A mixture that does not fit the stated shards spreads its experts over all devices.
+    most = np.maximum(every / v["stages"], v["shards"])
+    wide = (v["expert_bytes"] > 0) & (least > v["given"]) & ~alone & np.isnan(apart)
+    assumed.append(("ep", wide & (most > v["shards"]), most))
+    v["spread"] = np.where(v["experts"] > 1, np.minimum(np.where(wide, most, np.fmax(apart, 1.0)), most), 1.0)
+    v["replicas"] = np.maximum(np.where(v["spread"] > v["shards"], v["spread"] / v["shards"], 1.0), 1.0)
+    v["groups"] = np.maximum(most / (v["shards"] * v["replicas"]), 1.0)
+    # Each replica has a scheduler of its own, with the limits of one.
+    v |= {name: v[name] * v["replicas"] for name in ("chunk", "most_sequences")}
+    rows = Rows({name: np.asarray(value, dtype=float) for name, value in v.items()}, np.zeros(1, dtype="<U1"), {})
+    # Requests that come and go are halfway through their answers on average; a batch ends together.
+    held, span = v["length"] + v["answer"] * np.where(v["served"], 0.5, 1.0), np.where(v["served"], v["answer"], 0.0)
+    v["kept"] = attended_tokens(held, v["window"], v["windowed"], span)
+    fitting = cache_slots(held, decoder=decoder_of(rows), group=group_of(rows),
+                          memory_share=figure("memory-served"), span=span)  # fmt: skip
+    # A run whose weights should not fit ran nonetheless: memory says nothing of it.
+    v["slots"] = np.minimum(np.where(fitting > 0, np.maximum(fitting, 1.0), np.inf), v["most_sequences"])
+    lacks = np.isnan(v["batch"])
+    # As many as fit, where there is always more to do, and where nobody limits those that are let in at once.
+    comes = np.isfinite(v["request_rate"])
+    usual = np.where(v["full"] | comes, np.floor(np.where(np.isfinite(v["slots"]), v["slots"], 1.0)), 1.0)
+    usual = np.where(comes, usual * v["groups"], usual)
+    assumed.append(("batch", lacks, usual))
+    batch = np.where(lacks, usual, v["batch"])
+    v["batch"] = np.where(v["queued"], np.maximum(batch / v["groups"], 1.0), batch)
+
+
+def _refused(s: Scenario, v: Mapping[str, Any], devices: Coded) -> np.ndarray:
+    """Why rows cannot be answered."""
+    why = np.broadcast_to(np.asarray(s.why, dtype=object), (len(s),))
+    why = np.where(why == "", np.broadcast_to(devices.each(lambda each: each.why, object), (len(s),)), why)
+    prompt_only = v["first"] | v["prompt_only"]
+    for bad, reason, *figures in (
+        (s.words("model").where(lambda each: each == ""), "model is blank: name a network of the zoo"),
+        ((s.number("input_len") < 1) & ~v["token"], "input_len = 0: a prompt has 1 token or more"),
+        ((s.number("output_len") < 1) & ~prompt_only, "output_len = 0: an answer has 1 token or more"),
+        (v["given"] > v["devices"] * v["cores"], MORE, v["given"], v["devices"]),
+        *_refused_experts(s.number("ep"), v),
+        (prompt_only & v["lacks"], NO_LENGTH),
+        ((v["drafted"] > 0) & np.isnan(s.number("acceptance")), NO_ACCEPTANCE, v["drafted"]),
+        (~np.isnan(s.number("acceptance")) & ~(v["drafted"] > 0), NO_DRAFT, v["acceptance"]),
+        (np.isfinite(v["request_rate"]) & s.words("scenario").where(lambda word: word in ALONE), NO_QUEUE,
+         v["request_rate"]),
+        (v["length"] + v["answer"] > v["positions"], TOO_LONG, v["length"] + v["answer"],
+         s.words("model").each(_title, object), v["positions"]),
+        (np.isnan(v["layers"]), "the model is no language model whose layers are known: give its parameters"),
+    ):
+        if np.any(bad):
+            why = told(why, bad, reason, figures)
+    return why
+
+
+def _refused_experts(ep: np.ndarray, v: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Where experts cannot be spread as told, the reason, and its figures."""
+    apart = np.where(np.isnan(ep), 1.0, ep)
+    wide, tall = np.maximum(apart, v["shards"]), np.minimum(apart, v["shards"])
+    engine, have = wide * v["stages"], v["devices"] * v["cores"]
+    yield (apart > 1) & (v["experts"] <= 1), DENSE, apart
+    yield (apart > 1) & (apart > v["experts"]), FEWER, apart, v["experts"]
+    yield (apart > 1) & (wide % tall > 0), APART, apart, v["shards"]
+    yield (apart > v["shards"]) & ((engine > have) | (have % engine > 0)), UNEVEN, have, engine
+
+
+def decoder_of(rows: Rows) -> Decoder:
+    """The model of each row."""
+    return Decoder(**{name: rows.values[name] for name in Decoder._fields})
+
+
+def group_of(rows: Rows) -> Group:
+    """Devices of one copy of the weights of each row; of chips with several cores a shard is a core."""
+    cores = rows.cores
+    nodes = np.ceil(rows.shards * rows.replicas / (rows.per_node * cores))
+    # Between nodes each device of a node carries its part of the sum.
+    far = np.where(np.isfinite(rows.ring_network), rows.ring_network, rows.ring_link)
+    within = rows.shards <= rows.per_node * cores
+    link = np.where(within, rows.ring_link, np.minimum(rows.ring_link, far * rows.per_node))
+    return Group(rows.shards, rows.stages, rows.mem_bandwidth / cores, rows.memory / cores, rows.peak / cores,
+                 rows.wide_peak / cores, link / cores, rows.replicas, rows.spread, nodes, far / cores)  # fmt: skip
+
+
+def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> Engine:
+    """What the engine of each row reaches of its devices."""
+    on, c = {name: bool((terms or {}).get(name, True)) for name in TERMS}, constants
+    narrow = np.where(rows.narrow > 0, c["narrow_share"], 1.0) * np.where(rows.experts > 1, c["expert_share"], 1.0)
+    product = np.where(rows.bytewise > 0, c["byte_share"], 1.0) * np.where(rows.experts > 1, c["expert_share"], 1.0)
+    host = on["host"] * rows.starts * c["engine_time"]
+    nodes = np.where(rows.shards * rows.replicas > rows.per_node * rows.cores, 2.0, 1.0)
+    layer = c["layer_time"] * np.where((rows.experts > 1) & on["experts"], c["expert_time"], 1.0)
+    return Engine(
+        weight_share=np.minimum(c["weight_share"] * c["device_share"] * narrow, 1.0),
+        cache_share=np.minimum(c["cache_share"] * c["device_share"] * c["engine_cache"], 1.0),
+        decode_share=c["decode_share"] * product, prompt_share=c["prompt_share"] * product * c["engine_prompt"],
+        attention_share=c["attention_share"] * c["engine_prompt"] if on["attention"] else np.inf,
+        query_cost=c["query_cost"] * rows.reread * on["queries"], touches=c["touches"],
+        layer_seconds=layer * host, step_seconds=c["pass_time"] * host * (1 - rows.hidden_host),
+        sequence_seconds=c["sequence_time"] * host * (1 - rows.hidden_host),
+        start_seconds=c["start"] * nodes * on["exchange"], piece=rows.piece,
+        score_bytes=rows.score_bytes * on["attention"],
+    )  # fmt: skip
 
 
 def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
-    """Seconds of what is asked for (an answer, its first token, one token) by part."""
-    prompt, step = (forward.parts(each, constants, terms) for each in rows.inner)
-    seconds = [np.asarray(sum(part for name, part in each.items() if name != "waiting")) for each in (prompt, step)]
-    moved = 2 * rows.batch * rows.width
-    start = figure("message-start-shards")
-    exchange = [
-        formulas.shard_exchange_seconds(2 * rows.layers, moved * tokens, rows.shards, rows.link, start)
-        for tokens in (np.maximum(rows.length, 1), 1.0)
-    ]
-    cached = rows.batch * (rows.length + rows.answer / 2) * rows.kept
-    cache = cached / (rows.inner[0].mem_bandwidth * constants["memory_efficiency"])
-    steps, once = rows.steps, rows.with_prompt
-    return {"prompt": seconds[0] * once, "decode": seconds[1] * steps, "cache": cache * steps,
-            "tensor_exchange": exchange[0] * once + exchange[1] * steps}  # fmt: skip
+    """Seconds of what is asked for by part: of a batch, of one request of many, or of a delay."""
+    decoder, engine = decoder_of(rows), engine_of(rows, constants, terms)
+    if terms and not terms.get("cache", True):
+        decoder = decoder._replace(cache_bytes=decoder.cache_bytes * 0)
+    if terms and not terms.get("experts", True):
+        decoder = decoder._replace(experts_per_token=decoder.experts)
+    given: dict[str, Any] = {"decoder": decoder, "group": group_of(rows), "engine": engine}
+    tokens, context = np.maximum(rows.length, 1.0), rows.length + rows.answer / 2
+    inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
+    waves, served = rows.batch / inside, rows.served > 0
+    new = tokens * (1 - rows.cached)
+    passes = np.maximum(inside * new / rows.chunk, 1.0)
+    # First tokens of a batch whose prompts take several passes come one pass after the other.
+    prompts, decoding, total = inside.copy(), inside.copy(), np.full(len(rows), np.nan)
+    prefills = np.where(rows.token > 0, 0.0, np.where(rows.first > 0, (1 + 1 / passes) / 2, 1.0))
+    once = (rows.first > 0) | (rows.prompt_only > 0)
+    steps = np.where(once, 0.0, np.where(rows.token > 0, 1.0, np.maximum(rows.answer - 1, 0)) / rows.gained)
+    late = (rows.delayed > 0) & ~once & (rows.token == 0)
+    prefills, steps = (np.where(late, each * waves, each) for each in (prefills, steps))
+    at = np.flatnonzero(served)
+    if len(at):
+        # Requests that come and go: the time for one of them, or the delay that is asked for.
+        some = rows.take(at)
+        found = _service(some, {name: _some(each, at) for name, each in given.items()})
+        first, each, slow = some.first > 0, some.token > 0, some.delayed > 0
+        delay = np.select([first, each], [found.first_token_seconds, found.token_seconds], found.request_seconds)
+        lost = np.isnan(found.first_token_seconds)
+        total[at] = np.where(slow, delay, np.where(lost, np.nan, 1 / found.requests_per_second))
+        full = np.minimum(some.chunk / np.maximum(new[at], 1.0), inside[at])
+        prompts[at] = np.where(slow, 1.0, np.maximum(1.0, full))
+        prefills[at] = np.where(slow, ~each, 1 / prompts[at])
+        decoding[at] = found.decoding
+        many = np.select([once[at], each], [0.0, 1.0], some.answer - 1)
+        steps[at] = np.where(slow, many, some.answer / found.decoding) / some.gained
+    prompt = prefill_parts(tokens, **given, prompts=prompts, cached=rows.cached)
+    step = decode_parts(decoding, context, **given, drafted=rows.drafted, span=rows.answer)
+    both = {name: prompt.get(name, 0.0) * prefills + step.get(name, 0.0) * steps for name in {**prompt, **step}}
+    plain = np.asarray(sum(both.values()))
+    # What is left of a delay, or of the time for one request of many, is waiting for others.
+    over = np.where(np.isfinite(total), np.minimum(total / plain, 1.0), 1.0)
+    both = {name: np.asarray(part * over) for name, part in both.items()}
+    return {**both, "waiting": np.where(np.isfinite(total), np.maximum(total - plain, 0.0), 0.0)}
+
+
+def _service(rows: Rows, given: Mapping[str, Any]) -> Steady:
+    """Requests that come and go: so many at once, or at a rate, where that is stated."""
+    comes, same = np.isfinite(rows.request_rate), {
+        **given, "chunk": rows.chunk, "prefill_first": rows.prefill_first > 0, "cached": rows.cached,
+        "drafted": rows.drafted, "acceptance": rows.acceptance}  # fmt: skip
+    length = np.maximum(rows.length, 1.0)
+    found = steady_service(rows.batch, length, rows.answer, **same, slots=rows.slots)
+    if not comes.any():
+        return found
+    opened = open_service(np.where(comes, rows.request_rate / rows.groups, 1.0), length, rows.answer, **same,
+                          slots=np.minimum(rows.slots, rows.batch))  # fmt: skip
+    return Steady(*(np.where(comes, *each) for each in zip(opened, found, strict=True)))
+
+
+def unanswered(rows: Rows, constants: Mapping[str, Any]) -> np.ndarray:
+    """Why rows have no finite time: more requests arrive than are answered; "" of others."""
+    given = {"decoder": decoder_of(rows), "group": group_of(rows), "engine": engine_of(rows, constants)}
+    found = _service(rows, given)
+    lost = np.isfinite(rows.request_rate) & np.isnan(found.first_token_seconds)
+    return told(np.full(len(rows), "", object), lost, CROWDED,
+                [rows.request_rate, found.requests_per_second * rows.groups])  # fmt: skip
+
+
+def _some(each: Any, at: np.ndarray) -> Any:
+    """Some entries of each column of a model, group or engine."""
+    return type(each)(*(value[at] if np.ndim(value) else value for value in each))
+
+
+def too_large(rows: Rows, network: Workload) -> np.ndarray:
+    """Why weights cannot be held, with the least devices and the formats that would do; "" where they can."""
+    found = np.full(len(rows), "", dtype=object)
+    memory = figure("memory-served") * rows.memory / rows.cores
+    weights = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas + rows.expert_bytes
+    have = rows.shards * rows.stages * rows.replicas
+    for at in np.flatnonzero(weights > memory * have):
+        least = 2 ** math.ceil(math.log2(weights[at] / memory[at]))
+        stored = network.ops.parameter_count * np.array([stored_bytes(name) for name in SMALLER])
+        fitting = [name for name, size in zip(SMALLER, stored, strict=True) if size <= memory[at] * have[at]]
+        smaller = f", or weights_format = {' or '.join(map(repr, fitting))}" if fitting else ""
+        name = "ep" if rows.replicas[at] > 1 else "tp"
+        found[at] = (f"weights of {human(weights[at], 'B')} do not fit {have[at]:,.0f} x {human(memory[at], 'B')}; "
+                     f"give {name} = {least} or more{smaller}")  # fmt: skip
+    return found
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -153,67 +423,66 @@ def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
 def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
     """Rate of what is counted, of all devices or of one; for delays, answers (or tokens) per second."""
     shared = np.where(rows.each_device > 0, rows.devices, 1.0)
-    rate = rows.counted * rows.groups / step_seconds / shared
-    return np.asarray(np.where(rows.is_delay > 0, 1 / step_seconds, rate))
+    return np.asarray(np.where(rows.delayed > 0, 1.0, tokens(rows) / shared) / step_seconds)
 
 
 def tokens(rows: Rows) -> np.ndarray:
-    """Tokens counted in one answer of all replicas."""
-    return np.asarray(rows.counted * rows.groups)
-
-
-def runs(rows: Rows) -> Runs:
-    """No measurements correct answers: engines were measured on other networks."""
-    return forward.runs(rows.inner[0])
+    """What is counted of one batch, or of one request of many, of all copies of the weights."""
+    inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
+    inside = np.where(rows.served > 0, 1.0, inside)
+    each = np.select(
+        [rows.requests > 0, rows.prompt_only > 0, (rows.token > 0) & (rows.served == 0), rows.every_token > 0],
+        [np.ones(len(rows)), rows.length, np.ones(len(rows)), rows.length + rows.answer], rows.answer,
+    )  # fmt: skip
+    # A delay of requests that arrive at a rate is that of one: their tokens are no throughput.
+    one = np.isfinite(rows.request_rate) & (rows.delayed > 0)
+    return np.asarray(np.where(one, np.nan, inside * each * rows.groups))
 
 
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Device memory by part [B]: those of the pass over the prompt, and keys and values; and what a device has."""
-    found, capacity = forward.memory_parts(rows.inner[0], constants)
-    held = rows.batch * (rows.length + rows.answer) * rows.kept
-    parts = {**found, "cache": held}
-    return {name: part / rows.shards for name, part in parts.items()}, capacity / rows.shards
+    """Device memory by part [B]: weights, keys and values, the runtime; and what a shard has."""
+    shards = rows.shards * rows.stages * rows.replicas
+    inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
+    copies = np.maximum(rows.shards / rows.cache_heads, 1.0)
+    runtime = figure("runtime-memory") / rows.cores
+    cache = inside * rows.kept * rows.cache_bytes * copies
+    alike = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas
+    return {"weights": (alike + rows.expert_bytes) / shards, "cache": cache / shards,
+            "workspace": np.broadcast_to(runtime, (len(rows),))}, rows.memory / rows.cores  # fmt: skip
 
 
-@lru_cache(maxsize=256)
-def stored_bytes(name: str) -> float:
-    """Bytes of one stored number by the name of its format; NaN where none is known.
-
-    >>> stored_bytes("fp8"), stored_bytes("int4")
-    (1.0, 0.5)
-    """
-    if name in SIZES:
-        return SIZES[name]
-    rows = catalog.table("constants").set_index("name")["value"]
-    key = f"bytes-{name}"
-    if key in rows:
-        return float(rows[key])
-    digits = "".join(each if each.isdigit() else " " for each in name).split()
-    bits = next((float(each) for each in digits if each in ("4", "8", "16", "32")), float("nan"))
-    return bits / 8
+def seconds_at_peak(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds of the products of each row at the peak, and of weights, keys and values at the memory's bandwidth."""
+    ideal = {each.name: IDEAL.get(each.name, 1.0) for each in CONSTANTS}
+    found = []
+    for unlimited in ("mem_bandwidth", "peak"):
+        values = {**rows.values, unlimited: np.full(len(rows), 1e30)}
+        values |= {"wide_peak": values["peak"]} if unlimited == "peak" else {}
+        found.append(step_seconds(parts(replace(rows, values=values), ideal)))
+    return found[0], found[1]
 
 
-@lru_cache(maxsize=512)
-def experts(model: str | Workload) -> tuple[float, float]:
-    """Part of a decoder's parameters that its experts hold, and part of the experts that one token is sent to."""
-    known = of_model(model) if model else {}
-    if not known.get("experts_per_token"):
-        return 0.0, 1.0
-    each = (2 + known["gated"]) * known["hidden"] * known["moe_ffn_hidden"]
-    held = (known["layers"] - known["dense_layers"]) * known["experts"] * each
-    return min(held / sizes(model)[3], 1.0), known["experts_per_token"] / known["experts"]
+def strata(rows: Rows) -> np.ndarray:
+    """What each row asks for, in words: rows that are asked for the same are judged together."""
+    v = {name: value > 0 for name, value in rows.values.items()}
+    return np.select(
+        [v["first"], v["prompt_only"], v["token"] & v["delayed"], v["served"], v["token"], v["delayed"]],
+        ["first token", "prompt", "time per token", "requests that come and go", "decoding alone", "whole answer"],
+        "static batch",
+    )  # fmt: skip
 
 
-@lru_cache(maxsize=512)
-def sizes(model: str | Workload) -> tuple[float, float, float, float]:
-    """Layers, width, elements of keys and values that a decoder keeps for one token, and parameters."""
-    network = zoo.model(model) if isinstance(model, str) and model else model
-    if network == "":
-        return (np.nan,) * 4
-    given = network.arguments
-    if not of_model(network if not isinstance(model, str) else model):
-        return (np.nan,) * 4
-    layers, width, heads = (float(given.get(each, np.nan)) for each in ("depth", "width", "heads"))
-    head = float(given.get("head_dim") or width / heads)
-    pairs = float(given.get("kv_heads") or heads)
-    return layers, width, 2 * layers * pairs * head, float(network.ops.parameter_count)
+@lru_cache(maxsize=1)
+def engines() -> dict[str, dict[str, float]]:
+    """What each engine does, by level and column of generation_engines; what it has no limit for is infinite."""
+    rows = catalog.table("generation_engines")
+    return {str(row["level"]): {name: float(row[name]) if row[name] == row[name] else np.inf for name in ENGINE}
+            for _, row in rows.iterrows()}  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def usual_formats() -> dict[str, tuple[str, str]]:
+    """Formats of products and of weights that each engine usually takes."""
+    rows = catalog.table("generation_engines")
+    return {level: (precision, weights) for level, precision, weights in
+            zip(rows["level"], rows["precision"], rows["weights_format"], strict=True)}  # fmt: skip

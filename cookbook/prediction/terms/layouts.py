@@ -36,7 +36,7 @@ MEMORY_CONSTANTS = (
 )
 # A weight and an activation in 16 bits; master weight, momentum and variance of Adam in 32.
 WEIGHT, OPTIMISER = 2.0, 12.0
-TRAINED = figure("low-rank-trained-share")
+QUANTISED = figure("quantised-weight")
 AGAIN = tuple(f"again_{part}" for part in RECOMPUTED)
 
 
@@ -312,6 +312,7 @@ class Stage:
         sparse = np.minimum(layers, s.layers - s.dense_layers) * s.moe
         shard = Shard(s)
         dense = layers * shard.attention + (layers - sparse) * shard.mlp + sparse * shard.shared
+        adapters = shard.adapters(s, layers, sparse)
         # One device has both ends of the model where there is one stage, or where stages lie in the form of a V.
         both = (s.pp == 1) | (s.filled == FILLED["zb-v"])
         edge = s.vocab * s.hidden / s.tp * np.where(both, 2, 1)
@@ -319,15 +320,22 @@ class Stage:
         stored = dense + experts + edge
         # Experts are already spread over the ranks of `ep`; what is shared out further is the rest.
         ranks = np.maximum(s.shard_group / np.where(experts > dense, s.ep, 1), 1)
-        states = formulas.sharded_state_bytes(stored, s.zero, ranks, WEIGHT, s.gradient_bytes, OPTIMISER)
-        trained, updated = np.where(s.lora == 1, TRAINED, 1.0), 1 - s.offload_optimiser
+        # Embeddings that train do so in place; adapters are weights of their own beside frozen ones.
+        trained = np.where(s.lora == 1, adapters + edge * s.trains_edge, stored)
+        size = np.where(s.qlora == 1, QUANTISED, WEIGHT)
+        weights = size * (dense + experts) + WEIGHT * (edge + adapters)
+        held = formulas.sharded_state_bytes(1, s.zero, ranks, weights, 0, 0)
+        states = formulas.sharded_state_bytes(trained, s.zero, ranks, 0, s.gradient_bytes, s.optimiser_bytes)
+        # A product with weights of 4 bits has them widened before.
+        widened = s.qlora * WEIGHT * s.hidden * shard.inner
         self.states = {
-            "weights": states["weights"] * (1 - s.offload_weights),
-            "gradients": states["gradients"] * updated * trained,
-            "optimiser": states["optimiser"] * updated * trained,
-            "gathered": np.where(s.zero >= 3, 2 * WEIGHT * (stored - edge) / layers, 0.0),
+            "weights": held["weights"] * (1 - s.offload_weights),
+            "gradients": states["gradients"] * (1 - s.offload_optimiser),
+            "optimiser": states["optimiser"] * (1 - s.offload_optimiser),
+            "gathered": np.where(s.zero >= 3, 2 * size * (stored - edge) / layers, 0.0) + widened,
         }
         tokens = s.micro_batch * s.seq_len / s.cp
+        self.trained = trained
         self.layers, self.stays = layers, 1 - s.offload_activations
         self.held = held_micro_batches(s)
         self.logits = formulas.logits_bytes(tokens, s.vocab / np.where(s.logits_sharded == 1, s.tp, 1), s.logit_bytes)
@@ -395,6 +403,13 @@ class Shard:
         self.mlp = weights_of(mlp_products(s.hidden, self.inner, s.gated))
         self.expert = weights_of(mlp_products(s.hidden, s.moe_ffn_hidden, s.gated))
         self.shared = self.expert * s.shared_experts / s.tp
+
+    def adapters(self, s: Any, layers: Any, sparse: Any) -> Any:
+        """Weights of low-rank adapters: rank times inputs and outputs of each product (Hu et al., 2022, section 4)."""
+        beside = layers * (4 * s.hidden + self.query + self.pairs + self.values)
+        routed = s.shared_experts / s.tp + s.experts / s.ep
+        inner = (layers - sparse) * (s.hidden + self.inner) + sparse * routed * (s.hidden + s.moe_ffn_hidden)
+        return s.lora * s.rank * (beside + s.adapts_mlp * (2 + s.gated) * inner)
 
 
 def layer_activations(s: Any, shard: Shard, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:

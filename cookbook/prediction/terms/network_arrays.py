@@ -145,7 +145,7 @@ class Products:
     ----------
     first, number : numpy.ndarray of int
         Where the products of each network start, and how many they are.
-    macs, moved, weights, saving : numpy.ndarray
+    macs, moved, weights, saving, count : numpy.ndarray
         As in `Network`, each times how often the product occurs where it is an amount.
     convolution, deep, grouped, depthwise : numpy.ndarray of bool
         As in `Network`.
@@ -160,6 +160,7 @@ class Products:
     moved: np.ndarray
     weights: np.ndarray
     saving: np.ndarray
+    count: np.ndarray
     convolution: np.ndarray
     deep: np.ndarray
     grouped: np.ndarray
@@ -230,7 +231,7 @@ def products(networks: tuple[tuple[str | Workload, str, float | None], ...]) -> 
         first=np.cumsum(number) - number,
         number=number,
         **{name: joined(name, counted=True) for name in ("macs", "moved", "weights")},
-        saving=joined("saving"),
+        **{name: joined(name) for name in ("saving", "count")},
         **{name: joined(name).astype(bool) for name in ("convolution", "deep", "grouped", "depthwise")},
         scores=total(lambda net: net.scores @ net.count),
         positions=total(lambda net: net.positions @ net.count),

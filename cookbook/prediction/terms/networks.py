@@ -31,13 +31,12 @@ SEQUENTIAL = frozenset({"attention", "recurrent", "embedding"})
 SPARSE = "recommender"
 SHORT = "global_batch = {:g} is less than batch_per_device x devices = {:g}"
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes")
-DOES = ("launches", "fused", "transposes", "fast_algorithms")
+DOES = ("launches", "fused", "transposes", "fast_algorithms", "keeps_scores")
 KEYS_OF_DEVICES = (("accelerator", "key"), ("vendor", "vendor"), ("family", "family"))
 CONSTANTS = (
     Constant("convolution_efficiency", 0.7, 0.2, 1.0),
     Constant("product_efficiency", 0.7, 0.2, 1.0),
     Constant("tf32_convolution", 0.6, 0.3, 1.3),
-    Constant("tf32_product", 1.0, 0.3, 1.3),
     Constant("peak_exponent", 0.15, 0.01, 0.6),
     Constant("deep_convolution", 0.7, 0.1, 1.2),
     Constant("other_instructions", 0.3, 0.05, 1.5),
@@ -46,14 +45,11 @@ CONSTANTS = (
     Constant("grouped_share", 0.15, 0.02, 1.0),
     Constant("depthwise", 0.09, 0.01, 1.0),
     Constant("memory_efficiency", 0.7, 0.3, 1.0),
-    Constant("stream_efficiency", 0.85, 0.4, 1.0),
     Constant("touch_instructions", 30.0, 1.0, 200.0),
-    Constant("launch", 5e-5, 2e-6, 3e-4, "engine", "s"),
+    Constant("launch", 5e-5, 2e-6, 3e-4, "", "s"),
     Constant("fused_share", 0.45, 0.1, 1.0),
     Constant("score_touches", 18.0, 2.0, 60.0),
-    Constant("recurrent_step", 3e-5, 1e-6, 3e-4, "", "s"),
     Constant("step_overhead", 2.5e-3, 1e-5, 2e-2, "", "s"),
-    Constant("update_share", 2.5, 0.5, 6.0),
     Constant("node_waiting", 0.05, 0.001, 0.3),
 )
 # What an ablation may switch off.
@@ -62,6 +58,8 @@ TERMS = (
     "optimiser", "exchange", "waiting",
 )  # fmt: skip
 LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
+# Automatic mixed precision keeps weights and their gradients in 32 bits (PyTorch, TensorFlow), single precision too.
+GRADIENT_BYTES = 4.0
 # Where efficiency is defined; it cancels, as the efficiencies are fitted.
 REFERENCE_PEAK = 2e14
 BLOCK = 4096
@@ -314,7 +312,8 @@ def _passes(
     batch, size = rows["batch"], rows["element_bytes"]
     layers = product_seconds(table.of(net), shares, rows, bandwidth, values, on)
     kept = np.where(rows["fused"] > 0, values["fused_share"], 1.0)
-    touched = table.streamed[net] * on["elementwise"] + table.scores[net] * values["score_touches"] * on["scores"]
+    touched = table.streamed[net] * on["elementwise"]
+    touched = touched + table.scores[net] * values["score_touches"] * on["scores"] * (rows["keeps_scores"] > 0)
     reordered = table.convolved[net] * (PASSES * on["transposes"]) * rows["transposes"] * (rows["unit_kind"] == 1)
     # Without fast algorithms each image is unfolded and multiplied by itself.
     again = table.convolutions[net] * np.where(rows["fast_algorithms"] > 0, 0.0, np.maximum(batch - 1, 0))
@@ -324,7 +323,7 @@ def _passes(
         "elementwise": formulas.stream_seconds(
             touched * batch,
             size,
-            rows["mem_bandwidth"] * values["stream_efficiency"],
+            rows["mem_bandwidth"],
             values["touch_instructions"],
             formulas.issue_rate(rows["vector_peak"], rows["lanes"]),
             kept,
@@ -333,7 +332,7 @@ def _passes(
             started * rows["in_turn"] * on["launch"], values["launch"] * rows["launches"]
         ),
         "recurrence": formulas.recurrence_seconds(
-            table.positions[net] * on["recurrence"], values["recurrent_step"], PASSES
+            table.positions[net] * on["recurrence"], values["launch"], PASSES
         ),
     }
 
@@ -386,7 +385,7 @@ def product_shares(table: Products, values: Mapping[str, np.ndarray], on: Mappin
     matrix = (
         matrix * np.where(table.deep, one["deep_convolution"], 1.0) * np.where(table.grouped, one["grouped_share"], 1.0)
     )
-    tf32 = matrix * np.where(table.convolution, one["tf32_convolution"], one["tf32_product"])
+    tf32 = matrix * np.where(table.convolution, one["tf32_convolution"], one.get("tf32_product", 1.0))
     return np.stack([vector, fast, matrix, tf32])
 
 
@@ -404,10 +403,10 @@ def _step(
     step = {name: seconds * rows["accumulation"] for name, seconds in found.items()}
     bandwidth = rows["mem_bandwidth"] * values["memory_efficiency"]
     exchange = collectives.hierarchical_all_reduce_seconds(
-        weights * rows["element_bytes"], rows["per_node"], rows["nodes"], rows["link"], rows["network"],
+        weights * GRADIENT_BYTES, rows["per_node"], rows["nodes"], rows["link"], rows["network"],
         LINK_LATENCY, NETWORK_LATENCY,
     )  # fmt: skip
-    step["optimiser"] = weights * rows["update_bytes"] * values["update_share"] * on["optimiser"] / bandwidth
+    step["optimiser"] = weights * rows["update_bytes"] * on["optimiser"] / bandwidth
     step["overhead"] = values["step_overhead"] * rows["launches"] * on["launch"]
     hidden, visible = figure("exchange-hidden"), figure("exchange-visible")
     step["exchange"] = formulas.exchange_exposed_seconds(exchange, one_pass, hidden, visible) * on["exchange"]

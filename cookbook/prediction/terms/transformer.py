@@ -14,11 +14,21 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.performance.generation import Decoder
 from cookbook.performance.parallelism import FILLED
 from cookbook.prediction.constants import ADAPTERS, EXPERTS, figure, levels_of_rows
+from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
 from cookbook.prediction.terms import layouts
-from cookbook.prediction.terms.devices import Device, attention_share, engines, of_transformer, usual_precision
+from cookbook.prediction.terms.devices import (
+    SIZES,
+    Device,
+    attention_share,
+    engines,
+    of_transformer,
+    stored_bytes,
+    usual_precision,
+)
 from cookbook.prediction.terms.layouts import refusals
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -55,6 +65,9 @@ DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "mat
 LIKE = "llama2_7b"
 # Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
 SPLIT_NORMS = ("megatron-core", "neuron")
+USUAL_OPTIMISER = "adam"
+# Checkpoints in these formats keep the output layer in 16 bits; those of llama.cpp state means over all layers.
+WIDE_HEAD, WIDE = ("fp8", "fp4", "int8", "int4"), 2.0
 # Generation of a flash kernel (0: none, NaN: that of the software) and bytes moved for each score without one.
 FUSED, UNFUSED = figure("score-bytes-fused"), figure("score-bytes-unfused")
 ATTENTION = {"": (np.nan, np.nan), "flash": (np.nan, np.nan), "eager": (0.0, UNFUSED), "fused-softmax": (0.0, FUSED),
@@ -156,6 +169,48 @@ def of_model(model: str | Workload) -> dict[str, float]:
     return {} if given is None else _dimensions(given)
 
 
+@lru_cache(maxsize=2048)
+def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cache: str = "") -> dict[str, float]:
+    """What a decoder holds and multiplies, as `Decoder` names it; NaN for anything else.
+
+    The embedding is looked up, not read through; keys and values of latent attention are one vector for all heads.
+
+    >>> found = sizes("llama3_8b")
+    >>> round((found["weight_bytes"] + found["embedded_bytes"]) / 1e9, 2), found["cache_bytes"]
+    (16.06, 131072.0)
+    """
+    known = of_model(model) if model else {}
+    names = (*Decoder._fields, "narrow", "bytewise", "positions", "usual_length")
+    if not known:
+        return dict.fromkeys(names, np.nan)
+    network = zoo.model(model) if isinstance(model, str) else model
+    stored = weights or precision
+    each, total = stored_bytes(stored), float(network.ops.parameter_count)
+    layers, width, table = known["layers"], known["hidden"], known["vocab"] * known["hidden"]
+    expert, chosen = known.get("experts", 1.0), known.get("experts_per_token", 1.0)
+    routed = (layers - known.get("dense_layers", 0.0)) * expert * (2 + known["gated"]) * width
+    routed *= known.get("moe_ffn_hidden", 0.0)
+    tied = bool(network.arguments.get("tied"))
+    body = total - routed - table * (1 if tied else 2)
+    head = max(each, WIDE) if stored in WIDE_HEAD else each
+    latent, one = known.get("latent", 0.0) > 0, stored_bytes(cache or "fp16")
+    pairs = known["kv_heads"]
+    kept = known["kv_rank"] + known["rope_dim"] if latent else 2 * pairs * known["head_dim"]
+    return {
+        "weight_bytes": body * each + table * head, "expert_bytes": routed * each,
+        "embedded_bytes": 0.0 if tied else table * head,
+        "experts": expert, "experts_per_token": chosen, "active": body + routed * chosen / expert, "head": table,
+        "layers": layers, "hidden": width, "heads": known["heads"],
+        "head_dim": (known["nope_dim"] + known["rope_dim"] + known["v_dim"]) / 2 if latent else known["head_dim"],
+        "cache_bytes": layers * kept * one, "cache_heads": 1.0 if latent else pairs,
+        "queries": 1.0 if latent else known["heads"] / pairs,
+        "window": known.get("window", np.inf), "windowed": known["windowed"],
+        "narrow": float(each < stored_bytes(precision)), "bytewise": float(stored_bytes(precision) <= 1),
+        "positions": float(network.arguments.get("positions") or np.inf),
+        "usual_length": float(network.seq or np.inf) if network.sources else np.inf,
+    }  # fmt: skip
+
+
 @lru_cache(maxsize=256)
 def own_decoder(total: float, active: float = np.nan) -> Workload:
     """A decoder of the usual form with so many parameters, of which a token uses `active` where they are fewer.
@@ -194,7 +249,7 @@ def _dimensions(given: Mapping[str, Any]) -> dict[str, float]:
         "ffn_hidden": given["hidden"], "vocab": given["vocab"], "gated": float(given.get("gated", True)),
         "usual_seq": given.get("usual_seq"),
         "window": given.get("window"), "latent": float(bool(latent)), "decoder": float(given["decoder"]),
-        "windowed": 1 - 1 / given["full_every"] if given.get("full_every") else 1.0 if given.get("window") else 0.0,
+        "windowed": 1 - depth // (given.get("full_every") or 2 * depth) / depth if given.get("window") else 0.0,
     }  # fmt: skip
     if expert:
         found |= {
@@ -262,6 +317,11 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
     tuned = s.words("fine_tuning")
     found["lora"] = tuned.each(lambda word: word in ("lora", "qlora"))
     found["qlora"] = tuned.each(lambda word: word == "qlora")
+    found["unpacked"] = s.words("widening").each(lambda word: word == "plain")
+    found["rank"], modules = s.number("rank"), s.words("target_modules")
+    found["adapts_mlp"] = modules.each(lambda word: np.nan if not word else word != "attention")
+    found["trains_edge"] = modules.each(lambda word: "embeddings" in word)
+    found |= s.words("optimiser").figures(_update)
     schedule = s.words("pipeline_schedule")
     kinds = schedule.map(lambda word: SCHEDULES.get(word, (np.nan, 0.0)))
     found["held_share"], found["filled"] = kinds.part(0), kinds.part(1)
@@ -275,6 +335,14 @@ def _layout(s: Scenario) -> dict[str, np.ndarray]:
     found["network"], found["node_network"] = s.number("network"), s.number("node_network")
     found["stated_domain"] = s.number("domain")
     return found
+
+
+@lru_cache(maxsize=64)
+def _update(optimiser: str) -> dict[str, float]:
+    """Bytes of master weight and states of one parameter, and what its update reads and writes."""
+    row, size = optimiser_row(optimiser or USUAL_OPTIMISER), SIZES["fp32"]
+    return {"optimiser_bytes": size * (1 + float(row["state_elements"])), "update_reads": float(row["update_reads"]),
+            "update_writes": float(row["update_writes"])}  # fmt: skip
 
 
 def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[Any]) -> None:
@@ -355,6 +423,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     v["domain"] = np.where(np.isnan(v["stated_domain"]), v["domain"], v["stated_domain"])
     larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= BOARD)
     v["domain"] = np.where(larger, v["domain"], v["per_node"])
+    _adapters(v, assumed)
     # Where no pod is stated, the network is oversubscribed above the fast domain.
     fill("oversubscription", 1.0, False)
     fill("pod", v["domain"], False)
@@ -365,6 +434,17 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     keys["scale"] = Coded(scale, ("1 device", "1 node", "multi-node"))
     special = np.where(v["moe"] > 0, 2, np.where(v["lora"] > 0, 1, 0))
     keys["special"] = Coded(special, ("", ADAPTERS, EXPERTS))
+
+
+def _adapters(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
+    """Rank and modules of adapters that nobody states: plain modules all have one, fused ones those of attention."""
+    lacks = np.isnan(v["rank"])
+    v["rank"] = np.where(lacks, figure("adapter-rank"), v["rank"])
+    assumed.append(("rank", lacks & (v["lora"] == 1), v["rank"]))
+    lacks = np.isnan(v["adapts_mlp"])
+    v["adapts_mlp"] = np.where(lacks, v["extra_kernels"] > 0, v["adapts_mlp"])
+    told = Coded(np.asarray(v["adapts_mlp"] == 1).astype(int), ("attention", "all linear"))
+    assumed.append(("target_modules", lacks & (v["lora"] == 1), told))
 
 
 SAID = {"seq_len": "seq", "shard_group": "shard"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from cookbook.performance.parallelism import FILLED, unfilled_share
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row
 from cookbook.prediction.terms import layouts
-from cookbook.prediction.terms.layouts import OPTIMISER, Shard
+from cookbook.prediction.terms.devices import SIZES
+from cookbook.prediction.terms.layouts import Shard
 from cookbook.prediction.terms.transformer import resolve
 
 __all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "step_seconds",
@@ -33,8 +35,8 @@ CONSTANTS = (
     Constant("link_efficiency", 0.8, 0.3, 1.2, pull=0.1),
     Constant("narrow_share", 1.0, 0.5, 1.5, pull=0.12),
     Constant("ring_attention", 1.3, 0.5, 3.0, pull=0.3),
-    Constant("adapter_bytes", 20.0, 4.0, 100.0, "", "B", pull=0.5),
-    Constant("widened_bytes", 4.5, 1.0, 50.0, "", "B", pull=0.6),
+    Constant("adapter_share", 1.0, 0.2, 5.0, pull=0.5),
+    Constant("widened_share", 1.0, 0.3, 3.0, pull=0.3),
     Constant("hooked_bytes", 30.0, 4.0, 300.0, "", "B", pull=0.7),
     Constant("straggler_share", 0.005, 0.0005, 0.05, pull=0.4),
     Constant("expert_efficiency", 0.6, 0.2, 1.5, pull=0.3),
@@ -42,22 +44,34 @@ CONSTANTS = (
     Constant("ragged_rows", 128.0, 8.0, 1024.0, pull=0.5),
 )
 MEMORY_CONSTANTS = layouts.MEMORY_CONSTANTS
+# What stands in the place of figures of a row, or of constants, where a cause is switched off.
+NEUTRAL: Mapping[str, Mapping[str, float]] = {
+    "overlap": {"tensor_hidden": 0.0, "gradients_hidden": 0.0, "weights_hidden": 0.0},
+    "shared_ports": {"one_port": 0.0}, "eager_kernels": {"extra_kernels": 0.0},
+    "frozen_weights": {"lora": 0.0, "qlora": 0.0}, "dequantisation": {"qlora": 0.0}, "adapters": {"adapter_share": 0.0},
+    "casts": {"narrow": 0.0}, "power_cap": {"clock": 1.0}, "sliding_windows": {"windowed": 0.0},
+    "ring_attention": {"ring_attention": 1.0}, "expert_kernels": {"expert_kernels": 0.0},
+    "ragged_experts": {"ragged_rows": 0.0},
+}  # fmt: skip
 # What an ablation may switch off.
 TERMS = (
     "products", "attention", "elementwise", "head", "experts", "recompute", "launch", "tensor_exchange",
     "context_exchange", "expert_exchange", "weight_exchange", "gradient_exchange", "pipeline_exchange", "bubble",
-    "optimiser", "stragglers",
+    "optimiser", "stragglers", "hooks", "dispatch", *NEUTRAL,
 )  # fmt: skip
+WIDE = SIZES["fp32"]
 MEMORY_EFFICIENCY = figure("copy-bandwidth-share")
 LINK_LATENCY, NETWORK_LATENCY = figure("message-start-in-node"), figure("message-start-between-nodes")
 # Kernels of a layer in one pass, and what else starts some; passes over them, forward and backward.
 KERNELS, SPLIT, SCORED, ROUTED, STARTS = (
     figure(f"kernels-{name}") for name in ("layer", "split", "scores", "router", "passes"))  # fmt: skip
-ADAPTED, FEW_ADAPTED, WIDENING, HOOKS = (
-    figure(f"kernels-{name}") for name in ("adapters", "few-adapters", "widening", "hooks"))  # fmt: skip
+ADAPTED, FEW_ADAPTED, WIDENING, UNPACKING, HOOKS = (
+    figure(f"kernels-{name}") for name in ("adapters", "few-adapters", "widening", "unpacking", "hooks"))  # fmt: skip
 TILE, HEAD_TILE = figure("tile-width"), figure("head-tile-width")
 ATTENTION_BYTES, CAST_BYTES, LOGIT_BYTES = (figure(f"{name}-bytes") for name in ("attention-element", "cast", "logit"))
 SORT_BYTES, EXPERT_BYTES = figure("expert-sorting-bytes"), figure("expert-activation-bytes")
+ADAPTER_BYTES, PLAIN_ADAPTER_BYTES = figure("adapter-bytes"), figure("plain-adapter-bytes")
+WIDENED_BYTES, UNPACKED_BYTES = figure("widened-bytes"), figure("unpacked-bytes")
 FUSED_BACKWARD, HALF_SPEED = figure("fused-attention-backward"), figure("attention-half-speed")
 
 
@@ -167,6 +181,7 @@ class _Layer:
 
 def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, np.ndarray]:
     """Exposed seconds of a step by part, for rows that can be predicted; `on` says whether each of `TERMS` counts."""
+    s, c = _neutral(s, c, on)
     rates, layer = _Rates(s, c), _Layer(s, on)
     time = _computation(s, rates, layer, c, on)
     body = sum(value for name, value in time.items() if name != "head")
@@ -178,6 +193,15 @@ def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str
     total = sum(found.values())
     found["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]
     return found
+
+
+def _neutral(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> tuple[Any, Mapping[str, Any]]:
+    """Rows and constants, those of `NEUTRAL` in the place of what is switched off."""
+    off = {name: np.asarray(value) for term, each in NEUTRAL.items() if not on[term] for name, value in each.items()}
+    if not off:
+        return s, c
+    known = {name: value for name, value in off.items() if name in s.values}
+    return replace(s, values={**s.values, **known}), {**c, **off}
 
 
 def _bubble(s: Any, w: _Layer, chunk: Any, products: Any) -> Any:
@@ -194,37 +218,44 @@ def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping
         "products": _products(s, r, w, c),
         "experts": _experts(s, r, w, c),
         "attention": w.layers * _attention(s, r, w) * np.where(s.cp > 1, c["ring_attention"], 1),
-        "elementwise": (_elementwise(s, w) * c["elementwise_share"] * (3 + w.again["elementwise"]) + _frozen(s, w, c))
-        / r.memory,
+        "elementwise": (_elementwise(s, w, on) * c["elementwise_share"] * (3 + w.again["elementwise"])
+                        + _frozen(s, w, c)) / r.memory,
         "head": _head(s, r, w),
-    }
+    }  # fmt: skip
     time = {name: value * on[name] for name, value in time.items()}
     device = sum(value for name, value in time.items() if name != "head")
-    host = _kernels(s, w, c) * c["kernel_start"] * s.start_share
-    return time | {"launch": ((device**4 + host**4) ** 0.25 - device) * on["launch"]}
+    host = _kernels(s, w, c, on) * c["kernel_start"] * s.start_share
+    # Where nothing caps the tokens of an expert, the host asks in every layer how many there are, and both wait.
+    power = np.where((s.moe > 0) & np.isnan(s.capacity_factor), 2, 4)
+    return time | {"launch": ((device**power + host**power) ** (1 / power) - device) * on["launch"]}
 
 
-def _kernels(s: Any, w: _Layer, c: Mapping[str, Any]) -> Any:
+def _kernels(s: Any, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) -> Any:
     """Kernels that the host starts for one stage and micro-batch, forward, backward and once more where recomputed."""
     plain = KERNELS + s.extra_kernels + np.where(s.tp > 1, SPLIT, 0) + np.where(s.kernel > 0, 0, SCORED)
-    plain = plain + s.lora * np.where(s.extra_kernels > 0, ADAPTED, FEW_ADAPTED) + s.qlora * WIDENING
-    plain = plain + _hooked(s) * HOOKS
+    plain = plain + s.lora * np.where(s.adapts_mlp == 1, ADAPTED, FEW_ADAPTED)
+    plain = plain + s.qlora * np.where(s.unpacked > 0, UNPACKING, WIDENING)
+    plain = plain + _hooked(s, on) * HOOKS
     routed = ROUTED + c["expert_kernels"] * s.experts / s.ep * np.where(s.narrow > 0, 1, 0.5)
     return (w.layers * plain + w.sparse * routed) * (STARTS + w.again["all"])
 
 
-def _hooked(s: Any) -> Any:
+def _hooked(s: Any, on: Mapping[str, bool]) -> Any:
     """Whether a stack of plain modules trains all weights, or shards its states: then hooks run around each module."""
-    return (s.extra_kernels > 0) & ((s.zero >= 2) | (s.lora == 0))
+    return (s.extra_kernels > 0) & ((s.zero >= 2) | (s.lora == 0)) & on["hooks"]
 
 
 def _frozen(s: Any, w: _Layer, c: Mapping[str, Any]) -> Any:
     """Bytes beside frozen weights in all passes: adapters, and weights of 4 bits that are widened for each product."""
-    all_products = np.where(s.extra_kernels > 0, 1.0, 0.5)
-    adapted = 2 * c["adapter_bytes"] * w.tokens * s.hidden * all_products * (3 + w.again["elementwise"])
+    beside = 2 * s.hidden + w.query + w.pairs + w.values
+    beside = beside + np.where((s.adapts_mlp == 1) & (s.moe == 0), w.gates * (s.hidden + w.inner), 0.0)
+    each = np.where(s.extra_kernels > 0, PLAIN_ADAPTER_BYTES, ADAPTER_BYTES) * c["adapter_share"]
+    adapted = each * w.tokens * beside * (3 + w.again["elementwise"])
     alike, experts = w.held(s)
-    widened = c["widened_bytes"] * (alike + experts) * (2 + w.again["projection"])
-    return s.lora * w.layers * adapted + s.qlora * widened
+    # What plain operations widened is kept for the backward pass; a kernel of its own widens once more there.
+    times = np.where(s.unpacked > 0, UNPACKED_BYTES, 2 * WIDENED_BYTES)
+    again = np.where(s.unpacked > 0, UNPACKED_BYTES, WIDENED_BYTES) * w.again["projection"]
+    return s.lora * w.layers * adapted + s.qlora * c["widened_share"] * (alike + experts) * (times + again)
 
 
 def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
@@ -261,7 +292,7 @@ def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
     return np.where(s.kernel > 0, fused * (1 + FUSED_BACKWARD + w.again["core"]), plain)
 
 
-def _elementwise(s: Any, w: _Layer) -> Any:
+def _elementwise(s: Any, w: _Layer, on: Mapping[str, bool]) -> Any:
     """Bytes that the small operations of one stage move in the forward pass of one micro-batch."""
     shards = np.where(s.sequence_parallel == 1, s.tp, 1)
     plain = s.moe == 0
@@ -271,7 +302,7 @@ def _elementwise(s: Any, w: _Layer) -> Any:
     stream, around = s.stream_bytes + 2 * cast, (w.query + w.pairs) * ATTENTION_BYTES + w.values * cast
     moved = formulas.elementwise_bytes(w.tokens, s.hidden, around, inner, shards, stream, 1, 1)
     sent = w.tokens / s.tp * w.padded * s.experts_per_token * (SORT_BYTES * s.hidden + EXPERT_BYTES * s.moe_ffn_hidden)
-    return (w.layers * moved + w.sparse * sent) * s.element / 2
+    return (w.layers * moved + w.sparse * sent * on["dispatch"]) * s.element / 2
 
 
 def _head(s: Any, r: _Rates, w: _Layer) -> Any:
@@ -282,7 +313,7 @@ def _head(s: Any, r: _Rates, w: _Layer) -> Any:
     logits = w.tokens * s.vocab / s.tp
     others = logits * (s.tp - 1) * (1 - s.logits_sharded)
     loss = LOGIT_BYTES * (logits + others) / r.memory + s.element * others / r.link
-    return 2 * w.passes * logits * s.hidden / r.wide + loss
+    return 2 * (w.passes + s.lora * s.trains_edge) * logits * s.hidden / r.wide + loss
 
 
 def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
@@ -299,7 +330,8 @@ def _exchanges(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) 
     ring = (s.cp - 1) * exchange.point_to_point_seconds(w.tokens * w.pairs * s.element, rate, LINK_LATENCY)
     # Keys and values go round in the forward pass, they and their gradients in the backward pass.
     found["context_exchange"] = exchange.exposed_seconds(3 * w.layers * ring, body, 0.5)
-    sent = w.sparse * _switch(s, r, stream / s.tp * w.padded) * (4 + 2 * w.again["all"])
+    # Tokens come back from experts once more only where nobody sees that nothing reads them.
+    sent = w.sparse * _switch(s, r, stream / s.tp * w.padded) * (4 + (1 + s.recomputes_last) * w.again["all"])
     found["expert_exchange"] = exchange.partly_hidden_seconds(sent, body, s.gradients_hidden)
     found["weight_exchange"] = exchange.partly_hidden_seconds(_gather(s, r, w), body, s.weights_hidden)
     sent = stream / np.where((s.sequence_parallel == 1) | (s.hops_split == 1), s.tp, 1)
@@ -342,7 +374,8 @@ def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
 def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, Any]:
     """What happens once a step: gradients between replicas, and the optimiser."""
     alike, experts = w.held(s)
-    trained = (alike + experts + s.hidden * s.vocab / s.tp) * (1 - s.lora)
+    edge = s.hidden * s.vocab / s.tp
+    trained = np.where(s.lora == 1, edge * s.trains_edge, alike + experts + edge)
     replicas = s.dp * s.cp
     inner, outer = r.levels(replicas, s.tp)
     whole = exchange.hierarchical_all_reduce_seconds(
@@ -355,12 +388,14 @@ def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Map
     )
     reduce = np.where(s.zero >= 3, sharded, whole)
     # Adam reads gradient, master weight, momentum and variance and writes the last three in 32 bits.
-    update = memory.update_bytes(trained / s.shard_group, 4, 3, 4, s.element, s.element) / r.memory
+    moved = trained / s.shard_group, s.update_reads, s.update_writes, WIDE, s.element, s.element
+    update = memory.update_bytes(*moved) / r.memory
     host = offloaded_update_seconds(
-        trained / s.shard_group, s.element, s.element, OPTIMISER, s.offload_link, s.offload_memory, s.offload_drives
-    )
+        trained / s.shard_group, s.element, s.element, s.optimiser_bytes, s.offload_link, s.offload_memory,
+        s.offload_drives,
+    )  # fmt: skip
     update = np.where(np.isnan(s.offload_link), update, host)
-    update = update + _hooked(s) * c["hooked_bytes"] * trained / s.shard_group * s.micro_batches / r.memory
+    update = update + _hooked(s, on) * c["hooked_bytes"] * trained / s.shard_group * s.micro_batches / r.memory
     return {
         # Gradients travel during the backward pass, two of three; of interleaved stages during the last of each stage.
         "gradient_exchange": exchange.partly_hidden_seconds(

@@ -1,0 +1,170 @@
+"""What a run was measured on, without names of hosts or users, and without paths."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# What an absent library is wanted for.
+WANTED = {
+    "torch": "networks, GPUs and number formats beside fp32 and fp64",
+    "PIL": "JPEG decoding",
+    "psutil": "clocks and memory",
+}
+PACKAGES = {"PIL": "pillow"}
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+def absent(library: str) -> str:
+    """What to say where an optional library is not installed; empty where it is.
+
+    >>> absent("numpy")
+    ''
+    """
+    if find_spec(library):
+        return ""
+    name, use = PACKAGES.get(library, library), WANTED.get(library, "this")
+    return f"{name} is not installed, so {use} cannot be measured: python -m pip install 'dl-cookbook[measure]'"
+
+
+def optional(library: str) -> Any:
+    """An optional library.
+
+    Raises
+    ------
+    ValueError
+        It is not installed: what it is for, and the line that installs it.
+    """
+    if sentence := absent(library):
+        raise ValueError(sentence)
+    return import_module(library)
+
+
+def environment(device: Any = None) -> dict[str, Any]:
+    """Processor, memory, clocks, load and software; of `device` (see `device.Device`) also name, memory and driver."""
+    found: dict[str, Any] = {
+        "processor": processor(), "machine": platform.machine(), "system": platform.system(),
+        "cores": cores(), "python": platform.python_version(), "numpy": np.__version__, "blas": _blas(),
+        "threads": {name: os.environ[name] for name in THREADS if name in os.environ}, "load": load(),
+    }  # fmt: skip
+    found |= _by_psutil()
+    if device is not None:
+        found |= device.described()
+    return {name: value for name, value in found.items() if value not in (None, "", {})}
+
+
+def processor() -> str:
+    """The maker's name of the processor, as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        named = []
+    if not named and sys.platform == "darwin":
+        asked = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, timeout=5)
+        named = [asked.stdout.strip()]
+    return (named[0] if named and named[0] else platform.processor() or platform.machine())[:200]
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def load() -> float | None:
+    """Processes that ran or waited in the last minute, this one included, where the system tells it."""
+    try:
+        return round(os.getloadavg()[0], 2)
+    except (AttributeError, OSError):
+        return None
+
+
+def _blas() -> str:
+    told = np.show_config(mode="dicts")
+    blas = told.get("Build Dependencies", {}).get("blas", {}) if isinstance(told, Mapping) else {}
+    return f"{blas.get('name', '')} {blas.get('version', '')}".strip()[:100]
+
+
+def _by_psutil() -> dict[str, Any]:
+    if absent("psutil"):
+        return {"clock_note": absent("psutil")}
+    psutil = import_module("psutil")
+    return {
+        "memory_bytes": psutil.virtual_memory().total, "memory_free_bytes": psutil.virtual_memory().available,
+        "physical_cores": psutil.cpu_count(logical=False),
+    }  # fmt: skip
+
+
+def free_memory() -> float:
+    """Memory that can be had [B]; 1 GB where nothing tells it."""
+    return float(_by_psutil().get("memory_free_bytes") or 1e9)
+
+
+def nvidia() -> dict[str, Any]:
+    """Driver, limits and temperature of the first GPU of NVIDIA, where nvidia-ml-py is installed."""
+    if not find_spec("pynvml"):
+        return {"gpu_clock_note": "nvidia-ml-py is not installed, so clocks and throttling were not read"}
+    ml = import_module("pynvml")
+    try:
+        ml.nvmlInit()
+        handle = ml.nvmlDeviceGetHandleByIndex(0)
+        return {
+            "driver": str(ml.nvmlSystemGetDriverVersion()),
+            "gpu_clock_limit_hz": ml.nvmlDeviceGetMaxClockInfo(handle, ml.NVML_CLOCK_SM) * 1e6,
+            "gpu_power_limit_w": ml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1e3,
+            "gpu_temperature_c": ml.nvmlDeviceGetTemperature(handle, ml.NVML_TEMPERATURE_GPU),
+        }
+    except ml.NVMLError as error:
+        return {"gpu_clock_note": without_names(f"limits could not be read: {error}")}
+
+
+def clock(gpu: bool) -> tuple[float, int] | None:
+    """Clock at this moment [Hz] and, of a GPU of NVIDIA, the bits of why it is held down; None where unreadable."""
+    library = "pynvml" if gpu else "psutil"
+    if not find_spec(library):
+        return None
+    read = import_module(library)
+    if not gpu:
+        try:
+            now = read.cpu_freq()
+        except (OSError, NotImplementedError):
+            now = None
+        return (now.current * 1e6, 0) if now else None
+    try:
+        read.nvmlInit()
+        handle = read.nvmlDeviceGetHandleByIndex(0)
+        newer = getattr(read, "nvmlDeviceGetCurrentClocksEventReasons", None)
+        held = (newer or read.nvmlDeviceGetCurrentClocksThrottleReasons)(handle)
+        return read.nvmlDeviceGetClockInfo(handle, read.NVML_CLOCK_SM) * 1e6, int(held)
+    except read.NVMLError:
+        return None
+
+
+def clocks(seen: Sequence[tuple[float, int]]) -> dict[str, Any]:
+    """Slowest and fastest clock of those read right after each case, and every reason that held a GPU down."""
+    if not seen:
+        return {}
+    held = 0
+    for _, reasons in seen:
+        held |= reasons
+    speeds = [speed for speed, _ in seen]
+    found: dict[str, Any] = {"clock_low_hz": min(speeds), "clock_high_hz": max(speeds)}
+    return found | ({"gpu_throttle_reasons": hex(held)} if held else {})
+
+
+def without_names(sentence: str) -> str:
+    """A message of a library on one line, cut, and without this machine's folders, host and user."""
+    first = " ".join(sentence.split())[:300]
+    secret = [str(Path.home()), str(Path.cwd()), platform.node(), os.environ.get("USER", "")]
+    for word in sorted(filter(lambda text: len(text) > 2, secret), key=len, reverse=True):
+        first = first.replace(word, "...")
+    return first

@@ -1,0 +1,341 @@
+"""The file of results: one JSON object with a declared schema, checked whenever it is read or written.
+
+``schema`` and ``version`` say what it is; ``state`` whether all was measured; ``options`` and ``environment`` how and
+on what; ``rows`` are the results, with the columns of `FIELDS`; ``skipped`` tells what was not measured, and why.
+Values are SI: s, B/s, FLOP/s, or things a second.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cookbook.catalog.printed import Printed, check_target, writing
+from cookbook.units import human, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA, VERSION = "dl-cookbook-measurements", 1
+STATES = ("complete", "cancelled", "out of time")
+LARGEST_FILE, MOST_ROWS, LONGEST_TEXT, DEEPEST = 16_000_000, 10_000, 2_000, 6
+# Rows round their figures to so many digits; a rate may differ by this share from the work over the median time.
+DIGITS, TOLERANCE = 6, 1e-3
+# What each benchmark counts as its work, and so the unit of its value: work a second, or seconds of one piece of work.
+UNITS = {
+    "matmul": "FLOP/s", "convolution": "FLOP/s", "memory": "B/s", "launch": "s", "host copy": "B/s",
+    "disk sequential": "B/s", "disk random": "IOPS", "jpeg decode": "images/s", "all-reduce": "B/s",
+    "training step": "samples/s", "forward pass": "samples/s", "prefill": "tokens/s", "decode": "tokens/s",
+}  # fmt: skip
+
+
+class Field(NamedTuple):
+    """One column of a row: its type (text, number or integer), whether it must be there, and what it means."""
+
+    type: str
+    required: bool
+    meaning: str
+
+
+FIELDS = {
+    "benchmark": Field("text", True, "What was measured: one of UNITS"),
+    "case": Field("text", True, "Its sizes in words"),
+    "path": Field("text", True, "What ran it: numpy, torch, files, fio, pillow"),
+    "device": Field("text", True, "cpu, cuda, mps"),
+    "model": Field("text", False, "Network of the zoo"),
+    "batch": Field("integer", False, "Samples or sequences of one pass"),
+    "seq": Field("integer", False, "Sequence length, or tokens in the cache of a decoding step [tokens]"),
+    "number_format": Field("text", False, "Number format"),
+    "method": Field("text", False, "How it ran: eager, graph, recompute, lora; pinned; cache state"),
+    "work": Field("number", True, "Work of one call in the counted unit: FLOP, B, samples, tokens, calls"),
+    "value": Field("number", True, "Median result, in unit"),
+    "unit": Field("text", True, "Unit of value"),
+    "median_s": Field("number", True, "Median time of one call [s]"),
+    "low_s": Field("number", True, "Fastest sample [s]"),
+    "q1_s": Field("number", True, "First quartile [s]"),
+    "q3_s": Field("number", True, "Third quartile [s]"),
+    "high_s": Field("number", True, "Slowest sample [s]"),
+    "samples": Field("integer", True, "Samples timed after the warm-up"),
+    "calls": Field("integer", True, "Calls in a sample, whose time is divided by them"),
+    "memory_bytes": Field("number", False, "Peak of device memory allocated during the call [B]"),
+    "note": Field("text", False, "What to mind"),
+}
+# What rows of networks must tell beside, so that they can be predicted.
+NEEDS = {"training step": ("model", "batch"), "forward pass": ("model", "batch"),
+         "prefill": ("model", "batch", "seq"), "decode": ("model", "batch", "seq")}  # fmt: skip
+TIMES = ("low_s", "q1_s", "median_s", "q3_s", "high_s")
+# Files of other tools by a key that they have and ours has not.
+OTHERS = {
+    "traceEvents": "a Chrome or PyTorch profiler trace", "fio version": "a result of fio", "machine_info":
+    "a result of pytest-benchmark", "architectures": "the configuration of a model", "cells": "a notebook",
+    "context": "a result of Google Benchmark", "results": "a result of another tool",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Printed):
+    """What one run measured.
+
+    Attributes
+    ----------
+    state : str
+        "complete", "cancelled" or "out of time"; rows that were finished are kept in each case.
+    created : str
+        Day and minute of its end, UTC.
+    options, environment : mapping
+        What was asked for; processor, devices, software, clocks and load. No names of hosts or users, no paths.
+    rows : tuple of mapping
+        Results, with the columns of `FIELDS`.
+    skipped : tuple of mapping
+        ``benchmark``, ``case`` and ``why`` of what was not measured.
+    """
+
+    state: str
+    created: str
+    options: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    rows: Sequence[Mapping[str, Any]]
+    skipped: Sequence[Mapping[str, Any]] = field(default=())
+
+    def __post_init__(self) -> None:
+        _check_document(self.document())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object that `write` writes."""
+        return {
+            "schema": SCHEMA, "version": VERSION, "state": self.state, "created": self.created,
+            "options": dict(self.options), "environment": dict(self.environment),
+            "rows": [dict(row) for row in self.rows], "skipped": [dict(each) for each in self.skipped],
+        }  # fmt: skip
+
+    def frame(self) -> pd.DataFrame:
+        """One row a result, with the columns of `FIELDS`; what a row does not state is blank."""
+        import pandas as pd
+
+        columns = {name: [row.get(name) for row in self.rows] for name in FIELDS}
+        kinds = {"number": "float64", "integer": "Int64", "text": "str"}
+        return pd.DataFrame({name: pd.Series(cells, dtype=kinds[FIELDS[name].type]) for name, cells in columns.items()})
+
+    def write(self, path: str | Path) -> Path:
+        """Write the file, whole or not at all, and return its path."""
+        check_target(path)
+        with writing(path) as file:
+            json.dump(self.document(), file, indent=1, ensure_ascii=True, allow_nan=False)
+            file.write("\n")
+        return Path(path)
+
+    def summary(self) -> str:
+        """The report in one short line."""
+        device = self.environment.get("device_name") or self.environment.get("processor") or "unknown device"
+        left = f", {len(self.skipped)} skipped" if self.skipped else ""
+        return f"{len(self.rows)} results on {device}, {self.state}{left}"
+
+    def lines(self) -> list[str]:
+        """Each result as a sentence for a screen: median, and the middle half of the samples."""
+        return [_line(row) for row in self.rows]
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    what = " ".join(filter(None, [row["benchmark"], row["case"], row.get("number_format"), row.get("method")]))
+    unit = row["unit"]
+    value = human(row["value"], unit) if unit in ("s", "B/s", "FLOP/s") else f"{human(row['value'])} {unit}"
+    return f"{what}: {value}, {human(row['median_s'], 's')} ({human(row['q1_s'], 's')} to {human(row['q3_s'], 's')})"
+
+
+def row(benchmark: str, work: float, times: Sequence[float], calls: int, **told: Any) -> dict[str, Any]:
+    """A row of results from the times of one call [s], its work and what else is told of it."""
+    ordered = sorted(times)
+    shares = dict(zip(TIMES, (0.0, 0.25, 0.5, 0.75, 1.0), strict=True))
+    found = {name: rounded(_quantile(ordered, share)) for name, share in shares.items()}
+    median = found["median_s"]
+    value = median / work if UNITS[benchmark] == "s" else work / median
+    stated = {name: value for name, value in told.items() if value not in (None, "")}
+    whole: dict[str, Any] = {"benchmark": benchmark, **stated, "work": work, "value": rounded(value)}
+    whole |= {"unit": UNITS[benchmark], **found, "samples": len(ordered), "calls": calls}
+    return {name: whole[name] for name in FIELDS if name in whole}
+
+
+def rounded(value: float) -> float:
+    """A figure with as many digits as rows keep."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def read(path: str | Path) -> Report:
+    """Read a file of results and check all of it.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `Report.write` or ``python -m cookbook measure`` wrote.
+
+    Raises
+    ------
+    ValueError
+        The file is missing, truncated, too large, of another tool or a later version, or a row cannot be: the place,
+        what stands there and what should.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "trace.json"
+    >>> _ = file.write_text('{"traceEvents": []}')
+    >>> read(file)
+    Traceback (most recent call last):
+    ValueError: trace.json is a Chrome or PyTorch profiler trace, not a file of `python -m cookbook measure`
+    """
+    if not isinstance(path, (str, Path)) or "\0" in str(path):
+        raise ValueError(f"path = {shown(path)} must be the path of a file of results")
+    target = Path(path)
+    name = target.name[:80]
+    try:
+        if target.stat().st_size > LARGEST_FILE:
+            raise ValueError(f"{name} has {target.stat().st_size:,} bytes; a file of results has at most "
+                             f"{LARGEST_FILE:,}")  # fmt: skip
+        text = target.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} is not UTF-8 text; give the JSON file that the benchmark wrote") from None
+    except OSError as error:
+        raise ValueError(f"{name} cannot be read: {error.strerror or 'no such file'}; give a file of results") from None
+    return _report(_parsed(text, name), name)
+
+
+def _parsed(text: str, name: str) -> Any:
+    if not text.strip():
+        raise ValueError(f"{name} is empty; measure again, or copy the whole file")
+    try:
+        return json.loads(text, parse_constant=_no_constant, parse_int=_bounded)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"):
+            raise ValueError(f"{name} ends in the middle, at line {error.lineno}: it is truncated; measure again, or "
+                             "copy the whole file") from None  # fmt: skip
+        raise ValueError(f"{name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise ValueError(f"{name} is nested too deeply for a file of results") from None
+    except ValueError as error:
+        raise ValueError(f"{name}: {str(error)[:200]}") from None
+
+
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is no figure; leave out what is not known")
+
+
+def _bounded(digits: str) -> int:
+    if len(digits) > 300:
+        raise ValueError(f"a number of {len(digits):,} digits is no measurement")
+    return int(digits)
+
+
+def _report(found: Any, name: str) -> Report:
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        keys = found if isinstance(found, dict) else {}
+        kind = next((words for key, words in OTHERS.items() if key in keys), "another JSON file")
+        raise ValueError(f"{name} is {kind}, not a file of `python -m cookbook measure`")
+    try:
+        _check_document(found)
+    except ValueError as problem:
+        raise ValueError(f"{name}: {problem}") from None
+    return Report(**{key: found[key] for key in ("state", "created", "options", "environment", "rows", "skipped")})
+
+
+def _check_document(found: Mapping[str, Any]) -> None:
+    version = found.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise ValueError(f"version = {shown(version)} must be a whole number from 1 to {VERSION}")
+    if version > VERSION:
+        raise ValueError(f"version {version} is of a later cookbook; this one reads up to {VERSION}: update it")
+    kinds = {"created": str, "options": Mapping, "environment": Mapping, "rows": list, "skipped": list}
+    for key, kind in kinds.items():
+        if not isinstance(found.get(key), kind):
+            words = {str: "a text", Mapping: "an object", list: "a list"}[kind]
+            raise ValueError(f"{key} = {shown(found.get(key))} must be {words}; the file may be cut or changed by hand")
+    if found.get("state") not in STATES:
+        raise ValueError(f"state = {shown(found.get('state'))} must be one of {', '.join(STATES)}")
+    if len(found["rows"]) > MOST_ROWS or len(found["skipped"]) > MOST_ROWS:
+        raise ValueError(f"it has more than {MOST_ROWS:,} rows; split it")
+    for key in ("created", "options", "environment", "skipped"):
+        _check_plain(key, found[key])
+    for number, each in enumerate(found["rows"], start=1):
+        try:
+            _check_row(each)
+        except ValueError as problem:
+            raise ValueError(f"row {number}: {problem}") from None
+
+
+def _check_plain(place: str, value: Any, depth: int = 0) -> None:
+    """Options, environment and what was skipped hold plain, short values."""
+    if depth > DEEPEST:
+        raise ValueError(f"{place[:80]} is nested too deeply")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _check_plain(f"{place}.{str(key)[:40]}", inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value[: MOST_ROWS + 1]:
+            _check_plain(place, inner, depth + 1)
+    elif isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            raise ValueError(f"{place[:80]} has {len(value):,} letters; at most {LONGEST_TEXT:,} are kept")
+    elif value is not None and not isinstance(value, bool):
+        _number(place, value)
+
+
+def _check_row(each: Any) -> None:
+    if not isinstance(each, Mapping):
+        raise ValueError(f"{shown(each)} must be an object with {', '.join(list(FIELDS)[:3])} ...")
+    unknown = [key for key in each if key not in FIELDS]
+    if unknown:
+        raise ValueError(f"{shown(unknown[0])} is no field of a result; the fields are {', '.join(FIELDS)}")
+    for name, column in FIELDS.items():
+        _check_cell(name, column, each.get(name))
+    benchmark, unit = each["benchmark"], each["unit"]
+    if benchmark not in UNITS:
+        raise ValueError(f"benchmark = {shown(benchmark)} must be one of {', '.join(UNITS)}")
+    if unit != UNITS[benchmark]:
+        raise ValueError(f"unit = {shown(unit)}: a {benchmark} is given in {UNITS[benchmark]}; convert value and unit")
+    for name in NEEDS.get(benchmark, ()):
+        if not each.get(name):
+            raise ValueError(f"{name} is missing: a {benchmark} tells {', '.join(NEEDS[benchmark])}")
+    times = [each[name] for name in TIMES]
+    if times != sorted(times) or times[0] <= 0:
+        raise ValueError(f"times {', '.join(TIMES)} = {shown(times)} must be above 0 and in this order, in seconds")
+    expected = each["median_s"] / each["work"] if unit == "s" else each["work"] / each["median_s"]
+    if not math.isclose(each["value"], expected, rel_tol=TOLERANCE):
+        raise ValueError(f"value = {each['value']:g} {unit}, but work and median time give {expected:g} {unit}; "
+                         "one of them is in another unit")  # fmt: skip
+
+
+def _check_cell(name: str, column: Field, value: Any) -> None:
+    if value is None:
+        if column.required:
+            raise ValueError(f"{name} is missing: {column.meaning}")
+        return
+    if column.type == "text":
+        if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT:
+            raise ValueError(f"{name} = {shown(value)} must be a text of 1 to {LONGEST_TEXT:,} letters")
+        return
+    found = _number(name, value)
+    if found < 0 or (found == 0 and column.required):
+        raise ValueError(f"{name} = {shown(value)} must be above 0")
+    if column.type == "integer" and found != round(found):
+        raise ValueError(f"{name} = {shown(value)} must be a whole number")
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{name[:80]} = {shown(value)} must be a number without a unit")
+    if not abs(value) < 1e30:
+        raise ValueError(f"{name[:80]} = {shown(value)} is beyond any measurement; write a finite number in SI")
+    return float(value)

@@ -1,0 +1,217 @@
+"""The decision record of a panel: what was asked and answered, to hand on as Markdown or as a page of its own."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping
+from datetime import date
+from html import escape
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import ipywidgets
+import traitlets
+
+from cookbook.charts import live
+from cookbook.charts.card import html_text, kept
+from cookbook.panels.text import levels
+from cookbook.units import shown as told
+
+if TYPE_CHECKING:
+    from cookbook.panels.shell import Panel
+
+_HERE = Path(__file__).parent
+Row = tuple[str, str, str]
+Section = tuple[str, list[Row]]
+LONGEST_QUESTION, LONGEST_NOTE, LONGEST_DATE = 300, 10_000, 10  # letters
+CODE = "Code that gives it again"
+# What Markdown gives a meaning anywhere in a line; what it would read as a heading or a list stands behind a label.
+MEANT = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>&#|~$!"})
+STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:48rem;margin:2rem auto;padding:0 1rem}
+body{color:#212121;background:#fff}h1{font-size:1.5rem}
+h2{font-size:1.1rem;margin:1.5rem 0 .25rem;border-bottom:1px solid #bdbdbd}ul{padding-left:1.2rem}
+pre,.note{white-space:pre-wrap;overflow-wrap:anywhere}pre{background:#f5f5f5;padding:.5rem}"""
+
+
+class Record(anywidget.AnyWidget):
+    """A form that follows a panel: what was asked and answered, and the reader's own words; `record` makes one."""
+
+    _esm = live.script(Path(live.__file__).parent / "vega.js", _HERE / "controls.js", _HERE / "record.js")
+    _css = live.script(_HERE / "panel.css")
+    question = traitlets.Unicode().tag(sync=True)
+    note = traitlets.Unicode().tag(sync=True)
+    date = traitlets.Unicode().tag(sync=True)
+    said: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    limits = traitlets.Dict({"question": LONGEST_QUESTION, "note": LONGEST_NOTE}).tag(sync=True)
+    runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
+
+    def __init__(self, panel: Panel, question: str, decided: Mapping[str, str], note: str) -> None:
+        self._panel, self._decided = panel, decided
+        today = date.today().isoformat()
+        super().__init__(question=question, note=note, date=today, runtime=live.runtime(), said=self._live())
+        panel.observe(lambda _: self.set_trait("said", self._live()), "shown")
+        self.on_msg(lambda _, message, __: self.receive(message))
+
+    def _live(self) -> list[Any]:
+        """What the form shows besides its fields: it changes with the panel, and stays while that tells an error."""
+        if self.said and self._panel.shown["error"]:
+            return self.said
+        rows = [("Decision", [(label, text, "") for label, text in self._decided.items()])]
+        return [*(rows if self._decided else []), *_of_panel(self._panel)]
+
+    def sections(self, dated: bool = True) -> list[Section]:
+        """All that the record says, as (heading, rows), a row being (label, text, address).
+
+        What stays in a notebook is not `dated`: it holds neither what changes from day to day nor the list of sources.
+        """
+        note = [("Note", [("", self.note, "")])] if self.note.strip() else []
+        sources = [(title, about, url) for title, url, about in self._panel.sources]
+        sources = sources if dated else [("", f"{len(sources)} sources: the saved file lists them.", "")]
+        made = [("Date", self.date, ""), ("Python", platform.python_version(), "")] if dated else []
+        made = [("Deep Learning Cookbook", sys.modules["cookbook"].__version__, ""), *made]
+        return [*self._live(), *note, (CODE, [("", self._panel.code, "")]), ("Sources", sources), ("Made with", made)]
+
+    def markdown(self, dated: bool = True) -> str:
+        """The record as Markdown; the reader's words are escaped, so that they stay words."""
+        lines = [f"# {_plain(self.question)}"]
+        for heading, rows in self.sections(dated):
+            lines += ["", f"## {_plain(heading)}", ""]
+            lines += [_line(*row) if heading != CODE else indent(row[1], "    ") for row in rows]
+        return "\n".join(lines) + "\n"
+
+    def html(self) -> str:
+        """The record as one page that needs nothing else: no script, no picture, no network."""
+        policy = "default-src 'none'; style-src 'unsafe-inline'"
+        return (
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(self.question)}</title>'
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+            f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
+            f"<body><main><h1>{escape(self.question)}</h1>\n{_body(self.sections(), 2)}</main></body></html>\n"
+        )
+
+    def receive(self, message: Mapping[str, Any]) -> None:
+        """Send the file that the browser asks for, or say why there is none; also what a test sends."""
+        problem = _problem(self.question, self.note, self.date)
+        makers = {"md": (self.markdown, "text/markdown"), "html": (self.html, "text/html")}
+        if problem:
+            self.send({"problem": problem})
+        elif (kind := message.get("save")) in makers:
+            make, media = makers[kind]
+            self.send({"file": f"decision-{self._panel.name}.{kind}", "text": make(), "type": media})
+
+    def __repr__(self) -> str:
+        """The record as Markdown, without what differs from day to day."""
+        return self.markdown(dated=False)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The live form, and for pages without a kernel what it says."""
+        bundle = live.static_bundle(repr(self), None, super()._repr_mimebundle_(**kwargs))
+        body = _body(self.sections(dated=False), 4)
+        return kept(bundle, f'<div class="ck-card"><h3>{html_text(self.question)}</h3>{body}</div>')
+
+
+def record(panel: Panel, question: str = "", decided: Mapping[str, Any] | None = None, note: str = "") -> Record:
+    """A decision record: a form filled from the state of a panel, to be saved as Markdown or HTML.
+
+    Parameters
+    ----------
+    panel : Panel
+        What `cb.panels` gave; the record follows it, and keeps its last valid state.
+    question : str
+        What is to be decided; the title of the panel where it is empty.
+    decided : mapping, optional
+        Further rows, each a label and a text or number, such as {"Choice": "qlora"}.
+    note : str
+        The reader's own words; the form has a field for them.
+
+    Returns
+    -------
+    Record
+        `markdown()` and `html()` give the text of the files.
+
+    Raises
+    ------
+    ValueError
+        For what is no panel, rows that are no mapping, and words that are too long.
+
+    Examples
+    --------
+    >>> import cookbook as cb
+    >>> print(cb.panels.record(cb.panels.assembly_line(), "Buy the node?").markdown().splitlines()[0])
+    # Buy the node?
+    """
+    if not hasattr(panel, "inputs"):
+        raise ValueError(f"panel = {told(panel)} is not a panel; give what a function of cb.panels returned")
+    if not isinstance(decided, (Mapping, type(None))):
+        raise ValueError(f'decided = {told(decided)} is not a mapping; give rows such as {{"Choice": "qlora"}}')
+    if not (isinstance(question, str) and isinstance(note, str)):
+        raise ValueError(f"question = {told(question)}, note = {told(note)}: give text")
+    question = question or str(panel.shape["title"])
+    if problem := _problem(question, note, ""):
+        raise ValueError(problem)
+    return Record(panel, question, {str(label): str(text) for label, text in (decided or {}).items()}, note)
+
+
+def _problem(question: str, note: str, day: str) -> str:
+    """Why the reader's words make no record; "" where they do."""
+    for what, text, most in (("question", question, LONGEST_QUESTION), ("note", note, LONGEST_NOTE)):
+        if len(text) > most:
+            return f"The {what} has {len(text):,} letters; write at most {most:,}."
+    try:
+        _ = day and date.fromisoformat(day[: LONGEST_DATE + 1])
+    except ValueError:
+        return f"Date = {told(day)} is no date; write it as 2026-01-31."
+    return ""
+
+
+def _of_panel(panel: Panel) -> list[Section]:
+    """What a panel says in its last valid state; the largest part is named, since it holds the answer back."""
+    shown = panel.shown
+    headline, facts = levels(shown["answer"])
+    parts = [(part["name"], part["text"], "") for part in shown["parts"]]
+    largest = max(shown["parts"], key=lambda part: part["value"], default=None)
+    most = [("Largest part", largest["name"], "")] if largest else []
+    found: list[Section] = [
+        ("Answer", [("", text.replace("**", ""), "") for text in (headline, *facts)]),
+        (f"Inputs: {panel.shape['title']}", [(label, text, "") for label, text in panel.inputs]),
+        (shown["parts_title"], [*most, *parts]),
+        ("How this is known", [(label, why, "") for label, why in shown["chips"]]),
+    ]
+    return [(heading, rows) for heading, rows in found if rows]
+
+
+def _plain(text: str) -> str:
+    """Text on one line in which nothing has a meaning for Markdown."""
+    return " ".join(text.split()).translate(MEANT)
+
+
+def _line(label: str, text: str, url: str) -> str:
+    """A row as an item of a list in Markdown."""
+    name = f"[{_plain(label)}]({url})" if _web(url) else f"**{_plain(label)}**" if label else ""
+    return f"- {': '.join(filter(None, [name, _plain(text)]))}"
+
+
+def _web(url: str) -> bool:
+    """Whether an address is of the web, and can stand in Markdown as it is."""
+    return url.startswith(("https://", "http://")) and not set(url) & set(" <>()\\\n")
+
+
+def _body(sections: list[Section], level: int) -> str:
+    """Sections as HTML; all text is escaped."""
+    pieces = list[str]()
+    for heading, rows in sections:
+        pieces.append(f"<h{level}>{escape(heading)}</h{level}>")
+        if heading in (CODE, "Note"):
+            tag = "pre" if heading == CODE else 'p class="note"'
+            pieces += [f"<{tag}>{escape(text)}</{tag.split()[0]}>" for _, text, _ in rows]
+            continue
+        pieces += ["<ul>", *(f"<li>{_item(*row)}</li>" for row in rows), "</ul>"]
+    return "\n".join(pieces)
+
+
+def _item(label: str, text: str, url: str) -> str:
+    name = f'<a href="{escape(url)}">{escape(label)}</a>' if _web(url) else f"<strong>{escape(label)}</strong>"
+    return ": ".join(filter(None, [name if label else "", escape(text)]))

@@ -1,0 +1,45 @@
+// The decision record: what a panel says now, fields for the reader's own words, and files to take away.
+async function render({ model, el }) {
+  const root = h("form", { class: "cookbook-record", "aria-label": "Decision record", onsubmit: (e) => e.preventDefault() });
+  const limits = model.get("limits");
+  const keep = (name) => (e) => { model.set(name, e.target.value); model.save_changes(); };
+  const field = (name, label, input) => {
+    input.id = `ck-${++serial}`;
+    input.value = model.get(name);
+    input.oninput = keep(name);
+    model.on(`change:${name}`, () => { if (input.value !== model.get(name)) input.value = model.get(name); });
+    return h("div", { class: "ck-field" }, h("label", { for: input.id, text: label }), input);
+  };
+  const said = h("div", { class: "ck-told" });
+  const sections = (list) => list.flatMap(([heading, rows]) => [
+    h("h4", { text: heading }),
+    h("ul", {}, ...rows.map(([label, text]) => h("li", {}, label ? h("strong", { text: `${label}: ` }) : null, document.createTextNode(text)))),
+  ]);
+  const first = ([heading]) => heading === "Decision" || heading === "Answer";
+  const rest = h("details", {}, h("summary", { text: "Inputs, parts and assumptions that the file holds, beside code and sources" }));
+  const show = () => {
+    const all = model.get("said");
+    rest.replaceChildren(rest.firstChild, ...sections(all.filter((one) => !first(one))));
+    said.replaceChildren(...sections(all.filter(first)), rest);
+  };
+  const status = h("p", { role: "status", class: "ck-note" });
+  const save = (kind, name) => h("button", { type: "button", text: `Save as ${name}`, title: `Download this record as ${name}, with its sources`, onclick: () => {
+    try { model.send({ save: kind }); } catch { status.textContent = KERNEL_STOPPED; }
+  } });
+  model.on("msg:custom", ({ problem, file, text, type }) => {
+    if (file) download(file, URL.createObjectURL(new Blob([text], { type })));
+    status.textContent = problem ?? `Saved as ${file}.`;
+  });
+  model.on("change:said", show);
+  show();
+  root.append(
+    field("question", "Question", h("input", { type: "text", class: "ck-text", maxlength: limits.question })), said,
+    field("note", "Your decision and why", h("textarea", { class: "ck-text", rows: 4, maxlength: limits.note })),
+    field("date", "Date", h("input", { type: "date", class: "ck-text" })),
+    h("div", { class: "ck-tools", role: "group", "aria-label": "Save the record" }, save("md", "Markdown"), save("html", "HTML")), status);
+  keepKeys(root);
+  el.replaceChildren(root);
+  const unwatch = await watchKernel(model, (gone) => { if (gone) status.textContent = KERNEL_STOPPED; });
+  return () => { model.off("change:said", show); unwatch(); };
+}
+export default { render };

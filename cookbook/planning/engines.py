@@ -1,0 +1,344 @@
+"""What is asked of engines of a language model, what their iterations take as `cookbook.generate` estimates them, and
+how surely."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cookbook import hardware, units
+from cookbook.performance.generation import cache_slots, decode_step_seconds, prefill_seconds
+from cookbook.planning.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepCosts
+from cookbook.prediction.asked import MOST_TOKENS, choices, numbers, quantity, text, whole
+from cookbook.prediction.constants import DATASHEET, FIRST_TOKEN, IN_FLIGHT, SEVERAL, factors, figure
+from cookbook.prediction.doors import answers, network_of
+from cookbook.prediction.engine import Prepared, prepare
+from cookbook.prediction.scenario import checked, fields
+from cookbook.prediction.terms import generation
+from cookbook.prediction.terms.transformer import sizes
+from cookbook.units import shown
+from cookbook.workloads.zoo import Workload
+
+__all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "groups", "lengths", "widths"]
+# Formats of weights that are offered where a model does not fit, and shards that are tried.
+SMALLER, SHARDS = ("fp8", "int4"), (1, 2, 4, 8, 16, 32, 64)
+# Sequences and tokens up to which costs are drawn, and requests of the shortest trace.
+MOST_BATCH, MOST_PASS, LEAST_TRACE = 2.0**13, 2.0**34, 20
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a service is asked for.
+
+    Attributes
+    ----------
+    rate, clients : float
+        Requests that arrive [1/s], or clients of which each asks again when it is answered; the other is NaN.
+    prompt, answer, prompt_spread, answer_spread, burstiness : float
+        Mean tokens, standard deviations over the means, and variance of gaps between arrivals over their squared mean.
+    ttft, tpot, kept : float
+        Most seconds to the first token and for each further one, and the share of requests that must keep both.
+    policy : str
+    trace : dict of str to numpy.ndarray
+        Of single requests, where those are given: input_len, output_len, arrival.
+    """
+
+    rate: float
+    clients: float
+    prompt: float
+    answer: float
+    prompt_spread: float
+    answer_spread: float
+    burstiness: float
+    ttft: float
+    tpot: float
+    kept: float
+    policy: str
+    trace: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def share(self, engines: float) -> Asked:
+        """What one of so many engines is asked for."""
+        return replace(self, rate=self.rate / engines, clients=self.clients / engines)
+
+
+def engine_costs(
+    model: str | Workload, accelerator: Any, *, tp: int = 1, pp: int = 1, ep: int | None = None, precision: Any = None,
+    weights_format: Any = None, kv_format: Any = None, software: Any = None, max_sequences: int | None = None,
+    chunk: int | None = None, acceptance: float | None = None, drafted: int | None = None,
+    prefix_hit: float | None = None, input_len: float = 512,
+) -> StepCosts:  # fmt: skip
+    """What iterations of one engine take, and the keys and values that it holds, as `cookbook.generate` estimates them.
+
+    Parameters
+    ----------
+    model, accelerator, tp, pp, ep, precision, weights_format, kv_format, software, acceptance, drafted, prefix_hit
+        As for `cookbook.generate`. An iteration is counted for each token that it yields of a sequence, and tokens of
+        prompts count whether they are kept or not.
+    max_sequences, chunk : int, optional
+        Most sequences and most tokens of one iteration; those of the software, else of the table ``constants``, by
+        default. Where `ep` is more than tp, of each group of tp devices; the costs have the sum of all groups.
+    input_len : float
+        Mean tokens of a prompt, which one group works on where `ep` is more than tp.
+
+    Returns
+    -------
+    StepCosts
+
+    Raises
+    ------
+    ValueError
+        The weights do not fit, or the device lacks the format: what does.
+
+    Examples
+    --------
+    >>> costs = engine_costs("llama3_8b", "h100-sxm")
+    >>> bool(costs.decode(1, 1000) < costs.decode(64, 1000) < costs.prefill(8192, 4096)), costs.kv_tokens > 1e5
+    (True, True)
+    """
+    words = {"precision": precision, "weights_format": weights_format, "kv_format": kv_format, "software": software}
+    numbers = {"acceptance": acceptance, "drafted": drafted, "prefix_hit": prefix_hit}
+    stack = {"tp": whole("tp", tp, 1024), "pp": whole("pp", pp, 64),
+             "ep": None if ep is None else whole("ep", ep, 1024),
+             **{name: value if value is None else _number(name, value) for name, value in numbers.items()},
+             **{name: value if value is None else text(name, value) for name, value in words.items()}}  # fmt: skip
+    network, machine = network_of(model), hardware.machine(accelerator)
+    prompt, apart = quantity("input_len", input_len, "", "512", 1, 1e8), groups(stack)
+    # Only groups of their own mind how many tokens one prompt has.
+    found = _engine(network, machine, tuple(stack.items()), prompt if apart > 1 else 1.0)
+    if found is None:
+        raise ValueError(_too_large(network, machine, stack))
+    given: dict[str, Any] = {
+        "max_sequences": None if max_sequences is None else whole("max_sequences", max_sequences, 8192) * apart,
+        "chunk": None if chunk is None else whole("chunk", chunk, 1 << 17) * apart}  # fmt: skip
+    return replace(found, **{name: value for name, value in given.items() if value is not None})
+
+
+def groups(stack: Mapping[str, Any]) -> int:
+    """Groups of tp devices of one engine that each attend to requests of their own."""
+    return max((stack["ep"] or 1) // stack["tp"], 1)
+
+
+def _number(name: str, value: Any) -> float:
+    """One number in the range of its field."""
+    found = checked(fields()[name], value)
+    if found.ndim:
+        raise ValueError(f"{name} = {shown(value)}: give one number")
+    return float(found)
+
+
+@lru_cache(maxsize=256)
+def _prepared(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> Prepared:
+    """An engine with its constants, tier and interval."""
+    asked, lacks = answers(network, machine, input_len=1, output_len=2, **dict(stack))
+    rows = generation.resolve(asked)
+    if reason := str(lacks[0] or rows.why[0]):
+        raise ValueError(reason)
+    return prepare(generation.KIND, rows)
+
+
+def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> tuple[float, float]:
+    """Factors of 80 % intervals of first tokens, and of further tokens and rates, of services on an engine."""
+    found = _prepared(network, machine, stack)
+    if found.tier[0] == DATASHEET:
+        return float(found.factors[80][0]), float(found.factors[80][0])
+    several = int(found.rows.assumed_count().max() >= SEVERAL)
+    first, other = factors(generation.KIND, [FIRST_TOKEN, IN_FLIGHT])[80][:, several].tolist()
+    return float(first), float(other)
+
+
+@lru_cache(maxsize=256)
+def _engine(
+    network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...], prompt: float = 1.0
+) -> StepCosts | None:
+    """Costs of an engine; None where the weights do not fit."""
+    found = _prepared(network, machine, stack)
+    rows, known = found.rows, found.constants
+    decoder = generation.decoder_of(rows)
+    # What windows leave is worked out from the lengths of requests: costs are drawn over what is read.
+    parts: dict[str, Any] = {"decoder": decoder._replace(windowed=0.0), "group": generation.group_of(rows),
+             "engine": generation.engine_of(rows, known)}  # fmt: skip
+    held = cache_slots(1.0, decoder=parts["decoder"], group=parts["group"], memory_share=figure("memory-served"))
+    kept = float(np.ravel(held)[0])
+    if kept < 1:
+        return None
+    most, chunk = (float(rows.values[name][0]) for name in ("most_sequences", "chunk"))
+
+    drafted, gained, kept_before, apart = (
+        float(rows.values[name][0]) for name in ("drafted", "gained", "cached", "replicas"))
+
+    def decode(batch: Any, seen: Any) -> Any:
+        seconds = decode_step_seconds(batch, seen, **parts, drafted=drafted) / gained
+        return seconds.reshape(np.broadcast_shapes(np.shape(batch), np.shape(seen)))
+
+    def prefill(tokens: Any, seen: Any) -> Any:
+        # Each new token looks at half of the new ones, and at what is kept; new are the last ones of a prompt. Of kept
+        # prompts that outgrow a window that is too much, by the share kept at most.
+        # Each prompt is worked on by one group: as many are, as there are prompts.
+        prompts = np.maximum(np.asarray(tokens) / prompt, 1.0) if apart > 1 else 1.0
+        new = np.asarray(tokens) / prompts * (1 - kept_before)
+        length = np.asarray(seen) * (1 + kept_before) + new / 2
+        kept = 1 - new / np.maximum(length, 1e-9)
+        return prefill_seconds(length, cached=kept, prompts=prompts, **parts).reshape(np.shape(length))
+
+    return StepCosts(
+        _drawn(decode, MOST_BATCH * apart), _drawn(prefill, MOST_PASS), kept,
+        int(most if math.isfinite(most) else figure("service-sequences") * apart),
+        int(chunk if math.isfinite(chunk) else figure("service-iteration-tokens") * apart),
+        window=float(decoder.window[0]), windowed=float(decoder.windowed[0]),
+    )
+
+
+def _drawn(cost: Callable[[Any, Any], Any], most: float) -> Callable[[Any, Any], Any]:
+    """A cost as straight lines between counts that lie 3 % apart: the formula itself is asked once."""
+    few, far = np.arange(1.0, 65.0), 1024.0
+    counts = np.append(few, np.geomspace(few[-1], most, int(24 * math.log2(most / few[-1])))[1:])
+    flat = cost(counts, 0.0)
+    slope = (cost(counts, far) - flat) / far
+    return lambda count, seen: np.interp(count, counts, flat) + np.interp(count, counts, slope) * seen
+
+
+def _too_large(network: Workload, machine: Any, stack: dict[str, Any]) -> str:
+    """Why an engine does not fit, and what does."""
+    def fits(**changes: Any) -> bool:
+        return _engine(network, machine, tuple({**stack, **changes}.items())) is not None
+
+    apart = groups(stack) > 1
+    name = "ep" if apart else "tp"
+    tried = [stack[name] * each for each in SHARDS[1:]] if apart else SHARDS
+    most = sizes(network)["experts"] if apart else math.inf
+    least = next((each for each in tried if stack[name] < each <= most and fits(**{name: each})), None)
+    smaller = [each for each in SMALLER if each != stack["weights_format"] and fits(weights_format=each)]
+    offers = [f"{name} = {least}"] if least else []
+    offers += [f"weights_format = {' or '.join(map(repr, smaller))}"] if smaller else []
+    remedy = " or ".join(offers) or f"an accelerator with more memory; not even {name} = {max(tried)} fits"
+    devices = stack["tp"] * stack["pp"] * groups(stack)
+    return f"{name} = {stack[name]}: the weights of {network.title} do not fit {devices} x " \
+           f"{machine.accelerator.name}; take {remedy}"  # fmt: skip
+
+
+def arrivals(rate: float, count: int, burstiness: float = 1.0, seed: int = 0) -> np.ndarray:
+    """Times of arrival with independent gaps of a gamma distribution [s].
+
+    Parameters
+    ----------
+    rate : float
+        Requests per second.
+    count : int
+        Requests.
+    burstiness : float
+        Variance of the gaps over their squared mean: 1 is a Poisson process, 0 a clock, more is bursty.
+    seed : int
+        Of the random numbers.
+
+    Examples
+    --------
+    >>> arrivals(2.0, 4, burstiness=0).tolist()
+    [0.5, 1.0, 1.5, 2.0]
+    """
+    each, bursts = quantity("rate", rate, "", "2.5"), quantity("burstiness", burstiness, "", "1", 0, 1e4)
+    number, draws = whole("count", count, MOST_REQUESTS), int(quantity("seed", seed, "", "0", 0, 1e9))
+    if bursts == 0:
+        return np.arange(1, number + 1) / each
+    gaps = np.random.default_rng(draws).gamma(1 / bursts, bursts / each, number)
+    return np.cumsum(gaps)
+
+
+def lengths(mean: float, count: int, spread: float = 0.0, seed: int = 0, most: float = math.inf) -> np.ndarray:
+    """Lengths of a log-normal distribution with a mean, as whole tokens of 1 or more.
+
+    Parameters
+    ----------
+    mean : float
+        Tokens.
+    count : int
+        Requests.
+    spread : float
+        Standard deviation over the mean; 0 for one fixed length.
+    seed : int
+        Of the random numbers.
+    most : float
+        What longer ones are cut to.
+
+    Examples
+    --------
+    >>> lengths(300, 3).tolist()
+    [300, 300, 300]
+    """
+    middle, wide = quantity("mean", mean, "", "300", 1, 1e9), quantity("spread", spread, "", "0.5", 0, 100)
+    number, draws = whole("count", count, MOST_REQUESTS), int(quantity("seed", seed, "", "0", 0, 1e9))
+    limit = MOST_TOKENS if most is math.inf else quantity("most", most, "", "4096", 1, MOST_TOKENS)
+    scale = math.sqrt(math.log1p(wide**2))
+    drawn = middle * np.exp(scale * np.random.default_rng(draws).standard_normal(number) - scale**2 / 2)
+    return np.clip(np.rint(drawn), 1, limit).astype(int)
+
+
+def asked_of(given: dict[str, Any]) -> tuple[Asked, dict[str, None]]:
+    """The load and the limits, checked; and what was not given."""
+    given, trace = _traced(given)
+    loads = {name: given[name] for name in ("rate", "users", "concurrency") if given[name] is not None}
+    if len(loads) != 1:
+        raise ValueError(f"{' and '.join(loads) or 'no load'} given: give one of rate (requests/s), users, "
+                         "concurrency, arrival")  # fmt: skip
+    ((name, load),) = loads.items()
+    number = quantity(name, load, "", "10", most=1e9)
+    tokens = {each: quantity(each, given[each], "", "512", 1, 1e8) for each in ("input_len", "output_len")}
+    spread = {each: quantity(each, given[each], "", "0.5", 0, 10) for each in ("input_spread", "output_spread")}
+    pause = figure("service-think-time") if given["think"] is None else quantity("think", given["think"], "s", "30", 0)
+    limit = {each: math.inf if given[each] is None else quantity(each, given[each], "s", "0.2")
+             for each in ("ttft", "tpot")}  # fmt: skip
+    kept = quantity("kept", given["kept"], "", "0.95", 0.5, 0.999)
+    policy = choices("policy", given["policy"], POLICIES, (CHUNKED,))[0]
+    bursts = quantity("burstiness", given["burstiness"], "", "1", 0, 1e4)
+    # Users are an open load: what they wait is short against what they think, or the service is not used.
+    rate = {"rate": number, "users": number / max(pause, 1e-9), "concurrency": math.nan}[name]
+    if name == "users" and not pause:
+        rate, name = math.nan, "concurrency"
+    asked = Asked(rate, number if name == "concurrency" else math.nan, tokens["input_len"], tokens["output_len"],
+                  spread["input_spread"], spread["output_spread"], bursts, limit["ttft"], limit["tpot"], kept,
+                  policy, trace)  # fmt: skip
+    return asked, {f"think = {pause:g} s": None} if name == "users" and given["think"] is None else {}
+
+
+def _traced(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments with means and spreads of a trace in its place; and the trace."""
+    trace, given = dict[str, Any](), dict(given)
+    listed_ones = [each for each in ("input_len", "output_len", "arrival")
+                   if isinstance(given[each], (list, tuple)) or np.ndim(given[each]) > 0]  # fmt: skip
+    if given["arrival"] is not None and "arrival" not in listed_ones:
+        raise ValueError(f"arrival = {units.shown(given['arrival'])}: give one time for each request")
+    if not listed_ones:
+        return given, trace
+    for name in listed_ones:
+        trace[name] = numbers(name, given[name]).astype(float)
+        if trace[name].ndim != 1 or trace[name].size < LEAST_TRACE:
+            raise ValueError(f"{name} is a trace of {trace[name].size:,} requests: give {LEAST_TRACE} or more in a "
+                             "list, or one mean")  # fmt: skip
+    size = len(trace[listed_ones[0]])
+    if any(len(each) != size for each in trace.values()):
+        told = " and ".join(f"{name} {len(each):,}" for name, each in trace.items())
+        raise ValueError(f"a trace has one of each for every request: {told}; give lists of one length")
+    if ("input_len" in trace) != ("output_len" in trace):
+        (alone,) = {"input_len", "output_len"} & set(trace)
+        raise ValueError(f"{alone} is a list: give input_len and output_len as lists of one length, or both as means")
+    for name in ("input_len", "output_len"):
+        if name in trace:
+            bad = trace[name][~((trace[name] >= 1) & (trace[name] == np.floor(trace[name])))]
+            if bad.size:
+                raise ValueError(f"{name} = {bad[0]:g}: a length is a whole number of tokens, 1 or more")
+            mean = float(trace[name].mean())
+            given |= {name: mean, name.replace("len", "spread"): float(trace[name].std()) / mean}
+    if "arrival" in trace:
+        gaps = np.diff(trace["arrival"])
+        if not np.all(gaps >= 0) or not trace["arrival"][0] >= 0 or not 0 < gaps.sum() < math.inf:
+            raise ValueError("arrival must be one time for each request, from 0 s and in order")
+        if others := [each for each in ("rate", "users", "concurrency") if given[each] is not None]:
+            raise ValueError(f"{others[0]} and arrival given: give one of rate (requests/s), users, concurrency, "
+                             "arrival")  # fmt: skip
+        mean = float(gaps.mean())
+        given |= {"rate": 1 / mean, "burstiness": float(gaps.var()) / mean**2}
+    return given, trace

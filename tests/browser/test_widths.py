@@ -1,0 +1,128 @@
+"""Every panel at the widths of a phone, a split screen and a desk: plots with room, text inside, nothing sideways.
+
+On a bare page, without JupyterLab and kernel, so that all widths and pictures take seconds.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from cookbook import panels
+
+from .bare import Bare
+
+RECIPES = panels._RECIPES
+# 1024 x 768 at 150 % is 683 px wide.
+WIDTHS = (320, 480, 683, 800, 1300)
+# What a picture needs that is not there at first.
+NEEDS = {("accuracy", "effects"): {"kind": "transformer", "model": "without overlap"}}
+GRAVE = ("serious", "critical")
+
+
+@pytest.fixture(scope="module")
+def bare(browser: Any) -> Any:
+    context = browser.new_context(viewport={"width": 1320, "height": 1400})
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    yield Bare(page)
+    context.close()
+
+
+def pictures(panel: Any) -> list[str]:
+    """Names of the pictures that a reader can choose."""
+    control = panel._controls.get("picture")
+    return [option[0] for option in control.options] if control else [""]
+
+
+def show(panel: Any, picture: str) -> None:
+    """Choose a picture, with what it needs."""
+    if picture:
+        panel.update(picture=picture, **NEEDS.get((panel.name, picture), {}))
+    assert not panel.shown["error"], panel.answer
+
+
+def clear(bare: Bare, panel: Any, widths: tuple[int, ...]) -> None:
+    """Nothing of a picture is hidden, cut short or squeezed at any width."""
+    for width in widths:
+        bare.draw(panel, width)
+        assert bare.faults() == [], f"{panel.name}, {panel.shown['picture']}, {width} px"
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_panel_is_readable_on_a_phone_and_on_half_a_screen(recipe, bare):
+    clear(bare, getattr(panels, recipe)(), (320, 683))
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_picture_of_a_panel_is_readable_at_every_width(recipe, bare):
+    panel = getattr(panels, recipe)()
+    for picture in pictures(panel):
+        show(panel, picture)
+        clear(bare, panel, WIDTHS)
+
+
+@pytest.mark.parametrize(("recipe", "changes"), [
+    ("accelerators", {"accelerators": ["v100-sxm2-16gb", "t4"]}), ("scaling", {"compare": ["vgg16"]}),
+    ("measurements", {"networks": [], "kind": "", "unit": "all", "y": "value"}),
+])  # fmt: skip
+def test_a_narrow_panel_that_changes_stays_readable(recipe, changes, bare):
+    """Fewer rows, fewer names in the legend, thousands of marks on a canvas: drawn in place of what was there."""
+    panel = getattr(panels, recipe)()
+    bare.draw(panel, 320)
+    panel.update(**changes)
+    assert not panel.shown["error"], panel.answer
+    bare.change(panel)
+    assert bare.faults() == []
+
+
+def violations(bare: Bare) -> list[str]:
+    """What axe-core calls serious or critical, with the elements concerned."""
+    found = Axe().run(bare.page).response["violations"]
+    return [f"{each['id']}: {node['target']}" for each in found if each["impact"] in GRAVE for node in each["nodes"]]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_panel_and_its_errors_have_no_serious_barrier(recipe, bare):
+    """By the rules of axe-core, at the first state and with an error shown."""
+    panel = getattr(panels, recipe)()
+    bare.draw(panel, 1000)
+    assert violations(bare) == []
+    control = next(name for name in panel._controls if name != "picture")
+    panel.update(**{control: "no such thing"})
+    assert panel.shown["error"] and panel.shown["faulty"] == control
+    bare.draw(panel, 1000)
+    assert violations(bare) == []
+
+
+NAMES = """names => [...document.querySelectorAll('.vega-embed svg text')]
+  .filter(text => names.includes(text.textContent)
+  && text.getAttribute('stroke-width') === null).map(text => { const { top, bottom } = text.getBoundingClientRect();
+  return [text.textContent, top, bottom]; })"""
+
+
+@pytest.mark.parametrize(("recipe", "picture", "names"), [
+    ("scaling", "efficiency", ["AlexNet (two groups)", "ResNet-50 (v1)", "VGG-16", "Eng Acoustic Model"]),
+    ("scaling", "speedups", ["AlexNet (two groups)", "ResNet-50 (v1)", "VGG-16", "Eng Acoustic Model"]),
+    ("serving", "knee", ["TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95"]),
+    ("storage", "scaling", ["later epochs", "first epoch"]), ("where_to_run", "paid", ["owned", "rented"]),
+])  # fmt: skip
+def test_every_line_is_named_where_it_ends_and_no_name_covers_another(recipe, picture, names, bare):
+    panel = getattr(panels, recipe)(picture=picture)
+    for width in (320, 1300):
+        bare.draw(panel, width)
+        found = sorted(bare.page.evaluate(NAMES, names), key=lambda each: each[1])
+        assert sorted(name for name, *_ in found) == sorted(names)
+        for (upper, _, bottom), (lower, top, _) in itertools.pairwise(found):
+            assert top > bottom - 4, f"{upper} covers {lower}"
+
+
+def test_a_step_names_five_parts_and_other(bare):
+    panel = panels.training_run(picture="layouts")
+    bare.draw(panel, 683)
+    legend = bare.page.locator(".role-legend-label text").all_text_contents()
+    assert len(legend) == 6 and legend[-1] == "other"

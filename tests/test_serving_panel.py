@@ -1,0 +1,169 @@
+"""The panel of recipe 10: figures are those of `cb.serve`, pictures show them, what cannot be is told in words."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook.panels.shell import MOST_ROWS
+from cookbook.units import dollars
+
+CALL = {"users": 500, "input_len": 512, "output_len": 256, "ttft": 1, "tpot": 0.05}
+
+
+@pytest.fixture
+def panel() -> Any:
+    return cb.panels.serving()
+
+
+def test_the_answer_is_that_of_the_call(panel: Any) -> None:
+    row = cb.serve("llama3_8b", "h100-sxm", **CALL).table.iloc[0]
+    low, usd, high = (dollars(row[f"usd_per_million_output{end}"]) for end in ("_low", "", "_high"))
+    assert panel.answer.startswith(f"{row['devices']} H100 SXM5 80GB serve")
+    assert f"for {usd} per million output tokens. Cost: {low} to {high} per million output" in panel.answer
+    low, typical, high = (f"{1e3 * row[f'tpot_p50{end}']:.3g} ms" for end in ("_low80", "", "_high80"))
+    assert f"TPOT: p50 is {typical} (80 %: {low} to {high})" in panel.answer
+    assert f"p95 {1e3 * row['tpot_p95']:.3g} ms (limit 50 ms)" in panel.answer
+    assert f"held back by {row['binds']}." in panel.answer
+
+
+def test_users_think_as_long_as_they_do_in_a_call(panel: Any) -> None:
+    constants = cb.table("constants").set_index("name")["value"]
+    assert panel.values["think"] == float(constants["service-think-time"])
+
+
+@pytest.mark.parametrize("picture", ["knee", "costs", "memory"])
+def test_every_picture_can_be_drawn(panel: Any, picture: str) -> None:
+    panel.update(picture=picture)
+    assert panel.shown["error"] == "" and panel.shown["picture"] == picture and panel.columns, panel.answer
+    json.dumps([panel.shown, panel.columns], allow_nan=False)
+    panel.receive({"do": "open", "what": "sources"})
+    assert panel.shown["sources"]["items"]
+    panel.receive({"do": "open", "what": "table"})
+    assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
+
+
+def test_the_knee_rises_up_to_capacity_and_marks_the_load(panel: Any) -> None:
+    drawn = pd.DataFrame(panel.columns)
+    row, end = cb.serve("llama3_8b", "h100-sxm", **CALL).table.iloc[0], drawn[drawn["what"] == "capacity"]
+    for name in ("TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95"):
+        line = drawn[(drawn["what"] == "line") & (drawn["series"] == name)].astype({"rate": float, "ms": float})
+        assert line["ms"].is_monotonic_increasing and line["rate"].max() < float(end["rate"].iloc[0])
+        here = drawn[(drawn["what"] == "here") & (drawn["series"] == name)].iloc[0]
+        assert here["ms"] == pytest.approx(1e3 * row[name.lower().replace(" ", "_")], rel=1e-5)
+    assert float(end["rate"].iloc[0]) == pytest.approx(row["capacity"], rel=1e-5)
+    assert set(drawn.loc[drawn["what"] == "limit", "ms"]) == {1000, 50}
+
+
+def test_costs_are_those_of_sizing_each_kind(panel: Any) -> None:
+    panel.update(picture="costs")
+    rows = panel.frame.set_index("accelerator")
+    for kind in ("h100-sxm", "h200-sxm"):
+        alone = cb.serve("llama3_8b", kind, **CALL).table.iloc[0]
+        assert rows.loc[kind, "usd_per_million_output"] == pytest.approx(alone["usd_per_million_output"])
+        assert rows.loc[kind, "devices"] == alone["devices"]
+    drawn = pd.DataFrame(panel.columns)
+    best = drawn.loc[drawn["verdict"] == "cheapest that will do", "row"]
+    assert len(best) == 1 and panel.shown["signals"]["live_title"].startswith(best.iloc[0])
+    hourly = rows.loc[rows["meets"].astype(bool), "usd_per_hour"]
+    assert rows.loc[hourly.idxmin(), "name"].startswith(best.iloc[0])
+
+
+def test_memory_holds_weights_and_what_is_left(panel: Any) -> None:
+    panel.update(picture="memory")
+    drawn = pd.DataFrame(panel.columns).astype({"value": float})
+    whole = drawn.groupby("row", sort=False)["value"].sum()
+    assert whole.to_numpy() == pytest.approx(cb.accelerator("h100-sxm").memory_bytes / 2**30)
+    weights = drawn[drawn["part"] == "weights"].set_index("row")["value"]
+    two_bytes = 2 * cb.model("llama3_8b").ops.parameter_count / 2**30
+    assert weights.iloc[0] == pytest.approx(two_bytes, rel=0.01)
+    assert weights["TP 2"] == pytest.approx(two_bytes / 2, rel=0.01)
+    assert weights["weights in int4"] < weights["weights in fp8"] < weights.iloc[0]
+
+
+def test_memory_holds_more_requests_of_layers_with_a_window() -> None:
+    """16,384 tokens of a request: all are kept in each layer of version 0.2, and 4,096 of version 0.1."""
+    held = []
+    for model in ("mistral_7b_v0.2", "mistral_7b"):
+        panel = cb.panels.serving(model, prompt=15_384, answer=1_000, users=10, ttft=30_000, tpot=500)
+        panel.update(picture="memory")
+        text = next(each for each in pd.DataFrame(panel.columns)["text"] if isinstance(each, str) and each)
+        held.append(float(text.split()[0].replace(",", "")))
+    assert held[1] == pytest.approx(4 * held[0], rel=0.05)
+
+
+def test_more_users_take_more_devices_and_a_tighter_limit_costs_more(panel: Any) -> None:
+    panel.update(users=5000)
+    loose = panel.frame.iloc[0]
+    panel.update(tpot=20)
+    tight = panel.frame.iloc[0]
+    assert tight["devices"] > loose["devices"] > 1
+    assert tight["usd_per_million_output"] > loose["usd_per_million_output"]
+
+
+def test_limits_that_are_missed_are_said(panel: Any) -> None:
+    panel.update(devices=1, users=500, tpot=20)
+    assert "the SLO (TPOT) is missed" in panel.answer and not panel.frame["meets"].iloc[0]
+    panel.update(devices="", tpot=50)
+    assert "is missed" not in panel.answer
+
+
+def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
+    panel.update(accelerator="gb200")
+    assert "at a price that is not known" in panel.answer and "[no price]" in repr(panel)
+    panel.update(hourly=10)
+    assert " per million output tokens" in panel.answer and "[price given]" in repr(panel)
+
+
+def test_a_pinned_service_is_compared(panel: Any) -> None:
+    panel.pin()
+    panel.update(users=200)
+    assert re.search(r"Against the pinned scenario: devices 1\.0×, cost per million tokens [\d.]+×", panel.answer)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"tpot": 1}, ["TPOT limit = 0.001 s: an idle engine of", "give"]),
+        ({"ttft": 10}, ["TTFT limit = 0.01 s: an idle engine of"]),
+        ({"devices": 1, "users": 20000}, ["above the capacity of 1 devices", "take"]),
+        ({"model": "gpt2", "prompt": 900, "answer": 400}, ["Prompt + answer = 1,300 tokens is more than", "shorten"]),
+        ({"model": "resnet50"}, ["resnet50"]),
+        ({"accelerator": "h100-sxn"}, ["h100-sxn", "nearest"]),
+        ({"precision": "fp8", "accelerator": "a100-sxm-80gb"}, ["fp8"]),
+        ({"users": 0.5}, ["Users", "from 1 to"]),
+        ({"policy": "first come"}, ["first come"]),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_sentence(refuses: Any, panel: Any, change: Any, words: list[str]) -> None:
+    refuses(panel, change, words)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"think": 10, "policy": "prefill first", "precision": "fp8", "kv": "fp8", "picture": "memory"},
+        {"accelerator": {"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}, "hourly": 3, "ttft": None, "think": 60},
+        {"model": "llama3_70b", "users": 100, "devices": 8, "prompt": 2048},
+    ],
+)
+def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
+    panel = cb.panels.serving(**state)
+    assert panel.shown["error"] == "", panel.answer
+    ast.parse(panel.code)
+    first, second = panel.code.splitlines()
+    assert repr(eval(first, {"cb": cb})) == repr(panel)
+    row = eval(second, {"cb": cb}).table.iloc[0]
+    assert panel.answer.startswith(f"{row['devices']:,} ") and row["ttft_p95"] == panel.frame["ttft_p95"].iloc[0]
+
+
+def test_formats_that_the_accelerator_lacks_say_so(panel: Any) -> None:
+    panel.update(accelerator="a100-sxm-80gb")
+    assert "fp8" in panel.shown["off"]["precision"] and "int4" not in panel.shown["off"]["precision"]
