@@ -1,7 +1,10 @@
 """What every test shares: where the project lies, which browser there is, and what to say where there is none."""
 
+import contextlib
+import functools
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -95,6 +98,29 @@ def chromium() -> str | None:
 def root() -> Path:
     """Top folder of the project."""
     return ROOT
+
+
+def counted() -> float:
+    """Processor time [s] of counting to ten million: the measure of what a machine does, whatever else runs there."""
+    begun, count = time.process_time(), 0
+    while count < 10_000_000:
+        count += 1
+    return time.process_time() - begun
+
+
+@pytest.fixture(scope="session")
+def within():
+    """``with within(3):`` what takes no more processor time than counting to ten million three times."""
+    unit = functools.cache(counted)
+
+    @contextlib.contextmanager
+    def check(counts: float):
+        begun = time.process_time()
+        yield
+        spent = time.process_time() - begun
+        assert spent <= counts * unit(), f"{spent / unit():.1f} times counting to ten million; at most {counts}"
+
+    return check
 
 
 @pytest.fixture(scope="session")

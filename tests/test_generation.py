@@ -1,7 +1,5 @@
 """Language models token by token: figures worked out by hand, limits, directions, and what cannot be asked."""
 
-from time import perf_counter
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -257,14 +255,10 @@ def test_requests_at_a_rate_wait_longer_until_the_capacity(first):
 
 
 @pytest.mark.all
-def test_a_million_steps_take_less_than_a_second():
+def test_a_million_steps_take_as_long_as_counting_to_forty_million(within):
     batch, context = np.random.default_rng(0).uniform([[1], [64]], [[256], [8192]], (2, 10**6))
-    best = np.inf
-    for _ in range(3):
-        before = perf_counter()
+    with within(4):
         decode_step_seconds(batch, context, engine=REAL, **GIVEN)
-        best = min(best, perf_counter() - before)
-    assert best < 1
 
 
 ROW = {"model": "Llama-3.1-70B", "accelerator": "h100-sxm", "devices": "4", "tp": "4", "precision": "fp8/fp8/fp8",

@@ -5,7 +5,6 @@ import dataclasses
 import math
 import pickle
 import re
-import time
 
 import numpy as np
 import pytest
@@ -197,20 +196,18 @@ HOSTILE = [None, math.nan, math.inf, -math.inf, -1, 0, 1e308, 1e-300, 10**400, 1
 
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("name", ["memory_bytes", "peak_fp8", "scale_up_devices", "generation", "process_nm"])
-def test_hostile_figures_are_refused_in_words(name, value):
+def test_hostile_figures_are_refused_in_words(name, value, within):
     for call in (
         lambda: accelerator(like="h100-sxm", **{name: value}),
         lambda: accelerator("My chip", **{**OWN, name: value}),
     ):
-        start = time.perf_counter()
-        with pytest.raises(ValueError) as refused:
+        with within(3), pytest.raises(ValueError) as refused:
             call()
-        assert time.perf_counter() - start < 1
         assert name in str(refused.value) and len(str(refused.value)) <= 300
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: type(value).__name__)
-def test_hostile_names_are_refused_in_words(value):
+def test_hostile_names_are_refused_in_words(value, within):
     for call in (
         lambda: accelerator(value),
         lambda: accelerator("mine", like=value, tdp_watts=100) if value is not None else accelerator(None),
@@ -219,10 +216,8 @@ def test_hostile_names_are_refused_in_words(value):
         lambda: formats(value),
         lambda: accelerator_table([value]),
     ):
-        start = time.perf_counter()
-        with pytest.raises((ValueError, KeyError)) as refused:
+        with within(6), pytest.raises((ValueError, KeyError)) as refused:
             call()
-        assert time.perf_counter() - start < 2
         assert type(refused.value) in (ValueError, catalog.UnknownName)
         assert len(str(refused.value)) <= 300
 

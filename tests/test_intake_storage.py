@@ -1,6 +1,5 @@
 """Rows about storage: what words mean, what is refused by name, and that nothing is above what machines can carry."""
 
-import time
 
 import numpy as np
 import pandas as pd
@@ -306,12 +305,11 @@ def test_sizes_of_data_sets_are_given_not_predicted():
     assert "sample_bytes" in chain(kind="dataset-size", workload="ImageNet JPEG", sample_bytes="7204")["why"]
 
 
-def test_unknown_names_are_answered_in_bounded_time():
+def test_unknown_names_are_answered_in_bounded_time(within):
     frame = pd.DataFrame([{**RUN, "system": f"nameless ssd {at}", "accelerator": f"gpu-{at}"} for at in range(5000)])
     frame.loc[0, "system"] = "ssd " * 20000
-    start = time.process_time()
-    assert storage_table(frame)["why"].ne("").all()
-    assert time.process_time() - start < 10
+    with within(30):
+        assert storage_table(frame)["why"].ne("").all()
     assert nearest_stores("samsung 980 pro")[0].startswith("Samsung 980 PRO")
 
 

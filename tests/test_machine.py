@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import math
 import pickle
-import time
 
 import pytest
 from hypothesis import given
@@ -189,11 +188,9 @@ def test_a_faster_link_makes_a_faster_ring(rate, more):
 
 
 @pytest.mark.parametrize("name", ["dgx-h10", "p5.48xlarg", "h100-smx", "", "abc", "x" * 100_000, "dgx-h100" + "-" * 90])
-def test_an_unknown_name_gives_the_nearest_three_of_all_tables(name):
-    start = time.perf_counter()
-    with pytest.raises(UnknownName) as refused:
+def test_an_unknown_name_gives_the_nearest_three_of_all_tables(name, within):
+    with within(6), pytest.raises(UnknownName) as refused:
         machine(name)
-    assert time.perf_counter() - start < 2
     assert len(refused.value.nearest) == 3
     assert "server or cloud instance" in str(refused.value)
     assert len(str(refused.value)) <= 300

@@ -1,6 +1,5 @@
 """Matching storage as a record: read-only, short, shown as a table; what cannot be is refused in the caller's words."""
 
-import time
 import warnings
 from dataclasses import FrozenInstanceError
 
@@ -34,7 +33,6 @@ def told(call):
     """The refusal of a call, or nothing; an answer has numbers that can be, or says why it has none."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        start = time.process_time()
         try:
             found = cb.match_storage(**call)
             rates, used, why = (np.atleast_1d(value) for value in (found.samples_per_s, found.utilisation, found.why))
@@ -45,7 +43,6 @@ def told(call):
             text = repr(found)
         except (ValueError, KeyError) as problem:
             text = str(problem)
-        assert time.process_time() - start < 5
     for raw in ("NoneType", "unhashable", "broadcast", "attribute", "ufunc", "inhomogeneous", "subscriptable"):
         assert raw not in text, text
     assert 0 < len(text) <= 330, text[:200]
@@ -53,24 +50,27 @@ def told(call):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_hostile_argument_is_refused_in_the_callers_words(name):
+def test_a_hostile_argument_is_refused_in_the_callers_words(name, within):
     for value in HOSTILE:
-        told({**CALL, "checkpoint_interval": 600, "checkpoint_bytes": 1e9, name: value})
+        with within(15):
+            told({**CALL, "checkpoint_interval": 600, "checkpoint_bytes": 1e9, name: value})
 
 
 @pytest.mark.parametrize(("argument", "name"), [(argument, name) for argument in FIELDS for name in FIELDS[argument]])
-def test_a_hostile_figure_of_a_tier_or_card_is_refused(argument, name):
+def test_a_hostile_figure_of_a_tier_or_card_is_refused(argument, name, within):
     for value in HOSTILE:
-        told({**CALL, argument: {**STARTS[argument], name: value}})
+        with within(15):
+            told({**CALL, argument: {**STARTS[argument], name: value}})
 
 
-def test_a_thousand_hostile_combinations():
+def test_a_thousand_hostile_combinations(within):
     rng = np.random.default_rng(2)
     usual = (1, 2, 8, "1 GB", [1, 2], [1, 2, 3], 64, True)
     for _ in range(1000):
         names = rng.choice(NAMES[:-4], 4, replace=False)
         values = [*HOSTILE, *usual]
-        told({**CALL, **{name: values[rng.integers(len(values))] for name in names}})
+        with within(15):
+            told({**CALL, **{name: values[rng.integers(len(values))] for name in names}})
 
 
 @pytest.mark.parametrize(("change", "says"), [

@@ -5,7 +5,6 @@ import gzip
 import io
 import subprocess
 import sys
-import time
 import zipfile
 
 import numpy as np
@@ -219,10 +218,9 @@ def test_columns_of_a_block_are_categories(tmp_path):
     assert list(frame.columns) == HEADER and len(why) == 1000
 
 
-def test_two_hundred_thousand_rows_of_twenty_columns_are_read_within_seconds(tmp_path):
+def test_two_hundred_thousand_rows_of_twenty_columns_are_read_soon(tmp_path, within):
     row = ",".join(["h100-sxm", "resnet50", "128", "bf16", "PyTorch 2.1"] * 4)
     lines = [",".join(f"column_{n}" for n in range(20)), *(f"{n},{row.partition(',')[2]}" for n in range(200_000))]
     (tmp_path / "x.csv").write_text("\n".join(lines), encoding="utf-8")
-    begun = time.process_time()
-    assert sum(len(why) for _, why in read_blocks(tmp_path / "x.csv")) == 200_000
-    assert time.process_time() - begun < 2
+    with within(8):
+        assert sum(len(why) for _, why in read_blocks(tmp_path / "x.csv")) == 200_000
