@@ -4,7 +4,8 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+# Compiled while installing: else the first kernel does it, or, where nothing may be written beside the code, every one.
+UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 BUNDLE := cookbook/charts/vega_bundle.js
 SETTINGS := $(VENV)/share/jupyter/lab/settings/overrides.json
 NOTEBOOKS ?=

@@ -90,7 +90,7 @@ def accuracy(
     """
     known = (*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up")
     (by,) = choices("by", [by], known, ())
-    if not isinstance(model, str) or model not in models_of():
+    if not isinstance(model, str) or (model != FULL and model not in models_of()):
         near = ", ".join(difflib.get_close_matches(str(model)[:60], models_of(), 3, 0))
         raise ValueError(f"model = {shown(model)} is not a choice; nearest: {near}")
     rows = chosen(kind, publishers, accelerators, networks)
@@ -119,9 +119,8 @@ def chosen(
             if isinstance(names, (list, tuple)) and not names
             else [text(column, name) for name in listed(column, names)]
         )
-        known = _names(column)
         for name in wanted:
-            if name not in known:
+            if name not in (known := _names(column)):
                 near = ", ".join(difflib.get_close_matches(name, sorted(known), 3, 0))
                 raise ValueError(f"no run by {column} {name!r} was judged; nearest names: {near}")
         if wanted:
@@ -216,7 +215,7 @@ def as_rows(rows: pd.DataFrame, model: str = FULL) -> pd.DataFrame:
 
 def _known(rows: pd.DataFrame, model: str) -> pd.Series:
     """Logarithmic ratios of a model, of the rows that it says something of."""
-    if model not in models_of():
+    if model not in (FULL, NO_NEIGHBOURS) and model not in models_of():
         raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(models_of())}")
     found = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
     if not len(found):
@@ -432,7 +431,7 @@ def pairs() -> pd.DataFrame:
     measured), network (of the zoo), nodes, low_80 and high_80: from what the other publishers' speed-ups were off by.
     """
 
-    rows = accuracy("row", "classic", "without neighbours")
+    rows = as_rows(chosen("classic"), NO_NEIGHBOURS)
     more = catalog.table("training_classic").set_index("id")
     wanted = [*(name for name in SAME_BUT_DEVICES if name not in rows), "per_node"]
     rows = rows[rows["unit"].str.endswith("/s")].join(more[wanted], on="id")
@@ -442,7 +441,7 @@ def pairs() -> pd.DataFrame:
     found = many.assign(
         measured_speed_up=many["measured"] / many["measured_one"],
         predicted_speed_up=many["predicted"] / many["predicted_one"],
-        network=[networks.trained(*run).name for run in many[["model", "task_input", "unit"]].to_numpy()],
+        network=[networks.spoken(name).key for name in many["model"]],
         nodes=np.ceil(many["devices"] / many["per_node"].fillna(many["devices"].clip(upper=8))),
     )
     found = found.assign(ratio=found["predicted_speed_up"] / found["measured_speed_up"]).reset_index(drop=True)

@@ -410,17 +410,17 @@ def _read_column(raw: Raw, column: Column, keys: frozenset[str]) -> tuple[list[A
     read_cell = reader(column, keys)
     missing: Any = math.nan if column.numeric else ""
     values, errors, seen = [], [], dict[str, int]()
+    known: dict[str, Any] = {} if column.required else {"": missing}  # most cells stand in many rows
     for line, cell in zip(raw.lines, raw.column(column.name), strict=True):
-        value = missing
         try:
-            if cell:
-                value = read_cell(cell)
-            elif column.required:
+            if not cell and column.required:
                 raise ValueError(f"a value: {column.description or column.name}")
+            if cell not in known:
+                known[cell] = read_cell(cell)
             if column.type == "key" and cell in seen:
                 raise ValueError(f"a name of its own: row {seen[cell]} has it too")
         except ValueError as error:
             errors.append(CatalogError(raw.file, line, column.name, cell, str(error)))
         seen.setdefault(cell, line)
-        values.append(value)
+        values.append(known.get(cell, missing))
     return values, errors

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from cookbook import catalog, units
 from cookbook.catalog.names import index, normalise
+from cookbook.catalog.tables import raw as written
 from cookbook.panels.text import duration, json_of, listed, pieces
 from cookbook.units import shown
 
@@ -489,11 +490,13 @@ def from_link(controls: Mapping[str, Control], state: Any, defaults: Mapping[str
 @lru_cache(maxsize=1)
 def _popular() -> dict[str, int]:
     """How often each network and accelerator was measured."""
-    known, found = index("models", catalog.data_directory()), Counter[str]()
-    for table in map(catalog.table, MEASURED):
-        found.update(table["accelerator"].value_counts().to_dict())
-        for name, count in table["model"].value_counts().items():
-            found[known.get(normalise(str(name)), "")] += count
+    folder = catalog.data_directory()
+    known, found = index("models", folder), Counter[str]()
+    for table in MEASURED:  # as text: a list of names waits for no reading of figures
+        file = written(table, folder)
+        found.update(file.column("accelerator"))
+        for name, count in Counter(file.column("model")).items():
+            found[known.get(normalise(name), "")] += count
     return {key: count for key, count in found.items() if key}
 
 
@@ -512,6 +515,7 @@ def _custom(entry: Any) -> bool:
     return isinstance(entry, dict) and set(entry) == {"custom"}
 
 
+@lru_cache(maxsize=8192)
 def _words(text: str) -> str:
     """A text as its words, each between blanks."""
     return f" {' '.join(''.join(c if c.isalnum() or c == '_' else ' ' for c in text.casefold()).split())} "
