@@ -309,6 +309,14 @@ def test_a_simulated_service_says_the_same():
 def test_answers_say_that_no_measured_run_keeps_states():
     assert "no measured run" in str(cb.generate(PURE, "h100-sxm").assumed)
     assert "no measured run" not in str(cb.generate("mistral_7b", "h100-sxm").assumed)
+    told = [cb.serve(name, "h100-sxm", rate=1, devices=1).assumed for name in (PURE, "mistral_7b")]
+    assert ["no measured run" in str(each) for each in told] == [True, False]
+
+
+def test_the_panel_offers_hybrids_and_names_what_is_read():
+    panel = cb.panels.serving(model=PURE, users=200)
+    assert "Mamba-2 2.7B" in panel.answer and "keys, values and states read" in str(panel._view.parts)
+    assert "states" not in str(cb.panels.serving(users=200)._view.parts)
 
 
 # --- training, and what cannot be ----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from cookbook.prediction.terms.transformer import sizes
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "groups", "lengths", "widths"]
+__all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "granted", "groups", "lengths", "widths"]
 # Formats of weights that are offered where a model does not fit, and shards that are tried.
 SMALLER, SHARDS = ("fp8", "int4"), (1, 2, 4, 8, 16, 32, 64)
 # Sequences and tokens up to which costs are drawn, and requests of the shortest trace.
@@ -124,6 +124,12 @@ def engine_costs(
         "max_sequences": None if max_sequences is None else whole("max_sequences", max_sequences, 8192) * apart,
         "chunk": None if chunk is None else whole("chunk", chunk, 1 << 17) * apart}  # fmt: skip
     return replace(found, **{name: value for name, value in given.items() if value is not None})
+
+
+def granted(costs: StepCosts, drafted: int | None) -> dict[str, None]:
+    """What is taken for granted of an engine, in words."""
+    said = {"drafting takes no time": drafted, f"states {generation.UNMEASURED}": costs.state_seconds}
+    return {words: None for words, holds in said.items() if holds}
 
 
 def groups(stack: Mapping[str, Any]) -> int:

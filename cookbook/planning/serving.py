@@ -18,7 +18,7 @@ from cookbook.catalog.prices import per_hour
 from cookbook.catalog.printed import Printed, card
 from cookbook.performance.serving import held_tokens, service_latencies
 from cookbook.planning.cost import Price, device_usd, machine_power, power_watts
-from cookbook.planning.engines import SHARDS, Asked, arrivals, asked_of, engine_costs, groups, lengths, widths
+from cookbook.planning.engines import SHARDS, Asked, arrivals, asked_of, engine_costs, granted, groups, lengths, widths
 from cookbook.planning.simulation import CHUNKED, FIRST, SPLIT, simulate
 from cookbook.prediction.asked import flag, listed, quantity, whole
 from cookbook.prediction.constants import figure
@@ -293,7 +293,7 @@ def serve(
                 row |= {"tp": one.tp} | one.row(number, prices[name], simulated, seed)
                 row["costly"] = one.costly(number) if count is None else ""
                 taken = {"max_sequences": one.costs.max_sequences // one.groups, "chunk": one.chunk // one.groups}
-                assumed |= {"drafting takes no time": None} if drafted else {}
+                assumed |= granted(one.costs, drafted)
                 assumed |= one.gained(network, {**stack, "tp": one.tp}, limits) if two_batches else {}
                 assumed |= {f"{each} = {value:,}": None for each, value in taken.items() if limits[each] is None}
             else:  # what is too slow for the load says more than what is too small for the weights
