@@ -126,6 +126,21 @@ def test_keys_and_values_are_kept_where_layers_attend():
     assert "states" not in cb.generate("llama3_8b", "h100-sxm").memory
 
 
+def test_jamba_large_serves_256k_tokens_on_eight_devices_of_80_gb():
+    """Jamba 1.5, section 3.1: with 8-bit weights it does; with 16 bits its weights alone are more."""
+    asked = {"input_len": 262_143, "output_len": 1, "tp": 8}
+    assert cb.generate("jamba_1.5_large", "a100-sxm-80gb", weights_format="int8", **asked).fits == "yes"
+    with pytest.raises(ValueError, match="do not fit 8 x"):
+        cb.generate("jamba_1.5_large", "a100-sxm-80gb", **asked)
+
+
+def test_a_pattern_of_ones_own_keeps_what_its_layers_keep():
+    """Qwen3-Next with one layer in eight that attends, instead of one in four."""
+    sparse = cb.model("qwen3_next_80b_a3b", pattern="ME" * 7 + "*E", repeats=6)
+    assert sizes(sparse)["cache_bytes"] == sizes("qwen3_next_80b_a3b")["cache_bytes"] / 2
+    assert sizes(sparse)["state_bytes"] == sizes("qwen3_next_80b_a3b")["state_bytes"] * 42 / 36
+
+
 def test_slots_are_what_the_weights_leave_over_a_state_and_its_tokens():
     weights, state = 2 * 8_100_852_736, 24 * (128 * 64 * 128 + 10_240 * 3) * 2
     by_hand = (0.9 * 80 * 2**30 - weights) / (np.array([0, 4096, 262_144]) * 16_384 + state)
@@ -347,6 +362,7 @@ GOOD = {"vocab": 100, "width": 64, "pattern": "M-*-", "recurrent": "lightning", 
     ({"state": {"heads": 4, "head_dim": 16}}, "state lacks 'chunk': lightning takes heads, head_dim, chunk"),
     ({"state": {"heads": 4, "head_dim": 16, "chunk": 8, "rank": 1}}, "state has no entry 'rank'"),
     ({"state": None}, "state lacks 'heads'"), ({"pattern": "MA"}, "pattern = 'MA' must be of the letters M"),
+    ({"pattern": "M-" * 501}, "1,002 branches; write at most 1,000"),
     ({"pattern": ""}, "pattern = '' must be"), ({"pattern": "--"}, "sees no other tokens"),
     ({"heads": None}, r"branches '\*': give heads"), ({"hidden": None}, "branches '-': give hidden"),
     ({"pattern": "ME"}, "branches 'E': give experts"), ({"experts": {"number": -1}}, "number = -1 must be"),

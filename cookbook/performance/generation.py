@@ -322,8 +322,8 @@ def decode_step_seconds(
     r"""Seconds in which every sequence of a batch gets one more token.
 
     Weights are read once while products run, keys and values of each sequence after them; a state of fixed size, s, is
-    read and written, whatever the context. Stages of a pipeline work on parts of the batch in turn: a step is one pass
-    over all stages with one part.
+    read and written, whatever the context, which takes longer than working on it. Stages of a pipeline work on parts of
+    the batch in turn: a step is one pass over all stages with one part.
 
     .. math:: t = \sqrt{\left(\frac{W}{n b}\right)^2 + \left(\frac{2 P B}{n p}\right)^2}
         + \frac{B (L c + 2 s)}{n b} + t_{sums} + t_{host}
