@@ -296,6 +296,27 @@ def test_steady_state_agrees_with_the_simulation_where_states_are_kept(policy, s
         assert solved[name] == pytest.approx(seen.to_dict()[name], rel=limit), name
 
 
+@pytest.mark.parametrize(("state", "most"), [(0, (3000 - 54.5) / 155), (100, (3000 - 54.5 - 100) / 255)])
+def test_as_many_are_decoded_as_have_room_beside_their_states(state, most):
+    """Prompts of 100 tokens and answers of 101, spread by 0.3: 155 are kept on average, 54.5 while a prompt is read."""
+    costs = flat()
+    found = service_latencies(costs.decode, costs.prefill, prompt=100, answer=101, prompt_spread=0.3, answer_spread=0.3,
+                              kv_tokens=3000, max_sequences=256, chunk=2048, clients=500, state=state)  # fmt: skip
+    assert 0.95 * most < found["batch"] <= most * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_states_limit_how_many_are_served_at_once(simulated):
+    """Of Nemotron-H 8B on 48 GB: 225 tokens are kept on average, and a state that takes the room of 3,162."""
+    costs = engine_costs("nemotron_h_8b", "l40s")
+    most = costs.kv_tokens / (100 + 200 * 1.25 / 2 + 3162)
+    assert costs.state == pytest.approx(3162) and most < 600 < costs.max_sequences
+    row = cb.serve("nemotron_h_8b", "l40s", concurrency=1200, input_len=100, output_len=200, devices=1,
+                   simulated=simulated).rows[0]  # fmt: skip
+    assert 0.85 * most < row["batch"] <= most and row["kv_share"] <= 1
+    assert row["capacity"] < most / (199 * float(costs.decode(most, 225)))
+
+
 @pytest.mark.parametrize("name", HYBRIDS)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_hybrid_is_served(name, policy):
