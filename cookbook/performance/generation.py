@@ -49,6 +49,12 @@ class Decoder(NamedTuple):
         Weights that are held and looked up, not read through [B].
     window, windowed : numpy.ndarray
         Sliding window, and the share of the layers that attend within it, as of `attended_tokens` [-].
+    attending : numpy.ndarray
+        Share of the layers that attend; the others keep a state of fixed size (linear attention, state space) [-].
+    state_bytes : numpy.ndarray
+        State that layers which do not attend keep of one sequence, however long it is [B].
+    state_flop : numpy.ndarray
+        Work of those layers on the state for each token of a prompt, in chunks [FLOP].
     """
 
     weight_bytes: Any
@@ -67,6 +73,9 @@ class Decoder(NamedTuple):
     embedded_bytes: Any = 0.0
     window: Any = np.inf
     windowed: Any = 0.0
+    attending: Any = 1.0
+    state_bytes: Any = 0.0
+    state_flop: Any = 0.0
 
 
 class Group(NamedTuple):
@@ -127,6 +136,9 @@ class Engine(NamedTuple):
         Tokens of a prompt that the stages of a pipeline hand on together [-].
     score_bytes : numpy.ndarray
         Moved for each attention score of a prompt where kernels write them out; 0 where none does [B].
+    in_turn : numpy.ndarray
+        Whether halves of a batch take turns, so that one computes while the other communicates, each of one sequence
+        or prompt of a replica at least; 1 or 0 [-].
     """
 
     weight_share: Any
@@ -142,6 +154,7 @@ class Engine(NamedTuple):
     start_seconds: Any
     piece: Any = np.inf
     score_bytes: Any = 0.0
+    in_turn: Any = 0.0
 
 
 class Steady(NamedTuple):
@@ -247,9 +260,22 @@ def _attended(context: Any, decoder: Decoder, span: Any) -> np.ndarray:
     return attended_tokens(context, decoder.window, decoder.windowed, span)
 
 
+def _state_seconds(sequences: Any, times: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+    """Seconds in which the state of each sequence is read or written so many times; shards have a part of it each."""
+    return np.asarray(times * sequences * decoder.state_bytes
+                      / (group.shards * group.mem_bandwidth * engine.cache_share))  # fmt: skip
+
+
 def _own(sequences: Any, group: Group) -> np.ndarray:
     """Sequences of one replica of the attention, of the busiest where there are fewer than replicas."""
     return np.maximum(sequences / np.asarray(group.replicas, dtype=float), np.minimum(sequences, 1.0))
+
+
+def _in_turn(whole: dict[str, np.ndarray], half: dict[str, np.ndarray], use: Any) -> dict[str, np.ndarray]:
+    """Parts of a pass whose halves take turns: both read the weights and start kernels, and hide what they send."""
+    sent = 2 * half["tensor_exchange"]
+    left = {"tensor_exchange": np.maximum(sent - (2 * _total(half) - sent), 0.0)}
+    return {name: np.where(use, left.get(name, 2 * half[name]), part) for name, part in whole.items()}
 
 
 def _read_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
@@ -295,11 +321,12 @@ def decode_step_seconds(
 ) -> np.ndarray:
     r"""Seconds in which every sequence of a batch gets one more token.
 
-    Weights are read once while products run, keys and values of each sequence after them. Stages of a pipeline work on
-    parts of the batch in turn: a step is one pass over all stages with one part.
+    Weights are read once while products run, keys and values of each sequence after them; a state of fixed size, s, is
+    read and written, whatever the context, which takes longer than working on it. Stages of a pipeline work on parts of
+    the batch in turn: a step is one pass over all stages with one part.
 
     .. math:: t = \sqrt{\left(\frac{W}{n b}\right)^2 + \left(\frac{2 P B}{n p}\right)^2}
-        + \frac{B L c}{n b} + t_{sums} + t_{host}
+        + \frac{B (L c + 2 s)}{n b} + t_{sums} + t_{host}
 
     Parameters
     ----------
@@ -314,7 +341,8 @@ def decode_step_seconds(
     engine : Engine
         The software [s, -].
     drafted : float or numpy.ndarray
-        Further tokens of each sequence that the step checks (speculative decoding) [-].
+        Further tokens of each sequence that the step checks (speculative decoding); the state after each is written,
+        since any may be the last that is taken [-].
     span : float or numpy.ndarray
         Tokens by which sequences grow in the steps that are averaged over, as of `attended_tokens` [-].
 
@@ -383,9 +411,20 @@ def decode_parts(
     >>> round(float(parts["cache"]), 4)
     0.0172
     """
-    stages, shards = (np.asarray(each, dtype=float) for each in (group.stages, group.shards))
     part = np.asarray(batch, dtype=float)
-    part = part / np.minimum(stages, np.maximum(part, 1.0))
+    part = part / np.minimum(np.asarray(group.stages, dtype=float), np.maximum(part, 1.0))
+    given = (context, decoder, group, engine, drafted, span)
+    found = _step_parts(part, *given)
+    if not np.any(engine.in_turn):
+        return found
+    return _in_turn(found, _step_parts(part / 2, *given), (engine.in_turn > 0) & (_own(part, group) >= 2))
+
+
+def _step_parts(
+    part: np.ndarray, context: Any, decoder: Decoder, group: Group, engine: Engine, drafted: Any, span: Any
+) -> dict[str, np.ndarray]:
+    """Parts of one pass with so many sequences."""
+    shards = np.asarray(group.shards, dtype=float)
     each, bandwidth, own = 1 + np.asarray(drafted, dtype=float), group.mem_bandwidth, _own(part, group)
     tokens = own * each
     weights = _read_seconds(part * each, decoder, group, engine)
@@ -393,7 +432,8 @@ def decode_parts(
     cache = own * _attended(context, decoder, span) * decoder.cache_bytes / np.minimum(shards, decoder.cache_heads)
     return {
         "products": _joined(weights, products),
-        "cache": cache * (1 + engine.query_cost * (decoder.queries - 1)) / (bandwidth * engine.cache_share),
+        "cache": cache * (1 + engine.query_cost * (decoder.queries - 1)) / (bandwidth * engine.cache_share)
+        + _state_seconds(own, 1 + each, decoder, group, engine),
         "elementwise": tokens * decoder.hidden * decoder.layers * engine.touches * ACTIVATION / bandwidth,
         "tensor_exchange": _sums(tokens, decoder, group, engine),
         "launch": _host(own, decoder, engine),
@@ -405,8 +445,10 @@ def prefill_seconds(
 ) -> np.ndarray:
     r"""Seconds of one pass over prompts, to the first token of their answers.
 
+    Layers that attend compare tokens with those before them; those that keep a state take f operations a token.
+
     .. math:: t = \sqrt{\left(\frac{W}{n b}\right)^2 + \left(\frac{2 P B S}{n p}\right)^2}
-        + \frac{2 l h B S^2}{n p} + t_{sums} + t_{host}
+        + \frac{2 l h B S^2 + f B S}{n p} + t_{sums} + t_{host}
 
     Parameters
     ----------
@@ -485,17 +527,28 @@ def prefill_parts(
     >>> round(float(parts["attention"]), 4)
     0.0564
     """
+    prompts, given = np.asarray(prompts, dtype=float), (cached, decoder, group, engine)
+    found = _pass_parts(prompts, tokens, *given)
+    if not np.any(engine.in_turn):
+        return found
+    return _in_turn(found, _pass_parts(prompts / 2, tokens, *given), (engine.in_turn > 0) & (_own(prompts, group) >= 2))
+
+
+def _pass_parts(
+    prompts: np.ndarray, tokens: Any, cached: Any, decoder: Decoder, group: Group, engine: Engine
+) -> dict[str, np.ndarray]:
+    """Parts of one pass over so many prompts."""
     shards, length = np.asarray(group.shards, dtype=float), np.asarray(tokens, dtype=float)
     new = np.maximum(length * (1 - np.asarray(cached, dtype=float)), 1.0)
-    prompts = np.asarray(prompts, dtype=float)
     own = _own(prompts, group)
     weights = _read_seconds(prompts * new, decoder, group, engine)
     products = 2 * _multiplied(prompts * new, own * new, own, decoder, group) / (group.peak * engine.prompt_share)
     every = own * new
     # Each new token looks at what is before it: half of the new ones, and all that is kept.
     seen = _attended(length - new / 2, decoder, new)
-    scores = 4 * decoder.layers * decoder.heads * decoder.head_dim * every * seen
-    written = decoder.layers * decoder.heads * every * _attended(length, decoder, 0.0) * engine.score_bytes
+    attending = decoder.layers * decoder.attending
+    scores = 4 * attending * decoder.heads * decoder.head_dim * every * seen + decoder.state_flop * every
+    written = attending * decoder.heads * every * _attended(length, decoder, 0.0) * engine.score_bytes
     touched = every * decoder.hidden * decoder.layers * engine.touches * ACTIVATION / group.mem_bandwidth
     # Pieces of a pass fill the stages of a pipeline one after the other.
     stages = np.asarray(group.stages, dtype=float)
@@ -504,7 +557,8 @@ def prefill_parts(
     return {
         "products": _joined(weights, products) * filled,
         "attention": (scores / (shards * group.wide_peak * engine.attention_share)
-                      + written / (shards * group.mem_bandwidth)) * filled,
+                      + written / (shards * group.mem_bandwidth)
+                      + _state_seconds(own, 2.0, decoder, group, engine)) * filled,
         "elementwise": touched * filled,
         "tensor_exchange": _sums(every, decoder, group, engine) * filled,
         "launch": _host(own, decoder, engine),
@@ -518,16 +572,16 @@ def _total(parts: dict[str, np.ndarray]) -> np.ndarray:
 def cache_slots(
     tokens: Any, *, decoder: Decoder, group: Group, memory_share: Any, reserved_bytes: Any = 0.0, span: Any = 0.0
 ) -> np.ndarray:
-    r"""Sequences whose keys and values fit beside the weights of one copy; 0 where not even the weights do.
+    r"""Sequences whose keys, values and states fit beside the weights of one copy; 0 where not even the weights do.
 
-    .. math:: \frac{n (s M - r) - W}{L c}
+    .. math:: \frac{n (s M - r) - W}{L c + k}
 
     Parameters
     ----------
     tokens : float or numpy.ndarray
         Tokens of one sequence, prompt and answer together, L [-].
     decoder : Decoder
-        The model [B, -].
+        The model, of which a sequence keeps c bytes a token and a state of k bytes [B, -].
     group : Group
         The devices that hold one copy of it [B, B/s, FLOP/s].
     memory_share : float or numpy.ndarray
@@ -558,7 +612,8 @@ def cache_slots(
     room = devices * (memory_share * np.asarray(group.memory_bytes, dtype=float) - reserved_bytes)
     room = room - (decoder.weight_bytes + decoder.embedded_bytes) * group.replicas - decoder.expert_bytes
     copies = np.maximum(shards / decoder.cache_heads, 1.0)
-    return np.asarray(np.maximum(room, 0.0) / (_attended(tokens, decoder, span) * decoder.cache_bytes * copies))
+    kept = _attended(tokens, decoder, span) * decoder.cache_bytes * copies + decoder.state_bytes
+    return np.asarray(np.maximum(room, 0.0) / kept)
 
 
 def accepted_tokens(acceptance: Any, drafted: Any) -> np.ndarray:

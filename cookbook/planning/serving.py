@@ -18,12 +18,12 @@ from cookbook.catalog.prices import per_hour
 from cookbook.catalog.printed import Printed, card
 from cookbook.performance.serving import held_tokens, service_latencies
 from cookbook.planning.cost import Price, device_usd, machine_power, power_watts
-from cookbook.planning.engines import SHARDS, Asked, arrivals, asked_of, engine_costs, groups, lengths, widths
+from cookbook.planning.engines import SHARDS, Asked, arrivals, asked_of, engine_costs, granted, groups, lengths, widths
 from cookbook.planning.simulation import CHUNKED, FIRST, SPLIT, simulate
 from cookbook.prediction.asked import flag, listed, quantity, whole
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of
-from cookbook.prediction.terms.transformer import is_language_model
+from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def serve(
     weights_format: Any = None, kv_format: Any = None, software: Any = None, max_sequences: int | None = None,
     chunk: int | None = None, context: int | None = None, hourly: float | None = None, way: str = "on demand",
     since: int | None = None, simulated: bool = False, seed: int = 0, acceptance: float | None = None,
-    drafted: int | None = None, prefix_hit: float | None = None,
+    drafted: int | None = None, prefix_hit: float | None = None, two_batches: bool = False,
 ) -> Service:  # fmt: skip
     """Latency, throughput and cost of a service under load; without `devices`, the fewest that keep the limits.
 
@@ -200,8 +200,7 @@ def serve(
     ep : int, optional
         Devices that the experts of a mixture are spread over; where they are more than tp, groups of tp devices attend
         to requests of their own (attention data parallel), and one engine has ep x pp devices. Groups take as many
-        requests each, and one batch at a time: two in turn, of which one computes while the other communicates, are
-        not modelled.
+        requests each.
     prefill_engines : int
         Disaggregated: engines for prompts, for each that decodes.
     precision, weights_format, kv_format, software
@@ -223,6 +222,11 @@ def serve(
         Of a simulation.
     acceptance, drafted, prefix_hit
         As for `cookbook.generate`: speculative decoding, and prompts that are partly kept from earlier requests.
+    two_batches : bool
+        With `ep` above tp: each group works on two halves of its requests in turn, of which one computes while the
+        tokens of the other are on the network. All that is sent is hidden as far as there is work; weights are read
+        and kernels started for both. This is a bound that no measurement here was fitted to; what it changes is told
+        in `assumed`.
 
     Returns
     -------
@@ -251,13 +255,13 @@ def serve(
     """
     asked, assumed = asked_of(locals())
     network = network_of(model)
-    if not is_language_model(network):
+    if not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; cb.forward_pass answers for it")
     assumed |= _context(network, asked, context)
     stack = {"pp": whole("pp", pp, 64), "ep": None if ep is None else whole("ep", ep, 1024), "precision": precision,
              "weights_format": weights_format, "kv_format": kv_format, "software": software, "acceptance": acceptance,
              "drafted": drafted, "prefix_hit": prefix_hit}  # fmt: skip
-    limits = {"max_sequences": max_sequences, "chunk": chunk}
+    limits = {"max_sequences": max_sequences, "chunk": chunk, "two_batches": flag("two_batches", two_batches)}
     seed = int(quantity("seed", seed, "", "0", 0, 1e9))
     shares, simulated = whole("prefill_engines", prefill_engines, 64), flag("simulated", simulated)
     counts = [None] if devices is None else [whole("devices", each) for each in listed("devices", devices)]
@@ -289,8 +293,8 @@ def serve(
                 row |= {"tp": one.tp} | one.row(number, prices[name], simulated, seed)
                 row["costly"] = one.costly(number) if count is None else ""
                 taken = {"max_sequences": one.costs.max_sequences // one.groups, "chunk": one.chunk // one.groups}
-                if drafted:
-                    assumed["drafting takes no time"] = None
+                assumed |= granted(one.costs, drafted)
+                assumed |= one.gained(network, {**stack, "tp": one.tp}, limits) if two_batches else {}
                 assumed |= {f"{each} = {value:,}": None for each, value in taken.items() if limits[each] is None}
             else:  # what is too slow for the load says more than what is too small for the weights
                 heavy = [each for each in reasons if isinstance(each, _Overload)]
@@ -363,8 +367,8 @@ class _Engines:
         self.size = self.tp * stack["pp"] * self.groups
         self.each = self.size * (1 + prefill if asked.policy == SPLIT else 1)
         self.room = self.costs.kv_tokens / self.groups  # of the group that has a request
-        if self.costs.kept(asked.prompt + asked.answer) > self.room:
-            most = self.costs.longest(self.room)
+        if self.costs.held(asked.prompt + asked.answer) > self.room:
+            most = max(self.costs.longest(self.room - self.costs.state), 0.0)
             raise ValueError(f"a request of {asked.prompt + asked.answer:,.0f} tokens is more than the keys and values "
                              f"that fit, {most:,.0f} tokens; take tp = {2 * self.tp} or a smaller "
                              "kv_format")  # fmt: skip
@@ -372,7 +376,8 @@ class _Engines:
                      "answer_spread": asked.answer_spread, "window": self.costs.window,
                      "windowed": self.costs.windowed}  # fmt: skip
         self.context, self.attended, _ = held_tokens(**self.load).tolist()
-        self.slots = max(min(self.costs.max_sequences, self.costs.kv_tokens / self.context), 1.0)
+        self.fitting = self.costs.kv_tokens / (self.context + self.costs.state)
+        self.slots = max(min(self.costs.max_sequences, self.fitting), 1.0)
         self.costs, self.solved = replace(self.costs, transfer=self._transfer()), dict[float, dict[str, Any]]()
         self._idle_limits()
 
@@ -398,6 +403,12 @@ class _Engines:
         raise ValueError(
             f"{name} = {getattr(self.asked, name):.3g} s: an idle engine of {self.size} x {self.name} needs "
             f"{least:.3g} s{who}; give {name} above that, a larger tp or a faster accelerator")  # fmt: skip
+
+    def gained(self, network: Workload, stack: dict[str, Any], limits: dict[str, Any]) -> dict[str, None]:
+        """What two batches in turn change, in words."""
+        free = replace(self.asked, ttft=math.inf, tpot=math.inf)
+        plain = _Engines(network, self.machine, stack, {**limits, "two_batches": False}, self.prefill, free)
+        return {f"two batches in turn hide what is sent: {self.capacity / plain.capacity:.2f}× the capacity": None}
 
     @cached_property
     def prompt_seconds(self) -> float:
@@ -445,7 +456,7 @@ class _Engines:
 
     def _solve(self, asked: Asked) -> dict[str, Any]:
         load = {**self.load, "kv_tokens": self.costs.kv_tokens, "max_sequences": self.costs.max_sequences,
-                "chunk": self.costs.chunk, "burstiness": asked.burstiness}  # fmt: skip
+                "chunk": self.costs.chunk, "burstiness": asked.burstiness, "state": self.costs.state}  # fmt: skip
         if asked.policy != SPLIT:
             return service_latencies(self.costs.decode, self.costs.prefill, rate=asked.rate, clients=asked.clients,
                                   prefill_first=asked.policy == FIRST, **load)  # fmt: skip
@@ -467,7 +478,7 @@ class _Engines:
                                prefill_first=True, **{**load, "answer": 1.0, "answer_spread": 0.0})  # fmt: skip
         then = service_latencies(self.costs.decode, lambda tokens, seen: 0.0 * np.asarray(tokens), rate=asked.rate,
                               prefill_first=True, **load)  # fmt: skip
-        wait = self.costs.transfer * float(self.costs.kept(asked.prompt))
+        wait = self.costs.transfer * float(self.costs.held(asked.prompt))
         found = {**then, "busy": (then["busy"] + self.prefill * first["busy"]) / (1 + self.prefill)}
         for each in ("", "_p50", "_p95", "_p99"):
             found[f"ttft{each}"] = first[f"ttft{each}"]
@@ -561,7 +572,8 @@ class _Engines:
         row = {"devices": devices, "tp": self.tp, "engines": engines, "requests_per_second": rate,
                "output_tokens_per_second": rate * asked.answer, "goodput": rate * kept, "capacity":
                engines * self.capacity, "usd_per_hour": usd["median"],
-               "kv_share": min(found["batch"] * self.context / self.costs.kv_tokens, 1.0), "meets": self.meets(found),
+               "kv_share": min(found["batch"] * (self.context + self.costs.state) / self.costs.kv_tokens, 1.0),
+               "meets": self.meets(found),
                "binds": self.binds(found), "why": ""}  # fmt: skip
         row |= {name: found[name] for name in COLUMNS if name in found}
         for end, tail in (("median", ""), ("low", "_low"), ("high", "_high")):
@@ -586,7 +598,7 @@ class _Engines:
         """The same as `solve` from single requests."""
         asked, trace = self.asked, self.asked.trace
         count = len(next(iter(trace.values()))) if trace else int(figure("service-simulated-requests"))
-        most = self.costs.longest(self.room // 3)
+        most = self.costs.longest(max(self.room // 3, 1.0))
         load: dict[str, Any] = {"concurrency": max(round(asked.clients), 1)} if asked.rate != asked.rate else {
             "arrival": trace.get("arrival", arrivals(asked.rate, count, asked.burstiness, seed))}  # fmt: skip
         drawn = [trace.get(name, lengths(mean, count, spread, seed + at, most)) for name, mean, spread, at in (
@@ -602,11 +614,12 @@ class _Engines:
             return f"SLO ({worst.upper()})"
         steps = max(self.asked.answer - 1, 0.0) / self.slots
         floor, flat = float(self.costs.decode(1.0, 0.0)), float(self.costs.decode(self.slots, 0.0))
-        by_memory = self.costs.kv_tokens / self.context < self.costs.max_sequences
+        by_memory, states = self.fitting < self.costs.max_sequences, self.costs.state_seconds * (self.slots - 1)
         spent = {
             "compute (prompts)": self.prompt_seconds,
             "KV memory" if by_memory else "sequences of an iteration": floor * steps,
             "memory bandwidth (keys and values)": (float(self.costs.decode(self.slots, self.context)) - flat) * steps,
-            "compute (answers)": (flat - floor) * steps,
+            "compute (answers)": (flat - floor - states) * steps,
+            "memory bandwidth (states)": states * steps,
         }  # fmt: skip
         return max(spent, key=lambda name: spent[name])
