@@ -503,9 +503,11 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
         else:
             low, below, above = share, more, above / 2
     waits, passes = service.waits(0.0, others, True, points=POINTS, known=known)[::2]
-    lacking = service.steps * (1 / share - 1) - float(passes.mean()) - 1
-    if lacking > 0 and not service.first:
-        waits = waits + lacking * between  # prompts alone fill the engine: what is left of the cycle they wait
+    room, lacking = service.room(others), service.steps * (1 / share - 1) - float(passes.mean()) - 1
+    if lacking > 0 and not service.first and others * service.prompt / service.steps > FULL * room:
+        # Prompts fill all iterations: what is left of the cycle they wait.
+        between = float(service.iteration(room, others))
+        waits = waits + lacking * between
     rate = inside / (float(waits.mean()) + service.steps * between)
     batch = inside * share
     stretch = between / float(service.step(max(batch, 1.0)))
