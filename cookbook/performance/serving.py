@@ -133,7 +133,7 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     sizes : array_like
         Shares of requests of 0, 1, 2 ... units, X; they are divided by their sum [-].
     served : array_like
-        Units served of Q, at most Q, s; a whole number [-].
+        Units served of Q, at most Q, s; between two whole numbers one of both, so that it is s on average [-].
 
     Returns
     -------
@@ -151,7 +151,8 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     >>> bulk_queue([0.5] * 40, [0, 1], [0, *[1] * 39])[:2].round(3).tolist()
     [0.5, 0.324]
     """
-    out = np.atleast_1d(np.rint(non_negative("served", served))).ravel().astype(int)
+    units = np.atleast_1d(non_negative("served", served)).ravel()
+    out = np.floor(units + SMALL).astype(int)
     mean = np.broadcast_to(np.atleast_1d(non_negative("mean_arrivals", mean_arrivals)).ravel(), out.shape)
     share = np.atleast_1d(positive("sizes", np.asarray(sizes, dtype=float) + SMALL**2)).ravel()
     count = len(out)
@@ -162,6 +163,9 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     come = np.hstack([np.zeros((len(means), count)), np.maximum(come[:, :count], 0.0)])
     left = np.clip(np.arange(count) - out, 0, count - 1)[:, None]
     matrix = come[alike[:, None], np.arange(count) + count - left]
+    part = np.maximum(units - out, 0.0)[:, None]
+    if part.max() > SMALL:
+        matrix += part * (come[alike[:, None], np.arange(count) + count - np.maximum(left - 1, 0)] - matrix)
     matrix[:, -1] += np.maximum(1 - matrix.sum(1), 0.0)
     system = np.vstack([(matrix / matrix.sum(1, keepdims=True)).T - np.eye(count), np.ones(count)])
     found = np.linalg.lstsq(system, np.eye(count + 1)[-1], rcond=None)[0] if count < 3 else _stationary(system)
@@ -362,7 +366,7 @@ class _Service:
         else:
             come = np.full(len(tokens), share * batch / self.steps)
             come = np.where((tokens > 0) & self.first, 0.0, come)
-        return bulk_queue(come, sizes, np.rint(served / unit)), seconds, come, unit
+        return bulk_queue(come, sizes, served / unit), seconds, come, unit
 
     def waits(self, rate: float, batch: float, closed: bool, share: float = 1.0, points: int = SOME,
               known: tuple[Any, ...] | None = None) -> tuple[Array, float, Array]:  # fmt: skip
@@ -404,7 +408,7 @@ class _Service:
         a_token = max(full - (0.0 if self.first else step), 0.0) / room
         usual = (between - step) / stretch if self.first else float(found @ np.arange(len(found))) * unit * a_token
         behind = 0.0 if closed else max(rate * float(spent.mean()) * self.prompt * a_token - usual, 0.0)
-        return spent, between + behind * stretch / self.steps, passes
+        return spent, between + behind * stretch / max(self.steps, 1.0), passes
 
     def _sum(self, counts: Array, normal: Array) -> Array:
         """Tokens of so many prompts together."""
