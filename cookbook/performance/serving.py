@@ -512,14 +512,15 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
             high, above, below = share, max(-more, SMALL) if not crowded else above, below / 2
         else:
             low, below, above = share, more, above / 2
-    waits, passes = service.waits(0.0, others, True, points=POINTS, known=known)[::2]
-    room, lacking = service.room(others), service.steps * (1 / share - 1) - float(passes.mean()) - 1
-    if lacking > 0 and not service.first and others * service.prompt / service.steps > FULL * room:
-        # Prompts fill all iterations: what is left of the cycle they wait.
-        between = float(service.iteration(room, others))
-        waits = waits + lacking * between
-    rate = inside / (float(waits.mean()) + service.steps * between)
+    waits = service.waits(0.0, others, True, points=POINTS, known=known)[0]
     batch = inside * share
+    if not service.first and others * service.prompt / service.steps > FULL * service.room(others):
+        # Prompts fill all iterations, and what is left of the cycle they wait.
+        room = service.room(batch)
+        between = float(service.iteration(room, batch))
+        lacking = inside * service.prompt / room * between - service.steps * between - float(waits.mean())
+        waits = waits + max(lacking, 0.0)
+    rate = inside / (float(waits.mean()) + service.steps * between)
     stretch = between / float(service.step(max(batch, 1.0)))
     shares = np.eye(int(np.ceil(max(batch, 1))) + 1)[-1]
     queue = (clients - inside) / rate
