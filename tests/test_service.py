@@ -135,7 +135,7 @@ def test_clients_whose_prompts_go_first_are_decoded_all_at_once(clients):
 
 @pytest.mark.parametrize("spread", [0.0, 0.6])
 def test_prompts_that_fill_every_iteration_are_answered_as_fast_as_those_go(spread):
-    """Twenty prompts of 4,000 tokens take 160 iterations of 500 and more, answers of 11 tokens ten of them: each is full.
+    """Twenty prompts of 4,000 tokens take 160 iterations of 500 and more, answers ten of them: each iteration is full.
 
     An iteration takes 1 ms and 10 us a token, 6 ms: a prompt each 8 of them, 48 ms, less the few tokens of answers.
     """
@@ -146,28 +146,15 @@ def test_prompts_that_fill_every_iteration_are_answered_as_fast_as_those_go(spre
     assert solved["ttft"] + 10 * solved["tpot"] == pytest.approx(20 * 0.048, rel=0.03)
 
 
-def test_prompts_of_many_lengths_spread_the_tokens_between_them_more():
-    """Long prompts hold up more answers at once, and bring more prompts meanwhile: TPOT is wider, as simulated."""
-    costs, count, widths = simple(), 12_000, []
-    for spread in (0.0, 1.0):
-        came = arrivals(24, count, 1, 3)
-        seen = simulate(costs, lengths(1000, count, spread, 1), lengths(40, count, 0.0, 2), arrival=came).to_dict()
-        solved = service_latencies(costs.decode, costs.prefill, prompt=1000, answer=40, prompt_spread=spread,
-                                   kv_tokens=4e5, max_sequences=256, chunk=2048, rate=count / came[-1])  # fmt: skip
-        assert solved["tpot_p95"] == pytest.approx(seen["tpot_p95"], rel=0.1)
-        widths.append(solved["tpot_p95"] / solved["tpot_p50"])
-    assert widths[1] > 1.1 * widths[0]
-
-
-def test_long_prompts_find_fewer_places_in_memory_than_short_ones():
-    """Places for 16 of the mean length: where half of the prompts are much longer, more of them wait."""
-    def late(spread):
-        costs = simple(kv_tokens=32_000)
-        return service_latencies(costs.decode, costs.prefill, prompt=1700, answer=400, prompt_spread=spread,
-                                 answer_spread=0.3, kv_tokens=costs.kv_tokens, max_sequences=256, chunk=2048,
-                                 rate=1.2)  # fmt: skip
-
-    assert late(1.0)["ttft_p99"] > 2 * late(0.3)["ttft_p99"]
+def test_prompts_of_many_lengths_spread_the_time_of_tokens_as_in_the_simulation():
+    """Long prompts hold up more answers at once, and bring more prompts meanwhile."""
+    costs, count = simple(), 12_000
+    came = arrivals(12, count, 1, 3)
+    seen = simulate(costs, lengths(2000, count, 1.0, 1), lengths(40, count, 0.0, 2), arrival=came).to_dict()
+    solved = service_latencies(costs.decode, costs.prefill, prompt=2000, answer=40, prompt_spread=1.0, kv_tokens=4e5,
+                               max_sequences=256, chunk=2048, rate=count / came[-1])  # fmt: skip
+    for name in ("tpot_p50", "tpot_p95"):
+        assert solved[name] == pytest.approx(seen[name], rel=0.06), name
 
 
 def test_an_iteration_with_both_kinds_of_work_takes_neither_less_nor_more_than_both():
@@ -427,13 +414,17 @@ def test_steady_state_agrees_with_the_simulation_where_layers_have_windows(polic
 @pytest.mark.all
 @pytest.mark.slow
 def test_steady_state_agrees_with_the_simulation_of_200_services():
-    """Nine in ten services within the limits; the middle one within a quarter of them."""
+    """Nearly all services within the limits, the middle one within a quarter of them.
+
+    Late first tokens of full services are known no better: two simulations of 4,000 requests differ as much.
+    """
+    least = {"requests_per_second": 0.98, "tpot_p50": 0.95, "ttft_p50": 0.96, "ttft_p95": 0.93}
     found = [compared(seed, 4_000) for seed in range(200)]
     for name, limit in LIMITS.items():
         errors = np.abs(np.array([each[name] for each in found]) - 1)
         print(f"\n{name}: median {np.median(errors):.1%}, {np.mean(errors <= limit):.1%} within {limit:.0%}, "
               f"worst {np.max(errors):.0%}")  # fmt: skip
-        assert np.mean(errors <= limit) >= 0.9, name
+        assert np.mean(errors <= limit) >= least[name], name
         assert np.median(errors) <= limit / 4, name
 
 

@@ -296,7 +296,6 @@ class _Service:
         self.idle = min(float(decode(1.0, 0.0)), float(prefill(1.0, 0.0)))
         self.packed = self._packed() if self.first else 0.0
         self.drawn = _lognormal(self.prompt, self.prompt_spread, NORMAL[:, 0])
-        self.kv_tokens = load["kv_tokens"]
         self.kv_slots = max((load["kv_tokens"] - self.attended) / self.context, 1.0)
         self.slots = max(min(load["max_sequences"], self.kv_slots), 1.0)
 
@@ -305,7 +304,6 @@ class _Service:
     prompt_spread: float
     answer_spread: float
     chunk: float
-    kv_tokens: float
     slots: float
     burstiness: float
     first: bool
@@ -477,14 +475,10 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
     first = np.where(uniform[:, 3] < shares[0], alone, waits)
     by_memory = service.uneven if service.kv_slots < 2 * most else 0.0
     full = batch_shares(rate, service.steps, slow, max(peak + by_memory, 0.2))
-    own = _lognormal(service.prompt, service.prompt_spread, NORMAL[:, 5])
-    # A request joins where its prompt fits beside what is kept: long ones find fewer places, and wait for more to end.
-    places = np.clip((service.kv_tokens - own) / service.context, 0, most)
-    queued = (np.append(np.cumsum(full[::-1])[::-1], 0.0)[np.ceil(places).astype(int)] if load < 1 else np.ones(POINTS))
-    more = 1 / max(1 - load, SMALL) + (most - places) * service.context / service.prompt
-    slot = more * slow[-1] * service.steps / most * (1 + service.answer_spread**2) / 2
+    queued = full[-1] if load < 1 else 1.0
+    slot = slow[-1] * service.steps / most / max(1 - load, SMALL) * (1 + service.answer_spread**2) / 2
     first = first + np.where(uniform[:, 5] > 1 - queued, slot * -np.log(np.maximum(
-        (1 - uniform[:, 5]) / np.maximum(queued, SMALL), SMALL)), 0.0)
+        (1 - uniform[:, 5]) / max(queued, SMALL), SMALL)), 0.0)
     batch = float(shares @ np.arange(most + 1))
     between = batch / (rate * service.steps)
     return {"rate": rate, "first": first, "token": service.slowed(shares, stretch, between, rate), "batch": batch,
