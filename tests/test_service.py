@@ -110,6 +110,53 @@ def test_a_bulk_queue_that_serves_all_finds_what_came():
     assert found[:3] == pytest.approx(np.exp(-2) * np.array([1, 2, 2]), rel=1e-6)
 
 
+def test_a_bulk_queue_that_serves_every_other_time_is_empty_for_what_is_left():
+    """One unit in half of the iterations that find one, 0.2 come in each: busy 2 x 0.2 of all (balance)."""
+    found = bulk_queue(np.full(80, 0.2), [0, 1], np.minimum(np.arange(80), 0.5))
+    assert found[0] == pytest.approx(0.6, rel=1e-6)
+
+
+@pytest.mark.parametrize("clients", [2, 8, 40])
+def test_clients_whose_prompts_go_first_are_decoded_all_at_once(clients):
+    """No prompt waits while answers go on: in a cycle each client has its prompt, alone, and 50 steps with all others.
+
+    With prompts of 0.1 s and steps of 10 ms and 1 ms for each of the batch: 40 clients in 4 s and 50 times 50 ms.
+    """
+    def decode(batch, seen):
+        return 0.01 + 1e-3 * np.asarray(batch) + 0.0 * np.asarray(seen)
+
+    solved = service_latencies(decode, lambda tokens, seen: 1e-4 * np.asarray(tokens) + 0.0 * np.asarray(seen),
+                               prompt=1000, answer=51, answer_spread=0.6, kv_tokens=1e6, max_sequences=64, chunk=1000,
+                               clients=clients, prefill_first=True)  # fmt: skip
+    cycle = 0.1 * clients + 50 * (0.01 + 1e-3 * clients)
+    assert solved["rate"] == pytest.approx(clients / cycle, rel=0.03)
+    assert solved["batch"] == pytest.approx(clients)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.6])
+def test_prompts_that_fill_every_iteration_are_answered_as_fast_as_those_go(spread):
+    """Twenty prompts of 4,000 tokens take 160 iterations of 500 and more, answers ten of them: each iteration is full.
+
+    An iteration takes 1 ms and 10 us a token, 6 ms: a prompt each 8 of them, 48 ms, less the few tokens of answers.
+    """
+    solved = service_latencies(
+        constant(1e-3), lambda tokens, seen: 1e-3 + 1e-5 * np.asarray(tokens) + 0.0 * np.asarray(seen), prompt=4000,
+        answer=11, answer_spread=spread, kv_tokens=1e6, max_sequences=64, chunk=500, clients=20)  # fmt: skip
+    assert solved["rate"] == pytest.approx(1 / 0.048, rel=0.02)
+    assert solved["ttft"] + 10 * solved["tpot"] == pytest.approx(20 * 0.048, rel=0.03)
+
+
+def test_prompts_of_many_lengths_spread_the_time_of_tokens_as_in_the_simulation():
+    """Long prompts hold up more answers at once, and bring more prompts meanwhile."""
+    costs, count = simple(), 12_000
+    came = arrivals(12, count, 1, 3)
+    seen = simulate(costs, lengths(2000, count, 1.0, 1), lengths(40, count, 0.0, 2), arrival=came).to_dict()
+    solved = service_latencies(costs.decode, costs.prefill, prompt=2000, answer=40, prompt_spread=1.0, kv_tokens=4e5,
+                               max_sequences=256, chunk=2048, rate=count / came[-1])  # fmt: skip
+    for name in ("tpot_p50", "tpot_p95"):
+        assert solved[name] == pytest.approx(seen[name], rel=0.06), name
+
+
 def test_an_iteration_with_both_kinds_of_work_takes_neither_less_nor_more_than_both():
     for step, prompt in ((0.01, 0.05), (0.05, 0.01), (0.02, 0.02)):
         assert max(step, prompt) <= mixed_seconds(step, prompt, 0.01) <= step + prompt
@@ -367,13 +414,17 @@ def test_steady_state_agrees_with_the_simulation_where_layers_have_windows(polic
 @pytest.mark.all
 @pytest.mark.slow
 def test_steady_state_agrees_with_the_simulation_of_200_services():
-    """Nine in ten services within the limits; the middle one within a quarter of them."""
+    """Nearly all services within the limits, the middle one within a quarter of them.
+
+    Late first tokens of full services are known no better: two simulations of 4,000 requests differ as much.
+    """
+    least = {"requests_per_second": 0.98, "tpot_p50": 0.95, "ttft_p50": 0.96, "ttft_p95": 0.93}
     found = [compared(seed, 4_000) for seed in range(200)]
     for name, limit in LIMITS.items():
         errors = np.abs(np.array([each[name] for each in found]) - 1)
         print(f"\n{name}: median {np.median(errors):.1%}, {np.mean(errors <= limit):.1%} within {limit:.0%}, "
               f"worst {np.max(errors):.0%}")  # fmt: skip
-        assert np.mean(errors <= limit) >= 0.9, name
+        assert np.mean(errors <= limit) >= least[name], name
         assert np.median(errors) <= limit / 4, name
 
 

@@ -133,7 +133,7 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     sizes : array_like
         Shares of requests of 0, 1, 2 ... units, X; they are divided by their sum [-].
     served : array_like
-        Units served of Q, at most Q, s; a whole number [-].
+        Units served of Q, at most Q, s; between two whole numbers one of both, so that it is s on average [-].
 
     Returns
     -------
@@ -151,7 +151,8 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     >>> bulk_queue([0.5] * 40, [0, 1], [0, *[1] * 39])[:2].round(3).tolist()
     [0.5, 0.324]
     """
-    out = np.atleast_1d(np.rint(non_negative("served", served))).ravel().astype(int)
+    units = np.atleast_1d(non_negative("served", served)).ravel()
+    out = np.floor(units + SMALL).astype(int)
     mean = np.broadcast_to(np.atleast_1d(non_negative("mean_arrivals", mean_arrivals)).ravel(), out.shape)
     share = np.atleast_1d(positive("sizes", np.asarray(sizes, dtype=float) + SMALL**2)).ravel()
     count = len(out)
@@ -162,6 +163,9 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     come = np.hstack([np.zeros((len(means), count)), np.maximum(come[:, :count], 0.0)])
     left = np.clip(np.arange(count) - out, 0, count - 1)[:, None]
     matrix = come[alike[:, None], np.arange(count) + count - left]
+    part = np.maximum(units - out, 0.0)[:, None]
+    if part.max() > SMALL:
+        matrix += part * (come[alike[:, None], np.arange(count) + count - np.maximum(left - 1, 0)] - matrix)
     matrix[:, -1] += np.maximum(1 - matrix.sum(1), 0.0)
     system = np.vstack([(matrix / matrix.sum(1, keepdims=True)).T - np.eye(count), np.ones(count)])
     found = np.linalg.lstsq(system, np.eye(count + 1)[-1], rcond=None)[0] if count < 3 else _stationary(system)
@@ -364,10 +368,10 @@ class _Service:
         else:
             come = np.full(len(tokens), share * batch / self.steps)
             come = np.where((tokens > 0) & self.first, 0.0, come)
-        return bulk_queue(come, sizes, np.rint(served / unit)), seconds, come, unit
+        return bulk_queue(come, sizes, served / unit), seconds, come, unit
 
     def waits(self, rate: float, batch: float, closed: bool, share: float = 1.0, points: int = SOME,
-              known: tuple[Any, ...] | None = None) -> tuple[Array, float]:  # fmt: skip
+              known: tuple[Any, ...] | None = None) -> tuple[Array, float, Array]:  # fmt: skip
         """Times to the first token at points of the quadrature, and mean time between two tokens of an answer.
 
         What waits behind a request when its prompt is done, it meets while it is decoded: more than is usually there.
@@ -406,7 +410,7 @@ class _Service:
         a_token = max(full - (0.0 if self.first else step), 0.0) / room
         usual = (between - step) / stretch if self.first else float(found @ np.arange(len(found))) * unit * a_token
         behind = 0.0 if closed else max(rate * float(spent.mean()) * self.prompt * a_token - usual, 0.0)
-        return spent, between + behind * stretch / self.steps
+        return spent, between + behind * stretch / max(self.steps, 1.0), passes
 
     def _sum(self, counts: Array, normal: Array) -> Array:
         """Tokens of so many prompts together."""
@@ -434,6 +438,8 @@ class _Service:
         pause = max(alone, SMALL) * max(self.prompt / room, 1.0)
         most = np.inf if self.first else float(self.iteration(room, beside))
         part = 0.0 if closed else max(min(rate * pause, 1 - 1 / stretch, FULL), 0.0)
+        # Long prompts bring more of them than short ones: in all, as if each brought so large a part of one.
+        part = 1 - ((1 + self.prompt_spread**2) / (1 - part) ** 2 - self.prompt_spread**2) ** -0.5
         more = _branching((between - plain) / pause * count, part, UNIFORM[:, 2])
         excess = max(plain - least, SMALL * between)
         scale = np.log1p(min(spread / stretch**2, max(plain * (most - plain), 0.0)) / excess**2)
@@ -445,7 +451,7 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
     """Requests that come at a rate, whatever the service does."""
     most = max(int(service.slots), 1)
     steps = np.asarray(service.step(np.arange(1, most + 1)), dtype=float)
-    stretch, slope, last, shares, batch, known = 1.0, -1.0, (0.0, 0.0), np.ones(1), 1.0, None
+    stretch, slope, last, shares, batch, known, usual = 1.0, -1.0, (0.0, 0.0), np.ones(1), 1.0, None, 1.0
     # A full engine takes as many prompts as answers end; where that is not enough, more at once, which is cheaper.
     loads, ends = [], most / service.steps
     for many in (min(ends / -np.expm1(-ends) * service.prompt, service.room(most)), service.room(most)):
@@ -455,10 +461,11 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
     for _ in range(ROUNDS):
         slow = np.append(stretch * steps[:-1], load * most / (rate * service.steps))
         uneven = 1 + ((1 - 1 / max(stretch, 1.0)) * service.prompt_spread) ** 2
-        peak = 1 + (stretch**2 * uneven * service.burstiness - 1) / (1 + service.answer_spread**2)
+        peak = 1 + (min(stretch, usual)**2 * uneven * service.burstiness - 1) / (1 + service.answer_spread**2)
         shares = batch_shares(rate, service.steps, slow, max(peak, 0.2))
         batch = max(float(shares @ np.arange(most + 1)) / max(1 - shares[0], SMALL), 1.0)
         known = service.chain(rate, batch, False)
+        usual = float(known[0] @ known[1]) / max(float(known[0][0]) if service.first else 1.0, SMALL) / float(known[1][0])
         again = service.waits(rate, batch, False, known=known)[1] / float(service.step(batch))
         if abs(again / stretch - 1) < CLOSE:
             break
@@ -487,14 +494,16 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
     """So many clients, each of which asks again when it is answered."""
     inside = min(clients, service.slots)
     low, high, below, above = 0.0, 1.0, 1.0, 1.0
-    for _ in range(ROUNDS):  # share of its time that a request is decoded: regula falsi (Illinois)
-        share = low + (high - low) * min(max(below / (below + above), 0.02), 0.98)
+    for _ in range(ROUNDS):  # share of its iterations in which a request is decoded: regula falsi (Illinois)
+        share = 1.0 if service.first else low + (high - low) * min(max(below / (below + above), 0.02), 0.98)
         others = (inside - 1) * share
         between = service.waits(0.0, 1 + others, True, others / (1 + others))[1]
         known = service.chain(0.0, others, True)
-        waits = service.waits(0.0, others, True, known=known)[0]
-        more = service.steps * between / (float(waits.mean()) + service.steps * between) - share
-        crowded = not service.first and others * service.prompt / service.steps > 0.98 * service.room(others)
+        waits, passes = service.waits(0.0, others, True, known=known)[::2]
+        if service.first:  # prompts go before: where answers have iterations, nobody waits
+            break
+        more = service.steps / (float(passes.mean()) + 1 + service.steps) - share
+        crowded = others * service.prompt / service.steps > 0.98 * service.room(others)
         if (abs(more) < CLOSE / 2 and not crowded) or high - low < CLOSE / 2:
             break
         if crowded or more < 0:
@@ -502,10 +511,14 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
         else:
             low, below, above = share, more, above / 2
     waits = service.waits(0.0, others, True, points=POINTS, known=known)[0]
-    if (lacking := service.steps * between * (1 / share - 1) - float(waits.mean())) > 0:
-        waits = waits + lacking  # prompts alone fill the engine: what is left of the cycle they wait
-    rate = inside / (float(waits.mean()) + service.steps * between)
     batch = inside * share
+    if not service.first and others * service.prompt / service.steps > FULL * service.room(others):
+        # Prompts fill all iterations, and what is left of the cycle they wait.
+        room = service.room(batch)
+        between = float(service.iteration(room, batch))
+        lacking = inside * service.prompt / room * between - service.steps * between - float(waits.mean())
+        waits = waits + max(lacking, 0.0)
+    rate = inside / (float(waits.mean()) + service.steps * between)
     stretch = between / float(service.step(max(batch, 1.0)))
     shares = np.eye(int(np.ceil(max(batch, 1))) + 1)[-1]
     queue = (clients - inside) / rate
@@ -532,15 +545,17 @@ def _together(service: _Service, clients: float) -> dict[str, Any]:
     spent, own, passes, crowd, cycle = float(inside), np.zeros(1), 1.0, 1.0, 1.0
     for _ in range(ROUNDS):
         room = service.room(spent)
-        passes = max(np.ceil(service.prompt / room - SMALL), inside * service.prompt / room / (service.steps + 1))
+        parts = np.ceil(service.prompt / room - SMALL)
         # Crowds split where their prompts are too long for one iteration, and never join again: two deviations fit.
         spread = service.prompt_spread
         crowd = (np.sqrt(spread**2 + room / service.prompt) - spread) ** 2
         crowd = min(max(crowd if spread else np.floor(crowd + SMALL), 1.0), inside)
-        own = service.iteration(min(service.prompt * crowd / np.ceil(service.prompt / room - SMALL), room), spent)
+        # A cycle has as many iterations as all prompts fill, if its answers have fewer.
+        rounds = max(service.steps + parts, inside * service.prompt / room)
+        passes = rounds - service.steps
         # Iterations with a prompt, of all those of a cycle; the others only decode.
-        rounds = service.steps + passes
-        filled = min(inside / crowd * np.ceil(service.prompt / room - SMALL), rounds)
+        filled = min(inside / crowd * parts, rounds)
+        own = service.iteration(min(inside * service.prompt / filled, room), spent)
         cycle = filled * float(own) + (rounds - filled) * float(service.step(max(spent, 1.0)))
         spent = (spent + inside * service.steps / rounds) / 2
     first, between = passes * float(own), (cycle - passes * float(own)) / service.steps
