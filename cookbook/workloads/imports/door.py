@@ -100,7 +100,7 @@ def _named(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
     try:
         name = catalog.lookup("models", source)
     except catalog.UnknownName:
-        if source.lstrip()[:1] in ("{", "[") or "\n" in source:
+        if source.lstrip()[:1] == "[" or "{" in source or "\n" in source:
             return _content(io.BytesIO(source.encode("utf-8", "replace")), len(source), None, changes)
         path = Path(source) if 0 < len(source) <= LONGEST_PATH and "\0" not in source else None
         if path is not None and _there(path):
