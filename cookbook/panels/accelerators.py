@@ -23,7 +23,7 @@ from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, as_pyth
 from cookbook.panels.text import counted, figure, listed, percent, short_name
 from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
 from cookbook.prediction.requirements import ratio
-from cookbook.prediction.terms.transformer import is_language_model
+from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads import zoo
 
 USUAL = "usual"
@@ -432,7 +432,7 @@ def _formula(view: Compared, op: Any) -> str:
 def _chips(view: Compared) -> tuple[tuple[str, str], ...]:
     """How the figures are known."""
     row, here = view.looked, int((view.table["evidence"] == "measured here").sum())
-    prompt = view.phase == "inference" and is_language_model(zoo.model(view.model))
+    prompt = view.phase == "inference" and answers_tokens(zoo.model(view.model))
     return (
         (f"{row['name']}: {row['evidence'] or 'no prediction'}",
          "Measured here: runs of this device went into the constants. Sibling: of its maker, or with other software."),

@@ -17,7 +17,7 @@ from cookbook.panels.shell import Part
 from cookbook.panels.text import Source
 from cookbook.prediction.scenario import BENCHMARK
 from cookbook.units import human, shown
-from cookbook.workloads.zoo import LANGUAGE_MODELS
+from cookbook.workloads.zoo import ANSWERING, LANGUAGE_MODELS
 
 ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
 FORMULAS = {
@@ -33,11 +33,14 @@ FORMULAS = {
 }
 
 
-def networks(language: bool | None = None) -> tuple[Option, ...]:
-    """Networks of the zoo by family, variants side by side: all, language models only (True) or all others (False)."""
+def networks(language: bool | None = None, serving: bool = False) -> tuple[Option, ...]:
+    """Networks of the zoo by family, variants side by side: all, language models only (True) or all others (False).
+
+    Hybrids are among language models where those are served; no layout splits them to train.
+    """
     rows = catalog.table("models")
     if language is not None:
-        rows = rows[rows["builder"].isin(LANGUAGE_MODELS) == language]
+        rows = rows[rows["builder"].isin(ANSWERING if serving else LANGUAGE_MODELS) == language]
     columns = zip(rows["name"], rows["title"], rows["aliases"], rows["family"], strict=True)
     found = ((name, title, also, family.replace("_", " ")) for name, title, also, family in columns)
     return tuple(sorted(found, key=lambda one: [

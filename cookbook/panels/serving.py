@@ -117,7 +117,8 @@ def _controls() -> tuple[Control, ...]:
     formats = (("own", "best", "bf16 where the accelerator has it, else fp16 or fp32"),
                ("fp8", "fp8", "Weights and matmuls in fp8"), ("int4", "int4", "Weights in int4"))  # fmt: skip
     return (
-        Combo("model", "Model", "Workload", networks(language=True), tooltip="The language model to serve"),
+        Combo("model", "Model", "Workload", networks(language=True, serving=True),
+              tooltip="The language model to serve"),
         Slider("users", "Users", "Workload", one_two_five(1, 20_000),
                tooltip="People who ask again some time after they have their answer"),
         Combo("accelerator", "Accelerator", "Hardware", accelerators(), own=own_accelerator("Accelerator"),
@@ -399,7 +400,7 @@ def _memory(view: Served) -> Picture:
         room = max(share * capacity - weights, 0.0)
         used = room * float(own["kv_share"]) if way is stack else 0.0
         parts = zip(charts.ENGINE_MEMORY, (weights, used, room - used, (1 - share) * capacity), strict=True)
-        text = f"{costs.kv_tokens / costs.kept(view.context):,.0f} requests"
+        text = f"{costs.kv_tokens / costs.held(view.context):,.0f} requests"
         rows += [{"row": name, "part": part, "value": value, "text": text if part == "weights" else None}
                  for part, value in parts]  # fmt: skip
     frame = plain(pd.DataFrame(rows), ("value",))

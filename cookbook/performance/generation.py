@@ -49,6 +49,12 @@ class Decoder(NamedTuple):
         Weights that are held and looked up, not read through [B].
     window, windowed : numpy.ndarray
         Sliding window, and the share of the layers that attend within it, as of `attended_tokens` [-].
+    attending : numpy.ndarray
+        Share of the layers that attend; the others keep a state of fixed size (linear attention, state space) [-].
+    state_bytes : numpy.ndarray
+        State that layers which do not attend keep of one sequence, however long it is [B].
+    state_flop : numpy.ndarray
+        Work of those layers on the state for each token of a prompt, in chunks [FLOP].
     """
 
     weight_bytes: Any
@@ -67,6 +73,9 @@ class Decoder(NamedTuple):
     embedded_bytes: Any = 0.0
     window: Any = np.inf
     windowed: Any = 0.0
+    attending: Any = 1.0
+    state_bytes: Any = 0.0
+    state_flop: Any = 0.0
 
 
 class Group(NamedTuple):
@@ -247,6 +256,12 @@ def _attended(context: Any, decoder: Decoder, span: Any) -> np.ndarray:
     return attended_tokens(context, decoder.window, decoder.windowed, span)
 
 
+def _state_seconds(sequences: Any, times: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+    """Seconds in which the state of each sequence is read or written so many times; shards have a part of it each."""
+    return np.asarray(times * sequences * decoder.state_bytes
+                      / (group.shards * group.mem_bandwidth * engine.cache_share))  # fmt: skip
+
+
 def _own(sequences: Any, group: Group) -> np.ndarray:
     """Sequences of one replica of the attention, of the busiest where there are fewer than replicas."""
     return np.maximum(sequences / np.asarray(group.replicas, dtype=float), np.minimum(sequences, 1.0))
@@ -295,11 +310,12 @@ def decode_step_seconds(
 ) -> np.ndarray:
     r"""Seconds in which every sequence of a batch gets one more token.
 
-    Weights are read once while products run, keys and values of each sequence after them. Stages of a pipeline work on
-    parts of the batch in turn: a step is one pass over all stages with one part.
+    Weights are read once while products run, keys and values of each sequence after them; a state of fixed size, s, is
+    read and written, whatever the context. Stages of a pipeline work on parts of the batch in turn: a step is one pass
+    over all stages with one part.
 
     .. math:: t = \sqrt{\left(\frac{W}{n b}\right)^2 + \left(\frac{2 P B}{n p}\right)^2}
-        + \frac{B L c}{n b} + t_{sums} + t_{host}
+        + \frac{B (L c + 2 s)}{n b} + t_{sums} + t_{host}
 
     Parameters
     ----------
@@ -314,7 +330,8 @@ def decode_step_seconds(
     engine : Engine
         The software [s, -].
     drafted : float or numpy.ndarray
-        Further tokens of each sequence that the step checks (speculative decoding) [-].
+        Further tokens of each sequence that the step checks (speculative decoding); the state after each is written,
+        since any may be the last that is taken [-].
     span : float or numpy.ndarray
         Tokens by which sequences grow in the steps that are averaged over, as of `attended_tokens` [-].
 
@@ -393,7 +410,8 @@ def decode_parts(
     cache = own * _attended(context, decoder, span) * decoder.cache_bytes / np.minimum(shards, decoder.cache_heads)
     return {
         "products": _joined(weights, products),
-        "cache": cache * (1 + engine.query_cost * (decoder.queries - 1)) / (bandwidth * engine.cache_share),
+        "cache": cache * (1 + engine.query_cost * (decoder.queries - 1)) / (bandwidth * engine.cache_share)
+        + _state_seconds(own, 1 + each, decoder, group, engine),
         "elementwise": tokens * decoder.hidden * decoder.layers * engine.touches * ACTIVATION / bandwidth,
         "tensor_exchange": _sums(tokens, decoder, group, engine),
         "launch": _host(own, decoder, engine),
@@ -405,8 +423,10 @@ def prefill_seconds(
 ) -> np.ndarray:
     r"""Seconds of one pass over prompts, to the first token of their answers.
 
+    Layers that attend compare tokens with those before them; those that keep a state take f operations a token.
+
     .. math:: t = \sqrt{\left(\frac{W}{n b}\right)^2 + \left(\frac{2 P B S}{n p}\right)^2}
-        + \frac{2 l h B S^2}{n p} + t_{sums} + t_{host}
+        + \frac{2 l h B S^2 + f B S}{n p} + t_{sums} + t_{host}
 
     Parameters
     ----------
@@ -494,8 +514,9 @@ def prefill_parts(
     every = own * new
     # Each new token looks at what is before it: half of the new ones, and all that is kept.
     seen = _attended(length - new / 2, decoder, new)
-    scores = 4 * decoder.layers * decoder.heads * decoder.head_dim * every * seen
-    written = decoder.layers * decoder.heads * every * _attended(length, decoder, 0.0) * engine.score_bytes
+    attending = decoder.layers * decoder.attending
+    scores = 4 * attending * decoder.heads * decoder.head_dim * every * seen + decoder.state_flop * every
+    written = attending * decoder.heads * every * _attended(length, decoder, 0.0) * engine.score_bytes
     touched = every * decoder.hidden * decoder.layers * engine.touches * ACTIVATION / group.mem_bandwidth
     # Pieces of a pass fill the stages of a pipeline one after the other.
     stages = np.asarray(group.stages, dtype=float)
@@ -504,7 +525,8 @@ def prefill_parts(
     return {
         "products": _joined(weights, products) * filled,
         "attention": (scores / (shards * group.wide_peak * engine.attention_share)
-                      + written / (shards * group.mem_bandwidth)) * filled,
+                      + written / (shards * group.mem_bandwidth)
+                      + _state_seconds(own, 2.0, decoder, group, engine)) * filled,
         "elementwise": touched * filled,
         "tensor_exchange": _sums(every, decoder, group, engine) * filled,
         "launch": _host(own, decoder, engine),
@@ -518,16 +540,16 @@ def _total(parts: dict[str, np.ndarray]) -> np.ndarray:
 def cache_slots(
     tokens: Any, *, decoder: Decoder, group: Group, memory_share: Any, reserved_bytes: Any = 0.0, span: Any = 0.0
 ) -> np.ndarray:
-    r"""Sequences whose keys and values fit beside the weights of one copy; 0 where not even the weights do.
+    r"""Sequences whose keys, values and states fit beside the weights of one copy; 0 where not even the weights do.
 
-    .. math:: \frac{n (s M - r) - W}{L c}
+    .. math:: \frac{n (s M - r) - W}{L c + k}
 
     Parameters
     ----------
     tokens : float or numpy.ndarray
         Tokens of one sequence, prompt and answer together, L [-].
     decoder : Decoder
-        The model [B, -].
+        The model, of which a sequence keeps c bytes a token and a state of k bytes [B, -].
     group : Group
         The devices that hold one copy of it [B, B/s, FLOP/s].
     memory_share : float or numpy.ndarray
@@ -558,7 +580,8 @@ def cache_slots(
     room = devices * (memory_share * np.asarray(group.memory_bytes, dtype=float) - reserved_bytes)
     room = room - (decoder.weight_bytes + decoder.embedded_bytes) * group.replicas - decoder.expert_bytes
     copies = np.maximum(shards / decoder.cache_heads, 1.0)
-    return np.asarray(np.maximum(room, 0.0) / (_attended(tokens, decoder, span) * decoder.cache_bytes * copies))
+    kept = _attended(tokens, decoder, span) * decoder.cache_bytes * copies + decoder.state_bytes
+    return np.asarray(np.maximum(room, 0.0) / kept)
 
 
 def accepted_tokens(acceptance: Any, drafted: Any) -> np.ndarray:

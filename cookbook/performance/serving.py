@@ -264,6 +264,8 @@ def held_tokens(
     >>> held_tokens(3000, 1000)[:2].tolist(), held_tokens(3000, 1000, window=1000, windowed=1)[:2].round().tolist()
     ([3500.0, 1500.0], [1000.0, 833.0])
     """
+    if windowed == 1 and window <= 1:  # one token (or a state in its place), however many there were
+        return np.array([window, window, 0.0])
     context = prompt + answer * (1 + answer_spread**2) / 2
     attended = prompt * (1 + prompt_spread**2) / 2
     progress = answer**2 * (1 + answer_spread**2) ** 3 / 3
@@ -292,7 +294,9 @@ class _Service:
         self.idle = min(float(decode(1.0, 0.0)), float(prefill(1.0, 0.0)))
         self.packed = self._packed() if self.first else 0.0
         self.drawn = _lognormal(self.prompt, self.prompt_spread, NORMAL[:, 0])
-        self.kv_slots = max((load["kv_tokens"] - self.attended) / self.context, 1.0)
+        held = self.context + load["state"]
+        self.uneven *= (self.context / held) ** 2  # states are alike
+        self.kv_slots = max((load["kv_tokens"] - self.attended - load["state"]) / held, 1.0)
         self.slots = max(min(load["max_sequences"], self.kv_slots), 1.0)
 
     prompt: float
@@ -551,6 +555,7 @@ def service_latencies(
     decode: Cost, prefill: Cost, *, prompt: float, answer: float, kv_tokens: float, max_sequences: float, chunk: float,
     rate: float = np.nan, clients: float = np.nan, prefill_first: bool = False, prompt_spread: float = 0.0,
     answer_spread: float = 0.0, burstiness: float = 1.0, window: float = np.inf, windowed: float = 0.0,
+    state: float = 0.0,
 ) -> dict[str, Any]:  # fmt: skip
     r"""Throughput and percentiles of latency of one engine in a steady state.
 
@@ -586,6 +591,8 @@ def service_latencies(
         Variance of the gaps between arrivals over their squared mean [-].
     window, windowed : float
         Sliding window, and the share of the layers that attend within it, as of `attended_tokens` [-].
+    state : float
+        Tokens whose keys and values take as much room as the state of one sequence in layers that do not attend [-].
 
     Returns
     -------
@@ -610,7 +617,7 @@ def service_latencies(
             "max_sequences": float(max_sequences), "chunk": float(chunk),
             "first": bool(prefill_first), "prompt_spread": float(prompt_spread),
             "answer_spread": float(answer_spread), "burstiness": float(burstiness), "window": float(window),
-            "windowed": float(windowed)}  # fmt: skip
+            "windowed": float(windowed), "state": float(state)}  # fmt: skip
     service = _Service(decode, prefill, load)
     if np.isnan(clients):
         found = _open(service, float(rate))

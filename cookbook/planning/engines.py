@@ -162,8 +162,12 @@ def _engine(
     # What windows leave is worked out from the lengths of requests: costs are drawn over what is read.
     parts: dict[str, Any] = {"decoder": decoder._replace(windowed=0.0), "group": generation.group_of(rows),
              "engine": generation.engine_of(rows, known)}  # fmt: skip
-    held = cache_slots(1.0, decoder=parts["decoder"], group=parts["group"], memory_share=figure("memory-served"))
-    kept = float(np.ravel(held)[0])
+    # Room is counted in tokens with keys and values in all layers that attend; where none does, in states.
+    states, copies = float(decoder.state_bytes[0]), max(float(rows.shards[0] / decoder.cache_heads[0]), 1.0)
+    each = float(decoder.cache_bytes[0]) * copies or states
+    one = parts["decoder"]._replace(cache_bytes=each / copies, state_bytes=0.0)
+    held = cache_slots(1.0, decoder=one, group=parts["group"], memory_share=figure("memory-served"))
+    kept, alone = float(np.ravel(held)[0]), each == states
     if kept < 1:
         return None
     most, chunk = (float(rows.values[name][0]) for name in ("most_sequences", "chunk"))
@@ -185,11 +189,18 @@ def _engine(
         kept = 1 - new / np.maximum(length, 1e-9)
         return prefill_seconds(length, cached=kept, prompts=prompts, **parts).reshape(np.shape(length))
 
+    def second() -> float:
+        """What one state adds to a step, which takes longer with each of them alike."""
+        without = {**parts, "decoder": parts["decoder"]._replace(state_bytes=0.0)}
+        two = (decode_step_seconds(MOST_BATCH, 0.0, **each, drafted=drafted) / gained for each in (parts, without))
+        return float(np.ravel(next(two) - next(two))[0]) / MOST_BATCH
+
     return StepCosts(
         _drawn(decode, MOST_BATCH * apart), _drawn(prefill, MOST_PASS), kept,
         int(most if math.isfinite(most) else figure("service-sequences") * apart),
         int(chunk if math.isfinite(chunk) else figure("service-iteration-tokens") * apart),
-        window=float(decoder.window[0]), windowed=float(decoder.windowed[0]),
+        window=1.0 if alone else float(decoder.window[0]), windowed=1.0 if alone else float(decoder.windowed[0]),
+        state=0.0 if alone else states / each, state_seconds=second(),
     )
 
 
@@ -271,7 +282,7 @@ def lengths(mean: float, count: int, spread: float = 0.0, seed: int = 0, most: f
     """
     middle, wide = quantity("mean", mean, "", "300", 1, 1e9), quantity("spread", spread, "", "0.5", 0, 100)
     number, draws = whole("count", count, MOST_REQUESTS), int(quantity("seed", seed, "", "0", 0, 1e9))
-    limit = MOST_TOKENS if most is math.inf else quantity("most", most, "", "4096", 1, MOST_TOKENS)
+    limit = MOST_TOKENS if most == math.inf else quantity("most", most, "", "4096", 1, MOST_TOKENS)
     scale = math.sqrt(math.log1p(wide**2))
     drawn = middle * np.exp(scale * np.random.default_rng(draws).standard_normal(number) - scale**2 / 2)
     return np.clip(np.rint(drawn), 1, limit).astype(int)

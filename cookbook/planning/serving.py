@@ -23,7 +23,7 @@ from cookbook.planning.simulation import CHUNKED, FIRST, SPLIT, simulate
 from cookbook.prediction.asked import flag, listed, quantity, whole
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of
-from cookbook.prediction.terms.transformer import is_language_model
+from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def serve(
     """
     asked, assumed = asked_of(locals())
     network = network_of(model)
-    if not is_language_model(network):
+    if not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; cb.forward_pass answers for it")
     assumed |= _context(network, asked, context)
     stack = {"pp": whole("pp", pp, 64), "ep": None if ep is None else whole("ep", ep, 1024), "precision": precision,
@@ -363,8 +363,8 @@ class _Engines:
         self.size = self.tp * stack["pp"] * self.groups
         self.each = self.size * (1 + prefill if asked.policy == SPLIT else 1)
         self.room = self.costs.kv_tokens / self.groups  # of the group that has a request
-        if self.costs.kept(asked.prompt + asked.answer) > self.room:
-            most = self.costs.longest(self.room)
+        if self.costs.held(asked.prompt + asked.answer) > self.room:
+            most = max(self.costs.longest(self.room - self.costs.state), 0.0)
             raise ValueError(f"a request of {asked.prompt + asked.answer:,.0f} tokens is more than the keys and values "
                              f"that fit, {most:,.0f} tokens; take tp = {2 * self.tp} or a smaller "
                              "kv_format")  # fmt: skip
@@ -372,7 +372,8 @@ class _Engines:
                      "answer_spread": asked.answer_spread, "window": self.costs.window,
                      "windowed": self.costs.windowed}  # fmt: skip
         self.context, self.attended, _ = held_tokens(**self.load).tolist()
-        self.slots = max(min(self.costs.max_sequences, self.costs.kv_tokens / self.context), 1.0)
+        self.fitting = self.costs.kv_tokens / (self.context + self.costs.state)
+        self.slots = max(min(self.costs.max_sequences, self.fitting), 1.0)
         self.costs, self.solved = replace(self.costs, transfer=self._transfer()), dict[float, dict[str, Any]]()
         self._idle_limits()
 
@@ -445,7 +446,7 @@ class _Engines:
 
     def _solve(self, asked: Asked) -> dict[str, Any]:
         load = {**self.load, "kv_tokens": self.costs.kv_tokens, "max_sequences": self.costs.max_sequences,
-                "chunk": self.costs.chunk, "burstiness": asked.burstiness}  # fmt: skip
+                "chunk": self.costs.chunk, "burstiness": asked.burstiness, "state": self.costs.state}  # fmt: skip
         if asked.policy != SPLIT:
             return service_latencies(self.costs.decode, self.costs.prefill, rate=asked.rate, clients=asked.clients,
                                   prefill_first=asked.policy == FIRST, **load)  # fmt: skip
@@ -467,7 +468,7 @@ class _Engines:
                                prefill_first=True, **{**load, "answer": 1.0, "answer_spread": 0.0})  # fmt: skip
         then = service_latencies(self.costs.decode, lambda tokens, seen: 0.0 * np.asarray(tokens), rate=asked.rate,
                               prefill_first=True, **load)  # fmt: skip
-        wait = self.costs.transfer * float(self.costs.kept(asked.prompt))
+        wait = self.costs.transfer * float(self.costs.held(asked.prompt))
         found = {**then, "busy": (then["busy"] + self.prefill * first["busy"]) / (1 + self.prefill)}
         for each in ("", "_p50", "_p95", "_p99"):
             found[f"ttft{each}"] = first[f"ttft{each}"]
@@ -561,7 +562,8 @@ class _Engines:
         row = {"devices": devices, "tp": self.tp, "engines": engines, "requests_per_second": rate,
                "output_tokens_per_second": rate * asked.answer, "goodput": rate * kept, "capacity":
                engines * self.capacity, "usd_per_hour": usd["median"],
-               "kv_share": min(found["batch"] * self.context / self.costs.kv_tokens, 1.0), "meets": self.meets(found),
+               "kv_share": min(found["batch"] * (self.context + self.costs.state) / self.costs.kv_tokens, 1.0),
+               "meets": self.meets(found),
                "binds": self.binds(found), "why": ""}  # fmt: skip
         row |= {name: found[name] for name in COLUMNS if name in found}
         for end, tail in (("median", ""), ("low", "_low"), ("high", "_high")):
@@ -586,7 +588,7 @@ class _Engines:
         """The same as `solve` from single requests."""
         asked, trace = self.asked, self.asked.trace
         count = len(next(iter(trace.values()))) if trace else int(figure("service-simulated-requests"))
-        most = self.costs.longest(self.room // 3)
+        most = self.costs.longest(max(self.room // 3, 1.0))
         load: dict[str, Any] = {"concurrency": max(round(asked.clients), 1)} if asked.rate != asked.rate else {
             "arrival": trace.get("arrival", arrivals(asked.rate, count, asked.burstiness, seed))}  # fmt: skip
         drawn = [trace.get(name, lengths(mean, count, spread, seed + at, most)) for name, mean, spread, at in (
@@ -602,11 +604,12 @@ class _Engines:
             return f"SLO ({worst.upper()})"
         steps = max(self.asked.answer - 1, 0.0) / self.slots
         floor, flat = float(self.costs.decode(1.0, 0.0)), float(self.costs.decode(self.slots, 0.0))
-        by_memory = self.costs.kv_tokens / self.context < self.costs.max_sequences
+        by_memory, states = self.fitting < self.costs.max_sequences, self.costs.state_seconds * (self.slots - 1)
         spent = {
             "compute (prompts)": self.prompt_seconds,
             "KV memory" if by_memory else "sequences of an iteration": floor * steps,
             "memory bandwidth (keys and values)": (float(self.costs.decode(self.slots, self.context)) - flat) * steps,
-            "compute (answers)": (flat - floor) * steps,
+            "compute (answers)": (flat - floor - states) * steps,
+            "memory bandwidth (states)": states * steps,
         }  # fmt: skip
         return max(spent, key=lambda name: spent[name])

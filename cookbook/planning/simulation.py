@@ -31,10 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["CHUNKED", "FIRST", "POLICIES", "SPLIT", "Served", "StepCosts", "simulate"]
 CHUNKED, FIRST, SPLIT = "chunked prefill", "prefill first", "disaggregated"
 POLICIES = (CHUNKED, FIRST, SPLIT)
-PERCENTILES = (50, 95, 99)
+PERCENTILES, LATENCIES = (50, 95, 99), ("ttft", "tpot", "e2e")
 # Requests of one simulation, and of those the share that is not counted, since the service starts empty.
 MOST_REQUESTS, WARM = 1_000_000, 0.1
-LATENCIES = ("ttft", "tpot", "e2e")
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,11 @@ class StepCosts:
         Seconds to move keys and values of one token to another engine.
     window, windowed : float
         Sliding window in tokens, and the share of the layers that attend within it and keep nothing that has left it.
+    state : float
+        Tokens whose keys and values take as much room as the state that layers which do not attend keep of a sequence,
+        however long it is. Of a network in which none attends a token is such a state, and its window one token.
+    state_seconds : float
+        Seconds that reading and writing one state adds to an iteration; `decode` has them already.
     """
 
     decode: Callable[[Any, Any], Any]
@@ -69,9 +73,12 @@ class StepCosts:
     transfer: float = 0.0
     window: float = math.inf
     windowed: float = 0.0
+    state: float = 0.0
+    state_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, least in (("kv_tokens", 1), ("max_sequences", 1), ("chunk", 1), ("transfer", 0)):
+        for name, least in (("kv_tokens", 1), ("max_sequences", 1), ("chunk", 1), ("transfer", 0),
+                            ("state", 0), ("state_seconds", 0)):  # fmt: skip
             value = getattr(self, name)
             number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
             if not (number and least <= value < LARGEST):
@@ -90,14 +97,22 @@ class StepCosts:
         """
         return attended_tokens(tokens, self.window, self.windowed, span)
 
+    def held(self, tokens: Any) -> np.ndarray:
+        """Room that a sequence takes, in tokens whose keys and values all layers keep: what `kept` says and its state.
+
+        >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5, state=50).held([800, 2000]).tolist()
+        [850.0, 1550.0]
+        """
+        return self.kept(tokens) + self.state
+
     def longest(self, kept: float) -> float:
-        """Tokens of a sequence of which layers keep so many on average; infinite where no length keeps as many.
+        """Tokens of a sequence of which layers keep so many on average; infinite where no length keeps more.
 
         >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5).longest(1500)
         2000.0
         """
         beyond = (kept - self.window) / (1 - self.windowed) if self.windowed < 1 else math.inf
-        return kept if kept <= self.window else self.window + beyond
+        return kept if kept < self.window else self.window + beyond
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -227,9 +242,8 @@ def simulate(
         raise ValueError(f"costs = {shown(costs)} are no costs of iterations; give those of cb.planning.engine_costs")
     run = _Run(Environment(), costs, *_checked(costs, prompts, answers, arrival, concurrency), policy=choices(
         "policy", policy, POLICIES, (CHUNKED,))[0])  # fmt: skip
-    own = FIRST if run.policy == SPLIT else run.policy
+    own, fillers = FIRST if run.policy == SPLIT else run.policy, whole("prefill_engines", prefill_engines, 4096)
     run.decoders = [_Engine(run, own) for _ in range(whole("engines", engines, 4096))]
-    fillers = whole("prefill_engines", prefill_engines, 4096)
     run.fillers = [_Engine(run, SPLIT) for _ in range(fillers)] if run.policy == SPLIT else run.decoders
     run.start(None if arrival is None else np.asarray(arrival, dtype=float).tolist(), concurrency)
     return run.served()
@@ -257,7 +271,7 @@ def _checked(costs: StepCosts, prompts: Any, answers: Any, arrival: Any, concurr
         if times.shape != (len(found[0]),) or not np.all(np.diff(times, prepend=0.0) >= 0):
             raise ValueError("arrival must be one time for each request, from 0 s and in order")
     most = max(map(int.__add__, *found))
-    if costs.kept(most) > costs.kv_tokens:
+    if costs.held(most) > costs.kv_tokens:
         raise ValueError(f"a request of {most:,} tokens is larger than the room for keys and values, "
                          f"{costs.kv_tokens:,.0f} tokens; shorten it, or take more devices")  # fmt: skip
     return found[0], found[1]
@@ -298,11 +312,15 @@ class _Run:
         self.done: dict[int, Any] = {}
         self.decoders, self.fillers = list[_Engine](), list[_Engine]()
         self.left, self.over = self.size, env.event()
-        self.stepped = self.stepped_tokens = self.computed = self.kept = 0.0
+        self.stepped = self.stepped_tokens = self.computed = self.filled = 0.0
         self.gaps: tuple[list[float], list[float]] = ([], [])
         # As `StepCosts.kept` of one sequence, without a call of formulas where no layer has a window.
         cached = lru_cache(1 << 16)(lambda *each: float(costs.kept(*each)))
-        self.held: Callable[..., float] = cached if costs.windowed else lambda tokens, span=0.0: tokens
+        self.kept: Callable[..., float] = cached if costs.windowed else lambda tokens, span=0.0: tokens
+
+    def held(self, tokens: float) -> float:
+        """Room that a sequence takes."""
+        return self.kept(tokens) + self.costs.state
 
     def start(self, times: list[float] | None, clients: int | None) -> None:
         """Let requests come, and run until all are answered."""
@@ -362,9 +380,9 @@ class _Run:
         rows["tpot"] = (rows["finish"] - rows["first"]) / steps
         rows["counted"] = np.arange(self.size) >= int(WARM * self.size)
         seconds = float(rows["finish"].max() - rows["arrival"].min())
-        engines = len({id(each) for each in (*self.fillers, *self.decoders)})
-        return Served(rows, seconds, self.computed / seconds / engines, self.stepped_tokens / max(self.stepped, 1.0),
-                      self.kept / seconds / self.costs.kv_tokens / len(self.decoders), np.array(self.gaps))  # fmt: skip
+        busy = self.computed / seconds / len({id(each) for each in (*self.fillers, *self.decoders)})
+        full = self.filled / seconds / self.costs.kv_tokens / len(self.decoders)
+        return Served(rows, seconds, busy, self.stepped_tokens / max(self.stepped, 1.0), full, np.array(self.gaps))
 
 
 class _Engine:
@@ -378,8 +396,7 @@ class _Engine:
         self.joined: dict[int, int] = {}  # request -> iterations before its first; the last that came is last
         self.outgrowing: list[tuple[float, int]] = []  # iteration in which one outgrows the window of layers, request
         self.outgrown: set[int] = set()
-        self.steps, self.context, self.held = 0, 0.0, 0.0
-        self.stalled, self.behind = 0.0, 0
+        self.steps, self.context, self.held, self.stalled, self.behind = 0, 0.0, 0.0, 0.0, 0
         self.sleeping: Any = None
         self.open = False
         self.process: Any = None
@@ -389,10 +406,7 @@ class _Engine:
 
     def take(self, each: int, first: bool) -> None:
         """A request comes; an engine that sleeps or repeats iterations is told if it could join."""
-        if first:
-            self.waiting.appendleft(each)
-        else:
-            self.waiting.append(each)
+        (self.waiting.appendleft if first else self.waiting.append)(each)
         if self.sleeping is not None:
             self.sleeping.succeed()
             self.sleeping = None
@@ -402,8 +416,9 @@ class _Engine:
 
     def _fits(self, each: int) -> bool:
         running = len(self.ends) + len(self.filling)
-        needed = self.run_.held(self.run_.prompts[each] + self.run_.given[each]) + running
-        # Keys and values of each running sequence grow by one at most; alone, every request fits.
+        # Keys and values of each running sequence grow by one at most, what is one token for ever by none; alone, every
+        # request fits.
+        needed = self.run_.held(self._length(each)) + running * (self.costs.window > self.costs.windowed)
         return running < self.costs.max_sequences and (self.held + needed < self.costs.kv_tokens or not running)
 
     def run(self) -> Any:
@@ -472,7 +487,7 @@ class _Engine:
 
     def _begin(self, each: int) -> None:
         """A sequence is decoded from the next iteration on."""
-        self.context += self.run_.held(self._length(each))
+        self.context += self.run_.kept(self._length(each))
         self.joined[each] = self.steps
         left = self.costs.window - self._length(each)
         if self.costs.windowed and left <= 0:
@@ -500,15 +515,14 @@ class _Engine:
 
     def _leave(self, tokens: int, each: int) -> None:
         """A sequence of so many tokens is decoded no longer, and keeps nothing."""
-        kept = self.run_.held(tokens)
-        self.context, self.held = self.context - kept, self.held - kept
+        self.context, self.held = self.context - self.run_.kept(tokens), self.held - self.run_.held(tokens)
         self.outgrown.discard(each)
 
     def _mixed(self, ready: list[tuple[int, int, int]]) -> Any:
         """One iteration with prompts, beside the answers or before them."""
         beside = len(self.ends) if self.policy == CHUNKED else 0
         tokens = sum(now for _, now, _ in ready)
-        attended = sum(now * self.run_.held(before + now / 2, now) for _, now, before in ready) / tokens
+        attended = sum(now * self.run_.kept(before + now / 2, now) for _, now, before in ready) / tokens
         seconds = self.tables.mixed(beside, self.context, tokens, attended)
         self._spend(seconds)
         yield self.env.timeout(seconds)
@@ -565,7 +579,7 @@ class _Engine:
 
     def _spend(self, seconds: float) -> None:
         self.run_.computed += seconds
-        self.run_.kept += seconds * self.held
+        self.run_.filled += seconds * self.held
 
     def _stepped(self, steps: int, seconds: float) -> None:
         """Every sequence has so many tokens more; those that end leave."""

@@ -23,7 +23,7 @@ from cookbook.prediction.requirements import requirements
 from cookbook.prediction.scenario import NUMERIC, Coded, Scenario, checked, fields, outer
 from cookbook.prediction.terms import transformer_step
 from cookbook.prediction.terms.layouts import impossible_in_grid
-from cookbook.prediction.terms.transformer import is_language_model
+from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _grid(kind: str, scenario: Scenario) -> dict[str, np.ndarray]:
 
 def _in_grid(of: str, network: Workload) -> bool:
     """Whether a block of the question is one product of its axes: steps of language models."""
-    if of == "generate" and not is_language_model(network):
+    if of == "generate" and not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; sweep forward_pass")
     return of == "train_step" and kind_of(network) == TRANSFORMERS
 

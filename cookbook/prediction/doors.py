@@ -24,7 +24,7 @@ from cookbook.prediction.terms.generation import KIND as GENERATION
 from cookbook.prediction.terms.generation import too_large
 from cookbook.prediction.terms.networks import KIND as NETWORK
 from cookbook.prediction.terms.transformer import KIND as TRANSFORMER
-from cookbook.prediction.terms.transformer import is_language_model
+from cookbook.prediction.terms.transformer import answers_tokens, is_language_model
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -213,7 +213,9 @@ def training_scenario(
                              "precision": _offered(system, precision)}  # fmt: skip
     if kind == TRANSFORMER:
         if not is_language_model(network):
-            raise ValueError(f"kind = {kind!r}: {network.title} is not a language model; leave kind out")
+            raise ValueError(
+                f"kind = {kind!r}: {network.title} is not a language model whose layers can be split; leave kind out"
+            )
         return scenario(kind, given | _parallel(plan, given["accelerator"]) | {"seq": seq})
     for name in PARALLEL:
         if name in plan and not is_plain(name, plan[name]):
@@ -409,7 +411,7 @@ def forward_pass(
     network, neighbours = network_of(workload), flag("neighbours", neighbours)
     if seq is not None and not network.ops.needs_seq:
         raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")
-    prompt = is_language_model(network)
+    prompt = answers_tokens(network)
     asked = scenario(GENERATION if prompt else FORWARD, {
         "model": _named(network), "accelerator": _machines(accelerator), "batch": batch, "devices": devices,
         "precision": _given(precision), "software": _given(software), "counts": "samples",
@@ -462,7 +464,7 @@ def answers(
     kv_format: Any = None, software: Any = None, delay_of: Any = None, request_rate: Any = None, **policy: Any,
 ) -> tuple[Scenario, np.ndarray]:  # fmt: skip
     """Batches of answers as scenarios, arguments as for `generate`; and for each row what its device lacks."""
-    if not is_language_model(network):
+    if not answers_tokens(network):
         raise ValueError(f"workload = {network.title!r} is no language model; use cb.forward_pass")
     given = [checked(fields()[name], value) for name, value in (("tp", tp), ("pp", pp)) if value is not None]
     shards = np.asarray(math.prod(given)) if given else np.array(1.0)
@@ -508,7 +510,8 @@ def generate(
 
     Arguments may be lists; they are taken together entry by entry, and give one estimate each. Queues are not
     modelled but for `request_rate`, whose delays are means; `cookbook.serve` has percentiles. Layers with a sliding
-    window attend to the tokens within it, and keep the keys and values of no others.
+    window attend to the tokens within it, and keep the keys and values of no others. Layers that keep a state (linear
+    attention, state spaces) read and write it once a token, however long the context; no measured run has any.
 
     Parameters
     ----------

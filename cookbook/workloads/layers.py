@@ -514,14 +514,13 @@ def _pairs(x: Shape, keys: Shape, causal: bool, window: float | None) -> np.ndar
 def self_attention(t: Trace, x: Shape, heads: int, kv_heads: int | None = None, head_dim: int | None = None,
                    causal: bool = False, window: float | None = None, flash: bool = True, bias: bool = True,
                    qkv_bias: bool | None = None, memory: Shape | None = None, qk_norm: bool = False,
-                   dropout: bool = False, name: str = "attention") -> Shape:  # fmt: skip
+                   dropout: bool = False, gate: bool = False, name: str = "attention") -> Shape:  # fmt: skip
     """Projections, attention core and output projection; `memory` makes it cross-attention.
 
     `bias` is that of the output projection and, unless `qkv_bias` says otherwise, of query, key and value; `dropout`
-    is that of the attention weights.
+    is that of the attention weights; `gate` multiplies what heads give with as many numbers made of the input.
     """
-    kv_heads = kv_heads or heads
-    d = head_dim or int(x.channels // heads)
+    kv_heads, d = kv_heads or heads, head_dim or int(x.channels // heads)
     qkv_bias = bias if qkv_bias is None else qkv_bias
     source = memory or x
     query, key, value, out = attention_products(int(x.channels), heads * d, kv_heads * d, heads * d)
@@ -531,6 +530,7 @@ def self_attention(t: Trace, x: Shape, heads: int, kv_heads: int | None = None, 
     if qk_norm:
         t.parameter(2 * d, f"{name}.qk_norm")
     y = t.attention(q, heads, kv_heads, d, causal, window, flash, memory, dropout=dropout, name=f"{name}.core")
+    y = t.multiply(y, t.linear(x, query[1], qkv_bias, f"{name}.gate"), name=f"{name}.gated") if gate else y
     return t.linear(y, out[1], bias, f"{name}.out")
 
 

@@ -1,5 +1,6 @@
 """Networks for sequences of text, sensor data and time series: recurrent language models and translation, early
-transformers, the state-space model Mamba, the temporal fusion transformer (Lim et al., arXiv:1912.09363).
+transformers, state-space models and their hybrids with attention (Mamba, Jamba, MiniMax-01, Qwen3-Next, Nemotron-H),
+the temporal fusion transformer (Lim et al., arXiv:1912.09363).
 
 In translation, source and target have the same number of tokens, the sequence length s.
 
@@ -9,13 +10,28 @@ And recommenders: DLRM, neural collaborative filtering, wide and deep. A sample 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from cookbook.workloads.layers import S, Shape, Trace, mlp, self_attention
+from cookbook.units import shown
+from cookbook.workloads.layers import S, Shape, Trace, mlp, moe, self_attention
 from cookbook.workloads.ops import Ops
+
+# Numbers that describe each kind of layer that keeps a state; of all kinds those of OPTIONAL may be given besides.
+STATES = {
+    "mamba": ("state", "kernel", "expand", "rank"),
+    "mamba2": ("heads", "head_dim", "state", "groups", "kernel", "chunk"),
+    "lightning": ("heads", "head_dim", "chunk"),
+    "gated delta": ("heads", "key_heads", "head_dim", "kernel", "chunk"),
+}
+OPTIONAL = ("norms", "bytes")
+# Operations on states, and bytes of a number of one where a network does not say: engines keep them as activations.
+STATE_KINDS, STATE_BYTES = ("matmul", "scan"), 2
+MIXTURE = ("number", "top_k", "hidden", "shared", "shared_gate")
 
 
 def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes: int = 8192) -> Ops:
@@ -173,21 +189,236 @@ def mamba(width: int = 768, layers: int = 24, vocab: int = 50280, state: int = 1
         State of the scan for each feature; taps of the causal convolution; inner width over outer width.
     """
     t = Trace()
-    inner, rank = expand * width, math.ceil(width / 16)
     x = t.embedding(S, vocab, width)
     with t.block("blocks", repeat=layers):
-        y = t.norm(x, "rms")
-        t.linear(y, 2 * inner, bias=False, name="in_proj")
-        u, gate = y.with_channels(inner), y.with_channels(inner)
-        u = t.act(t.conv(u, inner, kernel, padding="same", groups=inner, name="conv1d"), "silu")
-        t.linear(u, rank + 2 * state, bias=False, name="x_proj")
-        t.act(t.linear(u.with_channels(rank), inner, name="dt_proj"), "softplus")
-        t.parameter(inner * state + inner, "a_and_d")
-        u = t.multiply(t.scan(u, state), t.act(gate, "silu", "gate.silu"), name="gate")
-        x = t.add(x, t.linear(u, width, bias=False, name="out_proj"), name="residual")
+        y = _mamba(t, t.norm(x, "rms"), state, kernel, expand * width, math.ceil(width / 16))
+        x = t.add(x, y, name="residual")
     x = t.norm(x, "rms", name="final_norm")
     t.loss(t.linear(x, vocab, bias=False, name="lm_head", shared=True))
     return t.ops()
+
+
+def _mamba(t: Trace, y: Shape, state: int, kernel: int, inner: int, rank: int, norms: bool = False) -> Shape:
+    """Gated selective scan; `norms` are those that Jamba has on step size, input and output of the state."""
+    width = int(y.channels)
+    t.linear(y, 2 * inner, bias=False, name="in_proj")
+    u, gate = y.with_channels(inner), y.with_channels(inner)
+    u = t.act(t.conv(u, inner, kernel, padding="same", groups=inner, name="conv1d"), "silu")
+    t.linear(u, rank + 2 * state, bias=False, name="x_proj")
+    if norms:
+        t.norm(u.with_channels(rank + 2 * state), "rms", name="x_norms")
+    t.act(t.linear(u.with_channels(rank), inner, name="dt_proj"), "softplus")
+    t.parameter(inner * state + inner, "a_and_d")
+    u = t.multiply(t.scan(u, state), t.act(gate, "silu", "gate.silu"), name="gate")
+    return t.linear(u, width, bias=False, name="out_proj")
+
+
+def hybrid(vocab: int, width: int, pattern: str, repeats: int = 1, recurrent: str = "",
+           state: Mapping[str, Any] | None = None, heads: int | None = None, kv_heads: int | None = None,
+           head_dim: int | None = None, qk_norm: bool = False, gate: bool = False, hidden: int | None = None,
+           gated: bool = True, act: str = "silu", experts: Mapping[str, Any] | None = None,
+           tied: bool = False) -> Ops:  # fmt: skip
+    """A causal language model of which some layers attend and the others keep a state of fixed size.
+
+    Work on the state is that of chunked kernels: matmuls within chunks of tokens and from chunk to chunk, linear in the
+    sequence. Of "mamba" it is elementwise, as in `mamba`.
+
+    Parameters
+    ----------
+    vocab, width : int
+        Rows of the embedding table; features of the residual stream.
+    pattern, repeats : str, int
+        Branches in their order, each with a norm before it and a residual around it: "M" keeps a state, "*" attends,
+        "-" is an MLP and "E" a mixture of experts (the letters of Nemotron-H); and how often the pattern comes.
+    recurrent : {"", "mamba", "mamba2", "lightning", "gated delta"}
+        Kind of the layers "M": selective scan (Gu & Dao, arXiv:2312.00752), its form with heads (Dao & Gu,
+        arXiv:2405.21060), lightning attention (MiniMax, arXiv:2501.08313), gated DeltaNet (Yang et al.,
+        arXiv:2412.06464).
+    state : mapping
+        Numbers of that kind. mamba: state (numbers for each feature), kernel (taps of the convolution), expand (inner
+        width over width), rank (of the step size), norms (1 where those have norms). mamba2: heads, head_dim, state,
+        groups (that share input and output of the state), kernel, chunk [tokens]. lightning: heads, head_dim, chunk.
+        gated delta: heads (of values), key_heads, head_dim, kernel, chunk. Of each: bytes of one number kept (2).
+    heads, kv_heads, head_dim, qk_norm, gate : int, int, int, bool, bool
+        Of the layers "*", as in `transformers.decoder`; an output gate, of one more number for each that heads give.
+    hidden, gated, act : int, bool, str
+        Of the branches "-"; form and activation of experts, too.
+    experts : mapping
+        number, top_k, hidden, shared (hidden units that all tokens use), shared_gate.
+    tied : bool
+        Whether the output matrix is the embedding table.
+
+    Returns
+    -------
+    Ops
+        Symbolic in the sequence length.
+
+    Raises
+    ------
+    ValueError
+        A letter or kind that there is not, a branch without its numbers, or a number that cannot be.
+
+    Examples
+    --------
+    >>> round(hybrid(50288, 2560, "M", 64, "mamba2", {"heads": 80, "head_dim": 64, "state": 128, "groups": 1,
+    ...     "kernel": 4, "chunk": 256}, tied=True).parameter_count / 1e9, 3)
+    2.703
+    """
+    _check_pattern(pattern, recurrent, {"*": heads, "-": hidden, "E": experts})
+    kept, mixed = _numbers("state", state, recurrent), _numbers("experts", experts)
+    t = Trace()
+    x = t.embedding(S, vocab, width)
+    with t.block("layers", repeat=repeats):
+        for at, letter in enumerate(pattern):
+            y = t.norm(x, "rms", name=f"norm{at}")
+            if letter == "M":
+                y = _recurrent(t, y, recurrent, kept)
+            elif letter == "*":
+                y = self_attention(t, y, heads or 0, kv_heads, head_dim, causal=True, bias=False, qk_norm=qk_norm,
+                                   gate=gate)  # fmt: skip
+            elif letter == "-":
+                y = mlp(t, y, hidden or 0, gated, act, bias=False)
+            else:
+                if mixed.get("shared_gate"):
+                    t.linear(y, 1, False, "moe.shared_gate")
+                y = moe(t, y, mixed["number"], mixed["top_k"], mixed["hidden"], mixed.get("shared", 0), gated, act)
+            x = t.add(x, y, name=f"residual{at}")
+    x = t.norm(x, "rms", name="final_norm")
+    t.loss(t.linear(x, vocab, bias=False, name="lm_head", shared=tied))
+    return t.ops()
+
+
+def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any]) -> None:
+    if not isinstance(pattern, str) or not pattern or set(pattern) - set("M*-E"):
+        raise ValueError(f"pattern = {shown(pattern)} must be of the letters M (keeps a state), * (attends), - (MLP) "
+                         "and E (experts), such as 'M-M*'")  # fmt: skip
+    if not set(pattern) & set("M*"):
+        raise ValueError(f"pattern = {shown(pattern)} sees no other tokens: it needs branches M or *")
+    if "M" in pattern and recurrent not in STATES:
+        raise ValueError(f"recurrent = {shown(recurrent)} is not one of {', '.join(STATES)}")
+    for letter, name in (("*", "heads"), ("-", "hidden"), ("E", "experts")):
+        if letter in pattern and not needed[letter]:
+            raise ValueError(f"pattern = {shown(pattern)} has branches {letter!r}: give {name}")
+
+
+def _numbers(name: str, given: Mapping[str, Any] | None, kind: str = "") -> dict[str, int]:
+    """Whole numbers of 1 or more by name, all that a kind of layer needs; those of `experts` may be 0."""
+    needed, least = STATES.get(kind, ()), 0 if name == "experts" else 1
+    known = MIXTURE if name == "experts" else (*needed, *OPTIONAL)
+    for key, value in (given or {}).items():
+        if key not in known:
+            raise ValueError(f"{name} has no entry {shown(key)}; {kind or 'it'} takes {', '.join(known)}")
+        if not isinstance(value, int | bool | np.integer) or value < least:
+            raise ValueError(f"{name}: {key} = {shown(value)} must be a whole number of {least} or more")
+    lacking = [key for key in needed if key not in (given or {})]
+    if lacking:
+        raise ValueError(f"{name} lacks {lacking[0]!r}: {kind} takes {', '.join(known)}")
+    return {key: int(value) for key, value in (given or {}).items()}
+
+
+def _recurrent(t: Trace, y: Shape, kind: str, c: Mapping[str, int]) -> Shape:
+    """One layer that keeps a state: projections, convolution, work on the state in chunks, norm, gate."""
+    width = int(y.channels)
+    if kind == "mamba":
+        return _mamba(t, y, c["state"], c["kernel"], c["expand"] * width, c["rank"], bool(c.get("norms")))
+    inner = c["heads"] * c["head_dim"]
+    values, mixed = y.with_channels(inner), _mixed_channels(kind, width, c)
+    if kind == "mamba2":
+        t.linear(y, inner + mixed + c["heads"], bias=False, name="in_proj")
+        t.parameter(3 * c["heads"], "a_d_and_dt")
+    else:
+        t.linear(y, 3 * inner if kind == "lightning" else mixed, bias=False, name="in_proj")
+        t.linear(y, inner, bias=False, name="gate")
+    if kind == "gated delta":
+        t.linear(y, 2 * c["heads"], bias=False, name="rates")
+        t.parameter(2 * c["heads"], "a_and_dt")
+    if mixed:
+        inputs = y.with_channels(mixed)
+        t.act(t.conv(inputs, mixed, c["kernel"], padding="same", groups=mixed, bias=kind == "mamba2", name="conv1d"),
+              "silu")  # fmt: skip
+    u = t.matmul(values, values, values, np.array([0.0, _chunked(kind, c), 0.0]), "state")
+    # Norms of gated DeltaNet have one size for all heads.
+    u = t.norm(u, "rms", affine=kind != "gated delta", name="state.norm")
+    if kind == "gated delta":
+        t.parameter(c["head_dim"], "state.scale")
+    u = t.multiply(u, t.act(values, "silu", "gate.silu"), name="gated")
+    return t.linear(u, width, bias=False, name="out_proj")
+
+
+def _mixed_channels(kind: str, width: int, c: Mapping[str, int]) -> int:
+    """Channels of the causal convolution of one layer; 0 where it has none."""
+    return {
+        "mamba": lambda: c["expand"] * width,
+        "mamba2": lambda: c["heads"] * c["head_dim"] + 2 * c["groups"] * c["state"],
+        "lightning": lambda: 0,
+        "gated delta": lambda: (c["heads"] + 2 * c["key_heads"]) * c["head_dim"],
+    }[kind]()
+
+
+def _chunked(kind: str, c: Mapping[str, int]) -> float:
+    """Multiply-accumulates of one token with the tokens of its chunk before it, and with the state.
+
+    Dao & Gu, arXiv:2405.21060, section 6; of the delta rule also the triangular system of a chunk, Yang et al.,
+    arXiv:2406.06484, section 3.
+    """
+    size, near = c["head_dim"], (c["chunk"] + 1) / 2
+    if kind == "gated delta":
+        return c["heads"] * (5 * near * size + c["chunk"] ** 2 / 6 + 3 * size**2)
+    keys, groups = (c["state"], c["groups"]) if kind == "mamba2" else (size, c["heads"])
+    return near * (groups * keys + c["heads"] * size) + 2 * c["heads"] * keys * size
+
+
+def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
+    """What a server needs to know of a network that `hybrid` built, as `performance.generation.Decoder` has it.
+
+    Parameters
+    ----------
+    own : mapping
+        Arguments of `hybrid`.
+    ops : Ops
+        What it gave.
+
+    Returns
+    -------
+    dict of str to float
+        Layers have two branches, as those of other decoders; `attending` is the share that attends, `state_bytes` what
+        all layers with a state keep of a sequence, `state_flop` their work on it for a token, in chunks.
+    """
+    many, state, mixed = Counter(own["pattern"] * own.get("repeats", 1)), own.get("state") or {}, own.get("experts")
+    kept = sum(state_elements(own["width"], own["recurrent"], state)) if many["M"] else 0
+    layers, heads, mixed = many.total() / 2, own.get("heads") or 1, mixed or {"number": 1, "top_k": 1, "hidden": 0}
+    work = ops.column("flop", 1, 1) + ops.column("vector_flop", 1, 1)
+    return {
+        "layers": layers, "hidden": own["width"], "heads": heads, "kv_heads": own.get("kv_heads") or heads,
+        "head_dim": own.get("head_dim") or own["width"] / heads, "vocab": own["vocab"], "windowed": 0.0,
+        "gated": float(own.get("gated", True)), "experts": mixed["number"], "experts_per_token": mixed["top_k"],
+        "moe_ffn_hidden": mixed["hidden"], "dense_layers": layers - many["E"], "attending": many["*"] / layers,
+        "state_bytes": float(many["M"] * kept * state.get("bytes", STATE_BYTES)),
+        "state_flop": float(work[np.isin(ops.kind, STATE_KINDS)].sum()),
+    }  # fmt: skip
+
+
+def state_elements(width: int, recurrent: str, state: Mapping[str, Any]) -> tuple[int, int]:
+    """Numbers that one layer with a state keeps of a sequence: the state, and inputs that its convolution still needs.
+
+    Parameters
+    ----------
+    width, recurrent, state : int, str, mapping
+        As of `hybrid`.
+
+    Examples
+    --------
+    Jamba 1.5 Large: 16 numbers for each of 16,384 features, and the last three inputs of a convolution of four.
+
+    >>> state_elements(8192, "mamba", {"state": 16, "kernel": 4, "expand": 2, "rank": 512})
+    (262144, 49152)
+    """
+    c = _numbers("state", state, recurrent)
+    if recurrent == "mamba":
+        kept = c["expand"] * width * c["state"]
+    else:
+        kept = c["heads"] * c["head_dim"] * (c["state"] if recurrent == "mamba2" else c["head_dim"])
+    return kept, _mixed_channels(recurrent, width, c) * (c.get("kernel", 1) - 1)
 
 
 def tft(history: int = 168, future: int = 24, hidden: int = 128, heads: int = 4, known: int = 3, observed: int = 0,

@@ -40,6 +40,10 @@ LONGEST_TITLE, MOST_AXES = 200, 8
 # Builders of language models: what has blocks of transformers that a layout can split.
 DECODER = "transformers.decoder"
 LANGUAGE_MODELS = (DECODER, "transformers.encoder_decoder")
+# And of those that answer token by token though their layers are not alike.
+HYBRID = "sequence.hybrid"
+ANSWERING = (*LANGUAGE_MODELS, HYBRID)
+UNEQUAL = "it has layers that keep a state instead of keys and values"
 DIVIDED = "an embedding, equal blocks of causal attention and feed-forward, and a linear head"
 BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
 
@@ -71,7 +75,7 @@ class Workload:
     builder : str
         Whose arguments it has: a function of `cookbook.workloads`, such as "transformers.decoder".
     unsplit : str
-        Why no layout can split the reader's own network: what keeps its layers from being equal decoder blocks.
+        Why no layout can split the reader's own network, or a hybrid: what keeps its layers from being equal blocks.
     assumed : tuple of str
         What was taken without being told, of a model that was read from a file.
     stored : mapping
@@ -379,6 +383,8 @@ def _decoder_blocks(rows: Sequence[tuple[int, Mapping[str, Any]]], width: int) -
         layer, times = row["layer"], int(row["repeat"])
         if layer in ("self_attention", "transformer_block") and not row["causal"]:
             raise ValueError(f"layer {number} ({layer}) is not causal: it sees later tokens")
+        if row.get("gate"):
+            raise ValueError(f"layer {number} ({layer}) has an output gate")
         if layer == "transformer_block" and not attention:
             found += [_attention_sizes(row, width) | _feed_forward_sizes(row)] * times
         elif layer == "self_attention" and not attention and times == 1:
@@ -440,7 +446,8 @@ def _named(name: str) -> Workload:
     arguments = json.loads(row["arguments"] or "{}")
     ops = _function(row["builder"])(**arguments)
     return Workload(name, row["title"], ops, row["family"], row["task"], row["data_kind"], row["sample"], seq,
-                    row["how"], tuple(keys), row["note"], arguments, row["builder"])  # fmt: skip
+                    row["how"], tuple(keys), row["note"], arguments, row["builder"],
+                    UNEQUAL if row["builder"] == HYBRID else "")  # fmt: skip
 
 
 def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:

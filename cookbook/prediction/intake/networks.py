@@ -118,6 +118,14 @@ def builders() -> dict[str, str]:
     return dict(catalog.table("models")[["name", "builder"]].itertuples(index=False))
 
 
+def divided(said: Spoken) -> tuple[str, str]:
+    """A language model that layouts of training split, "" for other networks; and why a hybrid is none."""
+    builder = builders().get(said.key, "")
+    why = f"{said.key} has layers that keep a state instead of keys and values, which no tp, pp or ep is estimated " \
+          "for; kind = training_classic answers with data parallelism"  # fmt: skip
+    return said.key if builder in zoo.LANGUAGE_MODELS else "", why if builder == zoo.HYBRID else ""
+
+
 @lru_cache(maxsize=65536)
 def spoken(cell: str) -> Spoken:
     """A network by whatever people call it.
@@ -360,7 +368,7 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
             cache=cache,
         )
     found = zoo.model(said.key)
-    language = builders().get(found.name, "") in zoo.LANGUAGE_MODELS
+    language = builders().get(found.name, "") in zoo.ANSWERING
     tokens = asked.counts in OF_ANSWERS or asked.delay in ("first token", "token")
     arguments, seq = str(row.get("arguments") or ""), row.get("seq", math.nan)
     if found.ops.needs_seq and not math.isfinite(seq):

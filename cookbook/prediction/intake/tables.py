@@ -15,7 +15,6 @@ from cookbook.hardware.machine import ring_link
 from cookbook.prediction.intake import networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
-from cookbook.workloads.zoo import LANGUAGE_MODELS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -185,8 +184,7 @@ def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
 def _transformer(c: Columns) -> dict[str, Any]:
     found: dict[str, Any] = {name: c.number(name) for name in COUNTS if name in c}
     said = c.text("model").map(networks.spoken)
-    known = said.map(lambda each: each.key if each.key in _language_models() else "")
-    found["model"] = known
+    found["model"] = c.values(said, networks.divided)
     # The size that stands in a name counts where no cell states another.
     nameless = said.map(lambda each: each if not each.key else networks.Spoken())
     bare = np.isnan(found.get("layers", NOTHING))
@@ -238,11 +236,6 @@ def _transformer(c: Columns) -> dict[str, Any]:
     # The page that a row comes from speaks where the row does not name its software.
     found["software"] = hints.map(lambda e: words.stack("transformer", e[0] or e[1], "; ".join(e[2:])))
     return found
-
-
-@lru_cache(maxsize=1)
-def _language_models() -> frozenset[str]:
-    return frozenset(name for name, builder in networks.builders().items() if builder in LANGUAGE_MODELS)
 
 
 def _tuned(cell: str) -> tuple[str, str]:

@@ -86,6 +86,8 @@ CROWDED = ("request_rate = {:.3g} requests/s is above the capacity, {:.3g} reque
            "give fewer, or more devices")  # fmt: skip
 TOO_LONG = "input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer"
 FIRST = "prefill first"
+# Of layers that keep a state, no row of a table was measured.
+UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no measured run has any"
 # Formats to try where weights do not fit.
 SMALLER = ("fp8", "int4")
 
@@ -117,6 +119,7 @@ def resolve(scenario: Scenario) -> Rows:
     words = Coded(at.reshape(np.shape(v["usual_length"])),
                   tuple(f"more than the {each:,.0f} tokens of the table models" for each in longest.tolist()))
     assumed.append(("context", v["length"] + v["answer"] > v["usual_length"], words))
+    assumed.append(("states", v["state_bytes"] > 0, Coded(np.array(0), (UNMEASURED,))))
     _layout(s, v, assumed)
     late = v["first"] | v["prompt_only"]
     keys["special"] = Coded(np.where(late, 1, np.where(v["served"] | v["token"] & v["delayed"], 2, 0)),
@@ -440,14 +443,15 @@ def tokens(rows: Rows) -> np.ndarray:
 
 
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Device memory by part [B]: weights, keys and values, the runtime; and what a shard has."""
+    """Device memory by part [B]: weights, keys and values, states where there are any, the runtime; and a shard's."""
     shards = rows.shards * rows.stages * rows.replicas
     inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
     copies = np.maximum(rows.shards / rows.cache_heads, 1.0)
     runtime = figure("runtime-memory") / rows.cores
     cache = inside * rows.kept * rows.cache_bytes * copies
     alike = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas
-    return {"weights": (alike + rows.expert_bytes) / shards, "cache": cache / shards,
+    states = {"states": inside * rows.state_bytes / shards} if np.any(rows.state_bytes > 0) else {}
+    return {"weights": (alike + rows.expert_bytes) / shards, "cache": cache / shards, **states,
             "workspace": np.broadcast_to(runtime, (len(rows),))}, rows.memory / rows.cores  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from cookbook.prediction.terms.devices import (
 )
 from cookbook.prediction.terms.layouts import refusals
 from cookbook.workloads import zoo
+from cookbook.workloads.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload
 
 KIND = "training_transformer"
@@ -158,6 +159,11 @@ def is_language_model(network: Workload) -> bool:
     return network.builder in zoo.LANGUAGE_MODELS
 
 
+def answers_tokens(network: Workload) -> bool:
+    """Whether a network is one of those, or one of which some layers keep a state instead of keys and values."""
+    return network.builder in zoo.ANSWERING
+
+
 @lru_cache(maxsize=4096)
 def of_model(model: str | Workload) -> dict[str, float]:
     """Dimensions of a language model of the zoo, or of the reader's own; empty for anything else."""
@@ -174,16 +180,18 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
     """What a decoder holds and multiplies, as `Decoder` names it; NaN for anything else.
 
     The embedding is looked up, not read through; keys and values of latent attention are one vector for all heads.
+    States have the bytes that the network says, whatever the format of keys and values.
 
     >>> found = sizes("llama3_8b")
     >>> round((found["weight_bytes"] + found["embedded_bytes"]) / 1e9, 2), found["cache_bytes"]
     (16.06, 131072.0)
     """
-    known = of_model(model) if model else {}
+    network, known = zoo.model(model) if model and isinstance(model, str) else model, of_model(model) if model else {}
     names = (*Decoder._fields, "narrow", "bytewise", "positions", "usual_length")
-    if not known:
+    if isinstance(network, Workload) and network.builder == zoo.HYBRID:
+        known = hybrid_dimensions(network.arguments, network.ops)
+    if not known or isinstance(network, str):
         return dict.fromkeys(names, np.nan)
-    network = zoo.model(model) if isinstance(model, str) else model
     stored = weights or precision
     each, total = stored_bytes(stored), float(network.ops.parameter_count)
     layers, width, table = known["layers"], known["hidden"], known["vocab"] * known["hidden"]
@@ -202,9 +210,11 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
         "experts": expert, "experts_per_token": chosen, "active": body + routed * chosen / expert, "head": table,
         "layers": layers, "hidden": width, "heads": known["heads"],
         "head_dim": (known["nope_dim"] + known["rope_dim"] + known["v_dim"]) / 2 if latent else known["head_dim"],
-        "cache_bytes": layers * kept * one, "cache_heads": 1.0 if latent else pairs,
+        "cache_bytes": layers * known.get("attending", 1.0) * kept * one, "cache_heads": 1.0 if latent else pairs,
         "queries": 1.0 if latent else known["heads"] / pairs,
         "window": known.get("window", np.inf), "windowed": known["windowed"],
+        "attending": known.get("attending", 1.0), "state_bytes": known.get("state_bytes", 0.0),
+        "state_flop": known.get("state_flop", 0.0),
         "narrow": float(each < stored_bytes(precision)), "bytewise": float(stored_bytes(precision) <= 1),
         "positions": float(network.arguments.get("positions") or np.inf),
         "usual_length": float(network.seq or np.inf) if network.sources else np.inf,
