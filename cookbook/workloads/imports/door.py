@@ -76,7 +76,7 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
     <ResNet-50 v1.5: 25,557,032 parameters, 4.089 GMAC for one image, verified>
     >>> model({"model_type": "llama", "vocab_size": 32000, "hidden_size": 2048, "num_hidden_layers": 22,
     ...        "num_attention_heads": 32, "num_key_value_heads": 4, "intermediate_size": 5632}, seq=2048)
-    <llama: 1,100,048,384 parameters, 2,304 GMAC for one sequence at 2,048 tokens, unverified>
+    <llama: 1,100,048,384 parameters, 2,308 GMAC for one sequence at 2,048 tokens, unverified>
     """
     if isinstance(source, zoo.Workload):
         raise ValueError("model = a network already; cb.model takes a name, a file or a module")

@@ -116,7 +116,7 @@ class Fields:
 
     def unread(self) -> list[str]:
         """Fields that nobody asked for and that say something, shortened."""
-        idle = (None, False, 0, 1, "", [], {})
+        idle: tuple[Any, ...] = (None, False, 0, 1, "", [], {})
         return [str(name)[:LONGEST_NAME] for name, value in self.given.items()
                 if name not in self.read
                 and not (isinstance(value, list | dict | str | int | None) and value in idle)]  # fmt: skip
@@ -169,8 +169,9 @@ def built(builder: str, arguments: Mapping[str, Any], changes: Mapping[str, Any]
     except (TypeError, AttributeError, ArithmeticError, KeyError, IndexError):
         raise ValueError(f"no network of {builder} can be built with these sizes; check them") from None
     for name, value in stated.items():
-        words = zoo.words(builder).get(name, ())
-        check_word(taken[name], name, value, words)
+        if name != "pattern":  # of which a builder refuses what it cannot read, and the zoo has not all there are
+            check_word(taken[name], name, value, zoo.words(builder).get(name, ()))
+    stated = {name: value for name, value in stated.items() if value != usual[name]}
     if not possible(ops):
         raise ValueError("the model's work cannot be counted; check its sizes")
     return zoo.Workload("custom", title, ops, seq=seq if ops.needs_seq else None, arguments=stated, builder=builder,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cookbook.units import shown
-from cookbook.workloads.imports import decoders, encoders
+from cookbook.workloads.imports import decoders, encoders, hybrids
 from cookbook.workloads.imports.fields import Fields, built, listed
 from cookbook.workloads.zoo import DECODER, Workload
 
@@ -73,13 +73,15 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
         others = [name for name in OTHER_PARTS if isinstance(config.get(name), Mapping)]
         assumed.append(f"the language model alone, of {part}" + (f"; {listed(others)} left out" if others else ""))
         config = {**{name: config[name] for name in ("tie_word_embeddings",) if name in config}, **config[part]}
-    family = _family_of(config) or (f"{outer}_text" if f"{outer}_text" in decoders.FAMILIES else outer)
+    readers = encoders.READERS | hybrids.READERS
+    stated = _family_of(config) or outer
+    family = next((name for name in (stated, f"{stated}_text") if name in decoders.FAMILIES or name in readers), stated)
     name = whole.get("_name_or_path")
     title = title or (name if isinstance(name, str) and 0 < len(name) <= 100 and not name.startswith(("/", "."))
                       else "") or family
     f = Fields(config, family or "a model of no stated type", decoders.DEFAULTS.get(family))
     f.assumed += assumed
-    reader = encoders.READERS.get(family)
+    reader = readers.get(family)
     if reader:
         found = dict(reader(f, config))
         _tell_unread(f, known=True)
