@@ -335,7 +335,7 @@ def _concat(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
     axis = _number(group, "axis", _number(group, "concat_dim", 1)) - 2
     if axis >= 0 and all(x.channels == xs[0].channels and len(x.space) > axis for x in xs):
         sides = list(xs[0].space)
-        sides[axis] = sum(int(x.space[axis]) for x in xs)  # type: ignore[arg-type]
+        sides[axis] = sum(int(x.space[axis]) for x in xs)  # type: ignore[arg-type, misc]
         return t.sample(xs[0], Shape(xs[0].channels, tuple(sides)), name)
     if len(xs) > MOST_ELEMENTS or axis >= 0 or any(x.space != xs[0].space for x in xs):
         raise ValueError("its inputs have different sizes")

@@ -139,7 +139,8 @@ def decoder_arguments(f: Fields, family: str) -> dict[str, Any]:
 
 
 def _hidden(f: Fields, width: int, ways: Mapping[str, Any]) -> int:
-    names = ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "d_ff", "intermediate_size_mlp")
+    names: tuple[str, ...] = ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "d_ff",
+                              "intermediate_size_mlp")
     ratio = f.number("expansion_ratio") if "expansion_ratio" in f.given else 4.0 if ways.get("WIDE") else 0.0
     default = round(ratio * width) if ratio else None
     if f.given.get("intermediate_size_mlp"):  # Llama 4: its dense layers, where the other field is of the experts

@@ -196,7 +196,8 @@ def _swin(f: Fields, config: Mapping[str, Any]) -> Found:
 
 def _resnet(f: Fields, config: Mapping[str, Any]) -> Found:
     depths, kind = tuple(f.wholes("depths", most=MOST_LAYERS)), f.word("layer_type", default="bottleneck")
-    known = {(2, 2, 2, 2, "basic"): 18, (3, 4, 6, 3, "basic"): 34, (3, 4, 6, 3, "bottleneck"): 50,
+    known: dict[tuple[Any, ...], int] = {(2, 2, 2, 2, "basic"): 18, (3, 4, 6, 3, "basic"): 34,
+                                         (3, 4, 6, 3, "bottleneck"): 50,
              (3, 4, 23, 3, "bottleneck"): 101,
              (3, 8, 36, 3, "bottleneck"): 152}  # fmt: skip
     usual = [64, 128, 256, 512] if kind == "basic" else [256, 512, 1024, 2048]
@@ -213,7 +214,8 @@ def _resnet(f: Fields, config: Mapping[str, Any]) -> Found:
 
 def _convnext(f: Fields, config: Mapping[str, Any]) -> Found:
     widths, depths = tuple(f.wholes("hidden_sizes")), tuple(f.wholes("depths"))
-    stages = {((96, 192, 384, 768), (3, 3, 9, 3)): "tiny", ((96, 192, 384, 768), (3, 3, 27, 3)): "small",
+    stages: dict[tuple[Any, ...], str] = {((96, 192, 384, 768), (3, 3, 9, 3)): "tiny",
+                                          ((96, 192, 384, 768), (3, 3, 27, 3)): "small",
               ((128, 256, 512, 1024), (3, 3, 27, 3)): "base", ((192, 384, 768, 1536), (3, 3, 27, 3)): "large",
               ((256, 512, 1024, 2048), (3, 3, 27, 3)): "xlarge"}  # fmt: skip
     if (widths, depths) not in stages:

@@ -330,15 +330,15 @@ def _dispatched(torch: Any, counted: _Counted) -> Any:
 def _functions(torch: Any, counted: _Counted) -> Any:
     """A mode that takes attention as a whole, before PyTorch takes it apart."""
 
-    class Whole(torch.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+    class Whole(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             given = kwargs or {}
             if func is not torch.nn.functional.scaled_dot_product_attention:
                 return func(*args, **given)
             query, key, value = (*args, *(given[name] for name in ("query", "key", "value")[len(args) :]))[:3]
             causal = bool(args[5] if len(args) > 5 else given.get("is_causal", False))
-            counted.attention(f"attention.{len(counted.rows)}", *(_tensor(each) for each in (query, key, value)),
-                              causal)
+            places = _tensor(query), _tensor(key), _tensor(value)
+            counted.attention(f"attention.{len(counted.rows)}", *places, causal)
             result = query.new_empty((*query.shape[:-1], value.shape[-1]))
             counted.alive.append(result)
             return result
