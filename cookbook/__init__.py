@@ -25,7 +25,7 @@ _HOMES = {
     "machine": "hardware",
     "match_storage": "prediction.match",
     "measurements": "calibration.measurements",
-    "model": "workloads.zoo",
+    "model": "workloads.imports.door",
     "models": "workloads.zoo",
     "plan_run": "planning.run",
     "predict_first": "lesson",

@@ -45,6 +45,7 @@ class _Layer:
     qkv_bias: bool
     mlp_bias: bool
     qk_norm: bool
+    whole_norm: bool
     sinks: bool
     parallel: bool
     dropout: bool
@@ -56,10 +57,10 @@ class _Layer:
 def decoder(vocab: int, width: int, depth: int, heads: int, hidden: int, kv_heads: int | None = None,
             head_dim: int | None = None, positions: int = 0, norm: str = "rms", norm_bias: bool | None = None,
             norms: int = 2, gated: bool = True, act: str = "silu", bias: bool = False, qkv_bias: bool | None = None,
-            mlp_bias: bool | None = None, qk_norm: bool = False, sinks: bool = False, tied: bool = False,
-            head_bias: bool = False, embedding_norm: bool = False, embedding_width: int | None = None,
-            final_norm: bool = True, parallel: bool = False, dropout: bool = False, window: int | None = None,
-            full_every: int | None = None, experts: Mapping[str, Any] | None = None,
+            mlp_bias: bool | None = None, qk_norm: bool = False, whole_norm: bool = False, sinks: bool = False,
+            tied: bool = False, head_bias: bool = False, embedding_norm: bool = False,
+            embedding_width: int | None = None, final_norm: bool = True, parallel: bool = False, dropout: bool = False,
+            window: int | None = None, full_every: int | None = None, experts: Mapping[str, Any] | None = None,
             latent: Mapping[str, Any] | None = None, predict_ahead: int = 0, flash: bool = True) -> Ops:  # fmt: skip
     """A causal language model that predicts every next token of a sequence.
 
@@ -78,8 +79,9 @@ def decoder(vocab: int, width: int, depth: int, heads: int, hidden: int, kv_head
     gated, act, bias, qkv_bias, mlp_bias : bool, str, bool, bool, bool
         Form of the MLP (gated: SwiGLU or GeGLU, three matrices), activation, and biases; the last two follow `bias`
         unless given.
-    qk_norm, sinks : bool
-        Norm of each query and key head; a trained attention sink for each head.
+    qk_norm, whole_norm, sinks : bool
+        Norm of each query and key head; of all queries and of all keys together (OLMo 2); a trained attention sink for
+        each head.
     tied, head_bias, embedding_width : bool, bool, int
         Whether the output matrix is the embedding table; bias of the output; narrower embedding with projections.
     parallel, dropout : bool
@@ -105,8 +107,8 @@ def decoder(vocab: int, width: int, depth: int, heads: int, hidden: int, kv_head
     _check(experts, EXPERT_ARGUMENTS, "experts")
     _check(latent, LATENT_ARGUMENTS, "latent")
     layer = _Layer(heads, kv_heads, head_dim, hidden, norm, norm_bias, norms, gated, act, bias,
-                   bias if qkv_bias is None else qkv_bias, bias if mlp_bias is None else mlp_bias, qk_norm, sinks,
-                   parallel, dropout, flash, latent, experts)  # fmt: skip
+                   bias if qkv_bias is None else qkv_bias, bias if mlp_bias is None else mlp_bias, qk_norm,
+                   whole_norm, sinks, parallel, dropout, flash, latent, experts)  # fmt: skip
     t = Trace()
     x = _embedded(t, vocab, width, positions, embedding_width, dropout)
     if embedding_norm:
@@ -170,6 +172,9 @@ def _attention(t: Trace, y: Shape, c: _Layer, window: int | None) -> Shape:
                                 c.latent["rope_dim"], c.latent["v_dim"], flash=c.flash)  # fmt: skip
     if c.sinks:
         t.parameter(c.heads, "attention.sinks")
+    if c.whole_norm:
+        each = c.head_dim or int(y.channels // c.heads)
+        t.parameter((c.heads + (c.kv_heads or c.heads)) * each, "attention.whole_norm")
     return self_attention(t, y, c.heads, c.kv_heads, c.head_dim, causal=True, window=window, flash=c.flash, bias=c.bias,
                           qkv_bias=c.qkv_bias, qk_norm=c.qk_norm, dropout=c.dropout)  # fmt: skip
 

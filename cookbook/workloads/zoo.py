@@ -76,6 +76,10 @@ class Workload:
         Whose arguments it has: a function of `cookbook.workloads`, such as "transformers.decoder".
     unsplit : str
         Why no layout can split the reader's own network, or a hybrid: what keeps its layers from being equal blocks.
+    assumed : tuple of str
+        What was taken without being told, of a model that was read from a file.
+    stored : mapping
+        Elements of the file's tensors by the format in which they lie there, where it was a checkpoint.
     """
 
     name: str
@@ -92,17 +96,23 @@ class Workload:
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
     builder: str = ""
     unsplit: str = ""
+    assumed: tuple[str, ...] = ()
+    stored: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arguments", read_only(self.arguments))
+        object.__setattr__(self, "stored", read_only(self.stored))
 
     def __repr__(self) -> str:
+        return "\n".join([f"<{self._counted()}>", *(f"  assumed: {sentence}" for sentence in self.assumed)])
+
+    def _counted(self) -> str:
         size = f"{self.ops.parameter_count:,.0f} parameters"
         if self.seq is None and self.ops.needs_seq:
-            return f"<{self.title}: {size}, GMAC depends on the sequence length, {self.how}>"
+            return f"{self.title}: {size}, GMAC depends on the sequence length, {self.how}"
         at = "" if self.seq is None else f" at {self.seq:,.0f} tokens"
         gmac = float(self.ops.total("macs", 1, self.seq)) / 1e9
-        return f"<{self.title}: {size}, {gmac:,.4g} GMAC for one {self.sample}{at}, {self.how}>"
+        return f"{self.title}: {size}, {gmac:,.4g} GMAC for one {self.sample}{at}, {self.how}"
 
 
 def model(name: str, **changes: Any) -> Workload:
@@ -448,7 +458,7 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     unknown = [c for c in changes if c not in taken]
     if unknown:
         raise ValueError(f"{workload.name} has no argument {shown(unknown[0])}; its builder takes {', '.join(taken)}")
-    words = _words(row["builder"])
+    found = words(row["builder"])
     arguments = {**stated, **changes}
     usual = {name: stated.get(name, parameter.default) for name, parameter in taken.items()}
     changed = ", ".join(f"{key} = {shown(value, 40).strip(chr(39))}" for key, value in list(changes.items())[:3])
@@ -460,7 +470,7 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
         ops = builder(**arguments)
         for name, value in changes.items():  # what a builder does not refuse by itself
             if name != "pattern":
-                check_word(taken[name], name, value, words.get(name, ()))
+                check_word(taken[name], name, value, found.get(name, ()))
     except (ValueError, TypeError, AttributeError, ArithmeticError, KeyError, IndexError) as problem:
         why = f" ({str(problem)[:160]})" if isinstance(problem, ValueError) else ""
         raise ValueError(f"{workload.name} cannot be built with {changed}; by default {by_default}{why}") from None
@@ -471,7 +481,7 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
 
 
 @lru_cache(maxsize=256)
-def _words(builder: str) -> dict[str, frozenset[str]]:
+def words(builder: str) -> dict[str, frozenset[str]]:
     """The words that networks of one builder have, by argument."""
     found: dict[str, set[str]] = {}
     table = catalog.table("models")

@@ -1,0 +1,353 @@
+"""Everything that is no language model of one stack: encoders, encoder-decoders, vision, diffusion, state spaces.
+
+Each reader takes the fields of a configuration and gives a builder of ours with its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cookbook import catalog
+from cookbook.units import shown
+from cookbook.workloads import zoo
+from cookbook.workloads.arguments import MOST_LAYERS
+from cookbook.workloads.imports.decoders import activation
+from cookbook.workloads.imports.fields import Fields
+
+Found = dict[str, Any]
+HEADS = {"ForSequenceClassification": "classes", "ForTokenClassification": "tokens", "ForQuestionAnswering": "tokens"}
+ENCODER = {"family": "encoder", "task": "language understanding", "data_kind": "text", "sample": "sequence"}
+VISION = {"family": "vision_transformer", "task": "classification", "data_kind": "images", "sample": "image"}
+CNN = VISION | {"family": "cnn"}
+DIFFUSION = {"family": "diffusion", "task": "image generation", "data_kind": "images", "sample": "image"}
+USUAL_PIECE = 512
+
+
+def _bert(f: Fields, config: Mapping[str, Any]) -> Found:
+    family = f.family
+    width = f.whole("hidden_size", "dim")
+    sizes: dict[str, Any] = {
+        "vocab": f.whole("vocab_size"), "width": width,
+        "depth": f.whole("num_hidden_layers", "n_layers", most=MOST_LAYERS),
+        "heads": f.whole("num_attention_heads", "n_heads"), "hidden": f.whole("intermediate_size", "hidden_dim"),
+        "positions": f.whole("max_position_embeddings", default=512),
+        "types": f.whole("type_vocab_size", default=0 if family == "distilbert" else 2, least=0),
+        "act": activation(f, "gelu", "hidden_act", "activation"),
+    }  # fmt: skip
+    narrow = f.whole("embedding_size", default=128) if family in ("albert", "electra") else width
+    if narrow != width:
+        sizes["embedding_width"] = narrow
+    if family == "albert":
+        sizes["share_layers"] = True
+        if f.whole("num_hidden_groups", default=1) != 1 or f.whole("inner_group_num", default=1) != 1:
+            raise ValueError("num_hidden_groups and inner_group_num must be 1: only one shared layer can be built")
+    sizes["pooler"] = family not in ("distilbert", "electra")
+    sizes["dropout"] = f.number("hidden_dropout_prob", "dropout", default=0.1) > 0
+    sizes |= _bert_head(f, config, sizes["pooler"])
+    seq = min(sizes["positions"], USUAL_PIECE)
+    return {"builder": "transformers.bert", "arguments": sizes, "seq": seq, **ENCODER}
+
+
+def _bert_head(f: Fields, config: Mapping[str, Any], pooler: bool) -> Found:
+    f.read.update(("architectures", "sinusoidal_pos_embds", "summary_type", "seq_classif_dropout", "qa_dropout",
+                   "net_structure_type",
+                   "embedding_size", "gap_size", "num_memory_blocks", "down_scale_factor", "pooler_fc_size",
+                   "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type",
+                   "directionality", "tie_weights_", "classifier_dropout_prob"))  # fmt: skip
+    names = f.members("architectures")
+    name = names[0] if names and isinstance(names[0], str) else ""
+    head = next((ours for end, ours in HEADS.items() if name.endswith(end)), "")
+    if not head:
+        f.assume("the encoder as it gives features" + (f"; the head of {name[:60]} is left out" if name else "")
+                 + ("" if not pooler else "; its pooler is counted"))  # fmt: skip
+        return {}
+    return {"head": head, "classes": 2 if name.endswith("Answering") else _classes(f, 2),
+            "pooler": pooler and head == "classes"}  # fmt: skip
+
+
+def _classes(f: Fields, usual: int) -> int:
+    labels = f.raw("id2label")
+    if isinstance(labels, Mapping | list) and labels:
+        return len(labels)
+    stated = f.whole("num_labels", "num_classes", needed=False)
+    if stated is None:
+        f.assume(f"{usual:,} classes, since the file names no labels")
+    return stated or usual
+
+
+def _t5(f: Fields, config: Mapping[str, Any]) -> Found:
+    form = f.word("feed_forward_proj", default="relu")
+    depth = f.whole("num_layers", most=MOST_LAYERS)
+    f.read.update(("dense_act_fn", "is_gated_act", "n_positions", "relative_attention_max_distance"))
+    words = form.removeprefix("gated-")
+    if words not in ("relu", "gelu", "silu"):
+        f.assume(f"feed_forward_proj {form[:40]} is counted as gelu")
+    sizes = {"vocab": f.whole("vocab_size"), "width": f.whole("d_model"), "depth": depth, "heads": f.whole("num_heads"),
+             "hidden": f.whole("d_ff"), "head_dim": f.whole("d_kv"),
+             "decoder_depth": f.whole("num_decoder_layers", default=depth, most=MOST_LAYERS),
+             "relative_buckets": f.whole("relative_attention_num_buckets", default=32), "norm": "rms", "bias": False,
+             "gated": form.startswith("gated"), "act": words if words in ("relu", "gelu", "silu") else "gelu",
+             "tied": f.flag("tie_word_embeddings", default=True), "final_norm": True,
+             "dropout": f.number("dropout_rate", default=0.1) > 0}  # fmt: skip
+    f.assume("the decoder writes as many tokens as the encoder reads; target= says how many for each")
+    return {"builder": "transformers.encoder_decoder", "arguments": sizes, "seq": USUAL_PIECE, **ENCODER,
+            "task": "text to text", "family": "transformer"}  # fmt: skip
+
+
+def _bart(f: Fields, config: Mapping[str, Any]) -> Found:
+    width, depth = f.whole("d_model"), f.whole("encoder_layers", most=MOST_LAYERS)
+    heads, hidden = f.whole("encoder_attention_heads"), f.whole("encoder_ffn_dim")
+    for name, same in (("decoder_attention_heads", heads), ("decoder_ffn_dim", hidden)):
+        if f.whole(name, default=same) != same:
+            raise ValueError(f"{name} = {f.given[name]} differs from the encoder's {same}: both must be alike to be "
+                             "built")
+    positions = f.whole("max_position_embeddings", default=1024)
+    final = f.family == "mbart" or f.flag("add_final_layer_norm")
+    sizes = {"vocab": f.whole("vocab_size"), "width": width, "depth": depth, "heads": heads, "hidden": hidden,
+             "decoder_depth": f.whole("decoder_layers", default=depth, most=MOST_LAYERS), "positions": positions + 2,
+             "embedding_norm": f.flag("normalize_embedding", default=True), "final_norm": final,
+             "act": activation(f, "gelu", "activation_function"), "tied": True,
+             "dropout": f.number("dropout", default=0.1) > 0}  # fmt: skip
+    f.read.update(("num_hidden_layers", "normalize_before", "classif_dropout", "add_bias_logits",
+                   "static_position_embeddings",
+                   "extra_pos_embeddings", "force_bos_token_to_be_generated", "tie_word_embeddings"))  # fmt: skip
+    f.assume("the decoder writes as many tokens as the encoder reads; target= says how many for each")
+    return {"builder": "transformers.encoder_decoder", "arguments": sizes, "seq": min(positions, USUAL_PIECE),
+            **ENCODER,
+            "task": "text to text", "family": "transformer"}  # fmt: skip
+
+
+def _whisper(f: Fields, config: Mapping[str, Any]) -> Found:
+    width, layers = f.whole("d_model"), f.whole("encoder_layers", most=MOST_LAYERS)
+    heads = f.whole("encoder_attention_heads")
+    for name in ("encoder_ffn_dim", "decoder_ffn_dim"):
+        if f.whole(name, default=4 * width) != 4 * width:
+            raise ValueError(f"{name} = {f.given[name]} must be 4 x d_model = {4 * width}, as in every Whisper model")
+    if f.whole("decoder_attention_heads", default=heads) != heads:
+        raise ValueError("decoder_attention_heads must be encoder_attention_heads, as in every Whisper model")
+    f.read.update(("num_hidden_layers", "max_target_positions", "activation_function", "tie_word_embeddings",
+                   "apply_spec_augment"))
+    frames = 2 * f.whole("max_source_positions", default=1500)
+    sizes = {"width": width, "layers": layers, "heads": heads, "bands": f.whole("num_mel_bins", default=80),
+             "frames": frames,
+             "decoder_layers": f.whole("decoder_layers", default=layers, most=MOST_LAYERS),
+             "vocab": f.whole("vocab_size", default=51865)}  # fmt: skip
+    return {"builder": "speech.whisper", "arguments": sizes, "seq": 448, "family": "speech",
+            "task": "speech recognition",
+            "data_kind": "speech", "sample": "utterance"}  # fmt: skip
+
+
+def _vit(f: Fields, config: Mapping[str, Any]) -> Found:
+    beit = f.family in ("beit", "data2vec-vision")
+    sizes: dict[str, Any] = {
+        "image": _side(f, "image_size", 224), "patch": _side(f, "patch_size", 16),
+        "width": f.whole("hidden_size", default=768),
+        "depth": f.whole("num_hidden_layers", default=12, most=MOST_LAYERS),
+        "heads": f.whole("num_attention_heads", default=12),
+        "hidden": f.whole("intermediate_size", default=3072), "act": activation(f, "gelu", "hidden_act"),
+        "classes": _classes(f, 1000), "dropout": f.number("hidden_dropout_prob") > 0,
+    }  # fmt: skip
+    if not f.flag("qkv_bias", default=True):
+        sizes["qkv_bias"] = "none"
+    if f.whole("num_channels", default=3) != 3:
+        raise ValueError(f"num_channels = {f.given['num_channels']}: only images of three channels can be built")
+    f.read.update(("encoder_stride", "pooler_output_size", "pooler_act", "drop_path_rate"))
+    names = f.members("architectures")
+    if f.family == "deit" and any(str(name).endswith("WithTeacher") for name in names):
+        sizes |= {"tokens": 2, "heads_out": 2}
+    if beit:
+        absolute = f.flag("use_absolute_position_embeddings")
+        sizes |= {"positions": absolute, "relative_positions": f.flag("use_relative_position_bias"),
+                  "layer_scale": f.number("layer_scale_init_value", default=0.1) > 0,
+                  "mean_pool": f.flag("use_mean_pooling", default=True),
+                  "qkv_bias": "query and value"}  # fmt: skip
+        f.read.update(("use_shared_relative_position_bias", "out_indices", "pool_scales", "use_auxiliary_head",
+                       "auxiliary_channels", "auxiliary_concat_input", "auxiliary_loss_weight", "auxiliary_num_convs",
+                       "semantic_loss_ignore_index", "use_mask_token", "vocab_size"))  # fmt: skip
+    return {"builder": "transformers.vit", "arguments": sizes, **VISION}
+
+
+def _side(f: Fields, name: str, usual: int) -> int:
+    value = f.raw(name)
+    if isinstance(value, list | tuple) and len(value) == 2 and value[0] == value[1]:
+        f = Fields({name: value[0]}, f.family)
+    return int(f.whole(name, default=usual))
+
+
+def _swin(f: Fields, config: Mapping[str, Any]) -> Found:
+    version = 2 if f.family == "swinv2" else 1
+    if f.number("mlp_ratio", default=4.0) != 4.0:
+        raise ValueError(f"mlp_ratio = {f.given['mlp_ratio']}: only 4 can be built")
+    sizes = {"image": _side(f, "image_size", 224), "patch": _side(f, "patch_size", 4),
+             "width": f.whole("embed_dim", default=96),
+             "depths": f.wholes("depths", most=MOST_LAYERS), "heads": f.wholes("num_heads"),
+             "window": f.whole("window_size", default=7),
+             "version": version, "classes": _classes(f, 1000)}  # fmt: skip
+    if len(sizes["depths"]) != len(sizes["heads"]):
+        raise ValueError(f"depths has {len(sizes['depths'])} entries and num_heads {len(sizes['heads'])}: give one a "
+                         "stage")
+    f.read.update(("hidden_act", "hidden_size", "num_layers", "path_norm", "use_absolute_embeddings", "qkv_bias",
+                   "encoder_stride",
+                   "drop_path_rate", "out_features", "out_indices", "stage_names", "pretrained_window_sizes",
+                   "num_channels"))  # fmt: skip
+    return {"builder": "transformers.swin", "arguments": sizes, **VISION}
+
+
+def _resnet(f: Fields, config: Mapping[str, Any]) -> Found:
+    depths, kind = tuple(f.wholes("depths", most=MOST_LAYERS)), f.word("layer_type", default="bottleneck")
+    known: dict[tuple[Any, ...], int] = {(2, 2, 2, 2, "basic"): 18, (3, 4, 6, 3, "basic"): 34,
+                                         (3, 4, 6, 3, "bottleneck"): 50,
+             (3, 4, 23, 3, "bottleneck"): 101,
+             (3, 8, 36, 3, "bottleneck"): 152}  # fmt: skip
+    usual = [64, 128, 256, 512] if kind == "basic" else [256, 512, 1024, 2048]
+    if (*depths, kind) not in known or f.wholes("hidden_sizes") != usual or f.whole("embedding_size", default=64) != 64:
+        raise ValueError(f"depths = {shown(depths)} of {kind} layers and hidden_sizes = "
+                         f"{shown(f.given.get('hidden_sizes'))} are none "
+                         "of the published ResNets of 18 to 152 layers; give an ONNX file, or cb.layers")  # fmt: skip
+    stride = "1x1" if f.flag("downsample_in_bottleneck") else "3x3"
+    f.read.update(("downsample_in_first_stage", "hidden_act", "out_features", "out_indices", "stage_names",
+                   "num_channels"))
+    arguments = {"depth": known[*depths, kind], "stride_on": stride, "classes": _classes(f, 1000)}
+    return {"builder": "resnets.resnet", "arguments": arguments, **CNN}
+
+
+def _convnext(f: Fields, config: Mapping[str, Any]) -> Found:
+    widths, depths = tuple(f.wholes("hidden_sizes")), tuple(f.wholes("depths"))
+    stages: dict[tuple[Any, ...], str] = {((96, 192, 384, 768), (3, 3, 9, 3)): "tiny",
+                                          ((96, 192, 384, 768), (3, 3, 27, 3)): "small",
+              ((128, 256, 512, 1024), (3, 3, 27, 3)): "base", ((192, 384, 768, 1536), (3, 3, 27, 3)): "large",
+              ((256, 512, 1024, 2048), (3, 3, 27, 3)): "xlarge"}  # fmt: skip
+    if (widths, depths) not in stages:
+        raise ValueError(f"hidden_sizes = {shown(widths)} and depths = {shown(depths)} are none of the published "
+                         "ConvNeXt sizes; "
+                         "give an ONNX file or its layers (cb.layers)")  # fmt: skip
+    f.read.update(("drop_path_rate", "hidden_act", "layer_scale_init_value", "num_stages", "patch_size", "out_features",
+                   "out_indices", "stage_names", "num_channels"))  # fmt: skip
+    arguments = {"size": stages[widths, depths], "image": _side(f, "image_size", 224), "classes": _classes(f, 1000)}
+    return {"builder": "resnets.convnext", "arguments": arguments, **CNN}
+
+
+def _mamba(f: Fields, config: Mapping[str, Any]) -> Found:
+    width, expand = f.whole("hidden_size", "d_model"), f.whole("expand", default=2)
+    inner = f.whole("intermediate_size", "d_inner", default=expand * width)
+    if inner != expand * width:
+        raise ValueError(f"intermediate_size = {inner} must be expand x hidden_size = {expand * width}")
+    rank = f.raw("time_step_rank")
+    if isinstance(rank, int) and rank != -(-width // 16):
+        raise ValueError(f"time_step_rank = {shown(rank)} must be hidden_size / 16 = {-(-width // 16)}, as in every "
+                         "published Mamba")
+    f.read.update(("use_conv_bias", "use_bias", "rescale_prenorm_residual", "residual_in_fp32",
+                   "time_step_init_scheme", "hidden_act",
+                   "time_step_max", "time_step_min", "time_step_scale", "time_step_floor", "fused_add_norm",
+                   "rms_norm", "ssm_cfg",
+                   "tie_word_embeddings", "pad_vocab_size_multiple"))  # fmt: skip
+    sizes = {"width": width, "layers": f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS),
+             "vocab": f.whole("vocab_size"),
+             "state": f.whole("state_size", default=16), "kernel": f.whole("conv_kernel", default=4),
+             "expand": expand}  # fmt: skip
+    f.assume("sequences of 2,048 tokens; seq= says otherwise")
+    return {"builder": "sequence.mamba", "arguments": sizes, "seq": 2048, "family": "state_space",
+            "task": "language modelling",
+            "data_kind": "text", "sample": "sequence"}  # fmt: skip
+
+
+def _dit(f: Fields, config: Mapping[str, Any]) -> Found:
+    heads = f.whole("num_attention_heads", default=16)
+    sizes = {"depth": f.whole("num_layers", default=28, most=MOST_LAYERS), "heads": heads,
+             "width": heads * f.whole("attention_head_dim", default=72),
+             "patch": f.whole("patch_size", default=2), "image": 8 * f.whole("sample_size", default=32),
+             "classes": f.whole("num_embeds_ada_norm", default=1000)}  # fmt: skip
+    _quiet(f, config)
+    return {"builder": "diffusion.dit", "arguments": sizes, **DIFFUSION}
+
+
+def _unet(f: Fields, config: Mapping[str, Any]) -> Found:
+    """Stable Diffusion's U-Nets: two residual blocks a level, transformers where the level attends to the prompt."""
+    channels, blocks = f.wholes("block_out_channels"), f.members("down_block_types")
+    if any(each % channels[0] for each in channels) or len(blocks) != len(channels):
+        raise ValueError(f"block_out_channels = {shown(channels)} must be multiples of the first, one for each of "
+                         "down_block_types")
+    stated = f.raw("transformer_layers_per_block")
+    each_level = list(stated) if isinstance(stated, list | tuple) else [stated or 1] * len(blocks)
+    if len(each_level) != len(blocks) or not all(type(each) is int and 0 < each <= 100 for each in each_level):
+        raise ValueError(f"transformer_layers_per_block = {shown(stated)} must be a whole number up to 100, or one a "
+                         "level")
+    depths = [number if str(block).startswith("CrossAttn") else 0 for block,
+              number in zip(blocks, each_level, strict=True)]
+    # In the published files a number is the number of heads, and a list the heads of each level.
+    sides = f.raw("attention_head_dim")
+    heads = f.whole("attention_head_dim", default=8) if not isinstance(sides, list | tuple) else None
+    sizes = {"channels": channels[0], "multipliers": [each // channels[0] for each in channels], "depths": depths,
+             "middle_depth": each_level[-1], "context": f.whole("cross_attention_dim", default=1280), "heads": heads,
+             "image": 8 * f.whole("sample_size", default=64), "linear": f.flag("use_linear_projection"),
+             "pooled": f.whole("projection_class_embeddings_input_dim", default=0, least=0)}  # fmt: skip
+    if f.whole("layers_per_block", default=2) != 2 or f.whole("in_channels", default=4) != 4:
+        raise ValueError("layers_per_block must be 2 and in_channels 4: no other U-Net can be built from a "
+                         "configuration")
+    _quiet(f, config)
+    return {"builder": "diffusion.stable_diffusion_unet", "arguments": sizes, **DIFFUSION}
+
+
+def _flux(f: Fields, config: Mapping[str, Any]) -> Found:
+    heads, each = f.whole("num_attention_heads", default=24), f.whole("attention_head_dim", default=128)
+    zoo_like = (f.whole("num_layers", default=19), f.whole("num_single_layers", default=38), heads * each)
+    if zoo_like != (19, 38, 3072):
+        raise ValueError(f"num_layers, num_single_layers and width = {zoo_like} must be (19, 38, 3072), as in FLUX.1")
+    _quiet(f, config)
+    arguments = {} if f.flag("guidance_embeds") else {"guidance": False, "tokens": 256}
+    return {"builder": "diffusion.flux", "arguments": arguments, **DIFFUSION}
+
+
+def _quiet(f: Fields, config: Mapping[str, Any]) -> None:
+    """Diffusers write every argument of a class; those that the published files of these classes never change."""
+    f.read.update(("act_fn", "attention_bias", "attention_type", "caption_channels", "double_self_attention",
+                   "in_channels",
+                   "interpolation_scale", "norm_elementwise_affine", "norm_num_groups", "norm_type",
+                   "num_vector_embeds",
+                   "out_channels", "upcast_attention", "use_additional_conditions", "use_linear_projection",
+                   "only_cross_attention",
+                   "cross_attention_dim", "addition_embed_type", "addition_time_embed_dim", "center_input_sample",
+                   "conv_in_kernel",
+                   "conv_out_kernel", "downsample_padding", "dual_cross_attention", "flip_sin_to_cos", "freq_shift",
+                   "down_block_types",
+                   "mid_block_scale_factor", "mid_block_type", "resnet_time_scale_shift", "time_embedding_type",
+                   "up_block_types",
+                   "num_embeds_ada_norm", "axes_dims_rope", "guidance_embeds", "joint_attention_dim",
+                   "pooled_projection_dim",
+                   "patch_size", "class_embed_type", "num_class_embeds", "resnet_skip_time_act",
+                   "resnet_out_scale_factor"))  # fmt: skip
+
+
+def _timm(f: Fields, config: Mapping[str, Any]) -> Found:
+    """A configuration of timm names a network, and the zoo has it by that name."""
+    name = f.word("architecture")
+    network = zoo.model(catalog.lookup("models", name))
+    f.read.update(("num_features", "pretrained_cfg", "model_args", "global_pool", "num_classes"))
+    f.assume(f"{network.title} of the zoo, by the name {name}")
+    return {"builder": network.builder, "arguments": dict(network.arguments), "family": network.family,
+            "task": network.task,
+            "data_kind": network.data_kind, "sample": network.sample}  # fmt: skip
+
+
+READERS: dict[str, Callable[[Fields, Mapping[str, Any]], Found]] = {
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra"), _bert),
+    **dict.fromkeys(("t5", "mt5", "umt5"), _t5),
+    **dict.fromkeys(("bart", "mbart"), _bart),
+    "whisper": _whisper,
+    **dict.fromkeys(("vit", "deit", "beit", "data2vec-vision"), _vit),
+    **dict.fromkeys(("swin", "swinv2"), _swin),
+    "resnet": _resnet, "convnext": _convnext, "mamba": _mamba, "DiTTransformer2DModel": _dit,
+    "UNet2DConditionModel": _unet, "FluxTransformer2DModel": _flux,
+}  # fmt: skip
+
+
+def is_timm(config: Mapping[str, Any]) -> bool:
+    """Whether a configuration is one of timm's: it names an architecture and how it was trained."""
+    return isinstance(config.get("architecture"), str) and "model_type" not in config and "pretrained_cfg" in config
+
+
+def timm(config: Mapping[str, Any]) -> Found:
+    """Builder and arguments of a configuration of timm; UnknownName where the zoo has no such network."""
+    f = Fields(config, "timm")
+    return _timm(f, config) | {"assumed": f.assumed}

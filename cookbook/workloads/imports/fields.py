@@ -1,0 +1,191 @@
+"""Fields of somebody's file: looked up by any of their names, checked, and told where they were guessed or not read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from cookbook.units import shown
+from cookbook.workloads import zoo
+from cookbook.workloads.arguments import LARGEST, check, check_heads, check_word, possible, whole
+
+LONGEST_NAME, MOST_NAMED = 60, 8
+# Largest of everything a file may state: enough for any model of today a hundred times over.
+MOST_BYTES_OF_TEXT, MOST_WORDS = 8 * 2**20, 4096
+
+
+class Fields:
+    """The fields of one configuration.
+
+    Parameters
+    ----------
+    given : mapping
+        The fields as they stand in the file.
+    family : str
+        What the file says it is, for messages.
+    usual : mapping
+        What the publisher's code takes where the file leaves a field out.
+    """
+
+    def __init__(self, given: Mapping[str, Any], family: str, usual: Mapping[str, Any] | None = None) -> None:
+        self.given, self.family, self.usual = given, family, usual or {}
+        self.read: set[str] = set()
+        self.assumed: list[str] = []
+
+    def raw(self, *names: str) -> Any:
+        """The first of these fields that the file states, or that its family has by default, else None."""
+        self.read.update(names)
+        stated = next((self.given[name] for name in names if self.given.get(name) is not None), None)
+        if stated is not None:
+            return stated
+        name = next((name for name in names if self.usual.get(name) is not None), "")
+        if not name:
+            return None
+        self.assume(f"{name} = {self.usual[name]}, which {self.family} has unless its file says otherwise")
+        return self.usual[name]
+
+    def assume(self, sentence: str) -> None:
+        """Note what was taken without being told; once."""
+        if sentence not in self.assumed:
+            self.assumed.append(sentence)
+
+    def whole(self, *names: str, default: int | None = None, least: int = 1, most: int = LARGEST,
+              needed: bool = True) -> Any:  # fmt: skip
+        """A whole number; `default` where the file has none; ValueError where it is needed and missing, or is none."""
+        value = self.raw(*names)
+        if value is not None:
+            return whole(value, names[0], most, least)
+        if default is None and needed:
+            raise ValueError(f"the configuration of {self.family} has no {' or '.join(names[:3])}; add it")
+        return default
+
+    def flag(self, *names: str, default: bool = False) -> bool:
+        """A yes or no."""
+        value = self.raw(*names)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise ValueError(f"{names[0]} = {shown(value)} must be true or false")
+        return value
+
+    def word(self, *names: str, default: str = "") -> str:
+        """A short text."""
+        value = self.raw(*names)
+        if value is None:
+            return default
+        if not isinstance(value, str) or len(value) > LONGEST_NAME:
+            raise ValueError(f"{names[0]} = {shown(value)} must be a short text")
+        return value
+
+    def number(self, *names: str, default: float = 0.0) -> float:
+        """A number of zero or more."""
+        value = self.raw(*names)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
+            raise ValueError(f"{names[0]} = {shown(value)} must be a number from 0 to {LARGEST:,}")
+        return float(value)
+
+    def members(self, *names: str) -> list[Any]:
+        """A list, empty where there is none."""
+        value = self.raw(*names)
+        if value is None:
+            return []
+        if not isinstance(value, list | tuple) or len(value) > MOST_WORDS:
+            raise ValueError(f"{names[0]} = {shown(value)} must be a list of at most {MOST_WORDS:,}")
+        return list(value)
+
+    def wholes(self, *names: str, most: int = LARGEST) -> list[int]:
+        """A list of whole numbers; ValueError where there is none."""
+        found = self.members(*names)
+        if not found:
+            raise ValueError(f"the configuration of {self.family} has no {names[0]}; add it")
+        return [whole(each, names[0], most) for each in found]
+
+    def part(self, *names: str) -> Mapping[str, Any]:
+        """A configuration within the configuration, empty where there is none."""
+        value = self.raw(*names)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{names[0]} = {shown(value)} must be a group of fields")
+        return value
+
+    def unread(self) -> list[str]:
+        """Fields that nobody asked for and that say something, shortened."""
+        idle: tuple[Any, ...] = (None, False, 0, 1, "", [], {})
+        return [str(name)[:LONGEST_NAME] for name, value in self.given.items()
+                if name not in self.read
+                and not (isinstance(value, list | dict | str | int | None) and value in idle)]  # fmt: skip
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names in a sentence, the rest counted."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def built(builder: str, arguments: Mapping[str, Any], changes: Mapping[str, Any], *, title: str,
+          assumed: Sequence[str] = (), seq: float | None = None, **record: Any) -> zoo.Workload:  # fmt: skip
+    """A network by one of our builders, every argument checked as that of a reader is.
+
+    Parameters
+    ----------
+    builder, arguments : str, mapping
+        "module.function" of `cookbook.workloads`, and what the file says of its arguments.
+    changes : mapping
+        What the reader wants otherwise; ``title`` and ``seq`` are the name in print and the usual length.
+    title, assumed, seq : str, sequence of str, float
+        Of the `Workload`.
+    **record
+        Its other fields (family, task, data_kind, sample, stored, note).
+
+    Raises
+    ------
+    ValueError
+        An argument that the builder does not take or no network can have.
+    """
+    changes = dict(changes)
+    title, seq = titled(changes.pop("title", title)), changes.pop("seq", seq)
+    if seq is not None:
+        seq = float(whole(seq, "seq"))
+    function = _function(builder)
+    taken = inspect.signature(function).parameters
+    unknown = [name for name in changes if name not in taken]
+    if unknown:
+        raise ValueError(f"{shown(unknown[0])} is no argument of this model; it takes title, seq, {', '.join(taken)}")
+    stated = {**arguments, **changes}
+    usual = {name: parameter.default for name, parameter in taken.items()}
+    for name, value in stated.items():
+        default = None if usual[name] is inspect.Parameter.empty else usual[name]
+        check(taken[name], name, value, arguments.get(name, default))
+    check_heads({**{name: None if value is inspect.Parameter.empty else value for name, value in usual.items()},
+                 **stated})
+    try:
+        ops = function(**stated)
+    except (TypeError, AttributeError, ArithmeticError, KeyError, IndexError):
+        raise ValueError(f"no network of {builder} can be built with these sizes; check them") from None
+    for name, value in stated.items():
+        if name != "pattern":  # of which a builder refuses what it cannot read, and the zoo has not all there are
+            check_word(taken[name], name, value, zoo.words(builder).get(name, ()))
+    stated = {name: value for name, value in stated.items() if value != usual[name]}
+    if not possible(ops):
+        raise ValueError("the model's work cannot be counted; check its sizes")
+    return zoo.Workload("custom", title, ops, seq=seq if ops.needs_seq else None, arguments=stated, builder=builder,
+                        assumed=tuple(assumed), **record)  # fmt: skip
+
+
+def titled(title: Any) -> str:
+    """A name in print; ValueError where it is none."""
+    if not isinstance(title, str) or not 0 < len(title) <= zoo.LONGEST_TITLE:
+        raise ValueError(f"title = {shown(title)} must be a text of 1 to {zoo.LONGEST_TITLE} letters")
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in title).split()) or "Your model"
+
+
+@lru_cache(maxsize=64)
+def _function(builder: str) -> Any:
+    module, _, function = builder.rpartition(".")
+    return getattr(import_module(f"cookbook.workloads.{module}"), function)

@@ -1,0 +1,148 @@
+"""A model from its `config.json`, as Hugging Face's libraries write it: no download, and no code of others is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cookbook.units import shown
+from cookbook.workloads.imports import decoders, encoders, hybrids
+from cookbook.workloads.imports.fields import Fields, built, listed
+from cookbook.workloads.zoo import DECODER, Workload
+
+USUAL_LENGTH = 4096
+# Parts of a larger model, of which the language model is the one that is counted.
+LANGUAGE_PARTS = ("text_config", "llm_config", "language_config", "thinker_config", "language_model")
+OTHER_PARTS = ("vision_config", "audio_config", "vit_config", "speech_config", "vision_tower")
+DEPTH = 4
+# Fields that change no count: tokens, training, saving, precision, positions that take no parameters.
+SILENT = frozenset("""
+_name_or_path _remove_final_layer_norm activation_dropout alibi apply_query_key_layer_scaling
+apply_residual_connection_post_layernorm architectures attention_dropout attention_method attention_multiplier
+attention_probs_dropout_prob attn_implementation attn_logit_softcapping attn_pdrop attn_scale attn_temperature_tuning
+auto_map aux_loss_alpha bf16 boi_token_index cache_implementation chunk_size_feed_forward classifier_dropout
+cross_attention_hidden_size decoder_start_token_id do_sample dtype dual_chunk_attention_config emb_pdrop embd_pdrop
+embedding_multiplier eos_token_ids eos_token_index ep_size expert_dropout final_logit_softcapping finetuning_task
+floor_scale for_llm_class fp16 fp32 gradient_checkpointing hidden_act_param hidden_dropout_prob id2label image_size
+image_token_index init_device init_std initializer_factor initializer_range input_jitter_noise is_causal is_decoder
+is_encoder_decoder kv_channels label2id layer_norm_elementwise_affine layer_norm_eps layer_norm_epsilon layerdrop
+layernorm_epsilon learned_pos_emb logit_scale logits_scaling max_length max_position_embeddings max_sequence_length
+min_length mm_tokens_per_image model_type mscale mtp_num_layers multimodal_projector_bias n_ctx n_group
+n_head_kv_default n_positions no_bias norm_eps norm_epsilon norm_topk_prob num_beams num_channels num_labels
+original_max_position_embeddings output_router_logits partial_rotary_factor position_embedding_type prefix
+pretraining_tp problem_type projector_hidden_act pruned_heads qk_head_dim qkv_proj_dim quantization_config
+query_pre_attn_scalar reorder_and_upcast_attn resid_pdrop residual_multiplier return_dict rms_norm_eps rope_ratio
+rotary_dim rotary_emb_base rotary_pct routed_scaling_factor router_aux_loss_coef router_jitter_noise
+scale_attn_by_inverse_layer_idx scale_attn_weights scale_depth scale_emb scale_embedding scoring_func seq_aux
+seq_length slow_but_exact softmax_scale spatial_merge_size swiglu_limit task_specific_params temperature
+tokenizer_class top_k top_p topk_group torch_dtype torchscript transformers_version use_bfloat16 use_cache
+use_dynamic_ntk use_flash_attn use_logn_attn use_mla use_mtp vision_feature_layer
+""".split())  # noqa: SIM905
+SILENT_ENDS = ("_token_id", "_token_ids", "_token_index", "_dropout", "_dropout_prob", "_eps", "_theta", "_std",
+               "_coef", "_loss_weight")
+SILENT_STARTS = ("rope", "rotary", "output_", "summary_", "initializer", "_", "torch", "mtp_loss")
+
+
+def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "") -> Workload:
+    """A network from the fields of a configuration.
+
+    Parameters
+    ----------
+    config : mapping
+        What `config.json` holds.
+    changes : mapping
+        Arguments of our builder to change; ``title``, ``seq``.
+    title : str
+        Name in print where the file has none.
+
+    Returns
+    -------
+    Workload
+        Its `assumed` names what was not stated and each field that was not read.
+
+    Raises
+    ------
+    ValueError
+        A field that is missing or cannot be, or a kind of model that cannot be built, with the fields in the way.
+    """
+    whole, outer, assumed = config, _family_of(config), list[str]()
+    for _ in range(DEPTH):
+        part = next((name for name in LANGUAGE_PARTS if isinstance(config.get(name), Mapping)), "")
+        if not part:
+            break
+        others = [name for name in OTHER_PARTS if isinstance(config.get(name), Mapping)]
+        assumed.append(f"the language model alone, of {part}" + (f"; {listed(others)} left out" if others else ""))
+        config = {**{name: config[name] for name in ("tie_word_embeddings",) if name in config}, **config[part]}
+    readers = encoders.READERS | hybrids.READERS
+    stated = _family_of(config) or outer
+    family = next((name for name in (stated, f"{stated}_text") if name in decoders.FAMILIES or name in readers), stated)
+    name = whole.get("_name_or_path")
+    title = title or (name if isinstance(name, str) and 0 < len(name) <= 100 and not name.startswith(("/", "."))
+                      else "") or family
+    f = Fields(config, family or "a model of no stated type", decoders.DEFAULTS.get(family))
+    f.assumed += assumed
+    reader = readers.get(family)
+    if reader:
+        found = dict(reader(f, config))
+        _tell_unread(f, known=True)
+        builder, arguments = found.pop("builder"), found.pop("arguments")
+        return built(builder, arguments, changes, title=title or builder, assumed=f.assumed, **found)
+    return _language_model(f, family, changes, title)
+
+
+def _family_of(config: Mapping[str, Any]) -> str:
+    """What the file calls its kind of model: of the Transformers, Diffusers or timm library."""
+    for name in ("model_type", "_class_name", "architecture"):
+        stated = config.get(name)
+        if isinstance(stated, str) and 0 < len(stated) <= 60:
+            return stated
+    return ""
+
+
+def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: str) -> Workload:
+    known = family in decoders.FAMILIES
+    if not known and not _looks_like_a_decoder(f.given):
+        fields = listed([str(name)[:40] for name in f.given]) or "none"
+        raise ValueError(f"model_type = {shown(family)} is not known here, and its fields ({fields}) are not those "
+                         "of a language "
+                         "model; give its layers (cb.layers) or an ONNX file")  # fmt: skip
+    arguments = decoders.decoder_arguments(f, family)
+    ahead = f.whole("num_nextn_predict_layers", "num_mtp_modules", least=0, needed=False)
+    if ahead:
+        f.assume(f"{ahead} layer(s) that predict further ahead are left out; predict_ahead={ahead} counts them")
+    if not known:
+        f.assume(f"model_type {family or '(none)'} is not known here: counted as a model of Llama's kind (norm "
+                 "before attention "
+                 "and gated MLP, no other parameters)")  # fmt: skip
+    _tell_unread(f, known)
+    if isinstance(f.given.get("quantization_config"), Mapping):
+        f.assume("weights are quantised in the file; counts are of the network, and precision= says in what it runs")
+    longest = f.whole("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", needed=False,
+                      default=USUAL_LENGTH)
+    seq = float(min(longest, USUAL_LENGTH))
+    if "seq" not in changes:
+        f.assume(f"sequences of {seq:,.0f} tokens, of {longest:,} at most; seq= says otherwise")
+    kind = "moe" if arguments.get("experts") else "transformer"
+    return built(DECODER, arguments, changes, title=title, assumed=f.assumed, seq=seq, family=kind,
+                 task="language modelling",
+                 data_kind="text", sample="sequence")  # fmt: skip
+
+
+def _looks_like_a_decoder(config: Mapping[str, Any]) -> bool:
+    needed = (("hidden_size", "n_embd", "d_model"), ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+              ("num_attention_heads", "n_head", "n_heads", "num_heads"),
+              ("vocab_size", "padded_vocab_size"))  # fmt: skip
+    return all(any(name in config for name in names) for names in needed) and not config.get("is_encoder_decoder")
+
+
+def _tell_unread(f: Fields, known: bool) -> None:
+    """Say which fields were not read; refuse where they tell of parts that nobody here knows."""
+    unread = [name for name in f.unread() if name not in SILENT and not name.endswith(SILENT_ENDS)
+              and not name.startswith(SILENT_STARTS)]  # fmt: skip
+    telling = [name for name in unread if any(word in name for word in decoders.TELLING)]
+    if telling and not known:
+        raise ValueError(f"model_type = {shown(f.family)} is not known here, and these of its fields are not "
+                         "understood: "
+                         f"{listed(telling)}; give its layers (cb.layers), or a model of the zoo that is alike")
+    if unread:
+        f.assume(f"fields not read, as if they changed no count: {listed(unread)}")

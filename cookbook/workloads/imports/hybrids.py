@@ -1,0 +1,191 @@
+"""Language models of which some layers keep a state instead of keys and values, onto arguments of `sequence.hybrid`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cookbook.units import shown
+from cookbook.workloads import zoo
+from cookbook.workloads.arguments import MOST_LAYERS
+from cookbook.workloads.imports.decoders import activation
+from cookbook.workloads.imports.fields import Fields
+
+Found = dict[str, Any]
+LANGUAGE = {"family": "state_space", "task": "language modelling", "data_kind": "text", "sample": "sequence"}
+USUAL_LENGTH = 4096
+ATTENDS = ("full_attention", "attention")
+STATES = ("linear_attention", "mamba")
+
+
+def _sizes(f: Fields) -> Found:
+    heads = f.whole("num_attention_heads", needed=False)
+    return {"vocab": f.whole("vocab_size"), "width": f.whole("hidden_size", "d_model"), "heads": heads,
+            "kv_heads": f.whole("num_key_value_heads", default=heads, needed=False),
+            "head_dim": f.whole("head_dim", "attention_head_dim", needed=False),
+            "tied": f.flag("tie_word_embeddings"), "act": activation(f, "silu", "hidden_act",
+                                                                     "mlp_hidden_act")}  # fmt: skip
+
+
+def _depth(f: Fields) -> int:
+    return int(f.whole("num_hidden_layers", most=MOST_LAYERS))
+
+
+def _experts(f: Fields, shared: int = 0, gate: bool = False) -> Found | None:
+    number = f.whole("num_experts", "num_local_experts", "n_routed_experts", least=0, needed=False)
+    if not number:
+        return None
+    hidden = f.whole("moe_intermediate_size", needed=False) or f.whole("intermediate_size")
+    found = {"number": number, "top_k": f.whole("num_experts_per_tok", most=number), "hidden": hidden,
+             **({"shared": shared} if shared else {})}
+    return found | ({"shared_gate": 1} if gate else {})
+
+
+def _attending(f: Fields, depth: int) -> list[bool]:
+    """Which layers attend, by the kinds of layers that the file lists."""
+    kinds = f.members("layer_types", "layers_block_type")
+    strange = [kind for kind in kinds if kind not in (*ATTENDS, *STATES)]
+    if strange or len(kinds) < depth:
+        what = f"has {shown(strange[0])}" if strange else f"has {len(kinds)} entries for {depth} layers"
+        raise ValueError(f"layer_types {what}; each of the layers must be one of {', '.join((*ATTENDS, *STATES))}")
+    return [kind in ATTENDS for kind in kinds[:depth]]
+
+
+def _found(f: Fields, sizes: Found, pattern: str, **own: Any) -> Found:
+    """The pattern as the shortest that repeats; only what its letters need."""
+    period = next(step for step in range(1, len(pattern) + 1)
+                  if len(pattern) % step == 0 and pattern[:step] * (len(pattern) // step) == pattern)  # fmt: skip
+    arguments = {**sizes, **own, "pattern": pattern[:period], "repeats": len(pattern) // period}
+    unused = [name for letter, names in (("*", ("heads", "kv_heads", "head_dim")), ("-", ("hidden",)),
+                                         ("E", ("experts",)))
+              if letter not in pattern for name in names]  # fmt: skip
+    if "M" not in pattern:
+        unused += ["recurrent", "state"]
+    arguments = {name: value for name, value in arguments.items() if value is not None and name not in unused}
+    longest = f.whole("max_position_embeddings", default=USUAL_LENGTH)
+    seq = min(longest, USUAL_LENGTH)
+    f.assume(f"sequences of {seq:,} tokens; seq= says otherwise")
+    return {"builder": zoo.HYBRID, "arguments": arguments, "seq": seq, "unsplit": zoo.UNEQUAL, **LANGUAGE}
+
+
+def _jamba(f: Fields, config: Mapping[str, Any]) -> Found:
+    sizes, depth = _sizes(f), _depth(f)
+    every, at = f.whole("attn_layer_period", default=8), f.whole("attn_layer_offset", default=4, least=0)
+    often, first = f.whole("expert_layer_period", default=2), f.whole("expert_layer_offset", default=1, least=0)
+    experts = _experts(f)
+    several = experts is not None and experts["number"] > 1
+    letters = [("*" if layer % every == at else "M") + ("E" if several and layer % often == first else "-")
+               for layer in range(depth)]  # fmt: skip
+    width = sizes["width"]
+    rank = f.raw("mamba_dt_rank")
+    state = {"state": f.whole("mamba_d_state", default=16), "kernel": f.whole("mamba_d_conv", default=4),
+             "expand": f.whole("mamba_expand", default=2), "norms": 1,
+             "rank": f.whole("mamba_dt_rank") if isinstance(rank, int) else -(-width // 16)}  # fmt: skip
+    f.read.update(("mamba_conv_bias", "mamba_proj_bias", "use_mamba_kernels", "num_logits_to_keep",
+                   "mamba_inner_layernorms"))
+    return _found(f, sizes, "".join(letters), recurrent="mamba", state=state, hidden=f.whole("intermediate_size"),
+                  experts=experts if several else None)  # fmt: skip
+
+
+def _minimax(f: Fields, config: Mapping[str, Any]) -> Found:
+    sizes, depth = _sizes(f), _depth(f)
+    kinds = f.members("attn_type_list")
+    attend = [each == 1 for each in kinds[:depth]] if kinds else _attending(f, depth)
+    if len(attend) < depth:
+        raise ValueError(f"attn_type_list has {len(attend)} entries for {depth} layers; give one a layer")
+    state = {"heads": sizes["heads"], "head_dim": sizes["head_dim"] or sizes["width"] // max(sizes["heads"] or 1, 1),
+             "chunk": f.whole("block_size", default=256)}  # fmt: skip
+    f.read.update(name for name in f.given if str(name).startswith(("layernorm_", "full_attn_", "linear_attn_",
+                                                                    "mlp_")))
+    f.read.update(("postnorm", "shared_intermediate_size", "shared_moe_mode"))
+    return _found(f, sizes, "".join("*E" if each else "ME" for each in attend), recurrent="lightning", state=state,
+                  experts=_experts(f))  # fmt: skip
+
+
+def _qwen(f: Fields, config: Mapping[str, Any]) -> Found:
+    sizes, depth = _sizes(f), _depth(f)
+    size = f.whole("linear_value_head_dim", default=128)
+    if f.whole("linear_key_head_dim", default=size) != size:
+        raise ValueError("linear_key_head_dim and linear_value_head_dim differ; only equal ones can be built")
+    every = f.whole("full_attention_interval", default=4)
+    attend = _attending(f, depth) if "layer_types" in f.given else [(layer + 1) % every == 0 for layer in range(depth)]
+    state = {"heads": f.whole("linear_num_value_heads", default=32), "key_heads": f.whole("linear_num_key_heads",
+                                                                                          default=16),
+             "head_dim": size, "kernel": f.whole("linear_conv_kernel_dim", default=4), "chunk": 64}  # fmt: skip
+    shared = f.whole("shared_expert_intermediate_size", default=0, least=0)
+    experts = _experts(f, shared, gate=bool(shared))
+    if f.whole("decoder_sparse_step", default=1) != 1 or f.members("mlp_only_layers"):
+        raise ValueError("decoder_sparse_step and mlp_only_layers: only experts in every layer can be built")
+    ahead = f.whole("num_nextn_predict_layers", "mtp_num_hidden_layers", least=0, needed=False)
+    if ahead:
+        f.assume(f"{ahead} layer(s) that predict further ahead are left out")
+    f.read.update(("intermediate_size", "attn_output_gate", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype",
+                   "attention_bias"))
+    letter = "E" if experts else "-"
+    return _found(f, sizes, "".join(("*" if each else "M") + letter for each in attend), recurrent="gated delta",
+                  state=state,
+                  qk_norm=True, gate=True, experts=experts,
+                  hidden=None if experts else f.whole("intermediate_size"))  # fmt: skip
+
+
+def _mamba2_state(f: Fields, width: int) -> Found:
+    heads = f.whole("mamba_num_heads", "mamba_n_heads", "num_heads", "n_mamba_heads", needed=False)
+    size = f.raw("mamba_head_dim", "mamba_d_head", "head_dim")
+    size = f.whole("mamba_head_dim", "mamba_d_head", "head_dim") if isinstance(size, int) else None
+    inner = f.whole("expand", "mamba_expand", default=2) * width
+    if heads is None or size is None:
+        heads, size = heads or inner // (size or 64), size or inner // (heads or inner // 64)
+    return {"heads": heads, "head_dim": size, "state": f.whole("ssm_state_size", "mamba_d_state", "state_size",
+                                                               default=128),
+            "groups": f.whole("n_groups", "mamba_n_groups", default=1),
+            "kernel": f.whole("conv_kernel", "mamba_d_conv", default=4),
+            "chunk": f.whole("chunk_size", "mamba_chunk_size", default=256)}  # fmt: skip
+
+
+QUIET = ("mamba_conv_bias", "mamba_proj_bias", "use_conv_bias", "use_bias", "mamba_hidden_act",
+         "rescale_prenorm_residual",
+         "residual_in_fp32", "time_step_limit", "time_step_max", "time_step_min", "time_step_floor", "mlp_bias",
+         "attention_bias",
+         "use_mamba_kernels", "num_logits_to_keep", "mamba_ssm_cache_dtype", "rms_norm", "norm_before_gate",
+         "time_step_rank",
+         "normalization_function", "moe_shared_expert_overlap", "time_step_init_scheme", "time_step_scale")  # fmt: skip
+
+
+def _nemotron(f: Fields, config: Mapping[str, Any]) -> Found:
+    sizes, pattern = _sizes(f), f.raw("hybrid_override_pattern")
+    if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_LAYERS:
+        raise ValueError(f"hybrid_override_pattern = {shown(pattern)} must be a text of one letter a layer, such as "
+                         "'M-M*'")
+    f.read.add("num_hidden_layers")
+    f.read.update(QUIET)
+    shared = f.whole("moe_shared_expert_intermediate_size", default=0, least=0)
+    copies = f.whole("n_shared_experts", default=1, least=0)
+    return _found(f, sizes, pattern, recurrent="mamba2", state=_mamba2_state(f, sizes["width"]), gated=False,
+                  hidden=f.whole("intermediate_size", needed="-" in pattern),
+                  experts=_experts(f, shared * copies))  # fmt: skip
+
+
+def _granite(f: Fields, config: Mapping[str, Any]) -> Found:
+    sizes, depth = _sizes(f), _depth(f)
+    attend = _attending(f, depth)
+    shared = f.whole("shared_intermediate_size", default=0, least=0)
+    experts = _experts(f, shared)
+    f.read.update(("intermediate_size", "num_experts_per_tok", *QUIET))
+    letter = "E" if experts else "-"
+    return _found(f, sizes, "".join(("*" if each else "M") + letter for each in attend), recurrent="mamba2",
+                  state=_mamba2_state(f, sizes["width"]), experts=experts,
+                  hidden=None if experts else shared or f.whole("intermediate_size"))  # fmt: skip
+
+
+def _mamba2(f: Fields, config: Mapping[str, Any]) -> Found:
+    sizes, depth = _sizes(f), f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS)
+    state = _mamba2_state(f, sizes["width"])
+    f.read.update(QUIET)
+    return _found(f, sizes, "M" * depth, recurrent="mamba2", state=state)
+
+
+READERS: dict[str, Callable[[Fields, Mapping[str, Any]], Found]] = {
+    "jamba": _jamba, **dict.fromkeys(("minimax", "minimax_text_01", "minimax_m1"), _minimax),
+    **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), _qwen), "nemotron_h": _nemotron,
+    "granitemoehybrid": _granite, "mamba2": _mamba2,
+}  # fmt: skip

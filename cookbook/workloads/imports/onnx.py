@@ -1,0 +1,341 @@
+"""A network from an ONNX graph: nodes, their shapes by ONNX's own inference, and no weights.
+
+The library `onnx` (extra `onnx`) parses the file and infers shapes; it runs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, BinaryIO
+
+from cookbook.units import shown
+from cookbook.workloads.arguments import possible, whole
+from cookbook.workloads.imports.fields import listed, titled
+from cookbook.workloads.imports.graph import MOST_OPERATIONS, Graph, Tensor
+from cookbook.workloads.zoo import Workload
+
+MISSING = ("an ONNX file is read by the library onnx, which is not installed: python -m pip install "
+           "'dl-cookbook[onnx]', or python -m pip install onnx")
+MOST_BYTES, MOST_AXES, LARGEST_AXIS = 2**31 - 1, 8, 10**9
+ACTS = {"Relu": "relu", "LeakyRelu": "leaky", "Sigmoid": "sigmoid", "Tanh": "tanh", "Gelu": "gelu", "FastGelu": "gelu",
+        "BiasGelu": "gelu", "QuickGelu": "gelu", "Elu": "elu", "Selu": "elu", "Celu": "elu",
+        "HardSigmoid": "hardsigmoid",
+        "HardSwish": "hardswish", "Softplus": "softplus", "Mish": "mish", "PRelu": "prelu", "Clip": "relu6",
+        "Swish": "silu",
+        "ThresholdedRelu": "relu"}  # fmt: skip
+NORMS = {"BatchNormalization": "batch", "LayerNormalization": "layer", "InstanceNormalization": "instance",
+         "GroupNormalization": "group", "RMSNormalization": "rms", "SimplifiedLayerNormalization": "rms",
+         "SkipLayerNormalization": "layer", "SkipSimplifiedLayerNormalization": "rms", "LRN": "lrn"}  # fmt: skip
+# What does no work on the device, or on integers that are shapes.
+NOTHING = {"Shape", "Size", "Constant", "ConstantOfShape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity",
+           "Range", "Dropout",
+           "NonZero", "EyeLike"}  # fmt: skip
+MOVES = {"Transpose", "Concat", "Slice", "Split", "Expand", "Tile", "Pad", "Cast", "Gather", "GatherElements",
+         "GatherND", "ScatterND",
+         "ScatterElements", "DepthToSpace", "SpaceToDepth", "Resize", "Upsample", "Where", "CastLike", "Trilu",
+         "OneHot", "TopK"}  # fmt: skip
+COUNTED = {"Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "Exp", "Log", "Neg", "Abs", "Erf", "Sum", "Max", "Min", "Mean",
+           "Equal", "Less",
+           "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Not", "Floor", "Ceil", "Round", "Sin", "Cos",
+           "Reciprocal", "Mod",
+           "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2", "ReduceSumSquare", "CumSum",
+           "ArgMax", "ArgMin",
+           "Sign", "IsNaN", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Xor", "Tan", "Atan",
+           "BitShift"}  # fmt: skip
+NESTED = {"If", "Loop", "Scan"}
+POOLS = {"MaxPool", "AveragePool", "LpPool"}
+GLOBAL_POOLS = {"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}
+FLOATS = (1, 10, 11, 16, 17, 18, 19, 20)  # float, half, double, bfloat16 and the formats of 8 bits (onnx.TensorProto)
+MATRICES = {"Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "QLinearConv", "FusedMatMul",
+            "LSTM", "GRU"}
+CELLS = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
+# Quantised forms: where their input and their weights stand.
+CONVOLUTIONS = {"Conv": (0, 1, 2), "ConvTranspose": (0, 1, 2), "ConvInteger": (0, 1, None), "QLinearConv": (0, 3, 8)}
+PRODUCTS = {"MatMul": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3), "FusedMatMul": (0, 1)}
+
+
+def is_graph(head: bytes) -> bool:
+    """Whether a file begins as an ONNX model does: field 1, the version of the format, then another field."""
+    return len(head) > 4 and head[0] == 0x08 and 0 < head[1] < 32 and head[2] in (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A,
+                                                                                  0x42)
+
+
+def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "") -> Workload:
+    """A network from an ONNX file.
+
+    Parameters
+    ----------
+    file, size : binary file, int
+        The file and its bytes; tensors kept in files beside it are not read.
+    changes : mapping
+        ``shape``: of one sample, such as (3, 224, 224), or a dict from the name of an input to its shape, where the
+        graph leaves axes open; ``title``.
+    title : str
+        Name in print.
+
+    Raises
+    ------
+    ValueError
+        No library to read it with (the message says how to install it); a damaged file; an axis that is open; control
+        flow that depends on values.
+    """
+    if find_spec("onnx") is None:
+        raise ValueError(MISSING)
+    if size > MOST_BYTES:
+        raise ValueError(f"the ONNX file has {size:,} bytes; at most {MOST_BYTES:,} can be read (keep its tensors in "
+                         "a file beside it)")
+    unknown = [name for name in changes if name not in ("shape", "title")]
+    if unknown:
+        raise ValueError(f"{shown(unknown[0])} is no argument of an ONNX file; it takes shape and title")
+    onnx = import_module("onnx")
+    problems = (ValueError, RuntimeError, TypeError, MemoryError, import_module("google.protobuf.message").DecodeError,
+                onnx.checker.ValidationError, onnx.shape_inference.InferenceError)  # fmt: skip
+    try:
+        model = onnx.load_model_from_string(file.read(MOST_BYTES))
+    except problems:
+        raise ValueError("the ONNX file cannot be parsed; it is damaged or of another kind") from None
+    samples, assumed = _fixed_inputs(model.graph, changes.get("shape"))
+    try:
+        model = onnx.shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
+    except problems as problem:
+        words = " ".join(str(problem).split())[:150]
+        raise ValueError(f"shapes of the ONNX graph cannot be inferred: {words}") from None
+    return _counted(model.graph, samples, assumed,
+                    titled(changes.get("title", title or model.graph.name or "ONNX graph")))
+
+
+def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
+    """Give every open axis of the inputs its size: 1 sample, and `shape` for the rest."""
+    given, samples, assumed = {each.name for each in graph.initializer}, 0, list[str]()
+    inputs = [each for each in graph.input if each.name not in given]
+    if not inputs or len(graph.node) > MOST_OPERATIONS:
+        raise ValueError("the ONNX graph has no inputs" if not inputs
+                         else f"the ONNX graph has more than {MOST_OPERATIONS:,} nodes")
+    for each in inputs:
+        axes = each.type.tensor_type.shape.dim
+        if not 0 < len(axes) <= MOST_AXES:
+            continue
+        wanted = shape.get(each.name) if isinstance(shape, Mapping) else shape
+        if wanted is not None:
+            wanted = _wanted(wanted, each.name, axes, isinstance(shape, Mapping))
+        open_axes = [axis for axis in axes[1:] if not axis.dim_value > 0]
+        if open_axes and wanted is None:
+            names = ", ".join(axis.dim_param[:30] or str(axis.dim_value or "?") for axis in axes)
+            example = tuple(axis.dim_value if axis.dim_value > 0 else 128 for axis in axes[1:])
+            raise ValueError(f"input {each.name[:60]!r} of the ONNX graph has open axes ({names}); give shape= of one "
+                             f"sample, such as shape={example}")  # fmt: skip
+        first = axes[0].dim_value if axes[0].dim_value > 0 else 1
+        for axis, value in zip(axes, (first, *(wanted or [axis.dim_value for axis in axes[1:]])), strict=True):
+            axis.dim_value = value
+        samples = samples or first
+    if samples > 1:
+        assumed.append(f"the graph is for {samples} samples; counts are of one")
+    return max(samples, 1), assumed
+
+
+def _wanted(wanted: Any, name: str, axes: Sequence[Any], exact: bool) -> list[int] | None:
+    """The shape that the reader gives, checked against what the graph fixes; None where it is of another input."""
+    sizes = [wanted] if isinstance(wanted, int) else wanted
+    if not isinstance(sizes, list | tuple) or len(sizes) > MOST_AXES:
+        raise ValueError(f"shape = {shown(wanted)} must be the sizes of one sample, such as (3, 224, 224)")
+    found = [whole(each, "shape", LARGEST_AXIS) for each in sizes]
+    fits = len(found) == len(axes) - 1 and all(
+        not axis.dim_value > 0 or axis.dim_value == size for axis,
+        size in zip(axes[1:], found, strict=True))  # fmt: skip
+    if fits or not exact:
+        return found if fits else None
+    raise ValueError(f"shape = {shown(wanted)} does not fit input {name[:60]!r} of the ONNX graph")
+
+
+class _Shapes:
+    """Shapes and initialisers of a graph by name."""
+
+    def __init__(self, graph: Any) -> None:
+        self.constants = {each.name: (tuple(each.dims), each.data_type) for each in graph.initializer}
+        self.shapes = {name: dims for name, (dims, _) in self.constants.items()}
+        for each in (*graph.input, *graph.output, *graph.value_info):
+            kind = each.type.tensor_type
+            if kind.HasField("shape"):
+                dims = tuple(axis.dim_value for axis in kind.shape.dim)
+                if all(dim > 0 for dim in dims):
+                    self.shapes.setdefault(each.name, dims)
+        for node in graph.node:
+            if node.op_type == "Constant" and node.output:
+                for attribute in node.attribute:
+                    if attribute.name == "value":
+                        self.constants[node.output[0]] = (tuple(attribute.t.dims), attribute.t.data_type)
+                        self.shapes[node.output[0]] = tuple(attribute.t.dims)
+
+    def of(self, name: str) -> tuple[int, ...] | None:
+        """Shape of a tensor, None where it is not known."""
+        return self.shapes.get(name)
+
+    def weight(self, name: str) -> float:
+        """Elements of a tensor of weights, 0 of anything else: integers and single numbers are no parameters."""
+        dims, kind = self.constants.get(name, ((), 0))
+        return float(math.prod(dims)) if kind in FLOATS and dims and math.prod(dims) > 1 else 0.0
+
+
+def _counted(graph: Any, samples: int, assumed: list[str], title: str) -> Workload:
+    found, shapes = Graph(samples), _Shapes(graph)
+    unknown, blind = dict[str, int](), 0
+    for place, node in enumerate(graph.node):
+        if node.op_type in NESTED:
+            raise ValueError(f"the ONNX graph has {node.op_type}, whose work depends on values; export it without "
+                             "control flow")
+        if node.op_type in NOTHING or not node.output:
+            continue
+        out = shapes.of(node.output[0])
+        if out is None:
+            blind += 1
+            if node.op_type in MATRICES:
+                raise ValueError(f"the shape of {node.op_type} number {place + 1} of {len(graph.node)} cannot be "
+                                 "inferred; export "
+                                 "the graph with fixed shapes, or give shape= of one sample")  # fmt: skip
+            continue
+        writer = WRITERS.get(node.op_type)
+        name = f"{node.op_type}.{place}"
+        if writer is None or not writer(found, node, name, out, shapes):
+            if node.op_type not in COUNTED and node.op_type not in MOVES:
+                unknown[node.op_type[:40]] = unknown.get(node.op_type[:40], 0) + 1
+            _elementwise(found, node, name, out, shapes)
+    if blind:
+        assumed.append(f"{blind} of {len(graph.node)} nodes have no shape that can be inferred, and are left out")
+    if unknown:
+        assumed.append(f"nodes counted as element by element: "
+                       f"{listed([f'{name} x{times}' for name, times in unknown.items()])}")
+    assumed.append("shapes are those of the file: the length of a sequence, if there is one, is fixed")
+    ops = found.ops()
+    if not possible(ops):
+        raise ValueError("the work of the ONNX graph cannot be counted; nothing in it computes")
+    return Workload("custom", title, ops, assumed=tuple(assumed))
+
+
+def _tensors(node: Any, shapes: _Shapes) -> list[Tensor]:
+    """Inputs that are activations."""
+    return [Tensor(name, shapes.of(name) or ()) for name in node.input if name and name not in shapes.constants]
+
+
+def _parameters(found: Graph, names: Sequence[str], shapes: _Shapes) -> float:
+    return sum(found.weight(name, shapes.weight(name)) for name in names if shapes.weight(name))
+
+
+def _elementwise(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> None:
+    inputs = _tensors(node, shapes)
+    if inputs or any(shapes.weight(each) for each in node.input):
+        work = 0.0 if node.op_type in MOVES else 1.0
+        keep = inputs if node.op_type in ("Mul", "Div", "Pow") and len(inputs) > 1 else ()
+        found.elementwise(name, inputs, float(math.prod(out)), work, _parameters(found, node.input, shapes), keep)
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    return {each.name: each.i if each.type == 2 else tuple(each.ints) if each.type == 7 else each.s
+            for each in node.attribute}
+
+
+def _conv(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    at, weights, bias = CONVOLUTIONS[node.op_type]
+    x, w = (shapes.of(node.input[each]) if each < len(node.input) else None for each in (at, weights))
+    if not x or not w:
+        return False
+    offsets = node.input[bias] if bias is not None and bias < len(node.input) else ""
+    groups = _attributes(node).get("group", 1)
+    found.conv(name, Tensor(node.input[at], x), out, w, groups if isinstance(groups, int) else 1,
+               node.op_type == "ConvTranspose",
+               shapes.weight(offsets), _parameters(found, [node.input[weights], offsets], shapes))  # fmt: skip
+    return True
+
+
+def _product(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    left, right = PRODUCTS[node.op_type]
+    if right >= len(node.input):
+        return False
+    x, w = shapes.of(node.input[left]), shapes.of(node.input[right])
+    if not x and w and len(w) > 1:  # all but the inner size is that of the output
+        x = (*out[:-1], w[-2])
+    if not w and x:
+        w = (x[-1], out[-1])
+    if not x or not w:
+        raise ValueError(f"shapes of what {name} multiplies cannot be inferred; export the graph with fixed shapes")
+    first = Tensor(node.input[left], x)
+    if node.input[right] in shapes.constants and len(w) == 2:
+        found.linear(name, first, out, w[0], w[1], math.prod(w), 0, _parameters(found, [node.input[right]], shapes))
+    else:
+        found.matmul(name, first, Tensor(node.input[right], w), out)
+    return True
+
+
+def _gemm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    x, w = (shapes.of(each) for each in node.input[:2])
+    if not x or not w or len(w) != 2 or len(out) != 2:
+        return False
+    turned = _attributes(node).get("transA", 0)
+    inner = x[0] if turned == 1 else x[1]
+    offsets = node.input[2] if len(node.input) > 2 else ""
+    found.linear(name, Tensor(node.input[0], x), out, inner, out[1], math.prod(w) + shapes.weight(offsets),
+                 shapes.weight(offsets),
+                 _parameters(found, [node.input[1], offsets], shapes))  # fmt: skip
+    return True
+
+
+def _norm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    kind = NORMS[node.op_type]
+    trained = node.input[1:3] if node.op_type == "BatchNormalization" else [each for each in node.input[1:]
+                                                                            if each in shapes.constants]
+    channels = max((shapes.weight(each) for each in trained), default=0.0) or out[-1]
+    found.norm(name, kind, Tensor(node.input[0], out), channels, _parameters(found, trained, shapes))
+    return True
+
+
+def _act(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    trained = [each for each in node.input[1:] if shapes.weight(each)]
+    found.act(name, ACTS[node.op_type], Tensor(node.input[0], out), Tensor(node.output[0], out),
+              _parameters(found, trained, shapes))
+    return True
+
+
+def _softmax(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    found.softmax(name, Tensor(node.input[0], out), Tensor(node.output[0], out))
+    return True
+
+
+def _pool(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    x = shapes.of(node.input[0])
+    if not x:
+        return False
+    taps = math.prod(x[2:]) if node.op_type in GLOBAL_POOLS else math.prod(_attributes(node).get("kernel_shape", ())
+                                                                           or (1,))
+    found.pool(name, Tensor(node.input[0], x), out, float(taps), "Max" in node.op_type)
+    return True
+
+
+def _gather(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    table = shapes.of(node.input[0])
+    if not shapes.weight(node.input[0]) or not table or len(table) != 2:
+        return False
+    found.embedding(name, out, table[1], _parameters(found, node.input[:1], shapes))
+    return True
+
+
+def _recurrent(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    x, w = (shapes.of(each) for each in node.input[:2])
+    hidden = _attributes(node).get("hidden_size", 0)
+    if not x or not w or len(x) != 3 or not isinstance(hidden, int) or hidden < 1:
+        return False
+    trained = [each for each in node.input[1:4] if each]
+    biases = shapes.weight(node.input[3]) if len(node.input) > 3 else 0.0
+    found.recurrent(name, CELLS[node.op_type], Tensor(node.input[0], x), x[0], x[2], hidden, w[0], out, biases,
+                    _parameters(found, trained, shapes))  # fmt: skip
+    return True
+
+
+WRITERS: dict[str, Callable[[Graph, Any, str, tuple[int, ...], _Shapes], bool]] = {
+    **dict.fromkeys(CONVOLUTIONS, _conv), **dict.fromkeys(PRODUCTS, _product), "Gemm": _gemm,
+    **dict.fromkeys(NORMS, _norm),
+    **dict.fromkeys(ACTS, _act), "Softmax": _softmax, "LogSoftmax": _softmax, **dict.fromkeys((*POOLS, *GLOBAL_POOLS),
+                                                                                              _pool),
+    "Gather": _gather, **dict.fromkeys(CELLS, _recurrent),
+}  # fmt: skip
