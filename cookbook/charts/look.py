@@ -323,6 +323,10 @@ def _beside(wide: Any, narrow: Any) -> Any:
     return alt.ExprRef(f"over ? {narrow} : {wide}")
 
 
+# Opacity of a rule from top to bottom: where labels stand over their rows, it goes through words.
+THROUGH = _beside(1, 0.4)
+
+
 def row_text(base: Any, room: int | None = None) -> list[Any]:
     """Words at the right edge of each row; `|` breaks the line."""
     kept = base.transform_aggregate(n="count()").mark_text(align="left", dx=10, fontSize=12, opacity=0)
