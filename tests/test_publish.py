@@ -5,6 +5,7 @@ import base64
 import hashlib
 import html
 import json
+import random
 import re
 import struct
 import zlib
@@ -31,6 +32,7 @@ from cookbook.publish.notebook import (
     student,
     words,
 )
+from cookbook.publish.offline import opening
 from cookbook.publish.refresh import BINDER, links, marks, write_links
 from cookbook.publish.site import clean, reference, site, slides
 
@@ -289,6 +291,11 @@ def test_the_search_holds_headings_and_text_of_every_page(pages):
     assert name[2] == "reference-cb-memory.html#weight_bytes" and "Memory of the weights" in name[3]
 
 
+# One site and its table for all that reads them, in one process.
+together = pytest.mark.xdist_group("site")
+MOST_TABLE, STATES_TRIED = 300_000, 12  # bytes; states of a thousand
+
+
 @pytest.fixture(scope="module")
 def texts(root, tmp_path_factory) -> dict[str, str]:
     """Every page of the cookbook's own site."""
@@ -296,20 +303,76 @@ def texts(root, tmp_path_factory) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in written}
 
 
+@together
 def test_site_of_the_cookbook_loads_nothing(root, texts):
-    """One script, ours, which the page's own policy names by its hash; and every link leads somewhere."""
+    """One script, ours, and three more for the panel; the page's own policy names each; every link leads somewhere."""
     script = (root / "cookbook" / "publish" / "site.js").read_text(encoding="utf-8")
-    named = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     for name, text in texts.items():
-        assert not LOADS.search(text), name
-        assert re.findall(r"<script(?! type=.application/json)[^>]*>", text) == ["<script>"], name
-        assert f"<script>{script}</script>" in text and f"script-src 'sha256-{named}'" in text
-        assert not re.search(r"\$\$|\\frac|\\alpha", re.sub(r"(?s)<pre.*?</pre>|<annotation.*?</annotation>", "", text))
+        tags = dict.fromkeys(re.findall(r"<script(?! type=.application/json)[^>]*>", text))
+        own = name.startswith("01-")
+        assert list(tags) == ["<script>", *(['<script type="module">'] if own else [])], name
+        scripts = re.findall(r"(?s)<script(?: type=.module.)?>(.*?)</script>", text)
+        assert scripts[0] == script and len(scripts) == (3 if own else 1)
+        named = [f"'sha256-{base64.b64encode(hashlib.sha256(each.encode()).digest()).decode()}'" for each in scripts]
+        assert f'script-src {" ".join(named)}">' in text
+        assert not LOADS.search(re.sub(r"(?s)<script.*?</script>", "", text)), name
+        text = re.sub(r"(?s)<script.*?</script>|<pre.*?</pre>|<annotation.*?</annotation>", "", text)
+        assert not re.search(r"\$\$|\\frac|\\alpha", text)
         for address in re.findall(r'<a\b[^>]*href="([^"]*)"', text):
             target, _, anchor = html.unescape(address).partition("#")
             if not target.startswith(("http:", "https:", "mailto:")):
                 assert (target or name) in texts, f"{name} links to {address}"
                 assert not anchor or f'id="{html.escape(anchor)}"' in texts[target or name], f"{name}: {address}"
+
+
+def looked_up(table: dict, places: list[int]) -> dict[tuple, object]:
+    """What the table of a page holds where each choice has the value at this place, by path."""
+    found, sizes = {}, [len(values) for _, values, _ in table["axes"]]
+    for path, axes, wide, ids, codes in table["fields"]:
+        state = 0
+        for axis in axes:
+            state = state * sizes[axis] + places[axis]
+        at = ids[int(codes[state * wide : (state + 1) * wide], 36) if wide else 0]
+        if at:
+            found[tuple(path)] = table["pool"][at]
+    return found
+
+
+@together
+def test_a_page_tells_what_the_panel_tells_in_every_state_tried(texts):
+    """The table of the page against the panel itself: the first state, and others by chance."""
+    page = next(text for name, text in texts.items() if name.startswith("01-"))
+    raw = re.search(r'(?s)id="ck-table">(.*?)</script>', page)[1]
+    table, rng = json.loads(raw), random.Random(3)
+    assert len(raw.encode()) < MOST_TABLE
+    panel = cb.panels.model_zoo(**table["kept"])
+    panel.receive({"do": "open", "what": "sources"})
+    first = [at for *_, at in table["axes"]]
+    gallery = re.findall(r'<p class="line">(.*?)</p>', texts["index.html"])
+    others = ([rng.randrange(len(values)) for _, values, _ in table["axes"]] for _ in range(STATES_TRIED))
+    for places in [first, *others]:
+        told = looked_up(table, places)
+        for picture in table["specs"]:
+            panel.update(**{name: values[at] for (name, values, _), at in zip(table["axes"], places, strict=True)},
+                         picture=picture)  # fmt: skip
+            shown = panel.shown
+            facts = [told[path] for path in sorted(path for path in told if path[0] == "facts")]
+            assert (told["headline",], facts) == (shown["headline"], shown["facts"])
+            assert told["charts", picture, "signals", "live_title"] == shown["signals"]["live_title"]
+            for name, column in panel.columns.items():
+                assert [told.get(("charts", picture, "columns", name, at)) for at in range(len(column))] == column
+            for at, part in enumerate(shown["parts"]):
+                near = pytest.approx(part["value"], rel=1e-5)
+                assert {name: told["parts", at, name] for name in part} == part | {"value": near}
+            assert [told["sources", "items", at, 0] for at in range(len(shown["sources"]["items"]))] == [
+                title for title, *_ in shown["sources"]["items"]]  # fmt: skip
+        if places is first:
+            assert panel.shown["headline"].replace("**", "") in gallery  # what the notebook opens with
+
+
+def test_only_the_panel_of_the_first_recipe_answers_on_a_page():
+    assert opening('cb.panels.model_zoo(model="resnet50", batch=64)') == {"model": "resnet50", "batch": 64}
+    assert opening("cb.panels.storage()") is None and opening("cb.panels.model_zoo(model=my_model)") is None
 
 
 COURSE = """# Course of an hour
@@ -345,6 +408,7 @@ def test_slides_ask_and_do_not_tell(tmp_path):
         slides(course)
 
 
+@together
 def test_the_site_has_slides_of_both_courses_and_what_readme_leads_to(root, texts):
     written = {path.stem for path in (root / "docs").glob("*.md")}
     courses = {f"slides-{path.stem}" for path in (root / "notebooks" / "facilitator").glob("*-course.md")}
@@ -364,6 +428,7 @@ def test_readme_is_short_and_starts_at_once(root):
     assert len(pictures) == 1, "one picture; the gallery is folded"
 
 
+@together
 def test_the_front_page_shows_every_recipe(root, texts):
     for entry in texts["index.html"].partition('<ul class="gallery">')[2].partition("</ul>")[0].split("</li>")[:-1]:
         name = re.search(r'href="([\w-]+)\.html"', entry)[1]

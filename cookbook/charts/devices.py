@@ -355,7 +355,7 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
     x = alt.X("start:Q", title="Cost over the horizon [$]", scale=scale, axis=alt.Axis(format="~s"))
     tip = [alt.Tooltip("row:N", title="figure"), *look.number_tips(",.3~f", "start", "end")]
     bar = alt.Chart().mark_bar(height=14, opacity=0.75, color=PALETTE[0])
-    centre = alt.Chart().mark_rule(color=INK, strokeWidth=2)
+    centre = alt.Chart().mark_rule(color=INK, strokeWidth=2, opacity=look.THROUGH)
     layers = [
         *look.row_text(alt.Chart(), _PLACE_ROOM),
         bar.encode(x=x, x2="end:Q", y=y, tooltip=tip),

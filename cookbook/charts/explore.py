@@ -551,7 +551,7 @@ def errors(frame: pd.DataFrame, title: str | None = None) -> Any:
     bar = base.mark_bar(height=6, opacity=0.45, color=PALETTE[0], clip=True)
     dot = base.mark_point(filled=True, size=90, opacity=1, color=PALETTE[0])
     hollow = look.rows_with("before").mark_point(size=90, strokeWidth=2, color=PALETTE[1])
-    rule = look.one_row(at="band").mark_rule(color=MUTED, strokeWidth=2, strokeDash=[4, 4])
+    rule = look.one_row(at="band").mark_rule(color=MUTED, strokeWidth=2, strokeDash=[4, 4], opacity=look.THROUGH)
     layers = [
         *look.row_text(base, _ROOM),
         rule.encode(x=alt.X("at:Q", scale=scale)),
@@ -616,7 +616,7 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
     scale = alt.Scale(domain=[0, 100], nice=False)
     x = alt.X("share:Q", title="Runs inside their 80 % interval [%]", scale=scale, axis=alt.Axis(tickCount=6))
     base, y, tip = alt.Chart(), look.rows_axis(_ROOM), _tip("share", "low", "high")
-    promised = look.one_row(at="promised").mark_rule(color=INK, strokeWidth=2)
+    promised = look.one_row(at="promised").mark_rule(color=INK, strokeWidth=2, opacity=look.THROUGH)
     verdicts = look.looks("verdict", COVERED, look.top_legend())
     layers = [
         *look.row_text(base, _ROOM),

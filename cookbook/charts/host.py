@@ -342,7 +342,7 @@ def _bars(frame: pd.DataFrame, looks: dict[str, str], title: str, key: str, what
     bar = look.rows_with("rate").mark_bar(height={"band": 0.55}, clip=True).encode(
         x=_rates("rate"), y=look.rows_axis(_ROOM_BESIDE), tooltip=tip,
         color=look.coloured("state", looks, look.top_legend()))  # fmt: skip
-    demand = look.one_row(at="demand").mark_rule(color=INK, strokeWidth=2).encode(x=_rates("at"))
+    demand = look.one_row(at="demand").mark_rule(color=INK, strokeWidth=2, opacity=look.THROUGH).encode(x=_rates("at"))
     whisker = look.rows_with("high").mark_rule(strokeWidth=2, color=INK, clip=True).encode(
         x=_rates("low"), x2="high:Q", y=look.rows_axis(_ROOM_BESIDE))  # fmt: skip
     layers, most = [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar, whisker, demand, *more], float(frame["rate"].max())

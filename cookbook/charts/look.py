@@ -254,7 +254,9 @@ def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log:
                              "dy": alt.ExprRef("narrow ? -9 : 0"), "fontSize": 12, "baseline": "middle"}  # fmt: skip
     where = {"x": x, "y": alt.Y("at:Q", scale=y["scale"]), "text": f"{name}:N"}
     halo = at.mark_text(**place, stroke=PAPER, strokeWidth=4, color=PAPER)
-    return [halo.encode(**where), at.mark_text(**place).encode(**where, color=colour)]
+    # Some colours of lines are too faint for words: ink above them, darker on light paper and lighter on dark.
+    ink = at.mark_text(**place, strokeWidth=0, color=INK, opacity=0.45)
+    return [halo.encode(**where), at.mark_text(**place).encode(**where, color=colour), ink.encode(**where)]
 
 
 def large_parts(frame: pd.DataFrame, order: Iterable[str], most: int = 5) -> list[str]:
@@ -321,6 +323,10 @@ def rows_axis(room: int | None = None) -> Any:
 def _beside(wide: Any, narrow: Any) -> Any:
     """A value where labels stand beside their rows, and another where they stand over them."""
     return alt.ExprRef(f"over ? {narrow} : {wide}")
+
+
+# Opacity of a rule from top to bottom: where labels stand over their rows, it goes through words.
+THROUGH = _beside(1, 0.4)
 
 
 def row_text(base: Any, room: int | None = None) -> list[Any]:

@@ -123,7 +123,7 @@ def _needed_rates(x: Any) -> list[Any]:
     dashes = [{"test": f"datum.role == '{role}'", "value": dash} for role, dash in _DASHES.items()]
     tip = [alt.Tooltip("row:N", title="row"), alt.Tooltip("rate:Q", title="FLOP/s", format=".3~s")]
     return [
-        need.mark_rule(strokeWidth=2, clip=True).encode(
+        need.mark_rule(strokeWidth=2, clip=True, opacity=look.THROUGH).encode(
             x=x, color=shade, strokeDash={"condition": dashes, "value": [1, 0]}
         ),
         need.mark_point(filled=True, size=90, shape="triangle-down", opacity=1, clip=True).encode(
@@ -233,8 +233,8 @@ def _capacities(x: Any) -> Any:
 def _total() -> Any:
     """Rule at the first network's total, down through the capacities."""
     total = alt.Chart().transform_filter("datum.role == 'need'").transform_aggregate(all="sum(bytes)")
-    rule = total.transform_calculate(gib=f"datum.all / {_GIBI}").mark_rule(strokeWidth=2, color=INK, clip=True)
-    return rule.encode(x="gib:Q")
+    total = total.transform_calculate(gib=f"datum.all / {_GIBI}")
+    return total.mark_rule(strokeWidth=2, color=INK, clip=True, opacity=look.THROUGH).encode(x="gib:Q")
 
 
 def memory_domain(frame: pd.DataFrame) -> float:
@@ -282,7 +282,7 @@ def method_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
         gib=f"datum.low / {_GIBI}", to=f"datum.high / {_GIBI}")  # fmt: skip
     whisker = ends.mark_rule(strokeWidth=2, color=INK, clip=True).encode(x="gib:Q", x2="to:Q", y=look.rows_axis())
     room = _gibibytes().transform_filter("datum.role == 'device'")
-    limit = room.mark_rule(strokeWidth=2, color=INK, strokeDash=[6, 4], clip=True).encode(
+    limit = room.mark_rule(strokeWidth=2, color=INK, strokeDash=[6, 4], clip=True, opacity=look.THROUGH).encode(
         x="gib:Q", tooltip=[alt.Tooltip("row:N", title="GPU"), _GIB_TIP])  # fmt: skip
     label = room.transform_calculate(text="format(datum.gib, '.3~r') + ' GiB'").mark_text(dy=-8).encode(
         x="gib:Q", y=alt.value(0), text="text:N")  # fmt: skip

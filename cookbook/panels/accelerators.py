@@ -291,8 +291,8 @@ def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]
 def _title(model: str) -> str:
     """Title of a network, with the tokens of a sample where it takes a sequence."""
     network = zoo.model(model)
-    tokens = f" ({network.seq:,.0f} tokens)" if network.ops.needs_seq and network.seq else ""
-    return f"{network.title}{tokens}"
+    tokens = f"{network.seq:,.0f} tokens" if network.ops.needs_seq and network.seq else ""
+    return network.title if tokens in network.title else f"{network.title} ({tokens})"
 
 
 def _code(values: dict[str, Any], view: Compared) -> str:

@@ -1,5 +1,6 @@
 // Controls of a panel. Each maker returns { el, inputs, show(state, off) } and calls `send(name, raw)`.
-let serial = 0;
+// Every panel loads scripts of its own, so that they count together or two controls of a notebook have one name.
+const freshId = () => `ck-${globalThis.__cookbookIds = (globalThis.__cookbookIds ?? 0) + 1}`;
 
 function h(tag, props = {}, ...kids) {
   const el = document.createElement(tag);
@@ -30,7 +31,7 @@ function setOff(field, inputs, off) {
 }
 
 function sliderControl(control, send) {
-  const id = `ck-${++serial}`;
+  const id = freshId();
   const last = control.stops.length - 1;
   const number = h("input", { type: "text", id, class: "ck-number", autocomplete: "off", spellcheck: "false", title: control.tooltip });
   const range = h("input", { type: "range", min: 0, max: last, step: 1, class: "ck-range", "aria-label": control.label, title: control.tooltip });
@@ -83,7 +84,7 @@ function roving(items, act) {
 }
 
 function choiceControl(control, send) {
-  const id = `ck-${++serial}`;
+  const id = freshId();
   const group = h("div", { class: "ck-choice", role: "radiogroup", id, "aria-label": control.label });
   const buttons = control.options.map(([value, label]) => h("button", { type: "button", role: "radio", "data-value": value, text: label }));
   group.append(...buttons);
@@ -152,7 +153,7 @@ function searchOf(options, popular) {
 }
 
 function comboControl(control, send) {
-  const id = `ck-${++serial}`;
+  const id = freshId();
   const input = h("input", { type: "text", id, role: "combobox", class: "ck-combo", autocomplete: "off", spellcheck: "false", "aria-autocomplete": "list",
     "aria-expanded": "false", "aria-controls": `${id}-list`, title: control.tooltip, placeholder: control.many ? "type to add…" : "type to search…" });
   const list = h("ul", { id: `${id}-list`, role: "listbox", class: "ck-list", "aria-label": control.label, "aria-multiselectable": control.many, popover: "manual" });

@@ -84,7 +84,7 @@ def model_zoo(
     >>> panel.answer
     'Batch = -4 is outside its range; give a number from 1 to 65,536.'
     """
-    return Panel(model_zoo, "What does this model need?", _controls, PICTURES, _draw, locals(),
+    return Panel(model_zoo, "What does this model need?", _controls, PICTURES, draw, locals(),
                  {"precision": _formats, "seq": _sequence, **{name: partial(_data_of, name) for name in UNITS}})
 
 
@@ -177,13 +177,13 @@ def _scenario(values: dict[str, Any], workload: zoo.Workload) -> dict[str, Any]:
     return given | {"samples": values["tokens"] / length}
 
 
-def _draw(values: dict[str, Any], pinned: View | None) -> View:
+def draw(values: dict[str, Any], pinned: View | None) -> View:
+    """All that the panel shows for the values of its controls; ValueError and KeyError where it cannot."""
     workloads = [_workload(name) for name in (values["model"], *values["compare"])]
     devices = [device_of(device) for device in values["accelerators"]]
     needs = [_need(values, workload, devices) for workload in workloads]
     need, ghost = needs[0], pinned.kept if pinned else None
-    draw = {"rate": _rate_picture, "memory": _memory_picture, "zoo": _zoo_picture}[values["picture"]]
-    picture = draw(needs, ghost)
+    picture = DRAWN[values["picture"]](needs, ghost)
     everything = picture.name == "zoo"
     table: Callable[[], pd.DataFrame] = partial(_model_table, picture.frame)
     return View(
@@ -349,6 +349,11 @@ def _zoo_picture(needs: Sequence[Requirements], _pinned: Requirements | None) ->
     frame = frame.assign(label=frame["title"].where(picked, ""), selected=picked)
     frame = frame[(frame["parameters"] > 0) & (frame["flop"] > 0)].drop(columns="name")
     return Picture("zoo", frame, charts.zoo_title(frame))
+
+
+# What each picture shows of the needs of one or several networks, and of pinned ones.
+DRAWN: dict[str, Callable[[Sequence[Requirements], Requirements | None], Picture]] = {
+    "rate": _rate_picture, "memory": _memory_picture, "zoo": _zoo_picture}  # fmt: skip
 
 
 def _parts(need: Requirements) -> tuple[Part, ...]:

@@ -34,7 +34,7 @@ function emphasised(text) {
 
 // The headline is announced; facts, badges and their explanations are there to be read.
 function answerPlace(mend) {
-  const id = `ck-${++serial}`;
+  const id = freshId();
   const say = h("p", { class: "ck-headline", role: "status", id });
   const fixes = h("div", { class: "ck-fixes", role: "group", "aria-label": "Nearest values that can be used" });
   const facts = h("ul", { class: "ck-facts" });
@@ -103,7 +103,7 @@ function controlsPlace(shape, send) {
     }
     return [...groups].map(([name, els]) => h("fieldset", {}, h("legend", { text: name }), ...els));
   };
-  const form = h("form", { class: "ck-controls", "aria-label": "Controls", onsubmit: (e) => e.preventDefault() });
+  const form = h("form", { class: "ck-controls", "aria-label": `Controls: ${shape.title}`, onsubmit: (e) => e.preventDefault() });
   const own = shape.controls.filter((c) => c.place === "controls");
   form.append(...section(own.filter((c) => !c.more)));
   const rest = own.filter((c) => c.more);
@@ -231,8 +231,9 @@ function toolsPlace(model, post, picture, shown) {
     copy.textContent = "Copied";
     setTimeout(() => { copy.textContent = "Copy as code"; }, 1500);
   });
-  const link = button("Copy link", "Copy an address that opens this notebook with the panel in this state", async () => {
-    const address = linkTo(shown().link, model.get("shape").binder);
+  const link = button("Copy link", "Copy an address that opens the panel in this state", async () => {
+    const { page, binder } = model.get("shape");
+    const address = page ? `${location.href.split(/[?#]/)[0]}?${shown().link}` : linkTo(shown().link, binder);
     if (address) await copyText(address);
     link.textContent = address ? "Copied" : "No link for this state: copy it as code";
     setTimeout(() => { link.textContent = "Copy link"; }, address ? 1500 : 4000);
@@ -248,8 +249,9 @@ function toolsPlace(model, post, picture, shown) {
     if (message.csv !== undefined) download(message.file, `data:text/csv;charset=utf-8,${encodeURIComponent(message.csv)}`);
   });
   let drawn = "";
+  const tools = model.get("shape").page ? [reset, copy, link, png, sources] : [pin, reset, copy, link, table, csv, png, sources];
   return {
-    el: h("div", { class: "ck-foot" }, h("div", { class: "ck-tools", role: "group", "aria-label": "Tools" }, pin, reset, copy, link, table, csv, png, sources), drawer, code),
+    el: h("div", { class: "ck-foot" }, h("div", { class: "ck-tools", role: "group", "aria-label": "Tools" }, ...tools), drawer, code),
     show(s) {
       pin.setAttribute("aria-pressed", s.pinned);
       pin.textContent = s.pinned ? "Unpin" : "Pin";
@@ -283,7 +285,7 @@ async function render({ model, el }) {
     ...shape.presets.map((text, index) => h("button", { type: "button", text, onclick: () => post({ do: "preset", index }) })));
   presets.hidden = !shape.presets.length;
   const controls = controlsPlace(shape, (name, raw) => out.put(name, raw));
-  const words = h("p", { class: "ck-words", id: `ck-${++serial}` });
+  const words = h("p", { class: "ck-words", id: freshId() });
   const figure = h("div", { class: "ck-figure", style: `height:${shape.height}px` });
   const chartPlace = h("div", { role: "figure", "aria-label": "Chart", "aria-describedby": words.id }, figure, words);
   const parts = partsPlace();

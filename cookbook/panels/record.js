@@ -4,7 +4,7 @@ async function render({ model, el }) {
   const limits = model.get("limits");
   const keep = (name) => (e) => { model.set(name, e.target.value); model.save_changes(); };
   const field = (name, label, input) => {
-    input.id = `ck-${++serial}`;
+    input.id = freshId();
     input.value = model.get(name);
     input.oninput = keep(name);
     model.on(`change:${name}`, () => { if (input.value !== model.get(name)) input.value = model.get(name); });

@@ -26,6 +26,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from cookbook.catalog.printed import write_text
+from cookbook.publish import offline
 from cookbook.publish.notebook import WIDGET_VIEW, read
 
 HERE = Path(__file__).parent
@@ -51,6 +52,7 @@ ROW = re.compile(r"^\| (\d+:\d\d)–(\d+:\d\d) \|(.*)\|$", re.M)
 RECIPE = re.compile(r"\]\(\.\./(\d\d-[\w-]+)\.ipynb\)")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 TO_LEAVE_WITH = re.compile(r"One sentence to leave with: \*(.+)\*")
+CARD = '<div class="ck-card">'
 VOTES_IN_SHORT, TO_DISCUSS = 1, 3  # votes of a shortened recipe; questions of one slide
 
 
@@ -103,6 +105,8 @@ class Page:
         What else the front page shows of a recipe; like `line` it is read from the notebook.
     names : tuple of str
         Public names that the page explains.
+    live : str
+        Code of a panel that answers on the page itself; empty where none does.
     """
 
     name: str
@@ -115,6 +119,7 @@ class Page:
     picture: str = ""
     alt: str = ""
     names: tuple[str, ...] = ()
+    live: str = ""
 
 
 def site(notebooks: str | Path = "notebooks", out: str | Path = "build/site") -> Path:
@@ -132,16 +137,23 @@ def site(notebooks: str | Path = "notebooks", out: str | Path = "build/site") ->
     script = (HERE / "site.js").read_text(encoding="utf-8")
     shared = {
         "style": (HERE / "site.css").read_text(encoding="utf-8"), "script": script, "about": about,
-        "digest": b64encode(sha256(script.encode()).digest()).decode(), "recipes": recipes, "reference": names,
+        "recipes": recipes, "reference": names,
     }  # fmt: skip
     template = Environment(loader=FileSystemLoader(HERE), autoescape=True, trim_blocks=True).get_template("site.html")
     index = _index([*recipes, *names, *about])
     for group in ([front], recipes, names, about):
         for before, each, after in zip([None, *group], group, [*group[1:], None], strict=False):
             shown = {"page": replace(each, body=_led(each.body, known)), "before": before, "after": after}
-            text = template.render(**shown, index=index if each is front else "", **shared)
+            panel = offline.scripts(each.live) if each.live else {}
+            shown["digests"] = [_digest(text) for text in (script, *panel.get("modules", ()))]
+            text = template.render(**shown, index=index if each is front else "", panel=panel, **shared)
             write_text(out / f"{each.name}.html", text)
     return out
+
+
+def _digest(script: str) -> str:
+    """What the rules of a page know one of its scripts by."""
+    return b64encode(sha256(script.encode()).digest()).decode()
 
 
 def _index(pages: list[Page]) -> str:
@@ -176,13 +188,25 @@ def page(path: str | Path) -> Page:
         answer, _, title = _said(panel["text/plain"])
         first = re.split(r"(?<=[^.]\.) (?=[A-Z\d])", answer)[0]
         found |= {"line": first, "alt": title, "picture": panel["image/png"]}
+        found |= {"live": _live(path.stem, panel["text/plain"])}
     for cell in notebook.cells:
         if "outputs" in cell:
             cell.outputs = list(_carded(cell.outputs))
     resources = {"metadata": {"name": path.stem, "path": str(path.parent)}}
     plain = dict.fromkeys(("embed_images", "exclude_input_prompt", "exclude_output_prompt"), True)
     body, _ = OfflineExporter(template_name="basic", **plain).from_notebook_node(notebook, resources)
-    return _finished(path.stem, opening.splitlines()[0].lstrip("# "), clean(body), **found)
+    body = clean(body)
+    if found.get("live"):
+        body = body.replace(CARD, f'<div class="ck-live"></div>{CARD}', 1)
+    return _finished(path.stem, opening.splitlines()[0].lstrip("# "), body, **found)
+
+
+def _live(stem: str, words: str) -> str:
+    """Code of the panel that answers on its page, from what it prints; empty for any other."""
+    if not stem.startswith(offline.RECIPE):
+        return ""
+    code = next((line for line in words.splitlines() if line.startswith("cb.panels.")), "")
+    return code if code and offline.opening(code) is not None else ""
 
 
 def _about(readme: Path) -> Page:

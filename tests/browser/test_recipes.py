@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from .test_widths import GRAVE
 
 pytestmark = pytest.mark.browser
 
@@ -293,6 +296,12 @@ def photograph(page: Any, name: str) -> None:
     page.set_viewport_size({"width": 1300, "height": 1000})
 
 
+def barriers(page: Any) -> list[str]:
+    """What axe-core calls serious or critical in the panels of a notebook, as JupyterLab shows them."""
+    found = Axe().run(page, context=".cookbook-panel").response["violations"]
+    return [f"{each['id']}: {node['target']}" for each in found if each["impact"] in GRAVE for node in each["nodes"]]
+
+
 @pytest.mark.parametrize("every", ["first", pytest.param("every", marks=pytest.mark.all)])
 @pytest.mark.parametrize("recipe", [path.name for path in RECIPES])
 def test_recipe(recipe: str, every: str, lab: str, page: Any, figures: Any) -> None:
@@ -314,6 +323,7 @@ def test_recipe(recipe: str, every: str, lab: str, page: Any, figures: Any) -> N
         still(page, panel)
         more(page, panel, figures)
     photograph(page, Path(recipe).stem)
+    assert every == "every" or barriers(page) == [], "in JupyterLab's dark theme"
     figures(recipe, measured | {"requests_outside": len(page.outside)})
     assert page.evaluate(ERRORS) == []
     assert page.problems == []

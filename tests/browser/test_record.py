@@ -26,6 +26,8 @@ def test_a_record_by_keyboard(lab: str, notebooks: Path, page: Any, tmp_path: Pa
     form = page.locator(".cookbook-record")
     form.wait_for()
     assert form.locator("input").first.input_value() == "Which GPU?" and "GeForce RTX 4090" in form.inner_text()
+    names = page.locator("[id^=ck-]").evaluate_all("found => found.map(each => each.id)")
+    assert len(names) > 10 and len(set(names)) == len(names), "two controls of a notebook have one name"
     form.locator("summary").click()
     assert "2,048 tokens" in form.inner_text()
     panel.get_by_role("radio", name="QLoRA").click()

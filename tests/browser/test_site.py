@@ -5,8 +5,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+import cookbook as cb  # noqa: F401 - what the code of a panel starts with
 from cookbook.publish.site import site
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,6 +73,91 @@ def test_both_themes_can_be_read_and_the_chosen_one_stays(page, pages):
     page.get_by_role("button", name="Dark theme").click()
     page.emulate_media(media="print")
     assert page.evaluate(COLOURS) == found["light"] and not page.locator("header").is_visible()
+
+
+SAID, TITLE = ".ck-live .ck-headline", ".ck-live .vega-embed svg .role-title-text"
+# A walk through the choices by keys alone: a choice, and which of its buttons; the chart at the end.
+WALK = (("model", 6), ("batch", 2), ("precision", 0), ("target_seconds", 2), ("optimiser", 1), ("recompute", 1),
+        ("model", 3), ("precision", 2), ("batch", 0), ("target_seconds", 0))  # fmt: skip
+
+
+def opened(page, pages, query: str = "") -> None:
+    """The page whose panel answers, with its chart drawn."""
+    page.goto(next(address for address in pages if "/01-" in address) + query)
+    page.locator(".ck-live .vega-embed svg").wait_for()
+
+
+def go(page, choice: str, to: int) -> None:
+    """Choose the button at a place of a group by arrow keys."""
+    group = page.locator(f".ck-live [data-control={choice}] [role=radiogroup]")
+    group.locator("[tabindex='0']").focus()
+    page.keyboard.press("Home")
+    for _ in range(to):
+        page.keyboard.press("ArrowRight")
+
+
+def says(page, panel) -> None:
+    """The page's headline, facts and title of the chart are those of the package's own panel."""
+    shown = panel.shown
+    headline = shown["headline"].replace("**", "")
+    page.wait_for_function("([at, said]) => document.querySelector(at).textContent === said", arg=[SAID, headline])
+    assert page.locator(".ck-live .ck-facts li").all_text_contents() == shown["facts"]
+    title = " ".join(page.locator(TITLE).first.text_content().split())
+    assert title.replace(" ", "") == shown["signals"]["live_title"].replace(" ", "")
+
+
+def code_of(page) -> str:
+    return page.locator(".ck-live .ck-code").text_content()
+
+
+def test_a_panel_answers_on_the_page_by_keys_and_says_what_the_package_says(page, pages):
+    opened(page, pages)
+    assert page.locator(".ck-card").first.is_visible() is False
+    says(page, eval(code_of(page)))
+    for choice, to in WALK:
+        go(page, choice, to)
+        says(page, eval(code_of(page)))
+    page.locator(".ck-live .ck-views [aria-checked='true']").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"() => document.querySelector('{TITLE}')?.textContent.includes('takes')")
+    memory = eval(code_of(page))
+    memory.update(picture="memory")
+    says(page, memory)
+    page.get_by_role("button", name="Where do these numbers come from?").click()
+    assert page.locator(".ck-live .ck-drawer a").count() > 3
+    assert not page.outside and not page.problems
+
+
+def test_the_panel_of_a_page_fits_a_phone_in_both_themes_and_follows_a_link(page, pages):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened(page, pages)
+    go(page, "model", 6)
+    go(page, "batch", 3)
+    before = code_of(page)
+    page.evaluate("() => { navigator.clipboard.writeText = async (text) => { window.copied = text; }; }")
+    page.get_by_role("button", name="Copy link").click()
+    link = page.evaluate("() => window.copied")
+    page.set_viewport_size({"width": 320, "height": 900})
+    page.goto("about:blank")
+    opened(page, pages, "?" + link.partition("?")[2])
+    page.wait_for_function("said => document.querySelector('.ck-live .ck-code').textContent === said", arg=before)
+    inks = []
+    for theme in ("Dark theme", "Light theme"):
+        assert page.evaluate(TOO_WIDE) == []
+        barriers = Axe().run(page, context=".ck-live").response["violations"]
+        assert [each["id"] for each in barriers if each["impact"] in ("serious", "critical")] == []
+        inks.append(page.locator(TITLE).first.locator("text").first.evaluate("text => getComputedStyle(text).fill"))
+        page.get_by_role("button", name=theme).click()
+        page.wait_for_function(
+            "([where, ink]) => getComputedStyle(document.querySelector(where + ' text')).fill !== ink",
+            arg=[TITLE, inks[-1]])  # fmt: skip
+    assert len(set(inks)) == 2
+    page.goto("about:blank")
+    opened(page, pages, "?panel=model_zoo&state=%7B%22model%22%3A%22unet%22%7D")
+    page.wait_for_function("where => document.querySelector(where).textContent.includes('no model')", arg=SAID)
+    page.get_by_role("button", name="Go on without the link").click()
+    says(page, eval(code_of(page)))
+    assert not page.problems
 
 
 def contrast(*colours: str) -> float:

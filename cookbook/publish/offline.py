@@ -1,0 +1,199 @@
+"""A panel that answers on a page without a kernel: every state of a few choices, worked out when the page is made.
+
+The table holds what the panel itself says in each state. Each word and number of it is kept once for each value of
+the choices that it turns out to depend on, so that a thousand states take little room; the page only looks them up.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cookbook import panels
+from cookbook.charts import live
+from cookbook.panels.controls import Choice, Control, Slider
+from cookbook.panels.model_zoo import DAY, DRAWN, draw
+from cookbook.panels.shell import HEIGHT, Panel
+from cookbook.panels.text import levels
+
+HERE = Path(__file__).parent
+# What a reader can choose on a page; what the notebook opens with is always among it.
+CHOICES: Mapping[str, tuple[Any, ...]] = {
+    "model": ("llama3_8b", "llama3_70b", "mixtral_8x7b", "gpt2_xl", "bert_large", "vit_l_16", "resnet50"),
+    "batch": (1, 8, 64, 512), "precision": ("fp32", "bf16", "fp8"), "target_seconds": (2 * DAY, 30 * DAY, 365 * DAY),
+    "optimiser": ("adam", "adam-8bit"), "recompute": ("none", "full"),
+}  # fmt: skip
+RECIPE = "01-"  # the page that has the panel
+PICTURES = ("rate", "memory")
+LEFT_OUT = ("samples", "compare", "picture")  # of the notebook's panel; all else that it sets holds in every state
+SOURCED_BY = ("model", "precision", "optimiser")  # what the sources depend on, beside accelerators
+Way = tuple[str | int, ...]
+
+
+def opening(code: str) -> dict[str, Any] | None:
+    """Arguments of the panel in the code that it prints; None where it is another, or rests on a variable.
+
+    Examples
+    --------
+    >>> opening('cb.panels.model_zoo(model="resnet50", batch=64)')
+    {'model': 'resnet50', 'batch': 64}
+    >>> opening("cb.panels.host()") is None
+    True
+    """
+    call = ast.parse(code, mode="eval").body
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) != "cb.panels.model_zoo":
+        return None
+    try:
+        return {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}
+    except ValueError:  # a variable of the notebook
+        return None
+
+
+def scripts(code: str) -> dict[str, Any]:
+    """What the page of a panel needs: its `style`, its `table`, and `modules`: Vega, then the panel that is drawn.
+
+    Raises
+    ------
+    cookbook.charts.live.MissingBundleError
+        Where the package was copied instead of installed.
+    """
+    vega = re.sub(r"export\{(\S+) as default\};?\s*$", r"globalThis.__cookbookEmbed=\1;", live.bundle_source())
+    own = (HERE / "offline.js").read_text(encoding="utf-8")
+    return {"style": Panel._css, "table": table(code), "modules": (vega, f"{Panel._esm}\n{own}")}
+
+
+def axes(panel: Panel) -> dict[str, tuple[Any, ...]]:
+    """Values of each choice, those of the panel's state among them."""
+    return {name: values if panel.values[name] in values else (panel.values[name], *values)
+            for name, values in CHOICES.items()}  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def table(code: str) -> str:
+    """JSON of all that the panel of a code says in every state of the choices; no tag can end it.
+
+    Parameters
+    ----------
+    code : str
+        Call of the panel of recipe 01: the state that is shown first.
+
+    Returns
+    -------
+    str
+        `shape` and `specs` as of a panel, `name` and `kept` for its code, `axes` (name and values of each choice, and
+        the place of the first state),
+        and `fields`, each with its `path`, the choices that it depends on, and where its values stand in `pool`.
+    """
+    given = {name: value for name, value in (opening(code) or {}).items() if name not in LEFT_OUT}
+    kept = {name: value for name, value in given.items() if name not in CHOICES}
+    panel = panels.model_zoo(**given)
+    choices, first = axes(panel), panel.values
+    told = [dict(_leaves(each)) for each in _states(panel, choices)]
+    specs = {name: live.live_spec(panel._charts[name](DRAWN[name]([panel._view.kept], None).frame))[0]
+             for name in PICTURES}  # fmt: skip
+    found = {"shape": _shape(panel, choices), "specs": specs, "name": panel.name, "kept": kept,
+             "axes": [[name, values, values.index(first[name])] for name, values in choices.items()],
+             **_packed(told, [len(values) for values in choices.values()])}  # fmt: skip
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _states(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    """What the panel says in each state, in the order of the choices."""
+    sources = dict[tuple[Any, ...], Any]()
+    panel.receive({"do": "open", "what": "sources"})
+    for place in itertools.product(*choices.values()):
+        state = dict(zip(choices, place, strict=True))
+        by = tuple(state[name] for name in SOURCED_BY)
+        if by not in sources:
+            panel.update(**state)
+            sources[by] = panel.shown["sources"]
+        view = draw({**panel.values, **state, "picture": PICTURES[0]}, None)
+        headline, facts = levels(view.answer)
+        drawn = {name: view.picture if name == PICTURES[0] else DRAWN[name]([view.kept], None) for name in PICTURES}
+        yield {
+            "headline": headline, "facts": facts, "chips": view.chips, "parts_title": view.parts_title,
+            "parts": [asdict(part) | {"value": float(f"{part.value:.6g}")} for part in view.parts],
+            "sources": sources[by],
+            "charts": {name: {"signals": {**each.signals, live.TITLE_SIGNAL: each.title},
+                              "columns": live.to_columns(each.frame)} for name, each in drawn.items()},
+        }  # fmt: skip
+
+
+def _shape(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """Controls of a page: each choice as buttons, with the words of the panel's own control."""
+    made = [_choice(panel._controls[name], values) for name, values in choices.items()]
+    views = panel._controls["picture"]
+    assert isinstance(views, Choice)
+    few = Choice("picture", views.label, views.group, tuple(each for each in views.options if each[0] in PICTURES),
+                 place="picture")  # fmt: skip
+    return {"title": panel.shape["title"], "height": HEIGHT, "pick": "", "binder": "", "presets": [], "page": True,
+            "controls": [each.describe() for each in (*made, few)]}  # fmt: skip
+
+
+def _choice(control: Control, values: Sequence[Any]) -> Choice:
+    """Buttons in place of a box or a slider; what a button sends is the place of its value."""
+    tips = {value: tip for value, _, tip in control.options} if isinstance(control, Choice) else {}
+    words = [control.text(value) if isinstance(control, Slider) else control.told(value) for value in values]
+    options = tuple((str(at), word, tips.get(value, ""))
+                    for at, (value, word) in enumerate(zip(values, words, strict=True)))  # fmt: skip
+    return Choice(control.name, control.label, control.group, options, tooltip=control.tooltip)
+
+
+def _leaves(node: Any, path: Way = ()) -> Iterator[tuple[Way, Any]]:
+    """Every text, number and null of a nest of mappings and lists, with the way to it."""
+    if isinstance(node, Mapping):
+        for name, each in node.items():
+            yield from _leaves(each, (*path, name))
+    elif isinstance(node, (list, tuple)):
+        for at, each in enumerate(node):
+            yield from _leaves(each, (*path, at))
+    else:
+        yield path, node
+
+
+def _packed(told: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[str, Any]:
+    """Leaves of all states, each over the choices that it depends on.
+
+    Returns
+    -------
+    dict
+        `pool`, all different values, the first of which stands for "not there"; `fields`, each with a path, the
+        choices that change it, how many figures a place takes, the places in the pool of the values that it takes,
+        and, state by state of those choices, which of them, as figures to the base 36.
+
+    Examples
+    --------
+    >>> found = _packed([{("a",): "x"}, {("a",): "x"}, {("a",): "y"}, {}], [2, 2])
+    >>> found["pool"], found["fields"]
+    ([None, 'x', 'y'], [[['a'], [0, 1], 1, [0, 1, 2], '1120']])
+    """
+    places = dict[str, int]()
+    pool: list[Any] = [None]
+
+    def place(leaf: Any) -> int:
+        key = json.dumps(leaf)
+        if key not in places:
+            places[key] = len(pool)
+            pool.append(leaf)
+        return places[key]
+
+    fields = []
+    for path in dict.fromkeys(path for each in told for path in each):
+        at = np.array([place(each[path]) if path in each else 0 for each in told]).reshape(tuple(sizes))
+        for axis in range(at.ndim):
+            if (at == at.take([0], axis)).all():
+                at = at.take([0], axis)
+        ids, which = np.unique(at, return_inverse=True)
+        wide = len(np.base_repr(len(ids) - 1, 36)) if len(ids) > 1 else 0
+        codes = "".join(np.base_repr(each, 36).lower().zfill(wide) for each in which.ravel()) if wide else ""
+        fields.append([list(path), [axis for axis in range(at.ndim) if at.shape[axis] > 1], wide, ids.tolist(), codes])
+    return {"pool": pool, "fields": fields}
