@@ -305,6 +305,17 @@ def _binary(value: float) -> str:
     return f"{_within(value / 1024**power)} {names[power]}B"
 
 
+def percent(fraction: float, digits: int = 0) -> str:
+    """A share in percent, with a space as between any number and its unit; `digits` after the point.
+
+    Examples
+    --------
+    >>> percent(0.624), percent(0.9871, 1), percent(1.5)
+    ('62 %', '98.7 %', '150 %')
+    """
+    return f"{100 * fraction:.{digits}f} %"
+
+
 def dollars(usd: float) -> str:
     """Write an amount of US dollars: three digits, from ten thousand on with k, M, bn or tn.
 

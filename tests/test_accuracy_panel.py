@@ -289,3 +289,21 @@ def test_familiar_publishers_flatter(panel: Any) -> None:
 def test_at_most_six_controls_each_explained(panel: Any) -> None:
     controls = [control for control in panel.shape["controls"] if control["place"] == "controls"]
     assert sum(not control["more"] for control in controls) <= 6 and all(control["tooltip"] for control in controls)
+
+
+def test_a_network_stands_once_in_the_list_in_words() -> None:
+    """Publishers spell names in many ways: 225 runs of "ResNet-50 v1.5" are of the network of 289 "resnet50_v1.5"."""
+    control = next(one for one in cb.panels.accuracy().shape["controls"] if one["name"] == "networks")
+    labels = [label for _, label, _, _ in control["options"]]
+    assert len(set(labels)) == len(labels) and not [label for label in labels if "_" in label and " " not in label]
+    found = {key: (label, also) for key, label, also, _ in control["options"]}
+    assert found["llama3_70b"][0] == "Llama 3 70B" and "LLAMA3_70B" in found["llama3_70b"][1].split(";")
+    assert found["Nemotron_3_Super"][0] == "Nemotron 3 Super", "no row of the catalogue bears it"
+
+
+@pytest.mark.parametrize("asked", ["vgg16", "VGG-16"])
+def test_every_spelling_of_a_network_chooses_all_of_its_runs(asked: str) -> None:
+    rows = cb.accuracy(by="row", kind="inference")
+    spelled = rows["model"].isin(["vgg16", "VGG-16"])
+    assert set(rows.loc[spelled, "model"]) == {"vgg16", "VGG-16"}
+    assert list(cb.accuracy(by="row", kind="inference", networks=[asked])["id"]) == list(rows.loc[spelled, "id"])

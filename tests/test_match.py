@@ -119,7 +119,7 @@ def test_a_record_says_whether_it_keeps_the_bar():
     assert match(bar=0.01).fits is True
     many = match(accelerators=[1, 1000])
     assert many.fits.tolist() == [used >= many.bar for used in many.utilisation]
-    assert repr(many) == f"<2 matches of storage, {int(many.fits.sum())} of them keep 90% utilisation>"
+    assert repr(many) == f"<2 matches of storage, {int(many.fits.sum())} of them keep 90 % utilisation>"
 
 
 def test_pages_frames_and_dictionaries_hold_the_same_figures():

@@ -647,7 +647,7 @@ def test_headlines_are_short_and_every_error_can_be_mended(name: str) -> None:
         ("model_zoo", {"precision": "fp13"}, "precision", ["Precision: bf16"]),
         ("training_run", {"devices": 1000}, "devices", ["Devices: 640", "Devices: 1,024"]),
         ("training_run", {"tp": 6}, "tp", ["TP degree: 4", "TP degree: 8"]),
-        ("accuracy", {"picture": "effects"}, "picture", ["Picture: Predicted over measured"]),
+        ("accuracy", {"picture": "effects"}, "picture", ["Chart: Predicted over measured"]),
     ],
 )  # fmt: skip
 def test_the_control_at_fault_is_told_with_values_that_can_be_used(
@@ -763,6 +763,28 @@ def test_a_link_is_read_strictly(state: Any, words: list[str]) -> None:
     assert panel.code == before and "\n" not in panel.answer and len(panel.answer) < 500
     panel.receive({"do": "mend", "index": 0})
     assert not panel.shown["error"] and panel.code == before
+
+
+class InCell:
+    """Stands in for IPython, in a kernel that runs a cell."""
+
+    def __init__(self, metadata: dict[str, Any]) -> None:
+        self.kernel = self
+        self.parent = {"metadata": metadata}
+
+    def get_parent(self) -> dict[str, Any]:
+        return self.parent
+
+
+@pytest.mark.parametrize(("metadata", "end"), [
+    ({"cellId": "third & last"}, "&cell=third%20%26%20last"), ({}, ""), ({"cellId": 7}, ""),
+    ({"cellId": "x" * 999}, ""),
+])  # fmt: skip
+def test_a_link_names_the_cell_that_made_the_panel(
+    metadata: dict[str, Any], end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cookbook.panels.controls.get_ipython", lambda: InCell(metadata))
+    assert cb.panels.assembly_line().link == f"panel=assembly_line&state=%7B%7D{end}"
 
 
 @pytest.mark.parametrize(("host", "asked", "told"), [

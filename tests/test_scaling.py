@@ -188,7 +188,7 @@ def test_an_assembly_line_tells_of_each_device_and_refuses_what_cannot_be() -> N
     line = assembly_line("gpipe", 4, 8, "5 ms")
     assert (line.devices["waiting"].mean()) == pytest.approx(line.waiting)
     assert sum(line.shares.values()) == pytest.approx(1) and line.devices["passes"].tolist() == [16] * 4
-    assert "wait 27% of the time" in repr(line) and "wait 27% of the time" in line._repr_html_()
+    assert "wait 27 % of the time" in repr(line) and "wait 27 % of the time" in line._repr_html_()
     assert len(line.to_dict()["passes"]) == len(line.frame()) == 64
     wrong: dict[str, Any] = {"seconds": 0, "stages": 0, "micro_batches": 10**6, "schedule": "gpip", "interleave": 0}
     for name, value in wrong.items():

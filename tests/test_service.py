@@ -551,7 +551,7 @@ def test_limits_that_cost_several_times_the_devices_say_what_looser_ones_need():
 
 
 def test_limits_that_long_prompts_alone_miss_name_the_best_possible():
-    with pytest.raises(ValueError, match="for 95% of the requests; give ttft above that") as told:
+    with pytest.raises(ValueError, match="for 95 % of the requests; give ttft above that") as told:
         cb.serve("llama3_8b", "h100-sxm", rate=4, ttft=0.03, tp=1, input_len=512, input_spread=2)
     least = float(str(told.value).partition(" needs ")[2].split()[0])
     kept = cb.serve("llama3_8b", "h100-sxm", rate=4, ttft=1.2 * least, tp=1, input_len=512, input_spread=2).best
@@ -584,7 +584,7 @@ def test_api_prices_break_even(chat):
     ({"ttft": 1e-6}, "idle engine"), ({"tpot": 1e-6}, "idle engine"), ({"rate": 1e5}, "capacity .* take"),
     ({"input_len": -5}, "input_len = -5"), ({"output_len": 0}, "output_len = 0"), ({"output_len": -1}, "output_len"),
     ({"rate": -1}, "rate = -1"), ({"ttft": 0}, "ttft = 0"), ({"tpot": "fast"}, "tpot"), ({"acceptance": 1.5}, "accept"),
-    ({"model": "llama3_70b", "accelerator": "t4"}, "do not fit 1 x Tesla T4; take tp = 16"),
+    ({"model": "llama3_70b", "accelerator": "t4"}, "do not fit 1 × Tesla T4; take tp = 16"),
     ({"concurrency": 0, "rate": None}, "concurrency = 0"), ({"users": -1, "rate": None}, "users = -1"),
     ({"input_len": 1e6, "context": 8192}, "context"),
     ({"model": "gpt2", "input_len": 1000}, "context"), ({"acceptance": 1.2, "drafted": 4}, "acceptance = 1.2"),
@@ -700,7 +700,7 @@ def test_sizing_with_experts_apart_takes_engines_of_all_their_devices():
     ({"ep": 6, "tp": 4}, "ep = 6 is no multiple of tp = 4, and tp none of ep"),
     ({"ep": 8, "tp": 1, "devices": 12}, "devices = 12 does not hold engines of 8 devices each"),
     ({"model": "llama3_8b", "ep": 8}, "ep = 8: the model has no experts; leave ep out"),
-    ({"model": "deepseek_v3", "ep": 8, "tp": 1}, r"do not fit 8 x H100 SXM5 80GB; take ep = 16 or weights_format = 'i"),
+    ({"model": "deepseek_v3", "ep": 8, "tp": 1}, r"do not fit 8 × H100 SXM5 80GB; take ep = 16 or weights_format = 'i"),
 ])  # fmt: skip
 def test_experts_that_cannot_be_spread_so_are_refused(change, words):
     with pytest.raises(ValueError, match=words):

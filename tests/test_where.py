@@ -382,3 +382,9 @@ def test_your_own_accelerator_is_billed_at_your_own_price():
     assert "no price is known" in cb.planning.run_cost(step, wide, **how)["why"].iloc[0]
     bill = cb.planning.run_cost(step, wide, price=2.0, **how).set_index("span")
     assert bill.loc["epoch", "usd_median"] == pytest.approx(1e6 / 8 * step.point / 3600 * 2)
+
+
+@pytest.mark.parametrize("spelled", ["cloud-h100", "Cloud, 8 × H100, on demand", "Cloud, 8 x H100, on demand"])
+def test_a_place_is_found_by_its_key_and_with_either_sign(spelled: str) -> None:
+    found = cb.planning.where_to_run("resnet50", "imagenet-1k", places=[spelled])
+    assert found.places["cloud-h100"].name == "Cloud, 8 × H100, on demand"

@@ -28,7 +28,7 @@ def test_the_answer_names_the_cheapest_with_band_and_break_even(panel: Any) -> N
     row, even = found.frame().loc[found.best], cb.planning.break_even(found)
     assert panel.answer.startswith(f"${row['usd'] / 1e3:.1f} k over 3 years: {row['name']} is the cheapest of ")
     assert f"${row['usd_low'] / 1e3:.1f} k to ${row['usd_high'] / 1e3:.1f} k" in panel.answer
-    assert f"cheapest in {100 * found.odds[found.best]:.0f} % of draws" in panel.answer
+    assert f"cheapest in {100 * found.odds[found.best]:.0f} % of Monte Carlo samples" in panel.answer
     assert f"beats {found.places[even.rent].name} from {even.runs[1]:.2g} runs a month" in panel.answer
     assert "Laptop: it gets through" in panel.answer
     pd.testing.assert_frame_equal(panel.frame.set_index("place"), found.frame())
@@ -98,7 +98,7 @@ def test_missing_is_said_and_never_zero(panel: Any) -> None:
     assert pd.isna(row["usd"]) and "no electricity price of Norway" in row["why"]
     panel.receive({"do": "open", "what": "table"})
     cells = {cells[0]: cells for cells in panel.shown["table"]["rows"]}
-    assert cells["On premises, 8 x H100"][2] == "not known" and "Norway" in cells["On premises, 8 x H100"][1]
+    assert cells["On premises, 8 × H100"][2] == "not known" and "Norway" in cells["On premises, 8 × H100"][1]
 
 
 def test_a_pinned_scenario_is_compared(panel: Any) -> None:
@@ -109,13 +109,13 @@ def test_a_pinned_scenario_is_compared(panel: Any) -> None:
 
 def test_sentence_and_chart_compare_the_same_cost_over_a_short_horizon(panel: Any) -> None:
     panel.update(years=1, batch=32, picture="paid")
-    assert "over 1 year: Workstation, 6 x RTX 4090 is the cheapest" in panel.answer
+    assert "over 1 year: Workstation, 6 × RTX 4090 is the cheapest" in panel.answer
     rows = pd.DataFrame(panel.columns)
     counted = rows.dropna(subset=["counted"]).set_index("what")["counted"]
     assert counted["owned"] < counted["rented"] and panel.answer.startswith(f"{dollars(counted['owned'])} over")
     assert rows.loc[rows["what"] == "owned", "usd"].max() > 2 * counted["owned"], "what is paid is more than its share"
     assert "$25 k to buy, of which the share used counts" in panel.answer
-    assert panel.shown["signals"]["live_title"].startswith("Workstation, 6 x RTX 4090 costs less over 1 year")
+    assert panel.shown["signals"]["live_title"].startswith("Workstation, 6 × RTX 4090 costs less over 1 year")
 
 
 def test_an_empty_batch_is_the_fastest_that_each_place_holds(panel: Any) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.calibration.intervals import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
+from cookbook.catalog.names import index, normalise
 from cookbook.prediction import scaling as engine
 from cookbook.prediction.asked import choices, listed, shown, text
 from cookbook.prediction.constants import LEVELS
@@ -119,12 +120,15 @@ def chosen(
             if isinstance(names, (list, tuple)) and not names
             else [text(column, name) for name in listed(column, names)]
         )
+        if column == "model":
+            wanted = [network_of(name) for name in wanted]
         for name in wanted:
             if name not in (known := _names(column)):
                 near = ", ".join(difflib.get_close_matches(name, sorted(known), 3, 0))
                 raise ValueError(f"no run by {column} {name!r} was judged; nearest names: {near}")
         if wanted:
-            kept[f"{column}s".replace("model", "network")] = rows[column].isin(wanted).to_numpy()
+            names = rows[column].map(network_of) if column == "model" else rows[column]
+            kept[f"{column}s".replace("model", "network")] = names.isin(wanted).to_numpy()
     found = rows[np.logical_and.reduce(list(kept.values()))] if kept else rows
     if not len(found):
         others = {name: np.logical_and.reduce([kept[each] for each in kept if each != name]) for name in kept}
@@ -136,10 +140,22 @@ def chosen(
     return found
 
 
+@lru_cache(maxsize=4096)
+def network_of(name: str) -> str:
+    """Key in the catalogue of a network as its publisher spells it; the name itself where no row bears it.
+
+    Examples
+    --------
+    >>> network_of("LLAMA3_70B"), network_of("Nemotron_3_Super")
+    ('llama3_70b', 'Nemotron_3_Super')
+    """
+    return index("models", catalog.data_directory()).get(normalise(name), name)
+
+
 @lru_cache(maxsize=3)
 def _names(column: str) -> frozenset[str]:
     """Names that runs of any kind may be chosen by: those measured, and of hardware and networks all others too."""
-    found = {name for kind in KINDS for name in _joined(kind)[column]}
+    found = {network_of(name) if column == "model" else name for kind in KINDS for name in _joined(kind)[column]}
     table, key = {"accelerator": ("accelerators", "key"), "model": ("models", "name")}.get(column, ("", ""))
     return frozenset(found | set(catalog.table(table)[key] if table else ()))
 

@@ -47,9 +47,9 @@ PLACES = {
 }
 _PAYING = ("owned", "rented")
 _PLACE_ROOM = 205
-_COSTS_KEY = "Bar: middle 80 % of draws. Total over the horizon, all runs; no mark: a figure is missing."
+_COSTS_KEY = "Bar: 10th to 90th percentile. Total over the horizon, all runs; no mark: a figure is missing."
 _TORNADO_KEY = "One figure from its low to its high end, the others at their medians; the least are in the table."
-_PAID_KEY = "Lines: paid so far, band: middle 80 % of draws. Diamonds: the cost counted, a purchase at its share alone."
+_PAID_KEY = "Lines: paid so far, band: 10th to 90th percentile. Diamonds: the cost counted, a purchase at its share."
 
 
 def per_device(frame: pd.DataFrame, title: str | None = None, what: str = "throughput") -> Any:

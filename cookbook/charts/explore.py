@@ -6,15 +6,14 @@ Places are computed before, so one spec draws all.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cookbook.charts import look
-from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES, alt
+from cookbook.charts.look import INK, MUTED, PALETTE, SHAPES, alt, tick_text, ticks
 
 # One pane is SIDE wide and SIDE high, in whole steps.
 SIDE = 10_000
@@ -32,19 +31,20 @@ BESIDE = {
 }  # fmt: skip
 LISTS = ("models", "devices", "publishers")
 # Pixels at the left for names of rows, and for values.
-ROOM, NARROW_ROOM = 184, 52
+ROOM, NARROW_ROOM = (100, 330), 52
+# Pixels of a letter, most letters of a name at the left, and of one above a pane before there are but two in a row.
+LETTER, MOST_LETTERS, WIDE = 6.7, 46, 20
 MARGIN, SPREAD = 0.03, 0.55
 OTHERS, UNKNOWN = "others", "not stated"
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
 _GRID = "#e0e0e0"
 # What stands at the left takes no more than so much of a narrow picture.
-_LEFT = "min(left, 0.45 * width)"
+_LEFT = "min(left, 0.55 * width)"
 _KEY = "A click on a mark tells what it is, with its source."
 _FIRST: dict[str, Any] = {
     "groups": [""], "across": SIDE, "down": SIDE, "left": 60, "size": 26, "opacity": 0.6, "unit": "",
 }  # fmt: skip
 _TIP = (
-    "{'what': models[datum.model], 'on': devices[datum.device] + (datum.count > 0 ? ' x ' + datum.count : ''), "
+    "{'what': models[datum.model], 'on': devices[datum.device] + (datum.count > 0 ? ' × ' + datum.count : ''), "
     "'measured': format(datum.value, ',.4~g') + unit, 'published by': publishers[datum.source]}"
 )
 
@@ -136,63 +136,21 @@ def _texts(x: Any, y: Any) -> list[Any]:
         _of("ticks").transform_filter("!narrow || datum.i % 2 == 0").mark_text(dy=13, baseline="middle", **size),
         _of("labels").mark_text(dx=-6, align="right", baseline="middle", limit=alt.ExprRef(f"{_LEFT} - 8"), **size),
         _of("titles").mark_text(align="left", baseline="bottom", dy=-3, fontSize=12, fontWeight="bold", color=MUTED,
-                                limit=alt.ExprRef(f"(width - {_LEFT}) * {SIDE} / across - 6")),
+                                limit=alt.ExprRef(f"(width - {_LEFT}) * {SIDE} / across + 4")),
     ]  # fmt: skip
     return [mark.encode(x=x, y=y, text="text:N") for mark in marks]
 
 
-def panes(count: int) -> tuple[int, int]:
-    """Columns and rows of small multiples.
+def panes(count: int, letters: int = 0) -> tuple[int, int]:
+    """Columns and rows of small multiples; two columns where the longest title has many `letters`.
 
     Examples
     --------
-    >>> panes(1), panes(3), panes(4), panes(6)
-    ((1, 1), (3, 1), (2, 2), (3, 2))
+    >>> panes(1), panes(3), panes(4), panes(6), panes(6, letters=26)
+    ((1, 1), (3, 1), (2, 2), (3, 2), (2, 3))
     """
-    across = {1: 1, 2: 2, 3: 3, 4: 2}.get(count, 3)
+    across = {1: 1, 2: 2, 3: 3, 4: 2}.get(count, 3) if letters <= WIDE else min(count, 2)
     return across, math.ceil(count / across)
-
-
-def ticks(low: float, high: float, log: bool, most: int = 7) -> list[float]:
-    """Round values from `low` to `high`: powers of ten, with 2 and 5 where there are few, or equal steps.
-
-    Examples
-    --------
-    >>> ticks(10, 1000, True), ticks(0, 1, False), ticks(2014, 2026, False)
-    ([10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [2014.0, 2016.0, 2018.0, 2020.0, 2022.0, 2024.0, 2026.0])
-    """  # noqa: E501
-    if not log:
-        step = next(s for s in _steps(high - low) if (high - low) / s <= most)
-        return [round(step * n, 12) for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
-    powers = range(math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9) + 1)
-    for parts in ((1, 2, 5), (1,)):
-        found = [p * 10.0**power for power in powers for p in parts if low * 0.999 <= p * 10.0**power <= high * 1.001]
-        if len(found) <= most:
-            return found
-    return found[:: math.ceil(len(found) / most)]
-
-
-def _steps(span: float) -> Sequence[float]:
-    power = 10.0 ** math.floor(math.log10(max(span, 1e-300)) - 1)
-    return [part * power * ten for ten in (1, 10, 100) for part in (1, 2, 5)]
-
-
-def tick_text(value: float, whole: bool = False) -> str:
-    """A value of an axis.
-
-    Examples
-    --------
-    >>> tick_text(2016, True), tick_text(0.001), tick_text(5000), tick_text(2e6), tick_text(1e-5)
-    ('2016', '0.001', '5,000', '2 M', '10 µ')
-    """
-    if whole:
-        return f"{value:.0f}"
-    for size, prefix in _PREFIXES:
-        if value >= size:
-            return f"{value / (size if size != 1e4 else 1e3):g} {prefix}"
-    if 0 < value < 0.999e-3:
-        return f"{value * 1e6:g} µ" if value > 0.999e-6 else f"{value * 1e9:g} n"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +211,22 @@ def name_axis(names: pd.Series, values: pd.Series, least: bool) -> Axis:
     aside = SPREAD * look.spread(len(names)) * (len(names) > len(order))
     at = (names.map(order).to_numpy(dtype=float) + 0.5 + aside) / len(order)
     counts = names.value_counts()
-    return Axis(at, [((place + 0.5) / len(order), f"{name} ({counts[name]:,})") for name, place in order.items()])
+    told = {name: f"{middle_out(name)} ({counts[name]:,})" for name in order}
+    return Axis(at, [((place + 0.5) / len(order), told[name]) for name, place in order.items()])
+
+
+def middle_out(name: str) -> str:
+    """A name in full, or without its middle where it is longer than any picture has room for.
+
+    Examples
+    --------
+    >>> middle_out("MindSpore 2.5.0 graph mode")
+    'MindSpore 2.5.0 graph mode'
+    >>> middle_out("tinygrad, commit b399d98e414bbfdff4825bf5307a56b1a98c6a90")
+    'tinygrad, commit b399d ... 5bf5307a56b1a98c6a90'
+    """
+    half = (MOST_LETTERS - 4) // 2
+    return name if len(name) <= MOST_LETTERS else f"{name[: half + 1]} ... {name[-half + 1 :]}"
 
 
 def few(names: pd.Series, most: int) -> pd.Series:
@@ -270,6 +243,7 @@ class Places:
 
     panes: tuple[int, int]
     named: bool
+    letters: int = 0
 
     @property
     def across(self) -> int:
@@ -284,8 +258,9 @@ class Places:
 
     @property
     def left(self) -> int:
-        """Pixels for what stands at the left."""
-        return ROOM if self.named else NARROW_ROOM
+        """Pixels for what stands at the left: the longest name has `letters`."""
+        least, most = ROOM
+        return min(max(math.ceil(LETTER * self.letters) + 14, least), most) if self.named else NARROW_ROOM
 
     def most_names(self) -> int:
         """How many names there is room for."""
@@ -293,7 +268,7 @@ class Places:
 
     def most_ticks(self, across: bool) -> int:
         """How many values there is room for, along the bottom or upwards."""
-        return (9, 6, 4)[self.panes[0] - 1] if across else (7, 4)[self.panes[1] - 1]
+        return (9, 6, 4)[self.panes[0] - 1] if across else (7, 4, 3)[self.panes[1] - 1]
 
     def _corner(self, pane: Any) -> tuple[Any, Any]:
         """Lower left corner of panes, counted from the upper left."""
@@ -367,10 +342,11 @@ def placed(
         Rows to ring.
     """
     several, named = several and len(groups) > 1, not pd.api.types.is_numeric_dtype(x)
-    places = Places(panes(len(groups) if several else 1), named)
+    places = Places(panes(len(groups), max(map(len, groups))) if several else (1, 1), named)
     upright = value_axis(values, log, places.most_ticks(across=named), beside)
     if named:
         axis = name_axis(few(x, places.most_names()), values, least)
+        places = replace(places, letters=max(len(text) for _, text in axis.ticks))
     else:
         axis = number_axis(x, x.name != "year", places.most_ticks(across=True))
     pane = group if several else np.zeros(len(values), dtype=int)
@@ -494,7 +470,7 @@ def _runs(x: Any, y: Any) -> Any:
     legend = look.top_legend(columns=3, symbolOpacity=1)
     named = alt.Chart().transform_calculate(
         publisher="publishers[datum.source]", url="urls[datum.source]",
-        network="models[datum.model]", on="datum.count + ' x ' + devices[datum.device]",
+        network="models[datum.model]", on="datum.count + ' × ' + devices[datum.device]",
         was="format(datum.measured, ',.4~g') + ' ' + units[datum.unit]",
         told="format(datum.predicted, ',.4~g') + ' ' + units[datum.unit]",
     )  # fmt: skip

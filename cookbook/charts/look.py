@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ finally:
         del sys.modules[_SLOW]
 
 palette = PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 
 # The front end swaps these three for JupyterLab's own colours, so that one spec fits the light and the dark theme.
@@ -343,3 +344,45 @@ def row_text(base: Any, room: int | None = None) -> list[Any]:
     at = alt.value(alt.ExprRef("over > 1 ? 0 : width"))
     beside = alt.value(_beside(f"'{_ROOM}'", "''"))
     return [kept.encode(x=alt.value("width"), text=beside), words.encode(y=rows_axis(room), x=at, text="said:N")]
+
+
+def ticks(low: float, high: float, log: bool, most: int = 7) -> list[float]:
+    """Round values from `low` to `high`: powers of ten, with 2 and 5 where there are few, or equal steps.
+
+    Examples
+    --------
+    >>> ticks(10, 1000, True), ticks(0, 1, False), ticks(2014, 2026, False)
+    ([10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [2014.0, 2016.0, 2018.0, 2020.0, 2022.0, 2024.0, 2026.0])
+    """  # noqa: E501
+    if not log:
+        step = next(s for s in _steps(high - low) if (high - low) / s <= most)
+        return [round(step * n, 12) for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    powers = range(math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9) + 1)
+    for parts in ((1, 2, 5), (1,)):
+        found = [p * 10.0**power for power in powers for p in parts if low * 0.999 <= p * 10.0**power <= high * 1.001]
+        if len(found) <= most:
+            return found
+    return found[:: math.ceil(len(found) / most)]
+
+
+def _steps(span: float) -> Sequence[float]:
+    power = 10.0 ** math.floor(math.log10(max(span, 1e-300)) - 1)
+    return [part * power * ten for ten in (1, 10, 100) for part in (1, 2, 5)]
+
+
+def tick_text(value: float, whole: bool = False) -> str:
+    """A value of an axis.
+
+    Examples
+    --------
+    >>> tick_text(2016, True), tick_text(0.001), tick_text(5000), tick_text(2e6), tick_text(1e-5)
+    ('2016', '0.001', '5,000', '2 M', '10 µ')
+    """
+    if whole:
+        return f"{value:.0f}"
+    for size, prefix in _PREFIXES:
+        if value >= size:
+            return f"{value / (size if size != 1e4 else 1e3):g} {prefix}"
+    if 0 < value < 0.999e-3:
+        return f"{value * 1e6:g} µ" if value > 0.999e-6 else f"{value * 1e9:g} n"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:g}"

@@ -94,7 +94,7 @@ class Machine(ByFigures):
 
     def __repr__(self) -> str:
         rates = f"link {units.human(self.link, 'B/s')}, network {units.human(self.network, 'B/s')} a device"
-        return f"Machine({self.name}: {self.per_node} x {self.accelerator.name} a node, {rates})"
+        return f"Machine({self.name}: {self.per_node} × {self.accelerator.name} a node, {rates})"
 
 
 def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -> Machine:
@@ -119,7 +119,7 @@ def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -
     Examples
     --------
     >>> machine("DGX H100")
-    Machine(DGX H100: 8 x H100 SXM5 80GB a node, link 450 GB/s, network 50 GB/s a device)
+    Machine(DGX H100: 8 × H100 SXM5 80GB a node, link 450 GB/s, network 50 GB/s a device)
     >>> machine("p4d.24xlarge").server, machine("h100-sxm").network_stated
     ('aws-p4d-24xlarge', False)
     """

@@ -428,7 +428,7 @@ def _link(row: Mapping[str, Any], kinds: pd.DataFrame) -> Link:
     if kind is None:
         return Link(row["from"], row["to"], count * row["bandwidth"], row["note"], row["how"], row["source"])
     recalled = {"bandwidth", "all"} & set(kind["recalled_fields"].split(";"))
-    name = f"{count} x {kind['name']}" if count > 1 else kind["name"]
+    name = f"{count} × {kind['name']}" if count > 1 else kind["name"]
     sources = dict.fromkeys([*row["source"].split(";"), *kind["source"].split(";")])
     how = "recalled" if recalled else row["how"]
     return Link(row["from"], row["to"], count * float(kind["bandwidth"]), name, how, ";".join(sources))

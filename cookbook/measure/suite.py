@@ -18,7 +18,7 @@ from cookbook.measure.device import DEVICES, Device, device_named
 from cookbook.measure.environment import absent, clock, clocks, cores, environment, free_memory, load
 from cookbook.measure.report import Report, row
 from cookbook.measure.timing import Case, Stopped, Watch, timed
-from cookbook.units import shown
+from cookbook.units import percent, shown
 from cookbook.workloads import zoo
 
 SUITES = ("micro", "macro", "language")
@@ -251,6 +251,6 @@ def _slowed(began: float, ended: float) -> dict[str, Any]:
     ratio = round(began / ended, 3)
     said = {"speed_at_end": ratio}
     if ratio < 1 - SLOWED:
-        note = f"the processor ended at {ratio:.0%} of the speed that it began with: throttled, or shared with others"
+        note = f"the processor ended at {percent(ratio)} of the speed that it began with: throttled, or shared"
         return {**said, "throttling": note}
     return said

@@ -141,7 +141,7 @@ def _controls() -> tuple[Control, ...]:
               tooltip="Rented from a cloud, or bought and used up over its years"),
         Combo("op", "Operation", "Roofline", (("", "the longest", "", ""),), more=True,
               tooltip="Name of an operation in the table; a click on its mark chooses it too"),
-        Choice("picture", "Picture", "", (
+        Choice("picture", "Chart", "", (
             ("throughput", "Throughput", "Samples a second, with intervals"),
             ("energy", "Energy", "Joules a sample"), ("cost", "Cost", "Dollars for a million samples"),
             ("roofline", "Roofline", "Every operation under the roofs of these devices")), place="picture"),

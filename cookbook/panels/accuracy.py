@@ -17,7 +17,7 @@ from cookbook.charts import explore as charts
 from cookbook.charts.explore import percent, verdict
 from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
-from cookbook.panels.options import network_titles
+from cookbook.panels.options import network_titles, readable
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults_of, keywords, panel_call
 from cookbook.panels.text import capital, counted, figure, sources_by_count
 
@@ -104,7 +104,7 @@ def _controls() -> tuple[Control, ...]:
             ("software_level", "software", "Level of the software stack")),
             tooltip="What the runs are grouped by"),
         Slider("band", "Good means within", "Shown as", BANDS, unit="%", tooltip="Error that still counts as good"),
-        Choice("picture", "Picture", "", (
+        Choice("picture", "Chart", "", (
             ("points", "Predicted over measured", "Every run, over the number of its accelerators"),
             ("errors", "Error by group", "Median and middle half of each group"),
             ("coverage", "Coverage", "Share of the runs inside their 80 % interval"),
@@ -113,15 +113,19 @@ def _controls() -> tuple[Control, ...]:
 
 
 def _options(column: str, table: str = "", key: str = "", name: str = "") -> tuple[Option, ...]:
-    """Names that judged runs have, most runs first, and of a table those that were never measured."""
-    counts = pd.concat([judged.chosen(kind)[column] for kind in RUNS if kind != "both"]).value_counts()
-    names = catalog.table(table).set_index(key)[name].to_dict() if table else {}
-    known = {each: count for each, count in counts.items() if each} | {each: 0 for each in names if each not in counts}
-    titles = network_titles() if column == "model" else names
-    first = {titles[each]: each for each in reversed(known) if each in titles}  # of names alike, the most measured
-    words = {each: each if each not in titles else titles[each] if first[titles[each]] == each else
-             f"{titles[each]} ({each})" for each in known}
-    return tuple((each, words[each], "", counted(count, "run")) for each, count in known.items())
+    """Names that judged runs have, most runs first, and of a table those that were never measured.
+
+    A network stands once, however its publishers spell it; a search finds it by each of their spellings.
+    """
+    spelled = pd.concat([judged.chosen(kind)[column] for kind in RUNS if kind != "both"])
+    runs = spelled.map(judged.network_of) if column == "model" else spelled
+    counts = runs[runs != ""].value_counts().to_dict()
+    words = catalog.table(table).set_index(key)[name].to_dict() if table else {}
+    also = spelled.groupby(runs).agg(lambda names: ";".join(sorted(set(names)))) if column == "model" else {}
+    known = counts | {each: 0 for each in words if each not in counts}
+    other = readable if column == "model" else str
+    return tuple((each, words.get(each) or other(each), also.get(each, ""), counted(count, "run"))
+                 for each, count in known.items())  # fmt: skip
 
 
 def _family(model: str) -> str:

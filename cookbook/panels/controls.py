@@ -6,12 +6,15 @@ import bisect
 import difflib
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
+
+from IPython import get_ipython
 
 from cookbook import catalog, units
 from cookbook.catalog.names import index, normalise
@@ -296,6 +299,8 @@ class Slider(Described):
         A duration: shown and typed as "8 h".
     optional : bool
         Whether it may be left empty, which reads as None.
+    zero : str
+        What 0 stands for, in words, where it is no amount.
     """
 
     stops: tuple[float, ...]
@@ -303,6 +308,7 @@ class Slider(Described):
     whole: bool = True
     seconds: bool = False
     optional: bool = False
+    zero: str = ""
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
@@ -356,8 +362,8 @@ class Slider(Described):
         return "empty" if value is None else f"{self.text(value)} {self.unit}".rstrip()
 
     def said(self, value: Any) -> str:
-        """A value with its unit; nothing where it is left empty."""
-        return "" if value is None else self.told(value)
+        """A value with its unit, or what 0 stands for; nothing where it is left empty."""
+        return "" if value is None else self.zero if self.zero and not value else self.told(value)
 
     def text(self, value: float) -> str:
         """The number as it is printed."""
@@ -439,13 +445,29 @@ class Choice(Described):
 Control = Combo | Slider | Choice
 
 
-def to_link(name: str, controls: Mapping[str, Control], values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+def place() -> dict[str, str]:
+    """Where a panel is made, for links to it: the Binder and the cell of the notebook; "" where there is none.
+
+    The cell tells panels of one kind in a notebook apart; it has the same id in every session.
+    """
+    host, asked = (os.environ.get(f"BINDER_{name}", "") for name in ("LAUNCH_HOST", "REQUEST"))
+    kernel = getattr(get_ipython(), "kernel", None)
+    cell = (kernel.get_parent() or {}).get("metadata", {}).get("cellId", "") if hasattr(kernel, "get_parent") else ""
+    return {
+        "binder": f"{host.rstrip('/')}/{asked}" if host.startswith("https://") and asked else "",
+        "cell": cell if isinstance(cell, str) and len(cell) <= LONGEST else "",
+    }
+
+
+def to_link(
+    name: str, controls: Mapping[str, Control], values: Mapping[str, Any], defaults: Mapping[str, Any], cell: str = ""
+) -> str:
     """Query of the address that opens a panel in a state: what differs from its defaults; "" where none can carry it.
 
     Examples
     --------
-    >>> to_link("host", {"cores": Slider("cores", "Cores", "Host", (1.0, 64.0))}, {"cores": 8}, {"cores": 4})
-    'panel=host&state=%7B%22cores%22%3A8%7D'
+    >>> to_link("host", {"cores": Slider("cores", "Cores", "Host", (1.0, 64.0))}, {"cores": 8}, {"cores": 4}, "roots")
+    'panel=host&state=%7B%22cores%22%3A8%7D&cell=roots'
     """
     try:
         changed = {each: control.to_link(values[each]) for each, control in controls.items()
@@ -453,7 +475,8 @@ def to_link(name: str, controls: Mapping[str, Control], values: Mapping[str, Any
     except ValueError:
         return ""
     state = json.dumps(changed, ensure_ascii=False, separators=(",", ":"))
-    return f"panel={name}&state={quote(state, safe='')}" if len(state) <= LONGEST_LINK else ""
+    where = f"&cell={quote(cell, safe='')}" if cell else ""
+    return f"panel={name}&state={quote(state, safe='')}{where}" if len(state) <= LONGEST_LINK else ""
 
 
 def from_link(controls: Mapping[str, Control], state: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Samples of one step of one accelerator; gradients are exchanged once a step"),
         Slider("cores", "Cores an accelerator", "Host", CORES, whole=False, more=True,
                optional=True, tooltip="Physical cores; empty: those of the machine in the catalogue"),
-        Choice("picture", "Picture", "", (
+        Choice("picture", "Chart", "", (
             ("machine", "Machine", "The graph of the machine, with the use of each link"),
             ("gets", "Gets and needs", "What each accelerator gets beside what keeps it busy"),
             ("cores", "Cores", "Samples a second over cores")), place="picture"),

@@ -109,7 +109,7 @@ def _controls() -> tuple[Control, ...]:
             ("all", "Every run", "All measurements"), ("best", "Best", "The best run of each place and group"),
             ("median", "Median", "The middle run of each place and group")), place="picture"),
         Choice("several", "Panes", "", (
-            ("no", "One picture", "All groups together"), ("yes", "Small multiples", "One pane a group")),
+            ("no", "One chart", "All groups together"), ("yes", "Small multiples", "One pane a group")),
             place="picture"),
         Choice("predicted", "Prediction", "", (
             ("no", "Measured", "Measurements alone"),

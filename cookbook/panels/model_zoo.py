@@ -117,7 +117,7 @@ def _controls() -> tuple[Control, ...]:
             ("none", "no", "Keep every activation for the backward pass"),
             ("full", "yes", "Keep the inputs of blocks, compute the rest once more")), more=True,
                tooltip="Memory against arithmetic"),
-        Choice("picture", "Picture", "", (
+        Choice("picture", "Chart", "", (
             ("rate", "Rate needed", "Needed rate against each accelerator's peak"),
             ("memory", "Memory", "Memory by part against each accelerator's capacity"),
             ("zoo", "All models", "Parameters against FLOP of every network")), place="picture"),
@@ -362,10 +362,10 @@ def _parts(need: Requirements) -> tuple[Part, ...]:
     count = f"{need.parameters:,.0f} parameters"
     samples = f"{need.batch:,.0f} {need.workload.sample or 'sample'}s"
     words = {
-        "weights": f"{count} x {formats['weight_bytes']:g} B ({need.precision}).",
-        "fp32 copy": f"{count} x {formats['master_bytes']:g} B: full-precision weights that the optimiser updates.",
-        "gradients": f"{count} x {formats['gradient_bytes']:g} B, one for each weight.",
-        "optimiser states": f"{count} x {states:g} states of {need.optimiser} x 4 B.",
+        "weights": f"{count} × {formats['weight_bytes']:g} B ({need.precision}).",
+        "fp32 copy": f"{count} × {formats['master_bytes']:g} B: full-precision weights that the optimiser updates.",
+        "gradients": f"{count} × {formats['gradient_bytes']:g} B, one for each weight.",
+        "optimiser states": f"{count} × {states:g} states of {need.optimiser} × 4 B.",
         "activations": f"What the forward pass of {samples} keeps for the backward pass, "
         f"{formats['activation_bytes']:g} B an element.",
         "workspace": "The largest buffer in flight, and what driver and libraries hold on the device.",

@@ -58,6 +58,18 @@ def network_titles() -> dict[str, str]:
     return named | dict(zip(rows["name"], rows["title"], strict=True))
 
 
+def readable(name: str) -> str:
+    """A name that no row of the catalogue bears, in words.
+
+    Examples
+    --------
+    >>> readable("Nemotron_3_Super"), readable("overfeat_fast"), readable("GPT 529.6B")
+    ('Nemotron 3 Super', 'Overfeat fast', 'GPT 529.6B')
+    """
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:] if name.islower() and "_" in name else words
+
+
 def listed_options(table: str, also: str = "", group: str = "", key: str = "key", name: str = "name") -> Any:
     """Rows of a table as options: column of the value, of its words, of other words to search, and of the group."""
     rows = catalog.table(table)

@@ -109,6 +109,10 @@ function controlsPlace(shape, send) {
   const rest = own.filter((c) => c.more);
   const more = h("details", { class: "ck-more" }, h("summary", { text: "More" }), ...section(rest));
   if (rest.length) form.append(more);
+  // The column is as tall as what always shows; what stands under More scrolls in it.
+  const standing = [...form.children].map((el) => (el === more ? more.firstChild : el));
+  const tall = new ResizeObserver(() => { form.style.setProperty("--tall", `${standing.reduce((sum, el) => sum + el.offsetHeight, 24)}px`); });
+  for (const el of standing) tall.observe(el);
   const views = shape.controls.filter((c) => c.place === "picture").map(make);
   let marked = "";
   return {
@@ -192,14 +196,16 @@ function linkTo(query, binder) {
   return `${binder}?urlpath=${encodeURIComponent(`${path.replace(/^\/user\/[^/]+\//, "")}?${query}`)}`;
 }
 
-// The state that a link asks of a panel, for the first panel of that name. JupyterLab takes the query out of the
-// address when it opens the notebook; the entry of the navigation keeps what was asked for.
-function linkedState(name) {
+// The state that a link asks of a panel: of the one that the link's cell makes, or of the first of that name where a link
+// names no cell. JupyterLab takes the query out of the address when it opens the notebook; the entry of the navigation
+// keeps what was asked for.
+function linkedState(name, cell) {
   const notebook = (url) => url.pathname.split("/").pop();
   for (const address of [location.href, performance.getEntriesByType("navigation")[0]?.name]) {
     let url;
     try { url = new URL(address); } catch { continue; }
     if (url.searchParams.get("panel") !== name || notebook(url) !== notebook(location)) continue;
+    if ((url.searchParams.get("cell") || cell) !== cell) continue;
     if (globalThis.__cookbookLinked) return null;
     globalThis.__cookbookLinked = true;
     return url.searchParams.get("state") ?? "";
@@ -334,7 +340,7 @@ async function render({ model, el }) {
   const redrawn = new MutationObserver(describe);
   redrawn.observe(figure, { childList: true, subtree: true });
   describe();
-  const asked = linkedState(shown().name);
+  const asked = linkedState(shown().name, model.get("shape").cell);
   if (asked !== null) { post({ do: "link", state: asked }); root.scrollIntoView({ block: "nearest" }); }
   const unwatch = await watchKernel(model, stopped);
   return () => { model.off("change:shown", update); unwatch(); redrawn.disconnect(); clearTimeout(later); chart?.dispose(); };

@@ -125,7 +125,7 @@ def _controls() -> tuple[Control, ...]:
         Combo("accelerator", "Accelerator", "Hardware", accelerators(), own=own_accelerator("Accelerator"),
               plain=plain_device, tooltip="Each replica of the model runs on one or several of them"),
         Slider("devices", "Devices", "Hardware", (0.0, *powers_of_two(0, 12)), optional=True,
-               tooltip="Devices in all; 0: the fewest that keep the limits"),
+               zero="chosen automatically", tooltip="Devices in all; 0: the fewest that keep the limits"),
         Slider("ttft", "TTFT limit", "Goal", one_two_five(10, 60_000), unit="ms", whole=False, optional=True,
                tooltip="Longest time to the first token for 95 of 100 requests; empty: no matter"),
         Slider("tpot", "TPOT limit", "Goal", one_two_five(1, 1000, (15, 30, 40, 75)), unit="ms", whole=False,
@@ -146,7 +146,7 @@ def _controls() -> tuple[Control, ...]:
             (POLICIES[2], "split", "Prompts on engines of their own")), more=True,
                tooltip="How prompts and answers share the devices"),
         more("hourly", "Price", "Money", (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), unit="$ an hour",
-             tooltip="An hour of one device; 0: the range of dated prices"),
+             zero="the range of dated prices", tooltip="An hour of one device; 0: the range of dated prices"),
         Choice("picture", "Chart", "", (
             ("knee", "Latency", "Waiting over the load, up to capacity"),
             ("costs", "Cost", "The fewest devices of each kind, by cost of a million tokens"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +23,7 @@ from cookbook import catalog
 from cookbook.catalog.printed import csv_text
 from cookbook.charts import live
 from cookbook.charts.card import card, kept
-from cookbook.panels.controls import MISUSED, Combo, Control, Slider, from_link, same, to_link
+from cookbook.panels.controls import MISUSED, Combo, Control, Slider, from_link, place, same, to_link
 from cookbook.panels.text import levels, sent, sentence
 from cookbook.prediction.requirements import ratio
 from cookbook.units import shown
@@ -174,7 +173,7 @@ class Panel(anywidget.AnyWidget):
         self._presets = [(label, {**defaults, **self._checked(changes)}) for label, changes in presets]
         self._drawn: pd.DataFrame | None = None
         self._view, wrong = self._first(defaults)
-        shape = {"title": title, "height": HEIGHT, "pick": pick, "binder": _binder(),
+        shape = {"title": title, "height": HEIGHT, "pick": pick, **place(),
                  "controls": [control.describe() for control in self._controls.values()],
                  "presets": [label for label, _ in self._presets]}  # fmt: skip
         super().__init__(shape=shape, runtime=live.runtime())
@@ -260,7 +259,7 @@ class Panel(anywidget.AnyWidget):
     @property
     def link(self) -> str:
         """Query of an address that opens this panel in its last valid state; "" where none can carry it."""
-        return to_link(self._name, self._controls, self._good, self._defaults)
+        return to_link(self._name, self._controls, self._good, self._defaults, self.shape["cell"])
 
     def follow(self, state: str) -> None:
         """Take the state in a link; what the panel does not offer is told in the answer, and nothing changes."""
@@ -472,12 +471,6 @@ class Panel(anywidget.AnyWidget):
             picture = live.to_png(self.specs[shown["picture"]], self.columns, shown["signals"])
         bundle = live.static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))
         return kept(bundle, card(shown, None if picture else self._view.table()))
-
-
-def _binder() -> str:
-    """Address that starts another session of the Binder that this one runs in; "" elsewhere."""
-    host, asked = (os.environ.get(f"BINDER_{name}", "") for name in ("LAUNCH_HOST", "REQUEST"))
-    return f"{host.rstrip('/')}/{asked}" if host.startswith("https://") and asked else ""
 
 
 @lru_cache(maxsize=16)

@@ -133,14 +133,14 @@ def _controls() -> tuple[Control, ...]:
         Slider("network", "Network of a host", "Storage", LINKS, unit="Gbit/s", more=True,
                tooltip="On the way to shared storage"),
         Slider("price", "Price", "Storage", (0.0, *one_two_five(5, 1000)), unit="$/TB", more=True,
-               tooltip="Of this storage; 0: as the table has it, where it may be missing"),
+               zero="as the table has it", tooltip="Of this storage; 0: as the table has it, where it may be missing"),
         Slider("epochs", "Epochs", "Training", one_two_five(1, 1000), more=True, tooltip="Passes over the data set"),
-        Slider("checkpoints", "Checkpoint every", "Training", MINUTES, unit="min", more=True,
+        Slider("checkpoints", "Checkpoint every", "Training", MINUTES, unit="min", more=True, zero="never",
                tooltip="0: none is written"),
-        Choice("asynchronous", "Behind the training", "Training", (
+        Choice("asynchronous", "Asynchronous checkpoints", "Training", (
             ("no", "no", "Training waits for the write"), ("yes", "yes", "A copy is written while training goes on")),
                more=True, tooltip="How checkpoints are written"),
-        Choice("picture", "Picture", "", (
+        Choice("picture", "Chart", "", (
             ("chain", "Chain", "What each stage could deliver"),
             ("changes", "What to change first", "What each change alone would give"),
             ("scaling", "More accelerators", "Utilisation on the same storage"),

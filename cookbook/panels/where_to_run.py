@@ -113,6 +113,7 @@ def _controls() -> tuple[Control, ...]:
         Slider("years", "Horizon", "Money", (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), unit="years", whole=False,
                tooltip="Time over which costs are counted"),
         Slider("utilisation", "Utilisation", "Money", SHARES, unit="% of hours", whole=False,
+               zero="that of this task alone",
                tooltip="Hours in which what is bought or reserved is busy, other work included, which then pays its "
                "share. 0: this task alone pays for whole machines"),
         Choice("private", "Data may lie", "Rules", (
@@ -129,7 +130,7 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Tokens of a sample of a language model. Empty: as long as the model reads"),
         Slider("uplink", "Uplink", "Rules", one_two_five(0.01, 100), unit="Gb/s", whole=False, more=True,
                tooltip="Rate at which data leave the house"),
-        Choice("picture", "Picture", "", (
+        Choice("picture", "Chart", "", (
             ("costs", "Cost by place", "Every place with its band"),
             ("paid", "Paid by month", "Owning beside renting, until they meet"),
             ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end")),
@@ -239,7 +240,7 @@ def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str
     among = f"the cheapest of {count} places" if count > 1 else "the only place that will do"
     return (
         f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. Interval (80 %): {band}{several}; "
-        f"the cheapest in {percent(found.odds[best])} of draws. Run: {dollars(row['usd_per_run'])} and "
+        f"the cheapest in {percent(found.odds[best])} of Monte Carlo samples. Run: {dollars(row['usd_per_run'])} and "
         f"{human(row['hours'] * 3600, 's')} for {network}{after}{bought}. Own or rent: "
         f"{_meets(found, even, reason)}{_laptop(found)}"
     )
@@ -288,7 +289,7 @@ def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
         (row["tier"] or "time not predicted", "How well measurements cover the predicted time of a step."),
         (held, "Samples on each accelerator in one step; where none is set, each place takes the fastest it holds."),
         ("power unvalidated", UNVALIDATED),
-        ("middle 80 % of 2,000 draws",
+        ("10th to 90th percentile of 2,000 samples",
          "Every figure is drawn from its range, whose ends count as 10th and 90th percentile."),
     )
 

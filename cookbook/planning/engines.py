@@ -244,7 +244,7 @@ def _too_large(network: Workload, machine: Any, stack: dict[str, Any]) -> str:
     offers += [f"weights_format = {' or '.join(map(repr, smaller))}"] if smaller else []
     remedy = " or ".join(offers) or f"an accelerator with more memory; not even {name} = {max(tried)} fits"
     devices = stack["tp"] * stack["pp"] * groups(stack)
-    return f"{name} = {stack[name]}: the weights of {network.title} do not fit {devices} x " \
+    return f"{name} = {stack[name]}: the weights of {network.title} do not fit {devices} × " \
            f"{machine.accelerator.name}; take {remedy}"  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import catalog, units
 from cookbook.performance import collectives, parallelism
 from cookbook.planning import card, plain
 from cookbook.prediction.asked import (
@@ -99,12 +99,12 @@ class AssemblyLine:
 
     def _repr_html_(self) -> str:
         table = self.devices
-        table = table.assign(device=table["device"] + 1, waiting=[f"{each:.0%}" for each in table["waiting"]])
+        table = table.assign(device=table["device"] + 1, waiting=table["waiting"].map(units.percent))
         return card(self._headline(), table.rename(columns={"start": "start [s]", "end": "end [s]"}))
 
     def _headline(self) -> str:
         return (
-            f"{self.title}: devices wait {self.waiting:.0%} of the time; one keeps the activations of up to "
+            f"{self.title}: devices wait {units.percent(self.waiting)} of the time; one keeps the activations of up to "
             f"{self.kept:g} micro-batches"
         )
 

@@ -195,8 +195,8 @@ class TrainingRun:
             ends = f"{row['days_low']:,.3g} to {row['days_high']:,.3g}"
             usd = units.dollars(row["usd"])
             rows.append({
-                **head, "Layout": layout_words(row), **step_words(row), "MFU": f"{row['mfu']:.0%}",
-                "Memory": units.human(row["memory_bytes"], "iB"), "Goodput": f"{row['goodput']:.1%}",
+                **head, "Layout": layout_words(row), **step_words(row), "MFU": units.percent(row['mfu']),
+                "Memory": units.human(row["memory_bytes"], "iB"), "Goodput": units.percent(row['goodput'], 1),
                 "Days (80 %)": f"{row['days']:,.3g} ({ends})", "Cost": usd,
             })  # fmt: skip
         notes = [f"{why[0].upper()}{why[1:]}." for why in self._table["why"] if why]
@@ -455,8 +455,8 @@ def _kept(table: pd.DataFrame) -> pd.DataFrame:
         often, write = (units.human(float(row[name]), "s") for name in ("mtbf_seconds", "checkpoint_seconds"))
         table.loc[table.index[at], "why"] = (
             f"devices = {row['devices']:,}: a failure every {often} and checkpoints that take {write} leave less than "
-            f"{LEAST_USEFUL:.1%} of the time useful; give a longer mtbf_hours, a faster checkpoint_bandwidth or fewer "
-            "devices"
+            f"{units.percent(LEAST_USEFUL, 1)} of the time useful; give a longer mtbf_hours, a faster "
+            "checkpoint_bandwidth or fewer devices"
         )
     if (table["why"] != "").all():
         raise ValueError(table["why"].iloc[-1])

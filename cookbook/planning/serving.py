@@ -99,14 +99,14 @@ class Service(Printed):
         if row is None:
             return f"{self.title}: none of {len(self.rows)} stacks keeps the limits"
         usd = f", {units.dollars(row['usd_per_hour'])}/h" if row["usd_per_hour"] == row["usd_per_hour"] else ""
-        return (f"{self.title}: {row['devices']:,} x {row['accelerator']}{usd}, TTFT p95 "
+        return (f"{self.title}: {row['devices']:,} × {row['accelerator']}{usd}, TTFT p95 "
                 f"{units.human(row['ttft_p95'], 's')}, TPOT p95 {units.human(row['tpot_p95'], 's')}, limit: "
                 f"{row['binds']}{row['costly'] and '; '}{row['costly']}")  # fmt: skip
 
     def _repr_html_(self) -> str:
         rows = []
         for row in self.rows:
-            told = {"Stack": f"{row['devices']:,} x {row['accelerator']}, TP {row['tp']}"
+            told = {"Stack": f"{row['devices']:,} × {row['accelerator']}, TP {row['tp']}"
                              + (f", EP {row['ep']}" if row["ep"] > 1 else "")}  # fmt: skip
             if row["why"]:
                 rows.append({**told, "Limit": row["why"]})
@@ -116,7 +116,7 @@ class Service(Printed):
                 **told, "Requests/s": f"{row['requests_per_second']:.3g}",
                 **{f"{name.upper()} p50 / p95 / p99": " / ".join(units.human(row[f"{name}_p{each}"], "s") for each in
                                                                (50, 95, 99)) for name in ("ttft", "tpot", "e2e")},
-                "Busy": f"{row['busy']:.0%}", "$ per M output": units.dollars(usd),
+                "Busy": units.percent(row['busy']), "$ per M output": units.dollars(usd),
                 "J/token": f"{row['joule_per_token']:.3g}", "Limit": row["binds"],
                 "Limits kept": "yes" if row["meets"] else "no",
             })  # fmt: skip
@@ -401,7 +401,7 @@ class _Engines:
 
     def _too_tight(self, name: str, least: float, who: str = "") -> None:
         raise ValueError(
-            f"{name} = {getattr(self.asked, name):.3g} s: an idle engine of {self.size} x {self.name} needs "
+            f"{name} = {getattr(self.asked, name):.3g} s: an idle engine of {self.size} × {self.name} needs "
             f"{least:.3g} s{who}; give {name} above that, a larger tp or a faster accelerator")  # fmt: skip
 
     def gained(self, network: Workload, stack: dict[str, Any], limits: dict[str, Any]) -> dict[str, None]:
@@ -519,7 +519,7 @@ class _Engines:
                 self._alone_limits()
             least, high, gap = high + 1, high + gap, 2 * gap
         if high > MOST_ENGINES:
-            raise ValueError(f"ttft and tpot: more than {MOST_ENGINES:,} engines of {self.size} x {self.name} would be "
+            raise ValueError(f"ttft and tpot: more than {MOST_ENGINES:,} engines of {self.size} × {self.name} would be "
                              f"needed; {self.relaxed()}, or take a larger tp")  # fmt: skip
         while least < high:
             middle = (least + high) // 2
@@ -553,7 +553,7 @@ class _Engines:
         found = self.solve(max(count, 1.0))
         for name in ("ttft", "tpot"):
             if self.within(found, name) < self.asked.kept:
-                self._too_tight(name, self.needs(found, name), f" for {self.asked.kept:.0%} of the requests")
+                self._too_tight(name, self.needs(found, name), f" for {units.percent(self.asked.kept)} of the requests")
 
     def row(self, engines: int, price: Price, simulated: bool, seed: int) -> dict[str, Any]:
         """One row of the table."""

@@ -373,7 +373,8 @@ class BreakEven(Printed):
 
     def summary(self) -> str:
         """From how many runs a month, and what part of its hours, owning wins."""
-        return f"{self.own} beats {self.rent} from {self.runs[1]:.2g} runs a month, {self.use[1]:.0%} of its hours"
+        share = units.percent(self.use[1])
+        return f"{self.own} beats {self.rent} from {self.runs[1]:.2g} runs a month, {share} of its hours"
 
     def frame(self) -> pd.DataFrame:
         """A row each for runs, use and months, with low, median and high."""

@@ -117,11 +117,13 @@ class StorageMatch:
     why: Any = ""
 
     def __repr__(self) -> str:
+        bar = units.percent(self.bar)
         if np.ndim(self.samples_per_s):
-            kept = f"{int(np.sum(self.fits)):,} of them keep {self.bar:.0%} utilisation"
+            kept = f"{int(np.sum(self.fits)):,} of them keep {bar} utilisation"
             return f"<{np.size(self.samples_per_s):,} matches of storage, {kept}>"
-        return (f"<{self._rate} samples a second, {self.utilisation:.0%} utilisation, bottleneck: {self.bottleneck}; "
-                f"up to {self.largest_accelerators:,.0f} accelerators at {self.bar:.0%}>")  # fmt: skip
+        used = units.percent(float(self.utilisation))
+        return (f"<{self._rate} samples a second, {used} utilisation, bottleneck: {self.bottleneck}; "
+                f"up to {self.largest_accelerators:,.0f} accelerators at {bar}>")  # fmt: skip
 
     def _repr_html_(self) -> str:
         """The main figures as a table, in the colours of JupyterLab, light or dark."""
@@ -129,9 +131,10 @@ class StorageMatch:
             frame = self.frame()[["samples_per_s", "utilisation", "bottleneck", "fits", "largest_accelerators", "why"]]
             return frame.to_html(max_rows=20, float_format="{:,.3g}".format)
         low, high = self.samples_range
+        used, bar = units.percent(float(self.utilisation)), units.percent(self.bar)
         rows = {
             "Samples a second": f"{self._rate} (80 % interval {low:,.3g} to {high:,.3g})",
-            "Utilisation": f"{self.utilisation:.0%}, {'kept' if self.fits else 'not kept'} at {self.bar:.0%}",
+            "Utilisation": f"{used}, {'kept' if self.fits else 'not kept'} at {bar}",
             "Slowest stage": str(self.bottleneck), "Accelerators that it keeps": f"{self.largest_accelerators:,.0f}",
             "All epochs": units.human(self.total_seconds, "s"),
             "Change first": self.changes[0].name if self.changes else "nothing that gains half a per cent",

@@ -197,7 +197,7 @@ class Requirements:
     def __repr__(self) -> str:
         size = f"{units.human(float(np.nanmax(self.memory_bytes)), 'iB')} at batch {np.nanmax(self.batch):,.0f}"
         rate, time = units.human(self.needed_flops, "FLOP/s"), units.human(self.target_seconds, "s")
-        work = f"{self.epochs:,.3g} x {self.samples:,.3g} samples in {time}"
+        work = f"{self.epochs:,.3g} × {self.samples:,.3g} samples in {time}"
         return f"<{self.workload.title}: {rate} sustained for {work}; {size}>"
 
 

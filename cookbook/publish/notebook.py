@@ -22,6 +22,7 @@ import numpy as np
 import papermill
 
 from cookbook.catalog.printed import check_target, write_bytes, write_text
+from cookbook.units import percent
 
 KEPT_CELL_METADATA = ("tags", "jupyter", "slideshow", "editable", "deletable")
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -332,7 +333,8 @@ def _size(path: Path, notebook: nbformat.NotebookNode, prose: list[str], recipe:
         problems.append(f"file has {path.stat().st_size / 1e3:.0f} kB; at most {MAX_BYTES / 1e3:.0f}")
     share = len(prose) / max(told, 1)
     if not PROSE_SHARE[0] <= share <= PROSE_SHARE[1]:
-        problems.append(f"{share:.0%} of the cells are prose; {PROSE_SHARE[0]:.0%} to {PROSE_SHARE[1]:.0%} wanted")
+        least, most = map(percent, PROSE_SHARE)
+        problems.append(f"{percent(share)} of the cells are prose; {least} to {most} wanted")
     if recipe and not CELLS[0] <= cells <= CELLS[1]:
         problems.append(f"{cells} cells; a recipe has {CELLS[0]} to {CELLS[1]}")
     count = words(prose)

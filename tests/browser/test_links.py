@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlparse
 
+import nbformat
 import pytest
 
 from .test_combos import Box, opened
@@ -85,3 +86,24 @@ def test_a_link_that_asks_for_what_is_not_there_says_so(tuning: Box, lab: str, p
     panel.get_by_role("button", name="Go on without the link").click()
     settle(page, panel)
     assert panel.locator(".ck-headline").inner_text().startswith("Llama 3 8B with LoRA") and page.problems == []
+
+
+def test_a_link_to_the_third_panel_of_a_kind_opens_the_third(lab: str, notebooks: Path, page: Any) -> None:
+    """Recipe 01 has several panels of one kind; the link of one must not change another."""
+    methods = ("lora", "full", "qlora")
+    code = ["import cookbook as cb", *(f"cb.panels.finetuning(method={method!r})" for method in methods)]
+    cells = [nbformat.v4.new_code_cell(text, id=f"cell-{at}") for at, text in enumerate(code)]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebooks / "three.ipynb")
+    state = quote(json.dumps({"method": "lora", "rank": 64}))
+    visit(page, f"{lab}/lab/workspaces/third/tree/three.ipynb?reset&panel=finetuning&state={state}&cell=cell-3")
+    panels = page.locator(".cookbook-panel")
+    panels.nth(2).locator(".ck-code", has_text="rank=64").wait_for(state="attached")
+    codes = panels.locator(".ck-code").all_text_contents()
+    assert [("rank=64" in told, told.split("\n")[0]) for told in codes] == [
+        (False, "cb.panels.finetuning()"), (False, 'cb.panels.finetuning(method="full")'),
+        (True, "cb.panels.finetuning(rank=64)")]  # fmt: skip
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    panels.nth(2).get_by_role("button", name="Copy link").click()
+    panels.nth(2).get_by_role("button", name="Copied").wait_for()
+    assert parse_qs(urlparse(page.evaluate(COPIED)).query)["cell"] == ["cell-3"] and page.problems == []

@@ -126,3 +126,27 @@ def test_a_step_names_five_parts_and_other(bare):
     bare.draw(panel, 683)
     legend = bare.page.locator(".role-legend-label text").all_text_contents()
     assert len(legend) == 6 and legend[-1] == "other"
+
+
+def test_names_of_rows_and_panes_are_in_full(bare):
+    """Row and pane of the longest names of recipe 07: a framework of thirty letters, a link of twenty-six."""
+    rows = panels.measurements(x="framework", by="accelerator", networks=["alexnet", "googlenet"])
+    panes = panels.measurements(y="weak_efficiency", x="devices", by="link", aggregate="median", several="yes")
+    for panel, name in ((rows, "MindSpore 2.5.0 graph mode (1)"), (panes, "NVLink2 (hybrid cube mesh)")):
+        for width in (868, 1250):
+            bare.draw(panel, width)
+            found = bare.page.locator(".vega-embed svg text").all_text_contents()
+            assert name in found and not [text for text in found if "…" in text]
+
+
+def test_there_is_room_for_all_controls_that_always_show(bare):
+    """Ten devices make a tall column beside a chart of usual height; what stands under More may scroll in it."""
+    panel = panels.accelerators(accelerators=[
+        "b200-sxm", "h200-sxm", "h100-sxm", "mi300x", "gaudi3", "a100-sxm-80gb", "l40s", "rtx-5090", "rtx-4090",
+        "jetson-agx-orin-64gb",
+    ])  # fmt: skip
+    for width in (868, 1000, 1250):
+        bare.draw(panel, width)
+        bare.page.wait_for_function("() => document.querySelector('.ck-controls').style.getPropertyValue('--tall')")
+        column = bare.page.locator(".ck-controls")
+        assert column.evaluate("column => column.scrollHeight - column.clientHeight") <= 1

@@ -413,7 +413,7 @@ def too_large(rows: Rows, network: Workload) -> np.ndarray:
         fitting = [name for name, size in zip(SMALLER, stored, strict=True) if size <= memory[at] * have[at]]
         smaller = f", or weights_format = {' or '.join(map(repr, fitting))}" if fitting else ""
         name = "ep" if rows.replicas[at] > 1 else "tp"
-        found[at] = (f"weights of {human(weights[at], 'B')} do not fit {have[at]:,.0f} x {human(memory[at], 'B')}; "
+        found[at] = (f"weights of {human(weights[at], 'B')} do not fit {have[at]:,.0f} × {human(memory[at], 'B')}; "
                      f"give {name} = {least} or more{smaller}")  # fmt: skip
     return found
 
