@@ -22,7 +22,7 @@ from cookbook.panels.text import figure, percent
 from cookbook.units import dollars
 
 PANELS = ("where_to_run", "accuracy", "accelerators", "storage", "host", "measurements", "training_run", "scaling",
-          "assembly_line", "model_zoo", "finetuning", "serving")  # fmt: skip
+          "assembly_line", "model_zoo", "finetuning", "serving", "clinic")  # fmt: skip
 STATES, MOST_WORDS, MOST_FACTS = 50, 20, 5
 ROUNDED = 1e-5  # columns of charts have six digits
 SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d*])")
@@ -250,6 +250,21 @@ def test_waiting_is_that_of_the_line() -> None:
         drawn = state["drawn"]
         busy = (drawn["end"] - drawn["start"]).sum() / (state["values"]["stages"] * drawn["end"].max())
         assert told(state["bold"], lambda value: f"{100 * value:.0f} %", 1 - busy) and state["bold"] in state["title"]
+
+
+def test_the_share_of_a_cause_is_that_of_the_bar() -> None:
+    """The headline counts the part that it speaks of; where nothing is wrong, the largest."""
+    parts = {"Waiting for input": "input", "The batch": "memory traffic", "The host": "launch", "Products": "compute",
+             "Communication": "communication", "One process": "communication", "Saving": "checkpoint",
+             "The machine": "slowdown"}  # fmt: skip
+    for state in shown("clinic"):
+        whole = state["drawn"][state["drawn"]["row"] == "whole run"].set_index("part")
+        share = (whole["end"] - whole["start"]) / whole["end"].max()
+        part = next((part for words, part in parts.items() if state["headline"].startswith(words)), share.idxmax())
+        assert ("Nothing holds" in state["headline"]) or part != share.idxmax() or state["headline"].startswith(
+            tuple(parts))  # fmt: skip
+        assert told(state["bold"], lambda value: f"{100 * value:.0f} %", share[part]), (state["bold"], share)
+        assert state["bold"] in state["title"]
 
 
 def test_the_share_of_a_purchase_ends_where_the_comparison_does() -> None:

@@ -87,6 +87,8 @@ class Diagnosis(Printed):
         What was not understood, by file.
     kinds : tuple of str
         What the files are.
+    stretches : tuple of (str, mapping of str to float)
+        The whole run and its stretches: mean seconds of a step by term.
     """
 
     cause: str
@@ -100,6 +102,7 @@ class Diagnosis(Printed):
     terms: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
     kinds: tuple[str, ...] = ()
+    stretches: tuple[tuple[str, Mapping[str, float]], ...] = field(default=(), repr=False)
 
     def summary(self) -> str:
         """The headline."""
@@ -175,7 +178,7 @@ def _predicted(model: Any, system: Any, precision: Any, plan: Mapping[str, Any])
         raise ValueError(f"there is no prediction: {np.ravel(found.why)[0]}")
     wide = high / point if math.isfinite(high) else 1.5
     told: dict[str, tuple[float, float]] = {}
-    for part, seconds in found.parts.items():
+    for part, seconds in found.by_part.items():
         term = "communication" if part.endswith("communication") else PARTS.get(part, part)
         own = float(np.ravel(seconds)[0])
         before = told.get(term, (0.0, 0.0))
@@ -202,8 +205,19 @@ def _diagnosis(readings: list[Reading], predicted: Any, precision: str | None) -
     evidence = (*seen, *_told(counted, above=True))
     remedies = () if cause == "healthy" else _remedies(cause, found)
     answer = _answer(cause, found, told, (evidence, remedies, notes), predicted is not None)
-    return Diagnosis(cause, answer, told["share"], float(shares.min()), float(shares.max()),
-                     float(np.median(found.steps)), evidence, remedies, terms, notes, kinds)  # fmt: skip
+    ends, usual = (float(shares.min()), float(shares.max())), float(np.median(found.steps))
+    return Diagnosis(cause, answer, told["share"], *ends, usual, evidence, remedies, terms, notes, kinds,
+                     _stretches(found))  # fmt: skip
+
+
+def _stretches(found: Attribution) -> tuple[tuple[str, dict[str, float]], ...]:
+    """Mean step of the whole run and of each stretch by term, with the numbers of its steps."""
+    count = len(found.steps)
+    parts = [("whole run", found.seconds)]
+    for places in np.array_split(np.arange(count), min(STRETCHES, count)):
+        steps = f"{places[0] + 1}" if len(places) == 1 else f"{places[0] + 1} to {places[-1] + 1}"
+        parts.append((f"step{'s' * (len(places) > 1)} {steps}", found.seconds[places]))
+    return tuple((label, dict(zip(found.terms, map(float, rows.mean(axis=0)), strict=True))) for label, rows in parts)
 
 
 def _shares(found: Attribution, term: str) -> np.ndarray:

@@ -137,8 +137,6 @@ def _from_lines(lines: list[str], name: str, pattern: str) -> Reading:
 
 def _is_table(line: str) -> bool:
     """Whether a line names columns of a table that is known."""
-    if line.count(",") < 1:
-        return False
     cells = cells_of([line], "")[0]
     names = {cell.lower() for cell in cells}
     nsight = "name" in names and any(each.startswith(("duration (", "total time (")) for each in names)

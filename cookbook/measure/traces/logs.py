@@ -45,7 +45,7 @@ USUAL = (
     ("step_time: {ms} ms", re.compile(rf"{WORDS}[_ ]time[ :=]{{1,3}}{FIGURE} ?ms"), 1e-3),
 )  # fmt: skip
 MOST_PATTERN, LONGEST_LINE = 200, 2_000
-FEWEST = 3
+FEWEST, LONGEST_STEP = 3, 1e7  # steps of a log; seconds of one, some hundred days
 
 
 def is_header(cells: Sequence[str]) -> bool:
@@ -104,7 +104,7 @@ def _reading(rows: list[tuple[int, Mapping[str, Any]]], name: str, kind: str, no
         before = value
         if not timed and (line == rows[0][0] or not math.isfinite(seconds)):
             continue
-        if not math.isfinite(seconds) or seconds <= 0:
+        if not 0 < seconds < LONGEST_STEP:
             notes.add("the clock goes backwards or stands still" if clock and not timed else
                       "steps without a time", f"line {line}, column {keys[timed or clock]}")  # fmt: skip
             continue
@@ -162,7 +162,7 @@ def from_text(lines: list[str], name: str, pattern: str = "") -> Reading:
             notes.add("the number of the step goes backwards: a restart, or two logs in one", f"line {line}")
         before = at if math.isfinite(at) else before
         seconds = _seconds(number(match["time"] if "time" in used.groupindex else match[1]), scale)
-        if seconds > 0:
+        if 0 < seconds < LONGEST_STEP:
             found.append((seconds,))
         else:
             notes.add("steps without a time", f"line {line}")
