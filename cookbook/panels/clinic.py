@@ -31,7 +31,7 @@ WORDS = {
 NOT_MEANT = "not stated"
 
 
-def clinic(patient: str = "dmitri", precision: str = NOT_MEANT) -> Panel:
+def clinic(patient: str = "dmitri", precision: str = NOT_MEANT, files: str = "all") -> Panel:
     """The panel "What holds the step back?", in the state that the arguments say.
 
     Parameters
@@ -40,6 +40,8 @@ def clinic(patient: str = "dmitri", precision: str = NOT_MEANT) -> Panel:
         A run of the table ``traces``; for files of your own call `cb.measure.diagnose`.
     precision : {"not stated", "fp64", "fp32", "bf16"}
         Number format that was meant.
+    files : {"all", "first"}
+        Files of all processes of a run, or of the first alone.
 
     Returns
     -------
@@ -52,7 +54,16 @@ def clinic(patient: str = "dmitri", precision: str = NOT_MEANT) -> Panel:
     >>> panel.answer.split(":")[0]
     'Waiting for input holds the step back'
     """
-    return Panel(clinic, "What holds the step back?", _controls, {"run": charts.attribution}, _draw, locals())
+    return Panel(clinic, "What holds the step back?", _controls, {"run": charts.attribution}, _draw, locals(), OFF)
+
+
+def _alone(values: dict[str, Any]) -> dict[str, str]:
+    """Why there is no choice of files."""
+    rows = catalog.table("traces").set_index("patient")["files"]
+    return {} if ";" in rows.get(values.get("patient"), ";") else {"*": "this run was one process"}
+
+
+OFF = {"files": _alone}
 
 
 def _controls() -> tuple[Control, ...]:
@@ -66,18 +77,24 @@ def _controls() -> tuple[Control, ...]:
             ("fp64", "FP64", "Double precision on purpose"),
             ("fp32", "FP32", "Single precision on purpose"),
             ("bf16", "BF16", "Mixed precision was meant")), tooltip="Number format that the training should have had"),
+        Choice("files", "Files", "Run", (
+            ("all", "all processes", "Traces of all processes side by side"),
+            ("first", "first alone", "As somebody sees it who looks at one process")),
+            tooltip="What is read of a run of several processes"),
     )  # fmt: skip
 
 
 @lru_cache(maxsize=64)
-def _found(patient: str, precision: str) -> Diagnosis:
-    return diagnose(files_of(patient), precision=None if precision == NOT_MEANT else precision)
+def _found(patient: str, precision: str, files: str) -> Diagnosis:
+    paths = files_of(patient)[: 1 if files == "first" else None]
+    return diagnose(paths, precision=None if precision == NOT_MEANT else precision)
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
-    patient, precision = values["patient"], values["precision"]
-    found = _found(patient, precision)
+    patient, precision, files = values["patient"], values["precision"], values["files"]
+    found = _found(patient, precision, files)
     rows = catalog.table("traces").set_index("patient")
+    some = "[:1]" if files == "first" else ""
     meant = "" if precision == NOT_MEANT else f", precision={as_python(precision)}"
     return View(
         answer=found.answer,
@@ -93,7 +110,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
         sources=lambda: cited({"dl-cookbook-clinic": "the run and its reading",
                                **dict.fromkeys(catalog.table("remedies")["source"], "runs, remedies: judgements")}),
         code=f"{panel_call(clinic, values)}\n"
-             f"cb.measure.diagnose(cb.measure.patient({as_python(patient)}){meant})",
+             f"cb.measure.diagnose(cb.measure.patient({as_python(patient)}){some}{meant})",
     )  # fmt: skip
 
 
