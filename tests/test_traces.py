@@ -379,6 +379,21 @@ BAD = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("stretches", [0, 21, 2.5, True, "5"])
+def test_bad_stretches_are_told(stretches):
+    with pytest.raises(ValueError, match="must be a whole number from 1 to 20"):
+        cb.measure.diagnose(cb.measure.patient("ines"), stretches=stretches)
+
+
+def test_intervals_are_those_of_the_stretches(tmp_path):
+    """Saved states of 4 s in steps 10, 20 ... 100 of 1 s: in two halves 5 of each; one stretch has no interval."""
+    path = saved(tmp_path, _log([5.0 if number % 10 == 0 else 1.0 for number in range(1, 101)]))
+    for count in (1, 2, 10):
+        found = cb.measure.diagnose(path, stretches=count)
+        assert (found.low, found.high) == pytest.approx((40 / 140, 40 / 140)) and len(found.stretches) == count + 1
+    assert cb.measure.diagnose(path, stretches=20).low == 0
+
+
 @pytest.mark.parametrize("name", list(BAD))
 def test_bad_files_are_told_in_words(tmp_path, name):
     raw, words = BAD[name]

@@ -11,7 +11,7 @@ from cookbook import catalog
 from cookbook.charts import clinic as charts
 from cookbook.measure.traces import Diagnosis, diagnose
 from cookbook.measure.traces import patient as files_of
-from cookbook.panels.controls import Choice, Combo, Control
+from cookbook.panels.controls import Choice, Combo, Control, Slider
 from cookbook.panels.options import cited, few
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, panel_call
 from cookbook.units import human
@@ -31,7 +31,7 @@ WORDS = {
 NOT_MEANT = "not stated"
 
 
-def clinic(patient: str = "dmitri", precision: str = NOT_MEANT, files: str = "all") -> Panel:
+def clinic(patient: str = "dmitri", precision: str = NOT_MEANT, stretches: Any = 5, files: str = "all") -> Panel:
     """The panel "What holds the step back?", in the state that the arguments say.
 
     Parameters
@@ -40,6 +40,8 @@ def clinic(patient: str = "dmitri", precision: str = NOT_MEANT, files: str = "al
         A run of the table ``traces``; for files of your own call `cb.measure.diagnose`.
     precision : {"not stated", "fp64", "fp32", "bf16"}
         Number format that was meant.
+    stretches : int
+        Pieces into which the run is cut.
     files : {"all", "first"}
         Files of all processes of a run, or of the first alone.
 
@@ -77,6 +79,8 @@ def _controls() -> tuple[Control, ...]:
             ("fp64", "FP64", "Double precision on purpose"),
             ("fp32", "FP32", "Single precision on purpose"),
             ("bf16", "BF16", "Mixed precision was meant")), tooltip="Number format that the training should have had"),
+        Slider("stretches", "Stretches", "Run", tuple(range(1, 13)),
+               tooltip="Pieces of the run in the chart; shares and gains have their intervals over them"),
         Choice("files", "Files", "Run", (
             ("all", "all processes", "Traces of all processes side by side"),
             ("first", "first alone", "As somebody sees it who looks at one process")),
@@ -84,18 +88,19 @@ def _controls() -> tuple[Control, ...]:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=64)
-def _found(patient: str, precision: str, files: str) -> Diagnosis:
+@lru_cache(maxsize=256)
+def _found(patient: str, precision: str, files: str, stretches: int) -> Diagnosis:
     paths = files_of(patient)[: 1 if files == "first" else None]
-    return diagnose(paths, precision=None if precision == NOT_MEANT else precision)
+    return diagnose(paths, precision=None if precision == NOT_MEANT else precision, stretches=stretches)
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     patient, precision, files = values["patient"], values["precision"], values["files"]
-    found = _found(patient, precision, files)
+    found = _found(patient, precision, files, values["stretches"])
     rows = catalog.table("traces").set_index("patient")
     some = "[:1]" if files == "first" else ""
     meant = "" if precision == NOT_MEANT else f", precision={as_python(precision)}"
+    meant += "" if values["stretches"] == 5 else f", stretches={values['stretches']}"
     return View(
         answer=found.answer,
         headline={"share of the time": found.share},

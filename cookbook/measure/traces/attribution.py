@@ -20,11 +20,12 @@ SLOWER, BESIDE, NEAREST, EVEN, LATER, MARGIN = (1.5, 2.0, 3.0, 5.0, 8.0), 11, 5,
 
 
 class Attribution(NamedTuple):
-    """Seconds of each step by term, and what was found beside."""
+    """Seconds of each step by term, what was found beside, and how many stretches of the run stand side by side."""
 
     terms: tuple[str, ...]
     seconds: np.ndarray
     facts: dict[str, float]
+    stretches: int = 5
 
     @property
     def steps(self) -> np.ndarray:

@@ -22,7 +22,7 @@ from cookbook.units import human, shown
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_FILES, STRETCHES = 64, 5
+MOST_FILES, MOST_STRETCHES = 64, 20
 # Shares of a step that a term may take before it counts as what holds the step back.
 USUAL = {
     "compute": 1.0,  # what a step is for
@@ -73,7 +73,7 @@ class Diagnosis(Printed):
     answer : str
         A headline with one number in bold, then labelled facts.
     share, low, high : float
-        Share of the time that the cause takes, with the least and the most of five stretches of the run.
+        Share of the time that the cause takes, with the least and the most of its stretches.
     step_seconds : float
         Median time of a step [s]; NaN where no file has steps.
     evidence : tuple of str
@@ -118,7 +118,7 @@ class Diagnosis(Printed):
 
 def diagnose(
     path: str | Path | Sequence[str | Path], model: Any = None, system: Any = None, *, precision: str | None = None,
-    pattern: str = "", **plan: Any,
+    pattern: str = "", stretches: int = 5, **plan: Any,
 ) -> Diagnosis:  # fmt: skip
     """Say what holds a training step back, from what profilers, counters and logs say.
 
@@ -134,6 +134,8 @@ def diagnose(
         The number format that was meant, such as "bf16".
     pattern : str, optional
         For logs in plain text: a line with ``{step}`` and ``{seconds}``, ``{ms}`` or ``{rate}``.
+    stretches : int
+        Pieces of the run, 1 to 20, over which shares and gains have their intervals.
     **plan
         Fields of the plan, as for `cb.train_step`, such as ``micro_batch`` and ``devices``.
 
@@ -165,9 +167,11 @@ def diagnose(
         raise ValueError("a prediction needs both model and system, such as model='resnet50', system='a100-sxm-80gb'")
     if precision is not None and not isinstance(precision, str):
         raise ValueError(f"precision = {shown(precision)} must be a number format such as 'bf16'")
+    if isinstance(stretches, bool) or not isinstance(stretches, int) or not 1 <= stretches <= MOST_STRETCHES:
+        raise ValueError(f"stretches = {shown(stretches)} must be a whole number from 1 to {MOST_STRETCHES}")
     readings = [read_trace(each, pattern) for each in paths]
     predicted = None if model is None else _predicted(model, system, precision, plan)
-    return _diagnosis(readings, predicted, precision)
+    return _diagnosis(readings, predicted, precision, stretches)
 
 
 def _predicted(model: Any, system: Any, precision: Any, plan: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
@@ -186,14 +190,14 @@ def _predicted(model: Any, system: Any, precision: Any, plan: Mapping[str, Any])
     return told
 
 
-def _diagnosis(readings: list[Reading], predicted: Any, precision: str | None) -> Diagnosis:
+def _diagnosis(readings: list[Reading], predicted: Any, precision: str | None, stretches: int) -> Diagnosis:
     timed = [reading for reading in readings if len(reading.steps)]
     counted = {key: value for reading in readings for key, value in reading.counters.items()}
     notes = tuple(f"{reading.name}: {note}" for reading in readings for note in reading.notes)
     kinds = tuple(dict.fromkeys(reading.kind for reading in readings))
     if not timed:
         return _of_counters(counted, notes, kinds)
-    shared = [attribute(reading) for reading in timed]
+    shared = [attribute(reading)._replace(stretches=stretches) for reading in timed]
     waits = [_share(each, "communication") for each in shared]
     # Of several processes, the one that waits most tells what the others cost it.
     at = int(np.argmax(waits))
@@ -214,16 +218,17 @@ def _stretches(found: Attribution) -> tuple[tuple[str, dict[str, float]], ...]:
     """Mean step of the whole run and of each stretch by term, with the numbers of its steps."""
     count = len(found.steps)
     parts = [("whole run", found.seconds)]
-    for places in np.array_split(np.arange(count), min(STRETCHES, count)):
+    for places in np.array_split(np.arange(count), min(found.stretches, count)):
         steps = f"{places[0] + 1}" if len(places) == 1 else f"{places[0] + 1} to {places[-1] + 1}"
         parts.append((f"step{'s' * (len(places) > 1)} {steps}", found.seconds[places]))
     return tuple((label, dict(zip(found.terms, map(float, rows.mean(axis=0)), strict=True))) for label, rows in parts)
 
 
 def _shares(found: Attribution, term: str) -> np.ndarray:
-    """Share that a term takes in each of five stretches of the run, or in each step where there are fewer."""
-    own = np.array_split(found.seconds[:, found.terms.index(term)], min(STRETCHES, len(found.steps)))
-    whole = np.array_split(found.steps, min(STRETCHES, len(found.steps)))
+    """Share that a term takes in each stretch of the run, or in each step where there are fewer."""
+    pieces = min(found.stretches, len(found.steps))
+    own = np.array_split(found.seconds[:, found.terms.index(term)], pieces)
+    whole = np.array_split(found.steps, pieces)
     return np.array([one.sum() / all_.sum() if all_.sum() > 0 else 0.0 for one, all_ in zip(own, whole, strict=True)])
 
 
