@@ -7,13 +7,13 @@ from typing import Any
 import pandas as pd
 
 from cookbook.charts import look
-from cookbook.charts.look import MUTED, TIME_PARTS, alt
+from cookbook.charts.look import TIME_PARTS, alt
 
 # Terms of an attribution in the order of a bar; those that other charts have too keep their colours.
 TERMS = {
     "compute": TIME_PARTS["compute"], "memory traffic": TIME_PARTS["memory traffic"], "launch": TIME_PARTS["launch"],
     "communication": TIME_PARTS["tensor-parallel communication"], "input": TIME_PARTS["input"],
-    "checkpoint": TIME_PARTS["optimiser"], "slowdown": TIME_PARTS["waiting"], "idle": MUTED,
+    "checkpoint": TIME_PARTS["optimiser"], "slowdown": TIME_PARTS["waiting"], "idle": TIME_PARTS["bubble"],
     "steady": TIME_PARTS["compute"],
 }  # fmt: skip
 # Pixels for the longest label: which rows are shown changes in place.

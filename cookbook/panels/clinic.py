@@ -105,7 +105,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
         answer=found.answer,
         headline={"share of the time": found.share},
         chips=(("own run", f"Recorded {rows['recorded'][patient]} by a {rows['tool'][patient]}."),
-               (f"{len(found.kinds)} kind of file", f"Read as: {', '.join(found.kinds)}.")),
+               (found.kinds[0], "What the file is, told by its content and not by its name.")),
         picture=_picture(patient, found),
         parts=few([Part(each["term"], each["seconds"], human(each["seconds"], "s"), charts.TERMS[each["term"]],
                         WORDS[each["term"]]) for each in found.terms], lambda seconds: human(seconds, "s")),

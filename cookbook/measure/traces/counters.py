@@ -182,7 +182,7 @@ def nccl(lines: list[str], name: str) -> Reading:
 
 def fio(found: Mapping[str, Any], name: str) -> Reading:
     """``fio --output-format=json``."""
-    jobs, notes, told = found.get("jobs"), Notes(), defaultdict(float)
+    jobs, notes, told = found.get("jobs"), Notes(), defaultdict[str, float](float)
     if not isinstance(jobs, list) or not all(isinstance(job, Mapping) for job in jobs):
         raise ValueError(f"{name}: jobs must be a list of objects, as fio writes it")
     latencies = []

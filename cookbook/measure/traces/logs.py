@@ -88,7 +88,7 @@ def from_json_lines(lines: list[str], name: str) -> Reading:
     return _reading(kept, name, "training log (JSON lines)", notes)
 
 
-def _reading(rows: list[tuple[int, Mapping[str, Any]]], name: str, kind: str, notes: Notes) -> Reading:
+def _reading(rows: Sequence[tuple[int, Mapping[str, Any]]], name: str, kind: str, notes: Notes) -> Reading:
     keys = {_plain(key): key for _, row in rows for key in row}
     timed, clock = (next((each for each in names if each in keys), "") for names in (TIMES, CLOCKS))
     if not timed and not clock:
@@ -112,7 +112,7 @@ def _reading(rows: list[tuple[int, Mapping[str, Any]]], name: str, kind: str, no
     return _made(found, list(columns), name, kind, notes)
 
 
-def _in_order(rows: list[tuple[int, Mapping[str, Any]]], keys: Mapping[str, str], notes: Notes) -> Any:
+def _in_order(rows: Sequence[tuple[int, Mapping[str, Any]]], keys: Mapping[str, str], notes: Notes) -> Any:
     """Rows whose step goes on; what goes back is told and kept, for restarts do that."""
     step = next((keys[each] for each in STEP if each in keys), None)
     if step is None:

@@ -166,7 +166,7 @@ def _spans(events: list[Event], own: Any) -> Spans:
         found.append((event.start, event.end, term))
         if term == COMPUTE:
             formats[next((each for word, each in KERNEL_FORMATS if word in event.name.lower()), "")] += _length(event)
-    found += [(event.start, event.end, term) for event in events if (term := _marked(event, own)) is not None]
+    found += [(event.start, event.end, mark) for event in events if (mark := _marked(event, own)) is not None]
     host = [event for event in events if event.kind in ("cpu_op", "cuda_runtime", "cuda_driver", "operator")]
     if device:
         found += [(event.start, event.end, LAUNCH) for event in host if "ynchronize" not in event.name]
@@ -285,7 +285,7 @@ MOST_STEPS_OF_SQLITE = 2_000_000_000
 
 def nsight_sqlite(path: Path, name: str) -> Reading:
     """An export of Nsight Systems as SQLite, opened read-only; nothing in it is executed but our own queries."""
-    notes, events = Notes(), []
+    notes, events = Notes(), list[Event]()
     try:
         base = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     except sqlite3.Error as error:
