@@ -11,10 +11,10 @@ from cookbook.charts.look import TIME_PARTS, alt
 
 # Terms of an attribution in the order of a bar; those that other charts have too keep their colours.
 TERMS = {
-    "compute": TIME_PARTS["compute"], "memory traffic": TIME_PARTS["memory traffic"], "launch": TIME_PARTS["launch"],
+    "steady": TIME_PARTS["compute"], "compute": TIME_PARTS["compute"],
+    "memory traffic": TIME_PARTS["memory traffic"], "launch": TIME_PARTS["launch"],
     "communication": TIME_PARTS["tensor-parallel communication"], "input": TIME_PARTS["input"],
     "checkpoint": TIME_PARTS["optimiser"], "slowdown": TIME_PARTS["waiting"], "idle": TIME_PARTS["bubble"],
-    "steady": TIME_PARTS["compute"],
 }  # fmt: skip
 # Pixels for the longest label: which rows are shown changes in place.
 _ROOM = 110

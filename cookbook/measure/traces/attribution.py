@@ -9,7 +9,7 @@ import numpy as np
 from cookbook.measure.traces.reading import TERMS, Reading, Spans
 
 # Terms of an attribution in the order of charts; logs know steps alone, so what they usually take is the steady part.
-ORDER = ("compute", "memory traffic", "launch", "communication", "input", "checkpoint", "slowdown", "idle", "steady")
+ORDER = ("steady", "compute", "memory traffic", "launch", "communication", "input", "checkpoint", "slowdown", "idle")
 # With an accelerator, what its kernels do comes first: the host may wait meanwhile, and costs nothing. On a processor
 # a checkpoint or a wait for input is work of the step itself, whatever operations it is made of.
 ON_DEVICE = ("compute", "memory traffic", "communication", "checkpoint", "input", "launch")
