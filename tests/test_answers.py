@@ -29,7 +29,7 @@ from cookbook.panels.text import figure, percent
 from cookbook.units import dollars, human
 
 PANELS = ("where_to_run", "accuracy", "accelerators", "storage", "host", "measurements", "training_run", "scaling",
-          "assembly_line", "model_zoo", "finetuning", "serving")  # fmt: skip
+          "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine")  # fmt: skip
 # States of each panel, and the random seed they come from; the second set is tried in the long run.
 STATES, MORE_STATES, SEED, OTHER_SEED = 50, 50, 7, 8
 MOST_WORDS, MOST_FACTS, TRIES = 20, 5, 6
@@ -363,15 +363,45 @@ def serving_agrees(state: State) -> set[str]:
     return {"missed" if missed else "kept"}
 
 
+def causes_agree(state: State) -> None:
+    """The headline counts the part that it speaks of; where nothing is wrong, the largest."""
+    parts = {"Waiting for input": "input", "The batch": "memory traffic", "The host": "launch", "Products": "compute",
+             "Communication": "communication", "One process": "communication", "Saving": "checkpoint",
+             "The machine": "slowdown"}  # fmt: skip
+    whole = state["drawn"][state["drawn"]["row"] == "whole run"].set_index("part")
+    share = (whole["end"] - whole["start"]) / whole["end"].max()
+    part = next((part for words, part in parts.items() if state["headline"].startswith(words)), share.idxmax())
+    named = "Nothing holds" in state["headline"] or state["headline"].startswith(tuple(parts))
+    assert part != share.idxmax() or named, state["headline"]
+    assert told(state["bold"], lambda value: f"{100 * value:.0f} %", share[part]), (state["bold"], share)
+    assert state["bold"] in state["title"]
+
+
+def marks_agree(state: State) -> set[str]:
+    """Errors and rates of a machine are those of the marks."""
+    drawn, bold = state["drawn"], state["bold"]
+    assert bold in state["title"]
+    if state["picture"] == "networks":
+        off = (drawn["point"] / drawn["peak"] - 1).abs()
+        assert told(bold, percent, off.median()) and f" {len(drawn)} runs" in state["headline"]
+        assert (drawn["low"].isna() == (state["values"]["prediction"] != "left out")).all()
+    else:
+        unit = "FLOP/s" if state["picture"] == "products" else "B/s"
+        assert told(bold, lambda value: human(value, unit), drawn["point"].max())
+    return {state["picture"]}
+
+
 AGREE: dict[str, Callable[[State], set[str] | None]] = {
     "where_to_run": costs_agree, "accuracy": shares_agree, "accelerators": devices_agree, "storage": stages_agree,
     "host": limits_agree, "measurements": medians_agree, "training_run": deadlines_agree, "scaling": efficiency_agrees,
     "assembly_line": waiting_agrees, "model_zoo": needs_agree, "finetuning": methods_agree, "serving": serving_agrees,
+    "clinic": causes_agree, "this_machine": marks_agree,
 }  # fmt: skip
 # Kinds that must be among the states, or a check has checked nothing.
 KINDS = {
     "training_run": {"meet", "miss"}, "host": {"links", ""}, "model_zoo": {"zoo", "some can", "none can", "memory"},
     "finetuning": {"fits", "likely fits", "does not fit"}, "serving": {"kept"},
+    "this_machine": {"networks", "products"},
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 _OFFERED = {
+    "clinic": "attribution",
     "devices": "growth paid per_device place_costs roofline tornado",
     "explore": "coverage errors explored points",
     "host": "gets machine over_cores",

@@ -4,10 +4,14 @@ Single operations (matrix products, convolutions, memory, launches, copies, driv
 (training steps, forward passes, answers of language models, all with random weights and synthetic input). NumPy alone
 measures any machine within a minute; PyTorch, where it is installed, adds networks, GPUs and number formats. Results
 are one JSON file, and nothing is sent anywhere.
+
+`diagnose` reads what profilers, counters and training logs wrote, and says what holds a step back; `patient` gives the
+files of runs with a planted cause, to practise on.
 """
 
 from cookbook.measure.comparison import beside, measured_device, summary
 from cookbook.measure.report import Report, read
 from cookbook.measure.suite import run
+from cookbook.measure.traces import Diagnosis, diagnose, patient
 
-__all__ = ["Report", "beside", "measured_device", "read", "run", "summary"]
+__all__ = ["Diagnosis", "Report", "beside", "diagnose", "measured_device", "patient", "read", "run", "summary"]

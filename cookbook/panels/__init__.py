@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 _RECIPES = (
-    "accelerators", "accuracy", "assembly_line", "finetuning", "host", "measurements", "model_zoo", "scaling",
+    "accelerators", "accuracy", "assembly_line", "clinic", "finetuning", "host", "measurements", "model_zoo", "scaling",
     "serving", "storage", "training_run", "where_to_run",
 )  # fmt: skip
 _HOMES = {"Panel": "shell", "View": "shell", "record": "decision", **{name: name for name in _RECIPES}}

@@ -422,3 +422,28 @@ def test_history_claims_of_16_gpus():
                 run = cb.scaling(name, gpu, [1, 16], batch, **how).iloc[1]
                 within += [batch] if run.low80 <= claim <= run.high80 else []
             assert within == batches
+
+
+def test_12_a_step_shared_out_by_hand_and_what_a_remedy_gains():
+    words = prose("12")
+    assert "The lengths add up to 115 ms" in words and 60 + 40 + 15 == 115
+    assert "$$60 + 20 + 15 + 5 = 100$$" in words and 80 - 60 == 20
+    assert "a part of 30 % gains 1.43 times" in words and pytest.approx(1.43, abs=0.002) == 1 / (1 - 0.3)
+    weights = 1024 * 4096 + 4096 + 4096 * 1024 + 1024 + 1024 * 10 + 10
+    assert "34 MB of gradients" in words and 4 * weights == pytest.approx(34e6, rel=0.02)
+    runs = cb.table("traces").set_index("patient")["cause"]
+    assert "Eight of them are ill" in words and (runs != "healthy").sum() == 8 and len(runs) == 10
+
+
+def test_12_symptoms_bear_out_the_votes():
+    """Edith takes twice as long as Anna; Greta's second process has more work by far; Hiro's mean is no median."""
+    found = {name: cb.measure.diagnose(cb.measure.patient(name)) for name in ("anna", "edith", "hiro", "ines", "jonas")}
+    assert 1.6 < found["edith"].step_seconds / found["anna"].step_seconds < 2.4
+    work = {}
+    for name in ("farid", "greta"):
+        parts = [cb.measure.diagnose(path).frame().set_index("term")["seconds"] for path in cb.measure.patient(name)]
+        work[name] = [each.sum() - each["communication"] for each in parts]
+    assert work["greta"][1] > 3 * work["greta"][0] and 0.6 < work["farid"][1] / work["farid"][0] < 1.6
+    means = {name: [sum(parts.values()) for _, parts in each.stretches] for name, each in found.items()}
+    assert min(means["hiro"]) > 1.4 * found["hiro"].step_seconds
+    assert means["ines"][-1] > 1.8 * means["ines"][1] and max(means["jonas"]) < 1.1 * found["jonas"].step_seconds

@@ -1,0 +1,211 @@
+"""What every reader of a trace gives, and how a file is opened: with limits, as text, a database or compressed."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cookbook.units import shown
+
+# Bytes of one file, before and after it is unpacked; events, lines and cells of one file; letters of a line.
+LARGEST_FILE, LARGEST_TEXT = 256_000_000, 512_000_000
+MOST_EVENTS, MOST_LINES, LONGEST_LINE = 5_000_000, 2_000_000, 100_000
+MOST_NOTES = 8
+SQLITE, GZIP = b"SQLite format 3\0", b"\x1f\x8b"
+# What a span was spent on, in the order in which an instant that several share is given away.
+TERMS = ("checkpoint", "input", "compute", "memory traffic", "communication", "launch", "idle")
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """What a profiler saw: one entry a span.
+
+    Attributes
+    ----------
+    start, end : numpy.ndarray
+        Begin and end [s].
+    term : numpy.ndarray
+        Index into `TERMS`.
+    device : bool
+        Whether kernels of an accelerator are among them; else operations of the processor are what computes.
+    facts : mapping of str to float
+        What was counted: operations, shares of small ones, shares of number formats.
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    term: np.ndarray
+    device: bool = False
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What one file says.
+
+    Attributes
+    ----------
+    name, kind : str
+        Name of the file, and what it is in words.
+    steps : numpy.ndarray
+        Begin and end of each training step [s]; no rows where it has none.
+    spans : Spans or None
+        What was done when.
+    counters : mapping of str to float
+        Counted shares, rates and times by their name in `COUNTERS` of `counters`; SI units.
+    columns : mapping of str to numpy.ndarray
+        Seconds of each step by term, where a log tells them.
+    rank : int or None
+        Which of several processes wrote it.
+    notes : tuple of str
+        What was not understood, by line, column or key.
+    """
+
+    name: str
+    kind: str
+    steps: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
+    spans: Spans | None = None
+    counters: Mapping[str, float] = field(default_factory=dict)
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+    rank: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Notes:
+    """What was not understood, counted by kind, each with the first place where it was met."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[Any]] = {}
+
+    def add(self, what: str, place: str = "") -> None:
+        """Note one more of a kind."""
+        entry = self._found.setdefault(what[:160], [0, place[:80]])
+        entry[0] += 1
+
+    def __call__(self) -> tuple[str, ...]:
+        told = [f"{what}{f' ({place})' if place else ''}{f', {count:,} times' if count > 1 else ''}"
+                for what, (count, place) in self._found.items()]  # fmt: skip
+        return (*told[:MOST_NOTES], *([f"{len(told) - MOST_NOTES} more kinds"] if len(told) > MOST_NOTES else []))
+
+
+def contents(path: str | Path) -> tuple[Path, bytes]:
+    """A file's bytes, unpacked where it is compressed; of a database only its first bytes.
+
+    Raises
+    ------
+    ValueError
+        It is no file, too large before or after it is unpacked, empty, or its compression is broken.
+    """
+    if not isinstance(path, (str, Path)) or not str(path).strip() or "\0" in str(path):
+        raise ValueError(f"path = {shown(path)} must be the path of a trace, a log or the output of a tool")
+    target = Path(path)
+    name = target.name[:80]
+    try:
+        if not target.is_file():
+            raise ValueError(f"path = {shown(str(path))} is no file; give the path of a trace, a log or an output")
+        size = target.stat().st_size
+        if size > LARGEST_FILE:
+            raise ValueError(f"{name} has {size:,} bytes, at most {LARGEST_FILE:,} are read; record fewer steps")
+        with target.open("rb") as file:
+            first = file.read(16)
+            found = first if first == SQLITE else first + file.read()
+    except OSError as error:
+        raise ValueError(f"{name} cannot be read: {error.strerror or 'no such file'}; give a file of a trace") from None
+    if found.startswith(GZIP):
+        found = _unpacked(found, name)
+    if not found.strip():
+        raise ValueError(f"{name} is empty: nothing was recorded, or the tool had not closed it; record again")
+    return target, found
+
+
+def _unpacked(packed: bytes, name: str) -> bytes:
+    try:
+        machine = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        found = machine.decompress(packed, LARGEST_TEXT + 1)
+    except (zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{name} cannot be unpacked ({error}); compress it again with gzip") from None
+    if len(found) > LARGEST_TEXT:
+        raise ValueError(f"{name} unpacks to more than {LARGEST_TEXT:,} bytes; record fewer steps")
+    if not machine.eof:
+        raise ValueError(f"{name} ends in the middle of its compression: it is truncated; copy the whole file")
+    return found
+
+
+def text_of(raw: bytes, name: str) -> str:
+    """Bytes as text; ValueError where they are none."""
+    encoding = "utf-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is no text at byte {error.start:,} and no database that is known; export it as "
+                         "JSON, CSV or SQLite") from None  # fmt: skip
+    if "\0" in text:
+        raise ValueError(f"{name} holds zero bytes, so it is no text; export it as JSON, CSV or SQLite")
+    return text
+
+
+def lines_of(text: str, name: str) -> list[str]:
+    """Lines of a text, none of them too long."""
+    lines = text.splitlines()
+    if len(lines) > MOST_LINES:
+        raise ValueError(f"{name} has {len(lines):,} lines, at most {MOST_LINES:,} are read; cut it")
+    for number, line in enumerate(lines, start=1):
+        if len(line) > LONGEST_LINE:
+            raise ValueError(f"{name}: line {number} has {len(line):,} letters, at most {LONGEST_LINE:,} are read")
+    return lines
+
+
+def parsed_json(text: str, name: str) -> Any:
+    """What a JSON text says; ValueError in words where it is truncated, too deep or none."""
+    try:
+        return json.loads(text, parse_int=_bounded)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"):
+            raise ValueError(f"{name} ends in the middle, at line {error.lineno}: it is truncated; copy the whole "
+                             "file, or let the tool close it") from None  # fmt: skip
+        raise ValueError(f"{name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise ValueError(f"{name} is nested too deeply for a trace") from None
+
+
+def _bounded(digits: str) -> int | float:
+    return int(digits) if len(digits) < 300 else math.nan
+
+
+def number(value: Any) -> float:
+    """A finite number, or NaN for anything else; words such as "98 %", "1410 MHz" or "N/A" are read as they print."""
+    if isinstance(value, bool) or value is None:
+        return math.nan
+    if isinstance(value, str):
+        words = value.strip().replace("%", " ").split()
+        value = words[0].replace(",", "") if words else ""
+        if not value or value[0] not in "+-.0123456789" or len(value) > 40 or "_" in value:
+            return math.nan
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return found if math.isfinite(found) else math.nan
+
+
+def cells_of(lines: list[str], name: str) -> list[list[str]]:
+    """Rows of CSV lines."""
+    try:
+        return [[cell.strip() for cell in row] for row in csv.reader(lines)]
+    except csv.Error as error:
+        raise ValueError(f"{name} is no CSV: {error}") from None
+
+
+def steps_from(durations: np.ndarray) -> np.ndarray:
+    """Steps one after the other from their durations [s]."""
+    ends = np.cumsum(durations)
+    return np.stack([ends - durations, ends], axis=1)
