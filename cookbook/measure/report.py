@@ -210,7 +210,7 @@ def read(path: str | Path) -> Report:
         raise ValueError(f"{name} is not UTF-8 text; give the JSON file that the benchmark wrote") from None
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror or 'no such file'}; give a file of results") from None
-    return _report(_parsed(text, name), name)
+    return of_document(_parsed(text, name), name)
 
 
 def _parsed(text: str, name: str) -> Any:
@@ -239,7 +239,8 @@ def _bounded(digits: str) -> int:
     return int(digits)
 
 
-def _report(found: Any, name: str) -> Report:
+def of_document(found: Any, name: str) -> Report:
+    """A report from its JSON object; ValueError that begins with `name` where it is none or a row cannot be."""
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         keys = found if isinstance(found, dict) else {}
         kind = next((words for key, words in OTHERS.items() if key in keys), "another JSON file")
