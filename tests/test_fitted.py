@@ -171,7 +171,7 @@ def test_every_door_takes_the_device(calibration):
     several = cb.train_step("resnet50", [device, "h100-sxm"], micro_batch=8, precision="fp32")
     assert several.tier[0] == HERE != several.tier[1] and several.point[0] == pytest.approx(step.point)
     assert several.point[1] == cb.train_step("resnet50", "h100-sxm", micro_batch=8, precision="fp32").point
-    swept = cb.sweep("gpt2", [device], of="train_step", micro_batch=[2], seq=256, precision="fp32")
+    swept = cb.sweep("train_step", model="gpt2", accelerator=[device], micro_batch=2, seq=256, precision="fp32")
     assert swept["seconds"].iloc[0] == pytest.approx(text.point) and swept["tier"].iloc[0] == HERE
 
 
@@ -214,7 +214,8 @@ def test_the_datasheet_is_that_of_the_machine_named(told, name):
 
 def test_several_reports_of_one_machine_count_as_one(tmp_path):
     whole = artificial()
-    apart = [replace(whole, rows=[each for each in whole.rows if ("model" in each) is network]) for network in (0, 1)]
+    apart = [replace(whole, rows=[each for each in whole.rows if ("model" in each) is network])
+                 for network in (False, True)]  # fmt: skip
     path = apart[1].write(tmp_path / "networks.json")
     assert cb.measure.calibrate([apart[0], path]).errors() == cb.measure.calibrate(whole.document()).errors()
     other = replace(whole, environment={**ENVIRONMENT, "processor": "Intel(R) Xeon(R) Gold 6148"})

@@ -23,7 +23,7 @@ from cookbook.catalog import UnknownName
 from cookbook.catalog.printed import Printed
 from cookbook.hardware import Accelerator, Calibrated, accelerator, accelerator_table
 from cookbook.measure.comparison import ASKED, measured_device
-from cookbook.measure.rates import NORMAL, TIER, Figure, figures, seconds_of, student
+from cookbook.measure.rates import NORMAL, TIER, Figure, calm, figures, seconds_of, student
 from cookbook.measure.report import Report, of_document, read
 from cookbook.performance.networks import winograd_saving
 from cookbook.prediction.constants import committed
@@ -168,7 +168,7 @@ def calibrate(
     ValueError: report is a Chrome or PyTorch profiler trace, not a file of `python -m cookbook measure`
     """
     whole = joined(report)
-    plain = measured_device(whole, name)
+    plain = measured_device(calm(whole), name)
     before = sheet(whole, like)
     rows, left = _predictable(whole, plain)
     known = figures(whole)
@@ -248,9 +248,8 @@ def _memory(told: Mapping[str, Any]) -> float:
 
 def _named(name: str) -> Accelerator:
     """The accelerator that PyTorch calls by a name, or the nearest."""
-    plain = name.removeprefix("NVIDIA ").removeprefix("AMD ").removesuffix(" HBM3")
     try:
-        return accelerator(plain)
+        return accelerator(name)
     except UnknownName as unknown:
         return accelerator(unknown.nearest[0])
 
