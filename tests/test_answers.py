@@ -19,10 +19,10 @@ from cookbook.charts.host import FULL
 from cookbook.panels import controls
 from cookbook.panels.storage import _samples
 from cookbook.panels.text import figure, percent
-from cookbook.units import dollars
+from cookbook.units import dollars, human
 
 PANELS = ("where_to_run", "accuracy", "accelerators", "storage", "host", "measurements", "training_run", "scaling",
-          "assembly_line", "model_zoo", "finetuning", "serving")  # fmt: skip
+          "assembly_line", "model_zoo", "finetuning", "serving", "this_machine")  # fmt: skip
 STATES, MOST_WORDS, MOST_FACTS = 50, 20, 5
 ROUNDED = 1e-5  # columns of charts have six digits
 SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d*])")
@@ -243,6 +243,19 @@ def test_shares_of_runs_are_those_of_the_points() -> None:
             assert title.startswith(f"{low or 'None'} of {len(drawn)} group")
         else:
             assert points(drawn["median"].min()) in title and points(drawn["median"].max()) in title
+
+
+def test_errors_and_rates_are_those_of_the_marks() -> None:
+    for state in shown("this_machine"):
+        drawn, bold = state["drawn"], state["bold"]
+        assert bold in state["title"]
+        if state["picture"] == "networks":
+            off = (drawn["point"] / drawn["peak"] - 1).abs()
+            assert told(bold, percent, off.median()) and f" {len(drawn)} runs" in state["headline"]
+            assert (drawn["low"].isna() == (state["values"]["prediction"] != "left out")).all()
+        else:
+            unit = "FLOP/s" if state["picture"] == "products" else "B/s"
+            assert told(bold, lambda value, unit=unit: human(value, unit), drawn["point"].max())
 
 
 def test_waiting_is_that_of_the_line() -> None:

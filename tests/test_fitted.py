@@ -157,6 +157,17 @@ def test_a_model_that_is_left_out_is_predicted_from_the_others(calibration):
     assert not moved.loc[own, "inside80"].any()
 
 
+def test_a_real_machine_is_predicted_with_each_model_left_out():
+    """The cookbook's own run: six networks; the worst is AlexNet, whose norms are slow."""
+    found = cb.measure.calibrate(cb.measure.own_run())
+    errors = found.errors()
+    assert (errors["models"], errors["rows"]) == (6, 19) and not found.left
+    assert errors["left_out"] <= 0.15 < errors["before"] and errors["after"] < errors["left_out"]
+    assert 0.6 <= errors["inside80"] <= 0.95
+    off = found.predictions().groupby("model")["left_out_error"].median().abs()
+    assert off.idxmax() == "alexnet" and off.median() <= 0.15
+
+
 def test_every_door_takes_the_device(calibration):
     device = calibration.accelerator
     step = cb.train_step("resnet50", device, micro_batch=8, precision="fp32")
@@ -199,6 +210,8 @@ def test_a_report_of_single_operations_alone_gives_a_device_that_is_not_calibrat
 
 @pytest.mark.parametrize(("told", "name"), [
     ({"processor": "AMD EPYC 9755 128-Core Processor", "cores": 2}, "EPYC 9755 (Turin), 2 of 128 cores"),
+    ({"processor": "AMD EPYC 9755 128-Core Processor", "cores": 2, "torch_threads": 1},
+     "EPYC 9755 (Turin), 1 of 128 cores"),
     ({"processor": "Intel(R) Xeon(R) Platinum 8480+", "cores": 56}, "Xeon Platinum 8480+ (Sapphire Rapids)"),
     ({"processor": "11th Gen Intel(R) Core(TM) i7-1165G7 @ 2.80GHz", "cores": 4}, "Core i7-1165G7 (laptop)"),
     ({"device_name": "NVIDIA H100 80GB HBM3"}, "H100 SXM5 80GB"),
@@ -207,9 +220,9 @@ def test_the_datasheet_is_that_of_the_machine_named(told, name):
     found = fitted.sheet(Report("complete", "2026-01-02 03:04", {}, {"memory_bytes": 32e9, **told}, []))
     assert found.name.removesuffix(", changed") == name
     if told.get("cores") == 2:
-        row = cb.accelerator("epyc-9755")
-        assert found.mem_bandwidth == pytest.approx(row.mem_bandwidth / 64)
-        assert found.peaks["peak_fp32"] == pytest.approx(row.peaks["peak_fp32"] / 64)
+        row, part = cb.accelerator("epyc-9755"), told.get("torch_threads", 2) / 128
+        assert found.mem_bandwidth == pytest.approx(row.mem_bandwidth * part)
+        assert found.peaks["peak_fp32"] == pytest.approx(row.peaks["peak_fp32"] * part)
 
 
 def test_several_reports_of_one_machine_count_as_one(tmp_path):

@@ -25,11 +25,17 @@ AXES = {
     "throughput": "Samples a second, logarithmic",
     "energy": "Energy of the device alone for one sample [J], logarithmic",
     "cost": "Price of a million samples [$], logarithmic",
+    "products": "Rate of matrix products [FLOP/s], logarithmic",
+    "memory": "Rate of memory [B/s], logarithmic",
+    "networks": "Time of one step or pass [s], logarithmic",
 }
 _KEYS = {
     "throughput": "Bar: 80 % interval. Grey tick: at the peak of the datasheet. Click a mark to look at its device.",
     "energy": "Bar: interval of rate and power together. Not validated: nobody's power was measured here.",
     "cost": "Bar: cheapest hour at the fastest end to dearest hour at the slowest. Prices as dated in the table.",
+    "products": "Bar: middle 80 % of the samples. Grey tick: peak of the datasheet, by share of the cores.",
+    "memory": "Bar: middle 80 % of the samples. Grey tick: the datasheet, by share of the cores.",
+    "networks": "Mark: predicted, with its 80 % interval where it has one. Grey tick: measured.",
 }
 _ROOF_KEY = "A mark for each kind of operation, larger where it takes longer. Click one to read its numbers."
 _GROWTH_KEY = "Times the line's value in its first year. Marks: devices at launch; lines: least squares on logarithms."

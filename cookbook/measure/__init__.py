@@ -8,7 +8,7 @@ are one JSON file, and nothing is sent anywhere.
 
 from cookbook.measure.comparison import beside, measured_device, summary
 from cookbook.measure.fitted import Calibration, calibrate
-from cookbook.measure.report import Report, read
+from cookbook.measure.report import Report, own_run, read
 from cookbook.measure.suite import run
 
-__all__ = ["Calibration", "Report", "beside", "calibrate", "measured_device", "read", "run", "summary"]
+__all__ = ["Calibration", "Report", "beside", "calibrate", "measured_device", "own_run", "read", "run", "summary"]

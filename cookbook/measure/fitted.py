@@ -23,6 +23,7 @@ from cookbook.catalog import UnknownName
 from cookbook.catalog.printed import Printed
 from cookbook.hardware import Accelerator, Calibrated, accelerator, accelerator_table
 from cookbook.measure.comparison import ASKED, measured_device
+from cookbook.measure.environment import ONE_THREAD
 from cookbook.measure.rates import NORMAL, TIER, Figure, calm, figures, seconds_of, student
 from cookbook.measure.report import Report, of_document, read
 from cookbook.performance.networks import winograd_saving
@@ -223,7 +224,7 @@ def _report(report: Any) -> Report:
 def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:
     """What a datasheet says of the machine of a report: the device that it names, else the nearest of the catalogue.
 
-    Of a processor, the share of the cores that the report was measured on, of its peaks and its memory bandwidth.
+    Of a processor, the share of its cores that computed, of its peaks and of its memory bandwidth.
     """
     told = report.environment
     if like is not None:
@@ -233,13 +234,20 @@ def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:
     else:
         found = _processor(str(told.get("processor", "")))
     row = _cores().get(found.like, math.nan)
-    share = min(told.get("cores", math.nan) / row, 1.0) if found.kind == "cpu" else 1.0
+    used = _used(told)
+    share = min(used / row, 1.0) if found.kind == "cpu" else 1.0
     figures: dict[str, Any] = {"memory_bytes": _memory(told)} if math.isnan(found.memory_bytes) else {}
     if share < 1.0:
         figures |= {"mem_bandwidth": found.mem_bandwidth * share}
         figures |= {column: peak * share for column, peak in found.peaks.items() if math.isfinite(peak)}
-        return accelerator(f"{found.name}, {told['cores']:g} of {row:g} cores"[:80], like=found, **figures)
+        return accelerator(f"{found.name}, {used:g} of {row:g} cores"[:80], like=found, **figures)
     return accelerator(like=found, **figures) if figures else found
+
+
+def _used(told: Mapping[str, Any]) -> float:
+    """Cores that computed: as many as threads where those are fewer."""
+    threads = told.get("torch_threads") or (1 if told.get("clock") == ONE_THREAD else math.inf)
+    return min(float(told.get("cores", math.nan)), float(threads))
 
 
 def _memory(told: Mapping[str, Any]) -> float:

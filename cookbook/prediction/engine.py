@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import escape
 from importlib import import_module
 from types import MappingProxyType
@@ -408,15 +408,21 @@ def _measured_here(found: Prepared, known: Coded) -> Prepared:
     """Rows of devices that were calibrated: constants corrected, and intervals of what was left out there."""
     kind, size, values = found.kind, len(found.rows), dict(found.constants)
     for name, what in terms_of(kind).CALIBRATED.items():
-        factor = known.each(lambda each, what=what: 1.0 if each is None else each.of(what, kind))
+        factor = known.each(partial(_factor, what=what, kind=kind))
         values[name] = values[name] * each_row(factor, size)
     here = each_row(known.where(lambda each: each is not None and each.here and kind in each.kinds), size)
-    spreads = [known.each(lambda each, at=level: dict(each.spreads).get(at, np.nan) if each else np.nan)
-               for level in found.factors]  # fmt: skip
-    factors = {level: np.where(here, each_row(each, size), value)
-               for each, (level, value) in zip(spreads, found.factors.items(), strict=True)}  # fmt: skip
+    factors = {level: np.where(here, each_row(known.each(partial(_spread, level=level)), size), value)
+               for level, value in found.factors.items()}  # fmt: skip
     tier = np.where(here, constants.HERE, found.tier)
     return replace(found, constants=values, tier=tier, factors=factors, remark=np.where(here, "", found.remark))
+
+
+def _factor(known: Any, what: str, kind: str) -> float:
+    return 1.0 if known is None else known.of(what, kind)
+
+
+def _spread(known: Any, level: int) -> float:
+    return np.nan if known is None else dict(known.spreads).get(level, np.nan)
 
 
 @lru_cache(maxsize=256)
