@@ -241,7 +241,7 @@ def _measure(options: argparse.Namespace) -> None:
     system = machine(options.beside) if options.beside else None
     report = measure.run(options.device, quick=options.quick, suites=options.suite or ("micro", "macro"),
                          seconds=options.seconds, folder=options.folder, rounds=options.rounds,
-                         progress=_told)  # fmt: skip
+                         progress=measure.bar)  # fmt: skip
     print(*report.lines(), sep="\n")
     for each in report.skipped:
         print(f"left out: {each['benchmark']}, {each['case']}: {each['why']}")
@@ -254,12 +254,6 @@ def _measure(options: argparse.Namespace) -> None:
     if options.calibrate:
         print(*measure.calibrate(report).lines(), sep="\n")
     print(f"{report.write(options.out)}: {report.summary()}; nothing was sent anywhere")
-
-
-def _told(number: int, count: int, name: str) -> None:
-    """Progress on standard error: one line that is written over on a screen, a line a case elsewhere."""
-    end = "\r" if sys.stderr.isatty() and number < count else "\n"
-    print(f"[{number}/{count}] {name}"[:100].ljust(100 if end == "\r" else 0), end=end, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

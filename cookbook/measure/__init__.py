@@ -9,6 +9,7 @@ are one JSON file, and nothing is sent anywhere.
 from cookbook.measure.comparison import beside, measured_device, summary
 from cookbook.measure.fitted import Calibration, calibrate
 from cookbook.measure.report import Report, own_run, read
-from cookbook.measure.suite import run
+from cookbook.measure.suite import bar, run
 
-__all__ = ["Calibration", "Report", "beside", "calibrate", "measured_device", "own_run", "read", "run", "summary"]
+__all__ = ["Calibration", "Report", "bar", "beside", "calibrate", "measured_device", "own_run", "read", "run",
+           "summary"]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -294,3 +295,9 @@ def _slowed(began: float, ended: float) -> dict[str, Any]:
         note = f"the processor ended at {ratio:.0%} of the speed that it began with: throttled, or shared with others"
         return {**said, "throttling": note}
     return said
+
+
+def bar(number: int, count: int, name: str) -> None:
+    """Progress on standard error: one line that is written over on a screen, a line a case elsewhere."""
+    end = "\r" if sys.stderr.isatty() and number < count else "\n"
+    print(f"[{number}/{count}] {name}"[:100].ljust(100 if end == "\r" else 0), end=end, file=sys.stderr, flush=True)

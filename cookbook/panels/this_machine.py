@@ -27,12 +27,14 @@ from cookbook.workloads import zoo
 DEFAULTS: dict[str, Any] = {
     "precision": "fp32", "prediction": "left out", "phase": "all", "picture": "networks",
 }  # fmt: skip
-PICTURES = {what: partial(charts.per_device, what=what) for what in ("networks", "products", "memory")}
-# How a network is predicted: the columns of times and errors, the evidence that marks it, and how a sentence begins.
+WORDS_OF = {"networks": ("datasheet", "calibrated", "left out"), "products": ("measured",), "memory": ("measured",)}
+PICTURES = {what: partial(charts.per_device, what=what, evidence={word: charts.KNOWS[word] for word in words})
+            for what, words in WORDS_OF.items()}  # fmt: skip
+# How a network is predicted: the columns of times and errors, and how a sentence begins.
 WAYS = {
-    "datasheet": ("before", "datasheet only", "By the datasheet"),
-    "calibrated": ("after", "measured here", "Calibrated to these very rows"),
-    "left out": ("left_out", "sibling measured", "By the other networks alone"),
+    "datasheet": ("before", "By the datasheet"),
+    "calibrated": ("after", "Calibrated to these very rows"),
+    "left out": ("left_out", "By the other networks alone"),
 }
 PHASES = {"training": ("training step",), "forward": ("forward pass",), "answers": ("prefill", "decode")}
 SHORT = {"training step": "training", "forward pass": "forward", "prefill": "prompt", "decode": "token"}
@@ -156,14 +158,14 @@ _SOURCES = (
 def _networks(known: Calibration, values: Mapping[str, Any]) -> tuple[pd.DataFrame, str, str, dict[str, float]]:
     """Each measured network: predicted, with the interval of networks that were left out, and measured."""
     rows = _chosen(known, values["phase"])
-    column, evidence, words = WAYS[values["prediction"]]
+    column, words = WAYS[values["prediction"]]
     reach = math.exp(float(np.log(rows["high80_s"] / rows["left_out_s"]).iloc[0])) if column == "left_out" else math.nan
     point = rows[f"{column}_s"].to_numpy(dtype=float)
     errors = rows[f"{column}_error"].to_numpy(dtype=float)
     middle = float(np.nanmedian(np.abs(errors)))
     frame = pd.DataFrame({
         "row": _names(rows), "point": point, "low": point / reach, "high": point * reach,
-        "peak": rows["measured_s"].to_numpy(dtype=float), "before": math.nan, "evidence": evidence,
+        "peak": rows["measured_s"].to_numpy(dtype=float), "before": math.nan, "evidence": values["prediction"],
         "text": [_off(each) for each in errors], "looked": False, "control": "", "value": "",
     })  # fmt: skip
     worst = int(np.nanargmax(np.abs(errors)))
@@ -180,12 +182,14 @@ def _beside(known: Calibration) -> str:
 
 
 def _names(rows: pd.DataFrame) -> list[str]:
-    """Network, batch and phase of each row, each once."""
-    named = [f"{_title(model)}, {SHORT[benchmark]}, batch {batch}" for benchmark, model, batch in
-             zip(rows["benchmark"], rows["model"], rows["batch"], strict=True)]  # fmt: skip
-    more = [f", {seq:g} tokens" if named.count(name) > 1 and seq == seq else "" for name, seq in
-            zip(named, rows["seq"].astype(float), strict=True)]  # fmt: skip
-    return [name + tokens for name, tokens in zip(named, more, strict=True)]
+    """Network and phase of each row, with batch and tokens where others are called the same."""
+    pairs = zip(rows["model"], rows["benchmark"], strict=True)
+    named = [f"{_title(model)}, {SHORT[benchmark]}" for model, benchmark in pairs]
+    for more in ([f", batch {batch}" for batch in rows["batch"]],
+                 ["" if pd.isna(seq) else f", {seq:g} tokens" for seq in rows["seq"]],
+                 [f", {method}" for method in rows["method"]], [f" ({at})" for at in range(len(rows))]):  # fmt: skip
+        named = [name + words if named.count(name) > 1 else name for name, words in zip(named, more, strict=True)]
+    return named
 
 
 @lru_cache(maxsize=64)
@@ -217,7 +221,7 @@ def _singles(known: Calibration, starts: str, precision: str = "") -> list[Figur
 def _frame(figures: list[Figure], names: list[str], peaks: list[float], texts: list[str]) -> pd.DataFrame:
     return pd.DataFrame({
         "row": names, "point": [each.value for each in figures], "low": [each.low80 for each in figures],
-        "high": [each.high80 for each in figures], "peak": peaks, "before": math.nan, "evidence": "measured here",
+        "high": [each.high80 for each in figures], "peak": peaks, "before": math.nan, "evidence": "measured",
         "text": texts, "looked": False, "control": "", "value": "",
     })  # fmt: skip
 
