@@ -232,6 +232,11 @@ def test_rounds_that_cannot_be_are_refused(rounds):
         cb.measure.run(rounds=rounds)
 
 
+def test_progress_is_a_line_a_case_where_there_is_no_screen(capsys):
+    cb.measure.bar(2, 9, "matmul 256x256x256")
+    assert capsys.readouterr().err == "[2/9] matmul 256x256x256\n"
+
+
 def test_one_thread_is_timed_by_its_processor(monkeypatch):
     for name in environment.THREADS:
         monkeypatch.delenv(name, raising=False)

@@ -17,15 +17,16 @@ from cookbook.measure import own_run
 from cookbook.measure.comparison import ASKED
 from cookbook.measure.fitted import Calibration, calibrate
 from cookbook.measure.rates import Figure
-from cookbook.panels.controls import Choice, Control
+from cookbook.panels.controls import Choice, Control, Slider, powers_of_two
 from cookbook.panels.options import step_parts
-from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, percent
+from cookbook.prediction.engine import Estimate
 from cookbook.units import human
 from cookbook.workloads import zoo
 
 DEFAULTS: dict[str, Any] = {
-    "precision": "fp32", "prediction": "left out", "phase": "all", "picture": "networks",
+    "precision": "fp32", "prediction": "left out", "phase": "all", "batch": 4, "picture": "networks",
 }  # fmt: skip
 WORDS_OF = {"networks": ("datasheet", "calibrated", "left out"), "products": ("measured",), "memory": ("measured",)}
 PICTURES = {what: partial(charts.per_device, what=what, evidence={word: charts.KNOWS[word] for word in words})
@@ -37,6 +38,8 @@ WAYS = {
     "left out": ("left_out", "By the other networks alone"),
 }
 PHASES = {"training": ("training step",), "forward": ("forward pass",), "answers": ("prefill", "decode")}
+# What a picture shows: its frame, headline, facts, title, and the figure that Pin compares.
+Shown = tuple[pd.DataFrame, str, list[str], str, dict[str, float]]
 SHORT = {"training step": "training", "forward pass": "forward", "prefill": "prompt", "decode": "token"}
 
 
@@ -45,6 +48,7 @@ def this_machine(
     precision: str = DEFAULTS["precision"],
     prediction: str = DEFAULTS["prediction"],
     phase: str = DEFAULTS["phase"],
+    batch: Any = DEFAULTS["batch"],
     picture: str = DEFAULTS["picture"],
 ) -> Panel:
     """The panel "What does this machine do?", in the state that the arguments say.
@@ -59,6 +63,8 @@ def this_machine(
         How networks are predicted.
     phase : {"all", "training", "forward", "answers"}
         Which measured networks.
+    batch : int
+        Samples of the step whose time and parts are told.
     picture : {"networks", "products", "memory"}
         The chart to start with.
 
@@ -75,7 +81,8 @@ def this_machine(
     """
     known = report if isinstance(report, Calibration) else _ours() if report is None else calibrate(report)
     text = "" if report is None else repr(str(report)) if not hasattr(report, "summary") else "report"
-    given = {"precision": precision, "prediction": prediction, "phase": phase, "picture": picture}
+    given = {"precision": precision, "prediction": prediction, "phase": phase, "batch": batch,
+             "picture": picture}  # fmt: skip
     if not known.judged and picture == DEFAULTS["picture"]:
         given["picture"] = _good(known)["picture"]
     return Panel("this_machine", "What does this machine do?", _controls, PICTURES, partial(_draw, known, text), given,
@@ -105,6 +112,8 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Which of the measured networks"),
         Choice("precision", "Precision", "Matrix products", (
             ("fp32", "fp32", "32 bits"), ("bf16", "bf16", "16 bits")), tooltip="In what numbers products are made"),
+        Slider("batch", "Batch", "Step in parts", powers_of_two(0, 10),
+               tooltip="Samples of the step whose time and parts the calibrated machine is asked for"),
         Choice("picture", "Picture", "", (
             ("networks", "Networks", "Each measured network and what is predicted for it"),
             ("products", "Matrix products", "Rate by size, beside the datasheet"),
@@ -120,23 +129,24 @@ OFF: dict[str, Any] = {
 
 
 def _draw(known: Calibration, text: str, values: dict[str, Any], _pinned: View | None) -> View:
-    picture = values["picture"]
+    picture, step = values["picture"], _step(known, values["batch"])
     if picture == "networks":
-        frame, answer, title, headline = _networks(known, values)
+        frame, said, facts, title, headline = _networks(known, values)
     elif picture == "products":
-        frame, answer, title, headline = _products(known, values["precision"])
+        frame, said, facts, title, headline = _products(known, values["precision"])
     else:
-        frame, answer, title, headline = _memory(known)
+        frame, said, facts, title, headline = _memory(known)
+    found = ASKED[step["benchmark"]](step, known.accelerator).one()
+    facts = [*facts, _told(step, found), f"Machine: {known.accelerator.name}.", f"Datasheet: {known.before.name}."]
     ends = dict(zip(("start", "end"), charts.figure_domain(frame), strict=True))
-    step, call = _step(known), panel_call(this_machine, values, _good(known))
-    given = call.partition("(")[2]
+    given = panel_call(this_machine, values, _good(known)).partition("(")[2]
     return View(
-        answer=answer,
+        answer=" ".join([said, *facts]),
         headline=headline,
         chips=_CHIPS,
         picture=Picture(picture, frame, title, {"rows": row_order(frame), **ends}),
-        parts=_parts(known),
-        parts_title=f"Time of a {step['benchmark']} of {_title(step['model'])}, calibrated" if step else "",
+        parts=step_parts(found.by_part),
+        parts_title=f"{_title(step['model'])}, {SHORT[step['benchmark']]}, batch {step['batch']}, on this machine",
         table=partial(_table, known, picture, frame),
         data=partial(_data, known, picture, values),
         sources=lambda: _SOURCES,
@@ -155,7 +165,7 @@ _SOURCES = (
 )
 
 
-def _networks(known: Calibration, values: Mapping[str, Any]) -> tuple[pd.DataFrame, str, str, dict[str, float]]:
+def _networks(known: Calibration, values: Mapping[str, Any]) -> Shown:
     """Each measured network: predicted, with the interval of networks that were left out, and measured."""
     rows = _chosen(known, values["phase"])
     column, words = WAYS[values["prediction"]]
@@ -171,14 +181,11 @@ def _networks(known: Calibration, values: Mapping[str, Any]) -> tuple[pd.DataFra
     worst = int(np.nanargmax(np.abs(errors)))
     furthest = f"Furthest: {frame['row'][worst]}, {_off(errors[worst])}."
     held = int(rows["inside80"].sum())
-    inside = f" Inside 80 % intervals: {held} of {len(rows)}." if column == "left_out" else ""
-    answer = (f"{words}, {counted(len(rows), 'run')} {'is' if len(rows) == 1 else 'are'} predicted within "
-              f"**{percent(middle)}** at the median. {furthest}{inside} {_beside(known)}")  # fmt: skip
-    return frame, answer, f"{words}: {percent(middle)} off at the median", {"median error": middle}
-
-
-def _beside(known: Calibration) -> str:
-    return f"Machine: {known.accelerator.name}. Datasheet: {known.before.name}."
+    inside = [f"Inside 80 % intervals: {held} of {len(rows)}."] if column == "left_out" else []
+    said = (f"{words}, {counted(len(rows), 'run')} {'is' if len(rows) == 1 else 'are'} predicted within "
+            f"**{percent(middle)}** at the median.")  # fmt: skip
+    title = f"{words}: {percent(middle)} off at the median"
+    return frame, said, [furthest, *inside], title, {"median error": middle}
 
 
 def _names(rows: pd.DataFrame) -> list[str]:
@@ -226,7 +233,7 @@ def _frame(figures: list[Figure], names: list[str], peaks: list[float], texts: l
     })  # fmt: skip
 
 
-def _products(known: Calibration, precision: str) -> tuple[pd.DataFrame, str, str, dict[str, float]]:
+def _products(known: Calibration, precision: str) -> Shown:
     """Rate of matrix products by size beside the peak of the datasheet."""
     found = _singles(known, "matmul of ", precision)
     if not found:
@@ -239,16 +246,17 @@ def _products(known: Calibration, precision: str) -> tuple[pd.DataFrame, str, st
     frame = _frame(found, names, [peak] * len(found), shares)
     rate, of = human(best.value, "FLOP/s"), (percent(best.value / peak) if math.isfinite(peak) else "")
     sheet = f"{of} of the datasheet" if of else "with no peak in the datasheet"
-    answer = (f"Matrix products in {precision} reach **{rate}**, {sheet}. Best: {names[found.index(best)]}. "
-              f"Least: {names[found.index(least)]}, {human(least.value, 'FLOP/s')}. {_beside(known)}")  # fmt: skip
-    return frame, answer, f"{precision}: {rate} at best, {sheet}", {"best rate": best.value}
+    facts = [f"Best: {names[found.index(best)]}.", f"Least: {names[found.index(least)]}, "
+             f"{human(least.value, 'FLOP/s')}."]  # fmt: skip
+    said = f"Matrix products in {precision} reach **{rate}**, {sheet}."
+    return frame, said, facts, f"{precision}: {rate} at best, {sheet}", {"best rate": best.value}
 
 
 def _peak(device: Accelerator, precision: str) -> float:
     return peak_flops(device, precision)
 
 
-def _memory(known: Calibration) -> tuple[pd.DataFrame, str, str, dict[str, float]]:
+def _memory(known: Calibration) -> Shown:
     """Rates of memory by operation beside the datasheet."""
     found = _singles(known, "memory bandwidth, ")
     sheet = known.before.mem_bandwidth
@@ -257,23 +265,22 @@ def _memory(known: Calibration) -> tuple[pd.DataFrame, str, str, dict[str, float
     times = [f"{figure(each.value / sheet)}× the datasheet" for each in found]
     frame = _frame(found, names, [sheet] * len(found), times)
     rate, over = human(best.value, "B/s"), f"{figure(best.value / sheet)}× the datasheet's share of these cores"
-    answer = f"Memory moves **{rate}**, {over}. Fastest: {names[found.index(best)]}. {_beside(known)}"
-    return frame, answer, f"Memory: {rate} at best, {over}", {"best rate": best.value}
+    facts = [f"Fastest: {names[found.index(best)]}."]
+    title = f"Memory: {rate} at best, {over}"
+    return frame, f"Memory moves **{rate}**, {over}.", facts, title, {"best rate": best.value}
 
 
-def _parts(known: Calibration) -> tuple[Part, ...]:
-    """Place 4: the parts of the step that is told above them, by the calibrated device."""
-    row = _step(known)
-    if not row:
-        return ()
-    seconds = ASKED[row["benchmark"]](row, known.accelerator).by_part
-    return step_parts({name: float(np.ravel(value)[0]) for name, value in seconds.items()})
-
-
-def _step(known: Calibration) -> Mapping[str, Any]:
-    """The first training step that was measured, or whatever network was."""
+def _step(known: Calibration, batch: int) -> dict[str, Any]:
+    """The first training step that was measured, or whatever network was, at a batch of the reader's."""
     rows = [each for each in known.judged if each["benchmark"] == "training step"] or list(known.judged)
-    return {name: rows[0][name] for name in ("benchmark", "model", "batch", "seq", "number_format")} if rows else {}
+    usual: Mapping[str, Any] = {"benchmark": "training step", "model": "resnet50"}
+    names = ("benchmark", "model", "seq", "number_format")
+    return {**{name: (rows[0] if rows else usual).get(name) for name in names}, "batch": batch}
+
+
+def _told(step: Mapping[str, Any], found: Estimate) -> str:
+    low, high = human(found.low80, "s"), human(found.high80, "s")
+    return f"{_title(step['model'])}, batch {step['batch']}: {human(found.point, 's')} (80 %: {low} to {high})."
 
 
 def _table(known: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:
