@@ -146,7 +146,7 @@ def _draw(known: Calibration, text: str, values: dict[str, Any], _pinned: View |
         chips=_CHIPS,
         picture=Picture(picture, frame, title, {"rows": row_order(frame), **ends}),
         parts=step_parts(found.by_part),
-        parts_title=f"{_title(step['model'])}, {SHORT[step['benchmark']]}, batch {step['batch']}, on this machine",
+        parts_title=f"{_title(step['model'])}, {SHORT[step['benchmark']]}, batch {step['batch']:,}, on this machine",
         table=partial(_table, known, picture, frame),
         data=partial(_data, known, picture, values),
         sources=lambda: _SOURCES,
@@ -280,7 +280,7 @@ def _step(known: Calibration, batch: int) -> dict[str, Any]:
 
 def _told(step: Mapping[str, Any], found: Estimate) -> str:
     low, high = human(found.low80, "s"), human(found.high80, "s")
-    return f"{_title(step['model'])}, batch {step['batch']}: {human(found.point, 's')} (80 %: {low} to {high})."
+    return f"{_title(step['model'])}, batch {step['batch']:,}: {human(found.point, 's')} (80 %: {low} to {high})."
 
 
 def _table(known: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:
