@@ -68,7 +68,10 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("--seconds", type=float, help="stop after this time")
         command.add_argument("--folder", type=Path, help="on the drive to measure (default: that of temporary files)")
         command.add_argument("--out", type=Path, default=Path("measured.json"), help="default: %(default)s")
+        command.add_argument("--rounds", type=int, default=1, help="go so often through all (default: %(default)s)")
         command.add_argument("--beside", metavar="DEVICE", help="predict the networks for a device of the catalogue")
+        command.add_argument("--calibrate", action="store_true", help="tell the constants of this machine, "
+                             "and how well networks are predicted by them")  # fmt: skip
     if name == "judge-storage":
         command.add_argument("--write", action="store_true", help="write data/validation_storage_rows.csv instead")
     if name == "predict":
@@ -237,7 +240,8 @@ def _measure(options: argparse.Namespace) -> None:
     check_target(options.out)
     system = machine(options.beside) if options.beside else None
     report = measure.run(options.device, quick=options.quick, suites=options.suite or ("micro", "macro"),
-                         seconds=options.seconds, folder=options.folder, progress=_told)  # fmt: skip
+                         seconds=options.seconds, folder=options.folder, rounds=options.rounds,
+                         progress=measure.bar)  # fmt: skip
     print(*report.lines(), sep="\n")
     for each in report.skipped:
         print(f"left out: {each['benchmark']}, {each['case']}: {each['why']}")
@@ -247,13 +251,9 @@ def _measure(options: argparse.Namespace) -> None:
     if system:
         compared = measure.summary(measure.beside(report, system))
         print(compared.to_string(index=False) if len(compared) else "no network was measured: nothing to predict")
+    if options.calibrate:
+        print(*measure.calibrate(report).lines(), sep="\n")
     print(f"{report.write(options.out)}: {report.summary()}; nothing was sent anywhere")
-
-
-def _told(number: int, count: int, name: str) -> None:
-    """Progress on standard error: one line that is written over on a screen, a line a case elsewhere."""
-    end = "\r" if sys.stderr.isatty() and number < count else "\n"
-    print(f"[{number}/{count}] {name}"[:100].ljust(100 if end == "\r" else 0), end=end, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,15 @@ def test_a_watch_stops_by_time_and_by_wish():
         watch.check()
 
 
+def test_samples_are_told_by_a_clock_of_their_own():
+    """Other programs hold the run up for 5 s a call, of which the work takes 1 s."""
+    wall, work = Clock(), Clock()
+    watch = Watch(100.0, lambda: False, samples=3, clock=wall)
+    watch.timer = work
+    times, _ = timed(lambda: (wall.pass_(5.0), work.pass_(1.0)), watch)
+    assert times == [1.0, 1.0, 1.0] and wall.now == 20.0
+
+
 def test_a_row_has_the_median_and_quartiles_of_one_call():
     rate = row("matmul", 10.0, [5.0, 1.0, 3.0, 2.0, 4.0], 7, case="x", path="numpy", device="cpu")
     assert [rate[name] for name in report.TIMES] == [1.0, 2.0, 3.0, 4.0, 5.0]
@@ -127,6 +136,17 @@ def test_a_report_tells_the_machine_but_not_whose_it_is(measured):
     text = json.dumps(measured.document())
     for secret in (platform.node(), str(Path.home()), str(Path.cwd()), "cookbook-measure-"):
         assert len(secret) < 3 or secret not in text
+
+
+@pytest.mark.skipif(find_spec("psutil") is None, reason="no psutil, so no memory of the device")
+def test_a_real_run_gives_constants_of_this_machine(measured):
+    found = cb.measure.calibrate(measured)
+    frame = found.frame()
+    assert np.isfinite(frame[["value", "low80", "high80"]]).all(axis=None) and (frame["low80"] > 0).all()
+    assert {"matmul of 1024x1024x1024", "start of an operation, addition of one element"} <= set(frame["constant"])
+    assert found.accelerator.mem_bandwidth > 0 and found.accelerator.calibrated is None
+    assert cb.train_step("resnet50", found.accelerator, precision="fp32").point > 0
+    assert found.before.kind == "cpu" and "single operations alone" in found.summary()
 
 
 def test_clocks_are_the_range_seen_and_every_reason():
@@ -193,6 +213,40 @@ def test_a_convolution_by_windows_is_a_convolution():
 
 def test_products_of_a_language_model_are_those_of_its_layers():
     assert suite.layers_of("llama3_8b") == [(4096, 6144), (4096, 4096), (4096, 28672), (14336, 4096)]
+
+
+def test_rounds_add_samples_to_the_rows_that_are_there(monkeypatch):
+    calls = []
+    case = suite.Case("launch", "x", 1.0, lambda: lambda: calls.append(1), {"number_format": "fp32"})
+    broken = suite.Case("memory", "y", 1.0, lambda: [][0], {})
+    monkeypatch.setattr(suite._Run, "_cases", lambda *given: iter([case, broken]))
+    monkeypatch.setattr(suite._Run, "_rest", lambda *given: None)
+    found = cb.measure.run(quick=True, suites="micro", seconds=300, rounds=3)
+    assert [each["case"] for each in found.rows] == ["x"] and found.options["rounds"] == 3
+    assert 9 <= found.rows[0]["samples"] <= 15, "three rounds of three to five samples"
+
+
+@pytest.mark.parametrize("rounds", [0, 21, 1.5, True, "2"])
+def test_rounds_that_cannot_be_are_refused(rounds):
+    with pytest.raises(ValueError, match="whole number from 1 to 20"):
+        cb.measure.run(rounds=rounds)
+
+
+def test_progress_is_a_line_a_case_where_there_is_no_screen(capsys):
+    cb.measure.bar(2, 9, "matmul 256x256x256")
+    assert capsys.readouterr().err == "[2/9] matmul 256x256x256\n"
+
+
+def test_one_thread_is_timed_by_its_processor(monkeypatch):
+    for name in environment.THREADS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(suite, "cores", lambda: 2)
+    assert not suite.one_thread(None)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert suite.one_thread(None)
+    torch = SimpleNamespace(get_num_threads=lambda: 1)
+    assert suite.one_thread(SimpleNamespace(name="cpu", torch=torch))
+    assert not suite.one_thread(SimpleNamespace(name="cuda", torch=torch))
 
 
 def test_cancelling_keeps_what_was_measured():

@@ -1,5 +1,6 @@
 """Benchmarks by PyTorch: its networks are those of the zoo, and a small run on the processor measures them."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `measure` is not installed")
@@ -111,6 +112,11 @@ def test_a_small_run_on_the_processor(monkeypatch):
     assert found.environment["torch"] == str(torch.__version__)
     compared = cb.measure.beside(found, cb.measure.measured_device(found))
     assert set(compared["benchmark"]) == {"training step", "forward pass", "decode"} and compared["ratio"].notna().all()
+    mine = cb.measure.calibrate(found)
+    errors = mine.errors()
+    assert errors["models"] == 2 and all(np.isfinite(each) for each in errors.values()), mine.left
+    assert errors["after"] < errors["before"] + 0.5, "calibrated to these very rows, it is no worse by a wide margin"
+    assert cb.train_step("vgg16", mine.accelerator, micro_batch=2, precision="fp32").tier == "measured here"
 
 
 def test_a_device_that_is_not_there_is_refused():

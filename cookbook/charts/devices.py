@@ -5,7 +5,7 @@ what moves it, and what has been paid by month.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +20,27 @@ EVIDENCE = {
     "measured here": (PALETTE[0], "circle"), "sibling measured": (PALETTE[2], "diamond"),
     "datasheet only": (PALETTE[1], "square"),
 }  # fmt: skip
+# What a prediction of a measured machine knows of it.
+KNOWS = {
+    "measured": (PALETTE[0], "circle"), "calibrated": (PALETTE[0], "circle"), "left out": (PALETTE[2], "diamond"),
+    "datasheet": (PALETTE[1], "square"),
+}  # fmt: skip
 BOUNDS = {"compute": (PALETTE[0], "circle"), "memory": (PALETTE[1], "diamond")}
 AXES = {
     "throughput": "Samples a second, logarithmic",
     "energy": "Energy of the device alone for one sample [J], logarithmic",
     "cost": "Price of a million samples [$], logarithmic",
+    "products": "Rate of matrix products [FLOP/s], logarithmic",
+    "memory": "Rate of memory [B/s], logarithmic",
+    "networks": "Time of one step or pass [s], logarithmic",
 }
 _KEYS = {
     "throughput": "Bar: 80 % interval. Grey tick: at the peak of the datasheet. Click a mark to look at its device.",
     "energy": "Bar: interval of rate and power together. Not validated: nobody's power was measured here.",
     "cost": "Bar: cheapest hour at the fastest end to dearest hour at the slowest. Prices as dated in the table.",
+    "products": "Bar: middle 80 % of the samples. Grey tick: peak of the datasheet, by share of the cores.",
+    "memory": "Bar: middle 80 % of the samples. Grey tick: the datasheet, by share of the cores.",
+    "networks": "Mark: predicted, with its 80 % interval where it has one. Grey tick: measured.",
 }
 _ROOF_KEY = "A mark for each kind of operation, larger where it takes longer. Click one to read its numbers."
 _GROWTH_KEY = "Times the line's value in its first year. Marks: devices at launch; lines: least squares on logarithms."
@@ -52,7 +63,10 @@ _TORNADO_KEY = "One figure from its low to its high end, the others at their med
 _PAID_KEY = "Lines: paid so far, band: 10th to 90th percentile. Diamonds: the cost counted, a purchase at its share."
 
 
-def per_device(frame: pd.DataFrame, title: str | None = None, what: str = "throughput") -> Any:
+def per_device(
+    frame: pd.DataFrame, title: str | None = None, what: str = "throughput",
+    evidence: Mapping[str, tuple[str, Any]] = EVIDENCE,
+) -> Any:  # fmt: skip
     """One figure a device, with its interval and how it is known.
 
     Parameters
@@ -63,8 +77,10 @@ def per_device(frame: pd.DataFrame, title: str | None = None, what: str = "throu
         `looked` (True for the device looked at), `control` and `value` (what a click sets).
     title : str, optional
         The takeaway; how many have a figure by default.
-    what : {"throughput", "energy", "cost"}
+    what : {"throughput", "energy", "cost", "products", "memory", "networks"}
         What the figure is, for axis and key.
+    evidence : mapping of str to (str, str)
+        Colour and shape of each word of the column `evidence`; a legend stands where there are several.
 
     Returns
     -------
@@ -82,7 +98,7 @@ def per_device(frame: pd.DataFrame, title: str | None = None, what: str = "throu
     start, end = figure_domain(frame)
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 19)
     x = partial(alt.X, title=AXES[what], scale=look.log_scale("start", "end"), axis=tenths)
-    seen = look.looks("evidence", EVIDENCE, look.top_legend())
+    seen = look.looks("evidence", evidence, look.top_legend() if len(evidence) > 1 else None)
     ends = look.number_tips(",.3~g", "point", "low", "high")
     tip = [alt.Tooltip("row:N", title="device"), alt.Tooltip("evidence:N"), *ends]
     y, known = look.rows_axis(_ROOM), look.rows_with("point")

@@ -1,6 +1,7 @@
 """What a job runs on: accelerators and the machines that they stand in, as records built from catalogue rows."""
 
-from cookbook.hardware.accelerator import Accelerator, accelerator, accelerator_table, formats, peak_flops
+from cookbook.hardware.accelerator import Accelerator, Calibrated, accelerator, accelerator_table, formats, peak_flops
 from cookbook.hardware.machine import Machine, machine
 
-__all__ = ["Accelerator", "Machine", "accelerator", "accelerator_table", "formats", "machine", "peak_flops"]
+__all__ = ["Accelerator", "Calibrated", "Machine", "accelerator", "accelerator_table", "formats", "machine",
+           "peak_flops"]  # fmt: skip

@@ -52,6 +52,39 @@ class ByFigures:
         return hash(self._identity)
 
 
+@dataclass(frozen=True)
+class Calibrated:
+    """What was measured on one device, for predictions of that device alone: factors, and how far they miss.
+
+    Attributes
+    ----------
+    factors : tuple of (str, float)
+        Factors on what predictions take otherwise: ``compute`` on peaks, ``convolution`` on the rate of convolutions
+        beside, ``narrow`` on that of products of few rows, ``memory`` on the memory bandwidth, ``elementwise`` and
+        ``host`` on the time of small operations and of starting any; ``compute/inference`` and so on, of one kind of
+        prediction, count beside.
+    spreads : tuple of (int, float)
+        Half-width of an interval as a factor, by level in per cent.
+    kinds : tuple of str
+        Kinds of prediction whose networks were measured; of others the factors hold, and the intervals do not.
+    here : bool
+        Whether the device has the figures that it had when it was measured.
+    """
+
+    factors: tuple[tuple[str, float], ...]
+    spreads: tuple[tuple[int, float], ...] = ()
+    kinds: tuple[str, ...] = ()
+    here: bool = True
+
+    def of(self, what: str, kind: str) -> float:
+        """Factor on one thing in one kind of prediction; 1 where none was measured.
+
+        >>> Calibrated((("compute", 0.5), ("compute/inference", 1.5))).of("compute", "inference")
+        0.75
+        """
+        return math.prod(value for name, value in self.factors if name in (what, f"{what}/{kind}"))
+
+
 @dataclass(frozen=True, eq=False)
 class Accelerator(ByFigures):
     """One accelerator, in SI; read-only, equal to another of the same figures, and usable as a dictionary key.
@@ -81,6 +114,8 @@ class Accelerator(ByFigures):
         Link to the host, nominal, one direction, its share of a shared one [B/s]; NaN where not known.
     process_nm : float
         Name of the process [nm].
+    calibrated : Calibrated, optional
+        What was measured on it, of a device of `cookbook.measure.calibrate`.
     """
 
     key: str
@@ -100,6 +135,7 @@ class Accelerator(ByFigures):
     scale_up_devices: float = math.nan
     host_link: float = math.nan
     process_nm: float = math.nan
+    calibrated: Calibrated | None = None
 
     def __post_init__(self) -> None:
         for name in ("peaks", "changed"):
@@ -245,6 +281,9 @@ def _with(base: Accelerator, values: Mapping[str, Any], **named: Any) -> Acceler
     # A link that is given where the model has none joins all devices of the node.
     if "device_link" in values and not base.device_link_kind:
         plain.setdefault("device_link_kind", "fast")
+    # Another machine than the one that was measured: its shares are expected to hold, not to have been measured.
+    if base.calibrated is not None and values:
+        plain["calibrated"] = replace(base.calibrated, here=False)
     peaks = {column: values.get(column, peak) for column, peak in base.peaks.items()}
     return replace(base, peaks=peaks, changed={**base.changed, **values}, **plain, **named)
 

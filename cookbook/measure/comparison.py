@@ -56,7 +56,7 @@ def beside(report: Report, system: str | Accelerator | Machine) -> pd.DataFrame:
     if not isinstance(report, Report):
         raise ValueError(f"report = {shown(report)} must be what cb.measure.run or cb.measure.read gave")
     found = machine(system)
-    rows = [_beside(row, found) for row in report.rows if row["benchmark"] in _ASKED]
+    rows = [_beside(row, found) for row in report.rows if row["benchmark"] in ASKED]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -131,8 +131,9 @@ def _training(row: Mapping[str, Any], system: Any) -> Estimate:
 
 
 def _forward(row: Mapping[str, Any], system: Any) -> Estimate:
+    # Of networks PyTorch ran each operation by itself, also where the libraries of a maker would compile them.
     return forward_pass(row["model"], system, batch=row["batch"], precision=row.get("number_format"),
-                        seq=row.get("seq"), software=None if _language(row) else "PyTorch")  # fmt: skip
+                        seq=row.get("seq"), software="PyTorch" if _language(row) else "eager")  # fmt: skip
 
 
 def _language(row: Mapping[str, Any]) -> bool:
@@ -141,16 +142,18 @@ def _language(row: Mapping[str, Any]) -> bool:
 
 def _prompt(row: Mapping[str, Any], system: Any) -> Estimate:
     return generate(row["model"], system, input_len=row["seq"], output_len=1, batch=row["batch"],
-                    precision=row.get("number_format"), software="PyTorch", delay_of="first token")  # fmt: skip
+                    precision=row.get("number_format"), kv_format=row.get("number_format"), software="PyTorch",
+                    delay_of="first token")  # fmt: skip
 
 
 def _token(row: Mapping[str, Any], system: Any) -> Estimate:
     return generate(row["model"], system, input_len=row["seq"] - 1, output_len=2, batch=row["batch"],
-                    precision=row.get("number_format"), delay_of="token",
+                    precision=row.get("number_format"), kv_format=row.get("number_format"), delay_of="token",
                     software=SOFTWARE.get(row.get("method", ""), "PyTorch"))  # fmt: skip
 
 
-_ASKED: dict[str, Callable[[Mapping[str, Any], Any], Estimate]] = {
+# The question of a row, by its benchmark.
+ASKED: dict[str, Callable[[Mapping[str, Any], Any], Estimate]] = {
     "training step": _training, "forward pass": _forward, "prefill": _prompt, "decode": _token,
 }  # fmt: skip
 
@@ -159,7 +162,7 @@ def _beside(row: Mapping[str, Any], system: Any) -> dict[str, Any]:
     told = {name: row.get(name) for name in ("benchmark", "model", "batch", "seq", "number_format", "method")}
     told |= {"measured_s": row["median_s"], "measured_bytes": row.get("memory_bytes"), "why": ""}
     try:
-        found = _ASKED[row["benchmark"]](row, system)
+        found = ASKED[row["benchmark"]](row, system)
     except (ValueError, UnknownName) as problem:
         return told | {"why": str(problem)}
     point = float(np.ravel(found.point)[0])

@@ -23,6 +23,9 @@ WANTED = {
 PACKAGES = {"PIL": "pillow"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
+# What a report says of its clock where one thread computed.
+ONE_THREAD = "processor time of one thread, without what other programs take of the core"
+
 
 def absent(library: str) -> str:
     """What to say where an optional library is not installed; empty where it is.

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cookbook.catalog import data_directory
 from cookbook.catalog.printed import Printed, check_target, writing
 from cookbook.units import human, shown
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA, VERSION = "dl-cookbook-measurements", 1
+# A run of the cookbook's own, in the folder of data.
+OWN_RUN = "own_run_epyc.json"
 STATES = ("complete", "cancelled", "out of time")
 LARGEST_FILE, MOST_ROWS, LONGEST_TEXT, DEEPEST = 16_000_000, 10_000, 2_000, 6
 # Rows round their figures to so many digits; a rate may differ by this share from the work over the median time.
@@ -210,7 +213,16 @@ def read(path: str | Path) -> Report:
         raise ValueError(f"{name} is not UTF-8 text; give the JSON file that the benchmark wrote") from None
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror or 'no such file'}; give a file of results") from None
-    return _report(_parsed(text, name), name)
+    return of_document(_parsed(text, name), name)
+
+
+def own_run() -> Report:
+    """A run of the cookbook's own, which recipe 11 starts from: two virtual cores of a processor, one thread, PyTorch.
+
+    >>> own_run().environment["processor"], len(own_run())
+    ('AMD EPYC', 52)
+    """
+    return read(data_directory() / OWN_RUN)
 
 
 def _parsed(text: str, name: str) -> Any:
@@ -239,7 +251,8 @@ def _bounded(digits: str) -> int:
     return int(digits)
 
 
-def _report(found: Any, name: str) -> Report:
+def of_document(found: Any, name: str) -> Report:
+    """A report from its JSON object; ValueError that begins with `name` where it is none or a row cannot be."""
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         keys = found if isinstance(found, dict) else {}
         kind = next((words for key, words in OTHERS.items() if key in keys), "another JSON file")

@@ -136,13 +136,14 @@ def training(device: Device, name: str, asked: Training) -> Case:
 
 
 def forward(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:
-    """One forward pass without gradients, weights in the number format."""
+    """One forward pass without gradients, weights in the number format; of a decoder, the logits of the last token."""
 
     def prepare() -> Callable[[], Any]:
         module, record = made(device, name, number_format, BYTES[number_format])
         module.eval()
         x = networks.sample(device.torch, record, batch, seq, device.name, device.kind(number_format))
-        return _without_gradients(device, lambda: module(x))
+        last = {"last": True} if record.builder == networks.DECODER else {}
+        return _without_gradients(device, lambda: module(x, **last))
 
     fields = told(name, batch, seq, number_format)
     return Case("forward pass", _title(name, batch, seq), float(batch), prepare, fields, "torch")

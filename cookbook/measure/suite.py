@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -15,7 +17,17 @@ import numpy as np
 from cookbook.measure import device as torched
 from cookbook.measure import exchange, host, steps
 from cookbook.measure.device import DEVICES, Device, device_named
-from cookbook.measure.environment import absent, clock, clocks, cores, environment, free_memory, load
+from cookbook.measure.environment import (
+    ONE_THREAD,
+    THREADS,
+    absent,
+    clock,
+    clocks,
+    cores,
+    environment,
+    free_memory,
+    load,
+)
 from cookbook.measure.report import Report, row
 from cookbook.measure.timing import Case, Stopped, Watch, timed
 from cookbook.units import percent, shown
@@ -27,6 +39,7 @@ NUMPY_SECONDS, QUICK_SECONDS, TORCH_SECONDS, LANGUAGE_SECONDS = 50.0, 60.0, 600.
 SCRATCH = {True: 2**25, False: 2**28}
 # A processor or GPU that ends slower than it began by this share is told to have been throttled or shared.
 SLOWED = 0.1
+MOST_ROUNDS = 20
 Progress = Callable[[int, int, str], Any]
 
 
@@ -37,6 +50,7 @@ def run(
     suites: Sequence[str] = ("micro", "macro"),
     seconds: float | None = None,
     folder: str | Path | None = None,
+    rounds: int = 1,
     progress: Progress | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Report:
@@ -56,6 +70,9 @@ def run(
         Time after which the run stops, between two samples [s]; by default 50 s of NumPy, 1 to 20 min of PyTorch.
     folder : str or Path
         Where the scratch file for the drive is written and removed; the system's folder for such files by default.
+    rounds : int
+        How often to go through all cases, 1 to 20: samples of a case are then taken at different times, so that what
+        disturbs the machine for a while does not disturb all of them.
     progress : callable
         Called before each case with its number, the number of all and its name.
     cancelled : callable
@@ -78,14 +95,14 @@ def run(
     ValueError: device = 'gpu' must be one of numpy, cpu, cuda, mps; a GPU of AMD is cuda
     """
     chosen = _suites(suites)
-    _check(device, seconds, folder)
+    _check(device, seconds, folder, rounds)
     if device is None and absent("torch"):
         device = "numpy"
     used = None if device == "numpy" else device_named(device)
     if seconds is None:
         seconds = _usual_seconds(used, quick, chosen)
     options = {"device": used.name if used else "numpy", "quick": bool(quick), "suites": list(chosen),
-               "seconds": float(seconds)}  # fmt: skip
+               "seconds": float(seconds), "rounds": int(rounds)}  # fmt: skip
     watch = Watch(float(seconds), cancelled, samples=5 if quick else 9, case_s=0.5 if quick else 1.5)
     return _Run(used, watch, bool(quick), progress).whole(chosen, folder, options)
 
@@ -103,7 +120,9 @@ def _suites(suites: Any) -> tuple[str, ...]:
     return tuple(each for each in SUITES if each in named)
 
 
-def _check(device: Any, seconds: Any, folder: Any) -> None:
+def _check(device: Any, seconds: Any, folder: Any, rounds: Any) -> None:
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MOST_ROUNDS:
+        raise ValueError(f"rounds = {shown(rounds)} must be a whole number from 1 to {MOST_ROUNDS}")
     if device is not None and device not in ("numpy", *DEVICES):
         raise ValueError(f"device = {shown(device)} must be one of numpy, {', '.join(DEVICES)}; a GPU of AMD is cuda")
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not
@@ -123,13 +142,16 @@ class _Run:
         self.skipped: list[dict[str, str]] = []
         self.clocks: list[tuple[float, int]] = []
         self.scratch: Path | None = None
+        self.kept: dict[int, int] = {}
+        self.samples: dict[int, list[float]] = {}
+        self.alone = one_thread(device)
 
     def whole(self, suites: Sequence[str], folder: str | Path | None, options: dict[str, Any]) -> Report:
         """All cases, and the report of what came of them."""
         state, begun, began = "complete", load(), self._reference()
         with ExitStack() as files:
             try:
-                cases = list(self._cases(suites, folder, files))
+                cases = list(self._cases(suites, folder, files)) * int(options["rounds"])
                 for number, case in enumerate(cases, start=1):
                     self.progress(number, len(cases), f"{case.benchmark} {case.case}")
                     self.watch.check()
@@ -139,7 +161,7 @@ class _Run:
                 state = stop.state
             except KeyboardInterrupt:
                 state = "cancelled"
-        found = environment(self.device)
+        found = environment(self.device) | ({"clock": ONE_THREAD} if self.alone else {})
         found |= {"load_before": begun} | clocks(self.clocks) | _shared(begun) | _slowed(began, self._reference())
         ended = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
         plain = {name: value for name, value in found.items() if value is not None}
@@ -194,8 +216,13 @@ class _Run:
             yield from host.pictures()
 
     def _one(self, case: Case) -> None:
+        if any(each["case"] == case.case and each["benchmark"] == case.benchmark for each in self.skipped):
+            return
         wait = self.device.wait if self.device and case.path == "torch" else partial(int, 0)
         name = self.device.name if self.device and case.path == "torch" else "cpu"
+        # Drives are waited for, and workers share the work: only what one thread computes is timed by its processor.
+        alone = self.alone and case.path not in ("files", "fio") and "workers" not in case.told.get("method", "")
+        self.watch.timer = time.process_time if alone else self.watch.clock
         try:
             if self.device:
                 self.device.forget()
@@ -207,8 +234,15 @@ class _Run:
         except (ValueError, RuntimeError, MemoryError, OSError) as error:
             self._skip(case.benchmark, case.case, torched.failure(error))
             return
-        self.rows.append(row(case.benchmark, case.work, times, calls, case=case.case, path=case.path, device=name,
-                             memory_bytes=peak, **case.told))  # fmt: skip
+        self._keep(case, times, calls, path=case.path, device=name, memory_bytes=peak)
+
+    def _keep(self, case: Case, times: list[float], calls: int, **told: Any) -> None:
+        """A row of a case; of one that an earlier round measured, its row with the samples of all rounds."""
+        at = self.kept.setdefault(id(case), len(self.rows))
+        before = self.samples.setdefault(id(case), [])
+        before += times
+        made = row(case.benchmark, case.work, before, calls, case=case.case, **told, **case.told)
+        self.rows[at : at + 1] = [made]
 
     def _rest(self, suites: Sequence[str]) -> None:
         """Reads by fio and the all-reduce, which run in processes of their own."""
@@ -229,6 +263,13 @@ class _Run:
 
     def _skip(self, benchmark: str, case: str, why: str) -> None:
         self.skipped.append({"benchmark": benchmark, "case": case, "why": why})
+
+
+def one_thread(device: Device | None) -> bool:
+    """Whether the processor computes with one thread, as its environment or PyTorch was told before."""
+    if device is None:
+        return cores() == 1 or any(os.environ.get(name) == "1" for name in THREADS)
+    return device.name == "cpu" and device.torch.get_num_threads() == 1
 
 
 def layers_of(name: str) -> list[tuple[int, int]]:
@@ -254,3 +295,9 @@ def _slowed(began: float, ended: float) -> dict[str, Any]:
         note = f"the processor ended at {percent(ratio)} of the speed that it began with: throttled, or shared"
         return {**said, "throttling": note}
     return said
+
+
+def bar(number: int, count: int, name: str) -> None:
+    """Progress on standard error: one line that is written over on a screen, a line a case elsewhere."""
+    end = "\r" if sys.stderr.isatty() and number < count else "\n"
+    print(f"[{number}/{count}] {name}"[:100].ljust(100 if end == "\r" else 0), end=end, file=sys.stderr, flush=True)

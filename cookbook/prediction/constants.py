@@ -26,6 +26,8 @@ SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, IN_FLIGHT 
     "prompts and first tokens",
     "requests that come and go",
 )
+# Of a device that was measured and calibrated where the prediction is made; its intervals are of those measurements.
+HERE = "measured here"
 # Of an interval in per cent. From so many assumed fields on, an interval is that of a scenario with several of them.
 LEVELS, SEVERAL = (80, 90), 2
 # A product's name in the table ``software`` where none is given, and kinds as ``software_levels`` calls them.

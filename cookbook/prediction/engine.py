@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import escape
 from importlib import import_module
 from types import MappingProxyType
@@ -17,7 +17,7 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.prediction import constants, neighbours
 from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
-from cookbook.prediction.scenario import KEYS, Rows, Scenario, each_row, together
+from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -399,7 +399,30 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
         bare = rows.dimensions_known == 0
         near = bare & np.isin(tier, (constants.SEEN, constants.SIBLING))
         tier = np.where(near, constants.NEW_ENGINE, tier) if np.any(bare) else tier
-    return Prepared(kind, rows, by_row, tier, factors, remark[codes])
+    found = Prepared(kind, rows, by_row, tier, factors, remark[codes])
+    known = rows.keys.get("calibrated")
+    return found if known is None or not any(known.levels) else _measured_here(found, known)
+
+
+def _measured_here(found: Prepared, known: Coded) -> Prepared:
+    """Rows of devices that were calibrated: constants corrected, and intervals of what was left out there."""
+    kind, size, values = found.kind, len(found.rows), dict(found.constants)
+    for name, what in terms_of(kind).CALIBRATED.items():
+        factor = known.each(partial(_factor, what=what, kind=kind))
+        values[name] = values[name] * each_row(factor, size)
+    here = each_row(known.where(lambda each: each is not None and each.here and kind in each.kinds), size)
+    factors = {level: np.where(here, each_row(known.each(partial(_spread, level=level)), size), value)
+               for level, value in found.factors.items()}  # fmt: skip
+    tier = np.where(here, constants.HERE, found.tier)
+    return replace(found, constants=values, tier=tier, factors=factors, remark=np.where(here, "", found.remark))
+
+
+def _factor(known: Any, what: str, kind: str) -> float:
+    return 1.0 if known is None else known.of(what, kind)
+
+
+def _spread(known: Any, level: int) -> float:
+    return np.nan if known is None else dict(known.spreads).get(level, np.nan)
 
 
 @lru_cache(maxsize=256)

@@ -424,6 +424,24 @@ def test_history_claims_of_16_gpus():
             assert within == batches
 
 
+def test_what_recipe_11_says_of_the_machine_holds():
+    """Each right option, on the run that the page reads."""
+    mine, words = cb.measure.calibrate(cb.measure.own_run()), prose("11")
+    sheet, best = (each.peaks["peak_fp32"] for each in (mine.before, mine.accelerator))
+    assert 'answer="between half and nine tenths"' in words and 0.5 < best / sheet < 0.9
+    rows = mine.frame().set_index(["constant", "number_format"])["value"]
+    assert 'answer="about a tenth"' in words and 0.07 < rows["matmul of 1x4096x4096", "fp32"] / best < 0.15
+    assert "half of the arithmetic comes back" in words and 0.4 < rows["matmul of 16x4096x4096", "fp32"] / best < 0.6
+    copied, socket = rows["memory bandwidth, copy 64 MiB", "fp32"], cb.accelerator(mine.before.like).mem_bandwidth
+    assert 'answer="several times its share"' in words and 3 * mine.before.mem_bandwidth < copied < socket / 3
+    errors, each = mine.errors(), mine.predictions().set_index("benchmark")["before_error"]
+    assert 'answer="a tenth or so"' in words and 0.06 < errors["left_out"] < 0.15 and errors["after"] < 0.06
+    assert "errs both ways" in words and each["training step"].median() > 0.2 and each["forward pass"].median() < -0.2
+    start = rows["start of an operation, addition of one element, eager", "fp32"]
+    assert "tens of thousands of multiplications" in words and 2e4 < start * best / 2 < 2e5
+    assert "several times as fast" in words and mine.accelerator.peaks["peak_bf16"] > 3 * best
+
+
 def test_12_a_step_shared_out_by_hand_and_what_a_remedy_gains():
     words = prose("12")
     assert "The lengths add up to 115 ms" in words and 60 + 40 + 15 == 115

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +28,8 @@ UNTOLD = ("int8", "fp16", "fp32")
 MATRIX = {"fp16": ("fp16",), "bf16": ("bf16", "fp16"), "tf32": ("tf32",), "fp32": ()}
 SIZES = {"fp4": 0.5, "fp8": 1.0, "int8": 1.0, "fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0}
 GPUS = ("gpu", "edge")
+# Keys of rows, and the attributes of a device that they are.
+KEYS_OF_DEVICES = (("accelerator", "key"), ("vendor", "vendor"), ("family", "family"), ("calibrated", "calibrated"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,10 @@ class Device:
         Power that limits the clock [W] (infinite for none), and the process [nm].
     why : str
         Why it cannot be predicted in this number format; "" where it can.
+    convolution : float
+        What convolutions reach over what is expected of them beside matrix products, where it was measured [-].
+    calibrated : hardware.Calibrated, optional
+        What was measured on this very device; peaks and memory bandwidth are corrected by it.
     """
 
     key: str = ""
@@ -91,6 +97,8 @@ class Device:
     watts: float = math.inf
     process_nm: float = 1.0
     why: str = ""
+    convolution: float = 1.0
+    calibrated: Any = None
 
 
 UNKNOWN = Device(why='the accelerator is not in the catalogue: take a key of cb.table("accelerators")')
@@ -116,8 +124,19 @@ def _common(machine: Any) -> dict[str, Any]:
         "ring_link": machine.ring_link, "network": machine.network, "ring_network": machine.ring_network,
         "shared": float(machine.network_shared), "per_node": float(machine.per_node), "domain": machine.domain,
         "cores": machine.cores, "lanes": lanes().get(machine.generation, SPARE),
-        "cache": cache_of(found.like),
+        "cache": cache_of(found.like), "calibrated": found.calibrated,
     }  # fmt: skip
+
+
+def calibrated(device: Device, kind: str) -> Device:
+    """The device with peaks and memory bandwidth corrected by what was measured on it, for one kind of prediction."""
+    known = device.calibrated
+    if known is None:
+        return device
+    compute, memory = known.of("compute", kind), known.of("memory", kind)
+    return replace(device, peak=device.peak * compute, wide_peak=device.wide_peak * compute,
+                   vector_peak=device.vector_peak * compute, mem_bandwidth=device.mem_bandwidth * memory,
+                   convolution=known.of("convolution", kind))  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -139,6 +158,8 @@ def of_transformer(machine: Any, precision: str) -> Device:
     found = machine.accelerator
     wide = next((p for p in (_peak(found, name) for name in ("bf16", "fp16", "fp32")) if math.isfinite(p)), math.nan)
     peak = _peak(found, precision) if precision else wide
+    # Processors compute heads and attention in the format of everything else: no matrix unit is spared for them.
+    wide = peak if found.kind == "cpu" and math.isfinite(peak) else wide
     offered = True
     if precision in ("fp8", "fp4", "bf16"):
         rival = precision != "bf16" or math.isfinite(_peak(found, "fp16"))

@@ -46,9 +46,11 @@ __all__ = [
 KIND = "inference"
 DOES = ("launches", "drains", "kernels", "fused", "transposes", "fast_algorithms")
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "memory", "watts",
-          "process_nm", "ring_link", "cache")  # fmt: skip
+          "process_nm", "ring_link", "cache", "convolution")  # fmt: skip
 # Shared by the cores of a chip that hold a network each.
 SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts", "cache")
+CALIBRATED = {**dict.fromkeys(("launch", "kernel_floor", "call_overhead", "recurrent_step"), "host"),
+              "touch_instructions": "elementwise"}  # fmt: skip
 QUEUED, FULL, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)
 CONSTANTS = (
     Constant("convolution_efficiency", 0.8, 0.2, 1.0),

@@ -30,9 +30,8 @@ from cookbook.performance.generation import (
 )
 from cookbook.prediction.constants import FIRST_TOKEN, IN_FLIGHT, Constant, figure, is_usual, levels_of_rows
 from cookbook.prediction.scenario import Coded, Rows, Scenario, together
-from cookbook.prediction.terms.devices import cores_of, of_inference, stored_bytes
+from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference, stored_bytes
 from cookbook.prediction.terms.layouts import told
-from cookbook.prediction.terms.networks import KEYS_OF_DEVICES
 from cookbook.prediction.terms.transformer import own_decoder, sizes
 from cookbook.units import human
 from cookbook.workloads import zoo
@@ -64,6 +63,7 @@ CONSTANTS = (
     Constant("engine_prompt", 1.0, 0.3, 2.0, "engine", "", 0.2),
     Constant("engine_cache", 1.0, 0.4, 2.0, "engine", "", 0.2),
 )
+CALIBRATED = {**dict.fromkeys(("start", "layer_time", "pass_time", "sequence_time"), "host"), "decode_share": "narrow"}
 # Of the ideal, which starts no kernel and reads keys and values once; whatever else is a share of 1.
 IDEAL = dict.fromkeys(("query_cost", "touches", "start", "layer_time", "pass_time", "sequence_time"), 0.0)
 TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
@@ -105,7 +105,7 @@ def resolve(scenario: Scenario) -> Rows:
     precision = usual.map(lambda each: each[0])
     assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
     pairs = together(s.words("accelerator"), precision)
-    devices = Coded(pairs.codes, tuple(of_inference(*level) for level in pairs.levels))
+    devices = Coded(pairs.codes, tuple(calibrated(of_inference(*level), KIND) for level in pairs.levels))
     keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES} | {"engine": engine}
     v: dict[str, Any] = devices.figures(lambda each: {name: getattr(each, name) for name in DEVICE})
     v |= engine.figures(engines().__getitem__)

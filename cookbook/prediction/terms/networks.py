@@ -17,7 +17,7 @@ from cookbook.performance import networks as formulas
 from cookbook.prediction.constants import Constant, figure, is_usual, levels_of_rows
 from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
-from cookbook.prediction.terms.devices import Device, of_network, usual_precision
+from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, Device, calibrated, of_network, usual_precision
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.network_arrays import Pairs, Products, network, products
 from cookbook.workloads import zoo
@@ -30,9 +30,10 @@ SEQUENTIAL = frozenset({"attention", "recurrent", "embedding"})
 # Networks whose embedding tables get gradients only where a sample looked.
 SPARSE = "recommender"
 SHORT = "global_batch = {:g} is less than batch_per_device x devices = {:g}"
-DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes")
+DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "convolution")
 DOES = ("launches", "fused", "transposes", "fast_algorithms", "keeps_scores")
-KEYS_OF_DEVICES = (("accelerator", "key"), ("vendor", "vendor"), ("family", "family"))
+# What a device that was calibrated corrects, by constant.
+CALIBRATED = {"launch": "host", "step_overhead": "host", "touch_instructions": "elementwise"}
 CONSTANTS = (
     Constant("convolution_efficiency", 0.7, 0.2, 1.0),
     Constant("product_efficiency", 0.7, 0.2, 1.0),
@@ -118,7 +119,7 @@ def look_up(
     Where no software is named, the usual one stands in, and `assumed` tells it.
     """
     pairs = together(s.words("accelerator"), s.words("precision"))
-    devices = Coded(pairs.codes, tuple(device(*level) for level in pairs.levels))
+    devices = Coded(pairs.codes, tuple(calibrated(device(*level), kind) for level in pairs.levels))
     keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES}
     software = s.words("software")
     keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
@@ -365,6 +366,8 @@ def product_seconds(
     peak = np.where(kind > 0, slower, peak * fed)
     variant = kind + 1 - ((kind == 0) & ~(rows["fast_algorithms"] > 0))
     rate = pairs.row(peak) * pairs.shared(shares, variant)
+    if np.any(rows["convolution"] != 1):
+        rate = rate * np.where(pairs.convolution, pairs.row(rows["convolution"]), 1.0)
     if pairs.depthwise.any():
         # Their operands are hardly used again: the rate follows the bytes loaded, and is stated for 16 bits.
         loaded = rows["vector_peak"] * fed * 2 / rows["element_bytes"]

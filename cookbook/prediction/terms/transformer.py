@@ -21,9 +21,11 @@ from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.devices import (
+    KEYS_OF_DEVICES,
     SIZES,
     Device,
     attention_share,
+    calibrated,
     engines,
     of_transformer,
     stored_bytes,
@@ -361,9 +363,9 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     )
     v["element"] = pairs.each(lambda pair: 4.0 if pair[1] in ("fp32", "tf32") else 2.0)
     v["narrow"] = pairs.each(lambda pair: pair[1] in ("fp8", "fp4"))
-    devices = [of_transformer(*level) for level in pairs.levels]
+    devices = [calibrated(of_transformer(*level), KIND) for level in pairs.levels]
     v |= Coded(pairs.codes, tuple(devices)).figures(_offers)
-    for name, field in (("accelerator", "key"), ("vendor", "vendor"), ("family", "family")):
+    for name, field in KEYS_OF_DEVICES:
         keys[name] = Coded(pairs.codes, tuple(getattr(each, field) for each in devices))
     software = s.words("software")
     kinds = Coded(pairs.codes, tuple(each.kind for each in devices))

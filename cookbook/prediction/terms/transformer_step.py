@@ -44,6 +44,7 @@ CONSTANTS = (
     Constant("ragged_rows", 128.0, 8.0, 1024.0, pull=0.5),
 )
 MEMORY_CONSTANTS = layouts.MEMORY_CONSTANTS
+CALIBRATED = {"kernel_start": "host"}
 # What stands in the place of figures of a row, or of constants, where a cause is switched off.
 NEUTRAL: Mapping[str, Mapping[str, float]] = {
     "overlap": {"tensor_hidden": 0.0, "gradients_hidden": 0.0, "weights_hidden": 0.0},
