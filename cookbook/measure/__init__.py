@@ -17,4 +17,3 @@ from cookbook.measure.traces import Diagnosis, diagnose, patient
 
 __all__ = ["Calibration", "Diagnosis", "Report", "bar", "beside", "calibrate", "diagnose", "measured_device", "own_run",
            "patient", "read", "run", "summary"]  # fmt: skip
-
