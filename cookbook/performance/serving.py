@@ -366,7 +366,7 @@ class _Service:
         if not closed:
             come = rate * seconds
         else:
-            come = np.full(len(tokens), share * batch / self.steps)
+            come = np.full(len(tokens), share * batch / (max(self.steps, 1.0) if self.first else self.steps))
             come = np.where((tokens > 0) & self.first, 0.0, come)
         return bulk_queue(come, sizes, served / unit), seconds, come, unit
 
@@ -411,6 +411,17 @@ class _Service:
         usual = (between - step) / stretch if self.first else float(found @ np.arange(len(found))) * unit * a_token
         behind = 0.0 if closed else max(rate * float(spent.mean()) * self.prompt * a_token - usual, 0.0)
         return spent, between + behind * stretch / max(self.steps, 1.0), passes
+
+    def pauses(self, inside: float) -> float:
+        """Seconds in which prompts go before the next iteration, where each of so many ends in one of its own.
+
+        The first prompt takes a pass, and each further one as much of one as prompts go to a pass.
+        """
+        mean = inside / max(self.steps, 1.0)
+        count = np.arange(1.0, 2 * MANY + 2 * mean)
+        shares = np.exp(count * np.log(mean) - mean - np.cumsum(np.log(count)))
+        passes = 1 + (count - 1) * self.prompt / self.packed
+        return float(shares @ (passes * self.iteration(count * self.prompt / passes, 0.0)))
 
     def _sum(self, counts: Array, normal: Array) -> Array:
         """Tokens of so many prompts together."""
@@ -465,7 +476,8 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
         shares = batch_shares(rate, service.steps, slow, max(peak, 0.2))
         batch = max(float(shares @ np.arange(most + 1)) / max(1 - shares[0], SMALL), 1.0)
         known = service.chain(rate, batch, False)
-        usual = float(known[0] @ known[1]) / max(float(known[0][0]) if service.first else 1.0, SMALL) / float(known[1][0])
+        found, seconds = known[:2]  # as much longer as prompts make iterations in all, without those that it waited for
+        usual = float(found @ seconds) / max(float(found[0]) if service.first else 1.0, SMALL) / float(seconds[0])
         again = service.waits(rate, batch, False, known=known)[1] / float(service.step(batch))
         if abs(again / stretch - 1) < CLOSE:
             break
@@ -518,6 +530,9 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
         between = float(service.iteration(room, batch))
         lacking = inside * service.prompt / room * between - service.steps * between - float(waits.mean())
         waits = waits + max(lacking, 0.0)
+    if service.first:  # a cycle has a step for each token of an answer, and after each the prompts of whom it answered
+        step = float(service.step(inside))
+        between = max(step + service.pauses(inside) - float(waits.mean()) / service.steps, step)
     rate = inside / (float(waits.mean()) + service.steps * between)
     stretch = between / float(service.step(max(batch, 1.0)))
     shares = np.eye(int(np.ceil(max(batch, 1))) + 1)[-1]
@@ -636,7 +651,8 @@ def service_latencies(
     service = _Service(decode, prefill, load)
     if np.isnan(clients):
         found = _open(service, float(rate))
-    elif service.answer_spread == 0 and (service.first or service.prompt_spread == 0 or 2 * prompt <= chunk):
+    elif service.answer <= 1 or (service.answer_spread == 0 and (
+            service.first or service.prompt_spread == 0 or 2 * prompt <= chunk)):  # fmt: skip
         found = _together(service, float(clients))
     else:
         found = _closed(service, float(clients))
