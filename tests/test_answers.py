@@ -35,7 +35,8 @@ STATES, MORE_STATES, SEED, OTHER_SEED = 50, 50, 7, 8
 MOST_WORDS, MOST_FACTS, TRIES = 20, 5, 6
 ROUNDED = 1e-5  # columns of charts have six digits
 SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d*])")
-WRONG_WORDS = re.compile(r"USD|\.csv|data/|(?<![\d.,])1 (?:years|days|epochs)\b|(?<!PCIe\d )\bx\d|\d x \d|\d%|\d us\b|nan\b")
+WRONG_WORDS = re.compile(r"USD|\.csv|data/|(?<![\d.,])1 (?:years|days|epochs)\b|(?<!PCIe\d )\bx\d|\d x \d|\d%|"
+                         r"\d us\b|nan\b")  # fmt: skip
 both_sets = pytest.mark.parametrize("more", [False, pytest.param(True, marks=pytest.mark.all)], ids=["", "more"])
 
 State = dict[str, Any]

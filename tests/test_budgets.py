@@ -17,8 +17,8 @@ import pytest
 import cookbook
 
 # What the house may grow to; lowered as it shrinks, never raised without a reason.
-MOST_MODULES = 140  # benchmarks of a machine are a room of their own; records of decisions and cards of charts too
-MOST_LINES = 52_300  # with benchmarks of a machine, links and records of panels, charts for narrow pages
+MOST_MODULES = 141  # benchmarks of a machine are a room; records, cards of charts, a panel on the site too
+MOST_LINES = 52_600  # with benchmarks, links and records of panels, charts for narrow pages, a panel on the site
 MOST_LINES_OF_CODE = 400  # of one module: docstrings, comments and blank lines are not counted
 MOST_NAMES = 39  # of the front door
 
