@@ -31,13 +31,16 @@ from cookbook.units import dollars, human
 PANELS = ("where_to_run", "accuracy", "accelerators", "storage", "host", "measurements", "training_run", "scaling",
           "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine")  # fmt: skip
 # States of each panel, and the random seed they come from; the second set is tried in the long run.
-STATES, MORE_STATES, SEED, OTHER_SEED = 50, 50, 7, 8
+STATES, MORE_STATES, SEED, OTHER_SEED = 50, 100, 7, 8
 MOST_WORDS, MOST_FACTS, TRIES = 20, 5, 6
 ROUNDED = 1e-5  # columns of charts have six digits
 SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d*])")
-WRONG_WORDS = re.compile(
-    r"USD|\.csv|data/|(?<![\d.,])1 (?:years|days|epochs)\b|(?<!PCIe\d )\bx\d|\d x \d|\d%|\d us\b|nan\b")  # fmt: skip
+WRONG_WORDS = re.compile(r"USD|\.csv|data/|(?<![\d.,])1 (?:years|days|epochs)\b|(?<!PCIe\d )\bx\d|\d x \d|\d%|"
+                         r"\d us\b|nan\b")  # fmt: skip
 both_sets = pytest.mark.parametrize("more", [False, pytest.param(True, marks=pytest.mark.all)], ids=["", "more"])
+# All that is asked of the states of one panel, in one process, which draws them once.
+each_panel = pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.xdist_group(f"answers of {name}")) for name in PANELS])  # fmt: skip
 
 State = dict[str, Any]
 
@@ -407,21 +410,21 @@ KINDS = {
 
 
 @both_sets
-@pytest.mark.parametrize("name", PANELS)
+@each_panel
 def test_the_headline_is_short_with_one_figure_and_facts_have_labels(name: str, more: bool) -> None:
     for state in shown(name, more):
         said_well(state)
 
 
 @both_sets
-@pytest.mark.parametrize("name", PANELS)
+@each_panel
 def test_words_are_those_of_the_house(name: str, more: bool) -> None:
     for state in shown(name, more):
         in_house_words(state)
 
 
 @both_sets
-@pytest.mark.parametrize("name", PANELS)
+@each_panel
 def test_headline_title_and_chart_say_the_same(name: str, more: bool) -> None:
     seen = set[str]().union(*(AGREE[name](state) or () for state in shown(name, more)))
     assert KINDS.get(name, set()) <= seen

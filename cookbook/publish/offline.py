@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import panels
 from cookbook.charts import live
 from cookbook.panels.controls import Choice, Control, Slider
-from cookbook.panels.model_zoo import DAY, DRAWN, draw
+from cookbook.panels.model_zoo import DAY, DRAWN, draw, model_zoo
 from cookbook.panels.shell import HEIGHT, Panel
 from cookbook.panels.text import levels
 
@@ -40,7 +39,7 @@ Way = tuple[str | int, ...]
 
 
 def opening(code: str) -> dict[str, Any] | None:
-    """Arguments of the panel in the code that it prints; None where it is another, or rests on a variable.
+    """Arguments of the panel in the `code` that it prints; None where it is another, or rests on a variable.
 
     Examples
     --------
@@ -59,7 +58,7 @@ def opening(code: str) -> dict[str, Any] | None:
 
 
 def scripts(code: str) -> dict[str, Any]:
-    """What the page of a panel needs: its `style`, its `table`, and `modules`: Vega, then the panel that is drawn.
+    """What the page of the panel of a `code` needs: its `style` and `table`, and `modules`: Vega, then the panel.
 
     Raises
     ------
@@ -72,7 +71,7 @@ def scripts(code: str) -> dict[str, Any]:
 
 
 def axes(panel: Panel) -> dict[str, tuple[Any, ...]]:
-    """Values of each choice, those of the panel's state among them."""
+    """Values of each choice, those of the state of `panel` among them."""
     return {name: values if panel.values[name] in values else (panel.values[name], *values)
             for name, values in CHOICES.items()}  # fmt: skip
 
@@ -95,7 +94,7 @@ def table(code: str) -> str:
     """
     given = {name: value for name, value in (opening(code) or {}).items() if name not in LEFT_OUT}
     kept = {name: value for name, value in given.items() if name not in CHOICES}
-    panel = panels.model_zoo(**given)
+    panel = model_zoo(**given)
     choices, first = axes(panel), panel.values
     told = [dict(_leaves(each)) for each in _states(panel, choices)]
     specs = {name: live.live_spec(panel._charts[name](DRAWN[name]([panel._view.kept], None).frame))[0]
@@ -194,6 +193,6 @@ def _packed(told: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[str
                 at = at.take([0], axis)
         ids, which = np.unique(at, return_inverse=True)
         wide = len(np.base_repr(len(ids) - 1, 36)) if len(ids) > 1 else 0
-        codes = "".join(np.base_repr(each, 36).lower().zfill(wide) for each in which.ravel()) if wide else ""
+        codes = "".join(np.base_repr(each, 36).lower().zfill(wide) for each in which.ravel().tolist()) if wide else ""
         fields.append([list(path), [axis for axis in range(at.ndim) if at.shape[axis] > 1], wide, ids.tolist(), codes])
     return {"pool": pool, "fields": fields}
