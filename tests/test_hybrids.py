@@ -126,6 +126,21 @@ def test_keys_and_values_are_kept_where_layers_attend():
     assert "states" not in cb.generate("llama3_8b", "h100-sxm").memory
 
 
+def test_jamba_large_serves_256k_tokens_on_eight_devices_of_80_gb():
+    """Jamba 1.5, section 3.1: with 8-bit weights it does; with 16 bits its weights alone are more."""
+    asked = {"input_len": 262_143, "output_len": 1, "tp": 8}
+    assert cb.generate("jamba_1.5_large", "a100-sxm-80gb", weights_format="int8", **asked).fits == "yes"
+    with pytest.raises(ValueError, match="do not fit 8 x"):
+        cb.generate("jamba_1.5_large", "a100-sxm-80gb", **asked)
+
+
+def test_a_pattern_of_ones_own_keeps_what_its_layers_keep():
+    """Qwen3-Next with one layer in eight that attends, instead of one in four."""
+    sparse = cb.model("qwen3_next_80b_a3b", pattern="ME" * 7 + "*E", repeats=6)
+    assert sizes(sparse)["cache_bytes"] == sizes("qwen3_next_80b_a3b")["cache_bytes"] / 2
+    assert sizes(sparse)["state_bytes"] == sizes("qwen3_next_80b_a3b")["state_bytes"] * 42 / 36
+
+
 def test_slots_are_what_the_weights_leave_over_a_state_and_its_tokens():
     weights, state = 2 * 8_100_852_736, 24 * (128 * 64 * 128 + 10_240 * 3) * 2
     by_hand = (0.9 * 80 * 2**30 - weights) / (np.array([0, 4096, 262_144]) * 16_384 + state)
@@ -281,6 +296,29 @@ def test_steady_state_agrees_with_the_simulation_where_states_are_kept(policy, s
         assert solved[name] == pytest.approx(seen.to_dict()[name], rel=limit), name
 
 
+@pytest.mark.parametrize(("state", "most"), [(0, (3000 - 54.5) / 155), (100, (3000 - 54.5 - 100) / 255)])
+def test_as_many_are_decoded_as_have_room_beside_their_states(state, most):
+    """Prompts of 100 tokens and answers of 101, spread by 0.3: 155 are kept on average, 54.5 while a prompt is read."""
+    costs = flat()
+    found = service_latencies(costs.decode, costs.prefill, prompt=100, answer=101, prompt_spread=0.3, answer_spread=0.3,
+                              kv_tokens=3000, max_sequences=256, chunk=2048, clients=500, state=state)  # fmt: skip
+    assert 0.95 * most < found["batch"] <= most * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+def test_states_limit_how_many_are_served_at_once(simulated):
+    """Of Nemotron-H 8B on 48 GB: 225 tokens are kept on average, and a state that takes the room of 3,162."""
+    costs = engine_costs("nemotron_h_8b", "l40s")
+    most = costs.kv_tokens / (100 + 200 * 1.25 / 2 + 3162)
+    assert costs.state == pytest.approx(3162) and most < 600 < costs.max_sequences
+    row = cb.serve("nemotron_h_8b", "l40s", concurrency=1200, input_len=100, output_len=200, devices=1,
+                   simulated=simulated).rows[0]  # fmt: skip
+    assert 0.85 * most < row["batch"] <= most and row["kv_share"] <= 1
+    apart = cb.serve("nemotron_h_8b", "l40s", rate=1, input_len=100, output_len=200, devices=17, prefill_engines=16,
+                     policy="disaggregated").rows[0]  # fmt: skip
+    assert apart["capacity"] == pytest.approx(most / (199 * float(costs.decode(most, 225))), rel=1e-3)
+
+
 @pytest.mark.parametrize("name", HYBRIDS)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_hybrid_is_served(name, policy):
@@ -309,6 +347,14 @@ def test_a_simulated_service_says_the_same():
 def test_answers_say_that_no_measured_run_keeps_states():
     assert "no measured run" in str(cb.generate(PURE, "h100-sxm").assumed)
     assert "no measured run" not in str(cb.generate("mistral_7b", "h100-sxm").assumed)
+    told = [cb.serve(name, "h100-sxm", rate=1, devices=1).assumed for name in (PURE, "mistral_7b")]
+    assert ["no measured run" in str(each) for each in told] == [True, False]
+
+
+def test_the_panel_offers_hybrids_and_names_what_is_read():
+    panel = cb.panels.serving(model=PURE, users=200)
+    assert "Mamba-2 2.7B" in panel.answer and "keys, values and states read" in str(panel._view.parts)
+    assert "states" not in str(cb.panels.serving(users=200)._view.parts)
 
 
 # --- training, and what cannot be ----------------------------------------------------------------------------------
@@ -339,6 +385,7 @@ GOOD = {"vocab": 100, "width": 64, "pattern": "M-*-", "recurrent": "lightning", 
     ({"state": {"heads": 4, "head_dim": 16}}, "state lacks 'chunk': lightning takes heads, head_dim, chunk"),
     ({"state": {"heads": 4, "head_dim": 16, "chunk": 8, "rank": 1}}, "state has no entry 'rank'"),
     ({"state": None}, "state lacks 'heads'"), ({"pattern": "MA"}, "pattern = 'MA' must be of the letters M"),
+    ({"pattern": "M-" * 501}, "1,002 branches; write at most 1,000"),
     ({"pattern": ""}, "pattern = '' must be"), ({"pattern": "--"}, "sees no other tokens"),
     ({"heads": None}, r"branches '\*': give heads"), ({"hidden": None}, "branches '-': give hidden"),
     ({"pattern": "ME"}, "branches 'E': give experts"), ({"experts": {"number": -1}}, "number = -1 must be"),

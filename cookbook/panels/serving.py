@@ -62,6 +62,7 @@ STEP = (
     (("tensor_exchange",), "communication", "tensor-parallel communication", "All-reduces over the devices that share "
      "each layer."),
 )  # fmt: skip
+STATES = "keys, values and states read"
 OTHER_WORDS = {"input_len + output_len": "Prompt + answer", ", or give context where a version takes more": "",
                "weights_format": "precision", "kv_format": "precision of keys and values"}  # fmt: skip
 
@@ -250,7 +251,8 @@ def _parts(view: Served) -> tuple[Part, ...]:
     found = []
     for names, name, colour, formula in STEP:
         seconds = sum(float(np.ravel(view.step.parts[each])[0]) for each in names)
-        found.append(Part(name, seconds, human(seconds, "s"), TIME_PARTS[colour], formula))
+        both = name == STEP[1][1] and "states" in view.step.memory
+        found.append(Part(name if not both else STATES, seconds, human(seconds, "s"), TIME_PARTS[colour], formula))
     return tuple(found)
 
 

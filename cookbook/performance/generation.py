@@ -136,6 +136,9 @@ class Engine(NamedTuple):
         Tokens of a prompt that the stages of a pipeline hand on together [-].
     score_bytes : numpy.ndarray
         Moved for each attention score of a prompt where kernels write them out; 0 where none does [B].
+    in_turn : numpy.ndarray
+        Whether halves of a batch take turns, so that one computes while the other communicates, each of one sequence
+        or prompt of a replica at least; 1 or 0 [-].
     """
 
     weight_share: Any
@@ -151,6 +154,7 @@ class Engine(NamedTuple):
     start_seconds: Any
     piece: Any = np.inf
     score_bytes: Any = 0.0
+    in_turn: Any = 0.0
 
 
 class Steady(NamedTuple):
@@ -267,6 +271,13 @@ def _own(sequences: Any, group: Group) -> np.ndarray:
     return np.maximum(sequences / np.asarray(group.replicas, dtype=float), np.minimum(sequences, 1.0))
 
 
+def _in_turn(whole: dict[str, np.ndarray], half: dict[str, np.ndarray], use: Any) -> dict[str, np.ndarray]:
+    """Parts of a pass whose halves take turns: both read the weights and start kernels, and hide what they send."""
+    sent = 2 * half["tensor_exchange"]
+    left = {"tensor_exchange": np.maximum(sent - (2 * _total(half) - sent), 0.0)}
+    return {name: np.where(use, left.get(name, 2 * half[name]), part) for name, part in whole.items()}
+
+
 def _read_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
     """Seconds in which the busiest device reads its weights: of experts, those that its tokens are sent to."""
     touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
@@ -311,8 +322,8 @@ def decode_step_seconds(
     r"""Seconds in which every sequence of a batch gets one more token.
 
     Weights are read once while products run, keys and values of each sequence after them; a state of fixed size, s, is
-    read and written, whatever the context. Stages of a pipeline work on parts of the batch in turn: a step is one pass
-    over all stages with one part.
+    read and written, whatever the context, which takes longer than working on it. Stages of a pipeline work on parts of
+    the batch in turn: a step is one pass over all stages with one part.
 
     .. math:: t = \sqrt{\left(\frac{W}{n b}\right)^2 + \left(\frac{2 P B}{n p}\right)^2}
         + \frac{B (L c + 2 s)}{n b} + t_{sums} + t_{host}
@@ -400,9 +411,20 @@ def decode_parts(
     >>> round(float(parts["cache"]), 4)
     0.0172
     """
-    stages, shards = (np.asarray(each, dtype=float) for each in (group.stages, group.shards))
     part = np.asarray(batch, dtype=float)
-    part = part / np.minimum(stages, np.maximum(part, 1.0))
+    part = part / np.minimum(np.asarray(group.stages, dtype=float), np.maximum(part, 1.0))
+    given = (context, decoder, group, engine, drafted, span)
+    found = _step_parts(part, *given)
+    if not np.any(engine.in_turn):
+        return found
+    return _in_turn(found, _step_parts(part / 2, *given), (engine.in_turn > 0) & (_own(part, group) >= 2))
+
+
+def _step_parts(
+    part: np.ndarray, context: Any, decoder: Decoder, group: Group, engine: Engine, drafted: Any, span: Any
+) -> dict[str, np.ndarray]:
+    """Parts of one pass with so many sequences."""
+    shards = np.asarray(group.shards, dtype=float)
     each, bandwidth, own = 1 + np.asarray(drafted, dtype=float), group.mem_bandwidth, _own(part, group)
     tokens = own * each
     weights = _read_seconds(part * each, decoder, group, engine)
@@ -505,9 +527,19 @@ def prefill_parts(
     >>> round(float(parts["attention"]), 4)
     0.0564
     """
+    prompts, given = np.asarray(prompts, dtype=float), (cached, decoder, group, engine)
+    found = _pass_parts(prompts, tokens, *given)
+    if not np.any(engine.in_turn):
+        return found
+    return _in_turn(found, _pass_parts(prompts / 2, tokens, *given), (engine.in_turn > 0) & (_own(prompts, group) >= 2))
+
+
+def _pass_parts(
+    prompts: np.ndarray, tokens: Any, cached: Any, decoder: Decoder, group: Group, engine: Engine
+) -> dict[str, np.ndarray]:
+    """Parts of one pass over so many prompts."""
     shards, length = np.asarray(group.shards, dtype=float), np.asarray(tokens, dtype=float)
     new = np.maximum(length * (1 - np.asarray(cached, dtype=float)), 1.0)
-    prompts = np.asarray(prompts, dtype=float)
     own = _own(prompts, group)
     weights = _read_seconds(prompts * new, decoder, group, engine)
     products = 2 * _multiplied(prompts * new, own * new, own, decoder, group) / (group.peak * engine.prompt_share)

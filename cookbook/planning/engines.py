@@ -14,7 +14,7 @@ import numpy as np
 from cookbook import hardware, units
 from cookbook.performance.generation import cache_slots, decode_step_seconds, prefill_seconds
 from cookbook.planning.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepCosts
-from cookbook.prediction.asked import MOST_TOKENS, choices, numbers, quantity, text, whole
+from cookbook.prediction.asked import MOST_TOKENS, choices, flag, numbers, quantity, text, whole
 from cookbook.prediction.constants import DATASHEET, FIRST_TOKEN, IN_FLIGHT, SEVERAL, factors, figure
 from cookbook.prediction.doors import answers, network_of
 from cookbook.prediction.engine import Prepared, prepare
@@ -24,11 +24,13 @@ from cookbook.prediction.terms.transformer import sizes
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "groups", "lengths", "widths"]
+__all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "granted", "groups", "lengths", "widths"]
 # Formats of weights that are offered where a model does not fit, and shards that are tried.
 SMALLER, SHARDS = ("fp8", "int4"), (1, 2, 4, 8, 16, 32, 64)
 # Sequences and tokens up to which costs are drawn, and requests of the shortest trace.
 MOST_BATCH, MOST_PASS, LEAST_TRACE = 2.0**13, 2.0**34, 20
+# Tokens read at which costs are drawn.
+FAR = 1024.0
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def engine_costs(
     model: str | Workload, accelerator: Any, *, tp: int = 1, pp: int = 1, ep: int | None = None, precision: Any = None,
     weights_format: Any = None, kv_format: Any = None, software: Any = None, max_sequences: int | None = None,
     chunk: int | None = None, acceptance: float | None = None, drafted: int | None = None,
-    prefix_hit: float | None = None, input_len: float = 512,
+    prefix_hit: float | None = None, input_len: float = 512, two_batches: bool = False,
 ) -> StepCosts:  # fmt: skip
     """What iterations of one engine take, and the keys and values that it holds, as `cookbook.generate` estimates them.
 
@@ -84,6 +86,9 @@ def engine_costs(
         default. Where `ep` is more than tp, of each group of tp devices; the costs have the sum of all groups.
     input_len : float
         Mean tokens of a prompt, which one group works on where `ep` is more than tp.
+    two_batches : bool
+        Whether halves of the requests of each group take turns, so that one computes while the other's tokens are on
+        the way to their experts; only where `ep` is more than tp.
 
     Returns
     -------
@@ -108,14 +113,23 @@ def engine_costs(
              **{name: value if value is None else text(name, value) for name, value in words.items()}}  # fmt: skip
     network, machine = network_of(model), hardware.machine(accelerator)
     prompt, apart = quantity("input_len", input_len, "", "512", 1, 1e8), groups(stack)
+    if flag("two_batches", two_batches) and apart == 1:
+        raise ValueError("two_batches = True: halves of a batch take turns where experts are spread over groups; give "
+                         "ep above tp, or leave it out")  # fmt: skip
     # Only groups of their own mind how many tokens one prompt has.
-    found = _engine(network, machine, tuple(stack.items()), prompt if apart > 1 else 1.0)
+    found = _engine(network, machine, tuple(stack.items()), prompt if apart > 1 else 1.0, bool(two_batches))
     if found is None:
         raise ValueError(_too_large(network, machine, stack))
     given: dict[str, Any] = {
         "max_sequences": None if max_sequences is None else whole("max_sequences", max_sequences, 8192) * apart,
         "chunk": None if chunk is None else whole("chunk", chunk, 1 << 17) * apart}  # fmt: skip
     return replace(found, **{name: value for name, value in given.items() if value is not None})
+
+
+def granted(costs: StepCosts, drafted: int | None) -> dict[str, None]:
+    """What is taken for granted of an engine, in words."""
+    said = {"drafting takes no time": drafted, f"states {generation.UNMEASURED}": costs.state_seconds}
+    return {words: None for words, holds in said.items() if holds}
 
 
 def groups(stack: Mapping[str, Any]) -> int:
@@ -153,7 +167,7 @@ def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) 
 
 @lru_cache(maxsize=256)
 def _engine(
-    network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...], prompt: float = 1.0
+    network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...], prompt: float = 1.0, in_turn: bool = False
 ) -> StepCosts | None:
     """Costs of an engine; None where the weights do not fit."""
     found = _prepared(network, machine, stack)
@@ -161,7 +175,7 @@ def _engine(
     decoder = generation.decoder_of(rows)
     # What windows leave is worked out from the lengths of requests: costs are drawn over what is read.
     parts: dict[str, Any] = {"decoder": decoder._replace(windowed=0.0), "group": generation.group_of(rows),
-             "engine": generation.engine_of(rows, known)}  # fmt: skip
+             "engine": generation.engine_of(rows, known)._replace(in_turn=float(in_turn))}  # fmt: skip
     # Room is counted in tokens with keys and values in all layers that attend; where none does, in states.
     states, copies = float(decoder.state_bytes[0]), max(float(rows.shards[0] / decoder.cache_heads[0]), 1.0)
     each = float(decoder.cache_bytes[0]) * copies or states
@@ -196,7 +210,9 @@ def _engine(
         return float(np.ravel(next(two) - next(two))[0]) / MOST_BATCH
 
     return StepCosts(
-        _drawn(decode, MOST_BATCH * apart), _drawn(prefill, MOST_PASS), kept,
+        # What hides something is no straight line: it is drawn to about the tokens that are read.
+        _drawn(decode, MOST_BATCH * apart, prompt if in_turn else FAR), _drawn(
+            prefill, MOST_PASS, prompt / 2 if in_turn else FAR), kept,
         int(most if math.isfinite(most) else figure("service-sequences") * apart),
         int(chunk if math.isfinite(chunk) else figure("service-iteration-tokens") * apart),
         window=1.0 if alone else float(decoder.window[0]), windowed=1.0 if alone else float(decoder.windowed[0]),
@@ -204,9 +220,9 @@ def _engine(
     )
 
 
-def _drawn(cost: Callable[[Any, Any], Any], most: float) -> Callable[[Any, Any], Any]:
+def _drawn(cost: Callable[[Any, Any], Any], most: float, far: float = FAR) -> Callable[[Any, Any], Any]:
     """A cost as straight lines between counts that lie 3 % apart: the formula itself is asked once."""
-    few, far = np.arange(1.0, 65.0), 1024.0
+    few = np.arange(1.0, 65.0)
     counts = np.append(few, np.geomspace(few[-1], most, int(24 * math.log2(most / few[-1])))[1:])
     flat = cost(counts, 0.0)
     slope = (cost(counts, far) - flat) / far

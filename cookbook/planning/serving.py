@@ -18,7 +18,7 @@ from cookbook.catalog.prices import per_hour
 from cookbook.catalog.printed import Printed, card
 from cookbook.performance.serving import held_tokens, service_latencies
 from cookbook.planning.cost import Price, device_usd, machine_power, power_watts
-from cookbook.planning.engines import SHARDS, Asked, arrivals, asked_of, engine_costs, groups, lengths, widths
+from cookbook.planning.engines import SHARDS, Asked, arrivals, asked_of, engine_costs, granted, groups, lengths, widths
 from cookbook.planning.simulation import CHUNKED, FIRST, SPLIT, simulate
 from cookbook.prediction.asked import flag, listed, quantity, whole
 from cookbook.prediction.constants import figure
@@ -160,7 +160,7 @@ def serve(
     weights_format: Any = None, kv_format: Any = None, software: Any = None, max_sequences: int | None = None,
     chunk: int | None = None, context: int | None = None, hourly: float | None = None, way: str = "on demand",
     since: int | None = None, simulated: bool = False, seed: int = 0, acceptance: float | None = None,
-    drafted: int | None = None, prefix_hit: float | None = None,
+    drafted: int | None = None, prefix_hit: float | None = None, two_batches: bool = False,
 ) -> Service:  # fmt: skip
     """Latency, throughput and cost of a service under load; without `devices`, the fewest that keep the limits.
 
@@ -200,8 +200,7 @@ def serve(
     ep : int, optional
         Devices that the experts of a mixture are spread over; where they are more than tp, groups of tp devices attend
         to requests of their own (attention data parallel), and one engine has ep x pp devices. Groups take as many
-        requests each, and one batch at a time: two in turn, of which one computes while the other communicates, are
-        not modelled.
+        requests each.
     prefill_engines : int
         Disaggregated: engines for prompts, for each that decodes.
     precision, weights_format, kv_format, software
@@ -223,6 +222,11 @@ def serve(
         Of a simulation.
     acceptance, drafted, prefix_hit
         As for `cookbook.generate`: speculative decoding, and prompts that are partly kept from earlier requests.
+    two_batches : bool
+        With `ep` above tp: each group works on two halves of its requests in turn, of which one computes while the
+        tokens of the other are on the network. All that is sent is hidden as far as there is work; weights are read
+        and kernels started for both. This is a bound that no measurement here was fitted to; what it changes is told
+        in `assumed`.
 
     Returns
     -------
@@ -257,7 +261,7 @@ def serve(
     stack = {"pp": whole("pp", pp, 64), "ep": None if ep is None else whole("ep", ep, 1024), "precision": precision,
              "weights_format": weights_format, "kv_format": kv_format, "software": software, "acceptance": acceptance,
              "drafted": drafted, "prefix_hit": prefix_hit}  # fmt: skip
-    limits = {"max_sequences": max_sequences, "chunk": chunk}
+    limits = {"max_sequences": max_sequences, "chunk": chunk, "two_batches": flag("two_batches", two_batches)}
     seed = int(quantity("seed", seed, "", "0", 0, 1e9))
     shares, simulated = whole("prefill_engines", prefill_engines, 64), flag("simulated", simulated)
     counts = [None] if devices is None else [whole("devices", each) for each in listed("devices", devices)]
@@ -289,8 +293,8 @@ def serve(
                 row |= {"tp": one.tp} | one.row(number, prices[name], simulated, seed)
                 row["costly"] = one.costly(number) if count is None else ""
                 taken = {"max_sequences": one.costs.max_sequences // one.groups, "chunk": one.chunk // one.groups}
-                if drafted:
-                    assumed["drafting takes no time"] = None
+                assumed |= granted(one.costs, drafted)
+                assumed |= one.gained(network, {**stack, "tp": one.tp}, limits) if two_batches else {}
                 assumed |= {f"{each} = {value:,}": None for each, value in taken.items() if limits[each] is None}
             else:  # what is too slow for the load says more than what is too small for the weights
                 heavy = [each for each in reasons if isinstance(each, _Overload)]
@@ -399,6 +403,12 @@ class _Engines:
         raise ValueError(
             f"{name} = {getattr(self.asked, name):.3g} s: an idle engine of {self.size} x {self.name} needs "
             f"{least:.3g} s{who}; give {name} above that, a larger tp or a faster accelerator")  # fmt: skip
+
+    def gained(self, network: Workload, stack: dict[str, Any], limits: dict[str, Any]) -> dict[str, None]:
+        """What two batches in turn change, in words."""
+        free = replace(self.asked, ttft=math.inf, tpot=math.inf)
+        plain = _Engines(network, self.machine, stack, {**limits, "two_batches": False}, self.prefill, free)
+        return {f"two batches in turn hide what is sent: {self.capacity / plain.capacity:.2f}× the capacity": None}
 
     @cached_property
     def prompt_seconds(self) -> float:

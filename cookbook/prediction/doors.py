@@ -548,7 +548,7 @@ def generate(
         Speculative decoding: share of drafted tokens that is taken, and tokens drafted for a step; drafting itself
         takes no time.
     prefix_hit : float
-        Share of the tokens of a prompt whose keys and values are kept from earlier requests.
+        Share of the tokens of a prompt whose keys and values, or the state after them, are kept from earlier requests.
     schedule : str
         "chunked prefill" or "prefill first", of requests that come and go; that of the software by default.
     chunk : int

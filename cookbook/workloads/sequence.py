@@ -31,6 +31,7 @@ STATES = {
 OPTIONAL = ("norms", "bytes")
 # Operations on states, and bytes of a number of one where a network does not say: engines keep them as activations.
 STATE_KINDS, STATE_BYTES = ("matmul", "scan"), 2
+LONGEST = 1000
 MIXTURE = ("number", "top_k", "hidden", "shared", "shared_gate")
 
 
@@ -292,6 +293,8 @@ def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any]) -> N
     if not isinstance(pattern, str) or not pattern or set(pattern) - set("M*-E"):
         raise ValueError(f"pattern = {shown(pattern)} must be of the letters M (keeps a state), * (attends), - (MLP) "
                          "and E (experts), such as 'M-M*'")  # fmt: skip
+    if len(pattern) > LONGEST:
+        raise ValueError(f"pattern has {len(pattern):,} branches; write at most {LONGEST:,}, and repeats")
     if not set(pattern) & set("M*"):
         raise ValueError(f"pattern = {shown(pattern)} sees no other tokens: it needs branches M or *")
     if "M" in pattern and recurrent not in STATES:

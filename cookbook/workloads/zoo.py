@@ -469,7 +469,8 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
         check_heads({**usual, **changes})
         ops = builder(**arguments)
         for name, value in changes.items():  # what a builder does not refuse by itself
-            check_word(taken[name], name, value, found.get(name, ()))
+            if name != "pattern":
+                check_word(taken[name], name, value, found.get(name, ()))
     except (ValueError, TypeError, AttributeError, ArithmeticError, KeyError, IndexError) as problem:
         why = f" ({str(problem)[:160]})" if isinstance(problem, ValueError) else ""
         raise ValueError(f"{workload.name} cannot be built with {changed}; by default {by_default}{why}") from None

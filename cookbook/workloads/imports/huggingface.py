@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cookbook.catalog import UnknownName
 from cookbook.units import shown
 from cookbook.workloads.imports import decoders, encoders, hybrids
 from cookbook.workloads.imports.fields import Fields, built, listed
@@ -85,13 +86,22 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
                       else "") or family
     f = Fields(config, family or "a model of no stated type", decoders.DEFAULTS.get(family))
     f.assumed += assumed
-    reader = readers.get(family)
-    if reader:
-        found = dict(reader(f, config))
-        _tell_unread(f, known=True)
-        builder, arguments = found.pop("builder"), found.pop("arguments")
-        return built(builder, arguments, changes, title=title or builder, assumed=f.assumed, **found)
-    return _language_model(f, family, changes, title)
+    try:
+        if family in readers:
+            return _by_reader(f, readers[family](f, config), changes, title)
+        return _language_model(f, family, changes, title)
+    except (ArithmeticError, TypeError, IndexError, KeyError, AttributeError) as problem:
+        if isinstance(problem, UnknownName):
+            raise
+        raise ValueError(f"no network can be built of this configuration of {f.family}; check its sizes") from None
+
+
+def _by_reader(f: Fields, found: Mapping[str, Any], changes: Mapping[str, Any], title: str) -> Workload:
+    """The network that the reader of a family has found."""
+    _tell_unread(f, known=True)
+    record = {name: value for name, value in found.items() if name not in ("builder", "arguments")}
+    return built(found["builder"], found["arguments"], changes, title=title or found["builder"], assumed=f.assumed,
+                 **record)
 
 
 def _family_of(config: Mapping[str, Any]) -> str:
