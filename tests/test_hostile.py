@@ -131,7 +131,7 @@ BASE: dict[str, dict[str, Any]] = {
         "workload": "resnet50", "system": "a100-sxm-80gb", "storage": DRIVE, "data": DATA, "accelerators": 8,
     },
     "measurements": {"kind": "training", "framework": ["PyTorch"], "devices": (2, 64)},
-    "model": {"name": "llama2_7b", "width": 4096, "depth": 32},
+    "model": {"source": "llama2_7b", "width": 4096, "depth": 32},
     "models": {},
     "operations": {"workload": "resnet50", "accelerator": "t4"},
     "predict_first": {"question": "Which?", "options": {"a": "memory", "b": "compute"}, "answer": "a"},

@@ -160,6 +160,14 @@ def test_a_checkpoint_without_a_configuration_says_what_is_in_it(tmp_path):
     assert any("the checkpoint holds" in each for each in cb.model(path).assumed)
 
 
+def test_an_index_gives_the_size_where_it_has_no_more(tmp_path):
+    """Two bytes for each of the parameters are 16 bits."""
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA))
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": LLAMA_PARAMETERS * 2}, "weight_map": {"a": "b"}}))
+    assert any("16.00 bits for each parameter counted here" in each for each in cb.model(tmp_path).assumed)
+
+
 def test_an_index_gives_the_total_where_it_has_one(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
     index = tmp_path / "model.safetensors.index.json"

@@ -258,3 +258,38 @@ def test_an_exported_graph_is_the_network_of_the_zoo():
         torch.onnx.export(module, (torch.zeros(1, 3, 224, 224),), file, dynamo=False, do_constant_folding=False,
                           training=torch.onnx.TrainingMode.PRESERVE, opset_version=17)  # fmt: skip
     same(cb.model(file.getvalue()), cb.model("mobilenet_v2"))
+
+
+# ---- configurations, against the library that writes them -----------------------------------------------------------
+
+FAMILIES = ("llama", "mistral", "mixtral", "phi3", "granite", "granitemoe", "smollm3", "qwen2", "qwen2_moe", "qwen3",
+            "qwen3_moe",
+            "gemma", "gemma2", "gemma3_text", "glm", "glm4", "glm4_moe_lite", "ernie4_5", "ernie4_5_moe", "seed_oss",
+            "exaone4",
+            "olmo2", "olmo3", "olmoe", "gpt_oss", "llama4_text", "arcee", "stablelm", "phimoe", "cohere", "cohere2",
+            "starcoder2",
+            "gpt2", "gpt_bigcode", "gptj", "gpt_neox", "phi", "opt", "bloom", "falcon", "mpt", "distilbert", "albert",
+            "t5", "mt5",
+            "mamba", "mamba2", "jamba", "minimax", "qwen3_next", "granitemoehybrid", "nemotron_h")  # fmt: skip
+
+
+@pytest.mark.all
+@pytest.mark.skipif(not importlib.util.find_spec("transformers"), reason="transformers is not installed")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_default_configuration_has_as_many_parameters_as_the_library_makes(family):
+    """Offsets of experts' scores are no parameters there, and are counted here as the zoo does."""
+    import json
+
+    import torch
+    from transformers import CONFIG_MAPPING, AutoModel, AutoModelForCausalLM
+
+    if family not in CONFIG_MAPPING:
+        pytest.skip("this version of the library does not have it")
+    config = CONFIG_MAPPING[family]()
+    with torch.device("meta"):
+        make = AutoModelForCausalLM if type(config) in AutoModelForCausalLM._model_mapping else AutoModel
+        module = make.from_config(config)
+    theirs = sum({id(each): each.numel() for each in module.parameters()}.values())
+    mine = cb.model(json.loads(json.dumps(config.to_dict(), default=str)))
+    offsets = {"glm4_moe_lite": 46 * 64}.get(family, 0)
+    assert mine.ops.parameter_count - offsets == theirs

@@ -169,12 +169,13 @@ def _biases(f: Fields, ways: Mapping[str, Any]) -> dict[str, Any]:
     """Biases of attention and of the MLP; a family that fixes them is not asked."""
     found: dict[str, Any] = {}
     if "bias" not in ways and "mlp_bias" not in ways:
-        stated = f.flag("attention_bias", "use_qkv_bias", "qkv_bias", default=ways.get("BIASED", False))
+        stated = f.flag("attention_bias", default=ways.get("BIASED", False))
+        narrow = f.flag("use_qkv_bias", "qkv_bias", default=stated)
         everywhere = f.flag("use_bias", "bias")
-        out = f.flag("attention_out_bias") or (stated and ways.get("BIAS") != "qkv" and f.family != "stablelm")
+        out = f.flag("attention_out_bias") or (stated and ways.get("BIAS") != "qkv")
         found["bias"] = out or everywhere
         if "qkv_bias" not in ways:
-            found["qkv_bias"] = stated or everywhere
+            found["qkv_bias"] = narrow or everywhere
         found["mlp_bias"] = f.flag("mlp_bias") or everywhere
     if f.given.get("use_bias") is False and "bias" in ways:
         found["bias"] = f.flag("use_bias")
@@ -228,6 +229,9 @@ def _dense_layers(f: Fields, depth: int) -> int:
         f.assume(f"experts in one of {spread} layers, {sparse} of {depth} in all; layers without them are counted "
                  "first")
         return depth - sparse
+    forms = f.members("mlp_layer_types")
+    if forms:
+        return min(sum(1 for each in forms[:depth] if each == "dense"), depth)
     listed_layers = f.members("moe_layers")
     if listed_layers:
         return depth - min(len(listed_layers), depth)

@@ -332,7 +332,7 @@ def _timm(f: Fields, config: Mapping[str, Any]) -> Found:
 
 READERS: dict[str, Callable[[Fields, Mapping[str, Any]], Found]] = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra"), _bert),
-    **dict.fromkeys(("t5", "mt5", "umt5"), _t5),
+    **dict.fromkeys(("t5", "mt5"), _t5),
     **dict.fromkeys(("bart", "mbart"), _bart),
     "whisper": _whisper,
     **dict.fromkeys(("vit", "deit", "beit", "data2vec-vision"), _vit),

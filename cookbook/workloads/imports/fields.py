@@ -12,7 +12,7 @@ from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.arguments import LARGEST, check, check_heads, check_word, possible, whole
 
-LONGEST_NAME, MOST_NAMED = 60, 8
+LONGEST_NAME, MOST_NAMED, LONGEST_REASON = 60, 8, 300
 # Largest of everything a file may state: enough for any model of today a hundred times over.
 MOST_BYTES_OF_TEXT, MOST_WORDS = 8 * 2**20, 4096
 
@@ -166,6 +166,8 @@ def built(builder: str, arguments: Mapping[str, Any], changes: Mapping[str, Any]
                  **stated})
     try:
         ops = function(**stated)
+    except ValueError as problem:
+        raise ValueError(str(problem)[:LONGEST_REASON]) from None
     except (TypeError, AttributeError, ArithmeticError, KeyError, IndexError):
         raise ValueError(f"no network of {builder} can be built with these sizes; check them") from None
     for name, value in stated.items():

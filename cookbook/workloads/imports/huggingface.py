@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cookbook.catalog import UnknownName
 from cookbook.units import shown
 from cookbook.workloads.imports import decoders, encoders, hybrids
 from cookbook.workloads.imports.fields import Fields, built, listed
@@ -17,26 +18,30 @@ OTHER_PARTS = ("vision_config", "audio_config", "vit_config", "speech_config", "
 DEPTH = 4
 # Fields that change no count: tokens, training, saving, precision, positions that take no parameters.
 SILENT = frozenset("""
-_name_or_path _remove_final_layer_norm activation_dropout alibi apply_query_key_layer_scaling
+_name_or_path _remove_final_layer_norm activation activation_dropout alibi apply_query_key_layer_scaling
 apply_residual_connection_post_layernorm architectures attention_dropout attention_method attention_multiplier
 attention_probs_dropout_prob attn_implementation attn_logit_softcapping attn_pdrop attn_scale attn_temperature_tuning
-auto_map aux_loss_alpha bf16 boi_token_index cache_implementation chunk_size_feed_forward classifier_dropout
-cross_attention_hidden_size decoder_start_token_id do_sample dtype dual_chunk_attention_config emb_pdrop embd_pdrop
-embedding_multiplier eos_token_ids eos_token_index ep_size expert_dropout final_logit_softcapping finetuning_task
+auto_map aux_loss_alpha begin_suppress_tokens bf16 boi_token_index cache_implementation chunk_size_feed_forward
+classifier_dropout classifier_proj_size cross_attention_hidden_size decoder_layerdrop decoder_start_token_id do_sample
+dropout dtype dual_chunk_attention_config emb_pdrop embd_pdrop embedding_fraction embedding_multiplier
+encoder_layerdrop eos_token_ids eos_token_index ep_size expert_dropout final_logit_softcapping finetuning_task
 floor_scale for_llm_class fp16 fp32 gradient_checkpointing hidden_act_param hidden_dropout_prob id2label image_size
 image_token_index init_device init_std initializer_factor initializer_range input_jitter_noise is_causal is_decoder
 is_encoder_decoder kv_channels label2id layer_norm_elementwise_affine layer_norm_eps layer_norm_epsilon layerdrop
-layernorm_epsilon learned_pos_emb logit_scale logits_scaling max_length max_position_embeddings max_sequence_length
-min_length mm_tokens_per_image model_type mscale mtp_num_layers multimodal_projector_bias n_ctx n_group
-n_head_kv_default n_positions no_bias norm_eps norm_epsilon norm_topk_prob num_beams num_channels num_labels
-original_max_position_embeddings output_router_logits partial_rotary_factor position_embedding_type prefix
-pretraining_tp problem_type projector_hidden_act pruned_heads qk_head_dim qkv_proj_dim quantization_config
-query_pre_attn_scalar reorder_and_upcast_attn resid_pdrop residual_multiplier return_dict rms_norm_eps rope_ratio
-rotary_dim rotary_emb_base rotary_pct routed_scaling_factor router_aux_loss_coef router_jitter_noise
-scale_attn_by_inverse_layer_idx scale_attn_weights scale_depth scale_emb scale_embedding scoring_func seq_aux
-seq_length slow_but_exact softmax_scale spatial_merge_size swiglu_limit task_specific_params temperature
-tokenizer_class top_k top_p topk_group torch_dtype torchscript transformers_version use_bfloat16 use_cache
-use_dynamic_ntk use_flash_attn use_logn_attn use_mla use_mtp vision_feature_layer
+layernorm_epsilon learned_pos_emb logit_scale logits_scaling mask_feature_length mask_feature_min_masks
+mask_feature_prob mask_time_length mask_time_min_masks mask_time_prob max_length max_position_embeddings max_seq_len
+max_sequence_length median_filter_width min_length mm_tokens_per_image model_type moe_capacity moe_gate
+moe_layer_end_index moe_norm_min moe_use_aux_free mscale mtp_num_layers multimodal_projector_bias n_ctx n_group
+n_head_kv_default n_positions no_bias norm_eps norm_epsilon norm_topk_prob norm_type num_beams num_channels num_labels
+original_max_position_embeddings out_features output_router_logits partial_rotary_factor position_embedding_type
+prefix pretraining_tp problem_type projector_hidden_act pruned_heads qk_head_dim qk_norm_type qkv_proj_dim
+quantization_config query_pre_attn_scalar reorder_and_upcast_attn resid_pdrop residual_multiplier return_dict
+rms_norm_eps rope_ratio rotary_dim rotary_emb_base rotary_pct routed_scaling_factor router_aux_loss_coef
+router_jitter_noise scale_attn_by_inverse_layer_idx scale_attn_weights scale_depth scale_emb scale_embedding
+scoring_func seq_aux seq_length slow_but_exact softmax_scale spatial_merge_size stage_names suppress_tokens
+swiglu_alpha swiglu_limit task_specific_params temperature tokenizer_class top_k top_p topk_group torch_dtype
+torchscript transformers_version use_bfloat16 use_cache use_dynamic_ntk use_flash_attn use_logn_attn use_mla use_mtp
+use_weighted_layer_sum vision_feature_layer
 """.split())  # noqa: SIM905
 SILENT_ENDS = ("_token_id", "_token_ids", "_token_index", "_dropout", "_dropout_prob", "_eps", "_theta", "_std",
                "_coef", "_loss_weight")
@@ -81,13 +86,22 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
                       else "") or family
     f = Fields(config, family or "a model of no stated type", decoders.DEFAULTS.get(family))
     f.assumed += assumed
-    reader = readers.get(family)
-    if reader:
-        found = dict(reader(f, config))
-        _tell_unread(f, known=True)
-        builder, arguments = found.pop("builder"), found.pop("arguments")
-        return built(builder, arguments, changes, title=title or builder, assumed=f.assumed, **found)
-    return _language_model(f, family, changes, title)
+    try:
+        if family in readers:
+            return _by_reader(f, readers[family](f, config), changes, title)
+        return _language_model(f, family, changes, title)
+    except (ArithmeticError, TypeError, IndexError, KeyError, AttributeError) as problem:
+        if isinstance(problem, UnknownName):
+            raise
+        raise ValueError(f"no network can be built of this configuration of {f.family}; check its sizes") from None
+
+
+def _by_reader(f: Fields, found: Mapping[str, Any], changes: Mapping[str, Any], title: str) -> Workload:
+    """The network that the reader of a family has found."""
+    _tell_unread(f, known=True)
+    record = {name: value for name, value in found.items() if name not in ("builder", "arguments")}
+    return built(found["builder"], found["arguments"], changes, title=title or found["builder"], assumed=f.assumed,
+                 **record)
 
 
 def _family_of(config: Mapping[str, Any]) -> str:

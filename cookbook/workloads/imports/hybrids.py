@@ -142,6 +142,7 @@ def _mamba2_state(f: Fields, width: int) -> Found:
             "chunk": f.whole("chunk_size", "mamba_chunk_size", default=256)}  # fmt: skip
 
 
+NEMOTRON = {"mamba": "M", "linear_attention": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E"}
 QUIET = ("mamba_conv_bias", "mamba_proj_bias", "use_conv_bias", "use_bias", "mamba_hidden_act",
          "rescale_prenorm_residual",
          "residual_in_fp32", "time_step_limit", "time_step_max", "time_step_min", "time_step_floor", "mlp_bias",
@@ -153,6 +154,9 @@ QUIET = ("mamba_conv_bias", "mamba_proj_bias", "use_conv_bias", "use_bias", "mam
 
 def _nemotron(f: Fields, config: Mapping[str, Any]) -> Found:
     sizes, pattern = _sizes(f), f.raw("hybrid_override_pattern")
+    kinds = f.members("layers_block_type")
+    if pattern is None and all(isinstance(kind, str) and kind in NEMOTRON for kind in kinds):
+        pattern = "".join(NEMOTRON[kind] for kind in kinds)
     if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_LAYERS:
         raise ValueError(f"hybrid_override_pattern = {shown(pattern)} must be a text of one letter a layer, such as "
                          "'M-M*'")

@@ -178,6 +178,11 @@ def checked(workload: Workload, header: Header) -> Workload:
     if stored:
         kinds = ", ".join(list(stored)[:3])
         notes.append(f"stored at {header.bits_a_weight():.2f} bits a weight ({kinds}); precision= says in what it runs")
+    size = header.metadata.get("total_size")
+    if not stored and type(size) is int and 0 < size < LARGEST_TENSOR:
+        bits = 8 * size / workload.ops.parameter_count
+        notes.append(f"the checkpoint has {human(size, 'B')}, {bits:.2f} bits for each parameter counted here; "
+                     "precision= says in what it runs")  # fmt: skip
     return replace(workload, assumed=tuple(notes), stored=stored)
 
 
