@@ -205,11 +205,14 @@ def _diagnosis(readings: list[Reading], predicted: Any, precision: str | None, s
     at = int(np.argmax(waits))
     found = shared[at]
     terms = _terms(found, predicted)
-    cause, term, seen = _cause(found, terms, _late(shared, at), precision)
+    late = _late(shared, at)
+    cause, term, seen = _cause(found, terms, late, precision)
     shares = _shares(found, term)
     told = next(each for each in terms if each["term"] == term)
     evidence = (*seen, *_told(counted, above=True))
-    remedies = () if cause == "healthy" else _remedies(cause, found)
+    # What others wait for a straggler is the part that its remedies shorten; the exchange itself stays.
+    waited = min(late[0] / _share(found, term), 1.0) if cause == "straggler" else 1.0
+    remedies = () if cause == "healthy" else _remedies(cause, found, waited)
     answer = _answer(cause, found, told, (evidence, remedies, notes), predicted is not None)
     ends, usual = (float(shares.min()), float(shares.max())), float(np.median(found.steps))
     return Diagnosis(cause, answer, told["share"], *ends, usual, evidence, remedies, terms, notes, kinds,
@@ -329,13 +332,13 @@ def _seen(found: Attribution, term: str) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _remedies(cause: str, found: Attribution) -> tuple[dict[str, Any], ...]:
-    """The three cheapest, each with the gain in speed and an interval."""
+def _remedies(cause: str, found: Attribution, part: float) -> tuple[dict[str, Any], ...]:
+    """The three cheapest, each with the gain in speed and an interval; they act on a part of their term."""
     table = catalog.table("remedies")
     rows = table[table["cause"] == cause].sort_values("rank")
     told = []
     for row in rows.to_dict("records"):
-        share, shares = _share(found, row["term"]), _shares(found, row["term"])
+        share, shares = part * _share(found, row["term"]), part * _shares(found, row["term"])
         low, high = row["least"] * float(shares.min()), row["most"] * float(shares.max())
         middle = (row["least"] + row["most"]) / 2 * share
         gains = [1 / (1 - min(each, 0.99)) for each in (middle, low, high)]
