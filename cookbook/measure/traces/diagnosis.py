@@ -58,6 +58,8 @@ HEADLINES = {
     "checkpoint": "Saving stalls the training: it takes **{share}** of the time.",
     "throttling": "The machine slowed down: **{share}** of the time is lost to it.",
     "idle": "Nothing was recorded in **{share}** of the time: the trace does not say why.",
+    "compute": "Computing takes longer than predicted: **{share}** of the step.",
+    "unexplained": "Steps take **{ratio:.2g}×** as long as predicted, and a log does not say why.",
     "healthy": "Nothing holds the step back: **{share}** of the time is {main}.",
 }
 
@@ -181,7 +183,7 @@ def _predicted(model: Any, system: Any, precision: Any, plan: Mapping[str, Any])
     if not math.isfinite(point):
         raise ValueError(f"there is no prediction: {np.ravel(found.why)[0]}")
     wide = high / point if math.isfinite(high) else 1.5
-    told: dict[str, tuple[float, float]] = {}
+    told = {"steady": (point, point * wide)}
     for part, seconds in found.by_part.items():
         term = "communication" if part.endswith("communication") else PARTS.get(part, part)
         own = float(np.ravel(seconds)[0])
@@ -203,11 +205,14 @@ def _diagnosis(readings: list[Reading], predicted: Any, precision: str | None, s
     at = int(np.argmax(waits))
     found = shared[at]
     terms = _terms(found, predicted)
-    cause, term, seen = _cause(found, terms, _late(shared, at), precision)
+    late = _late(shared, at)
+    cause, term, seen = _cause(found, terms, late, precision)
     shares = _shares(found, term)
     told = next(each for each in terms if each["term"] == term)
     evidence = (*seen, *_told(counted, above=True))
-    remedies = () if cause == "healthy" else _remedies(cause, found)
+    # What others wait for a straggler is the part that its remedies shorten; the exchange itself stays.
+    waited = min(late[0] / _share(found, term), 1.0) if cause == "straggler" else 1.0
+    remedies = () if cause == "healthy" else _remedies(cause, found, waited)
     answer = _answer(cause, found, told, (evidence, remedies, notes), predicted is not None)
     ends, usual = (float(shares.min()), float(shares.max())), float(np.median(found.steps))
     return Diagnosis(cause, answer, told["share"], *ends, usual, evidence, remedies, terms, notes, kinds,
@@ -281,7 +286,7 @@ def _cause(
         return "healthy", main, _seen(found, main)
     if term in ("compute", "steady"):
         told = (f"{100 * wide:.0f} % of the time of matmuls is in {format_}",) if wide else ()
-        return (format_ if wide else "compute"), term, (*told, *_seen(found, term))
+        return format_ or {"compute": "compute"}.get(term, "unexplained"), term, (*told, *_seen(found, term))
     cause = FINER[term]
     thin = facts.get("thin seconds", 0.0) >= MATMULS * _share(found, "memory traffic") * float(found.steps.sum())
     if term == "memory traffic" and facts.get("thin", 0.0) >= EXPLAINED and thin:
@@ -327,13 +332,13 @@ def _seen(found: Attribution, term: str) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _remedies(cause: str, found: Attribution) -> tuple[dict[str, Any], ...]:
-    """The three cheapest, each with the gain in speed and an interval."""
+def _remedies(cause: str, found: Attribution, part: float) -> tuple[dict[str, Any], ...]:
+    """The three cheapest, each with the gain in speed and an interval; they act on a part of their term."""
     table = catalog.table("remedies")
     rows = table[table["cause"] == cause].sort_values("rank")
     told = []
     for row in rows.to_dict("records"):
-        share, shares = _share(found, row["term"]), _shares(found, row["term"])
+        share, shares = part * _share(found, row["term"]), part * _shares(found, row["term"])
         low, high = row["least"] * float(shares.min()), row["most"] * float(shares.max())
         middle = (row["least"] + row["most"]) / 2 * share
         gains = [1 / (1 - min(each, 0.99)) for each in (middle, low, high)]
@@ -346,8 +351,8 @@ def _answer(cause: str, found: Attribution, told: Mapping[str, Any], more: Any, 
     evidence, remedies, notes = more
     share = _percent(told["share"])
     main = {"compute": "computing", "steady": "the usual step", "memory traffic": "moving memory"}
-    headline = HEADLINES.get(cause, "Computing takes longer than predicted: **{share}** of the step.")
-    lines = [headline.format(share=share, main=main.get(told["term"], told["term"]))]
+    ratio = told["seconds"] / told["predicted"] if told["predicted"] > 0 else math.nan
+    lines = [HEADLINES[cause].format(share=share, main=main.get(told["term"], told["term"]), ratio=ratio)]
     count = len(found.steps)
     median = human(float(np.median(found.steps)), "s")
     lines.append(f"Step: {median} (median of {count:,} step{'s' * (count != 1)}); the share is "

@@ -291,6 +291,7 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
     except sqlite3.Error as error:
         raise ValueError(f"{name} cannot be opened as SQLite: {error}; export it again") from None
     try:
+        base.text_factory = lambda raw: raw.decode("utf-8", "replace")
         base.execute("PRAGMA trusted_schema = OFF")
         budget = iter(range(MOST_STEPS_OF_SQLITE // 100_000))
         base.set_progress_handler(lambda: next(budget, None) is None, 100_000)
@@ -302,7 +303,7 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
         for table, kind in TABLES.items():
             if table in names:
                 events += _rows(base, table, kind, texts, notes)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{name} is broken as a database ({error}); it may be truncated: export it again") from None
     finally:
         base.close()
