@@ -18,7 +18,7 @@ import cookbook
 
 # What the house may grow to; lowered as it shrinks, never raised without a reason.
 MOST_MODULES = 143  # a machine measured and calibrated, with its panel: a room of its own; records and cards too
-MOST_LINES = 52_300  # with benchmarks of a machine, links and records of panels, charts for narrow pages
+MOST_LINES = 53_400  # with benchmarks of a machine and its calibration, links and records of panels, narrow charts
 MOST_LINES_OF_CODE = 400  # of one module: docstrings, comments and blank lines are not counted
 MOST_NAMES = 39  # of the front door
 
