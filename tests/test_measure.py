@@ -218,11 +218,12 @@ def test_products_of_a_language_model_are_those_of_its_layers():
 def test_rounds_add_samples_to_the_rows_that_are_there(monkeypatch):
     calls = []
     case = suite.Case("launch", "x", 1.0, lambda: lambda: calls.append(1), {"number_format": "fp32"})
-    broken = suite.Case("memory", "y", 1.0, lambda: [][0], {})
+    broken = suite.Case("memory", "y", 1.0, lambda: float("none"), {})
     monkeypatch.setattr(suite._Run, "_cases", lambda *given: iter([case, broken]))
     monkeypatch.setattr(suite._Run, "_rest", lambda *given: None)
     found = cb.measure.run(quick=True, suites="micro", seconds=300, rounds=3)
     assert [each["case"] for each in found.rows] == ["x"] and found.options["rounds"] == 3
+    assert [each["case"] for each in found.skipped] == ["y"], "told once, not once a round"
     assert 9 <= found.rows[0]["samples"] <= 15, "three rounds of three to five samples"
 
 
