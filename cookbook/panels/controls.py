@@ -450,7 +450,7 @@ def place() -> dict[str, str]:
     The cell tells panels of one kind in a notebook apart; it has the same id in every session.
     """
     host, asked = (os.environ.get(f"BINDER_{name}", "") for name in ("LAUNCH_HOST", "REQUEST"))
-    parent = getattr(getattr(get_ipython(), "kernel", None), "get_parent", dict)()
+    parent: Any = getattr(getattr(get_ipython(), "kernel", None), "get_parent", dict)()
     cell = (parent or {}).get("metadata", {}).get("cellId", "")
     return {
         "binder": f"{host.rstrip('/')}/{asked}" if host.startswith("https://") and asked else "",
