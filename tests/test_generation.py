@@ -295,10 +295,10 @@ def test_engines_are_read_from_the_words_of_reports():
 
 
 def test_a_model_that_does_not_fit_says_what_would():
-    with pytest.raises(ValueError, match=r"weights of 141 GB do not fit 1 x 77\.3 GB; give tp = 2 or more, or weigh"):
+    with pytest.raises(ValueError, match=r"weights of 141 GB do not fit 1 × 77\.3 GB; give tp = 2 or more, or weigh"):
         cb.generate("llama3_70b", "h100-sxm", tp=1)
     assert cb.generate("llama3_70b", "h100-sxm", tp=1, weights_format="int4").point > 0
-    with pytest.raises(ValueError, match=r"weights of 16\.1 GB do not fit 1 x 222 MB; give tp = 128 or more"):
+    with pytest.raises(ValueError, match=r"weights of 16\.1 GB do not fit 1 × 222 MB; give tp = 128 or more"):
         cb.generate("llama3_8b", "groq-lpu", tp=1)
 
 

@@ -216,12 +216,10 @@ def name_axis(names: pd.Series, values: pd.Series, least: bool) -> Axis:
 
 
 def middle_out(name: str) -> str:
-    """A name in full, or without its middle where it is longer than any picture has room for.
+    """A name in full, or without its middle where no picture has room for it.
 
     Examples
     --------
-    >>> middle_out("MindSpore 2.5.0 graph mode")
-    'MindSpore 2.5.0 graph mode'
     >>> middle_out("tinygrad, commit b399d98e414bbfdff4825bf5307a56b1a98c6a90")
     'tinygrad, commit b399d ... 5bf5307a56b1a98c6a90'
     """

@@ -451,8 +451,8 @@ def place() -> dict[str, str]:
     The cell tells panels of one kind in a notebook apart; it has the same id in every session.
     """
     host, asked = (os.environ.get(f"BINDER_{name}", "") for name in ("LAUNCH_HOST", "REQUEST"))
-    kernel = getattr(get_ipython(), "kernel", None)
-    cell = (kernel.get_parent() or {}).get("metadata", {}).get("cellId", "") if hasattr(kernel, "get_parent") else ""
+    parent: Any = getattr(getattr(get_ipython(), "kernel", None), "get_parent", dict)()
+    cell = (parent or {}).get("metadata", {}).get("cellId", "")
     return {
         "binder": f"{host.rstrip('/')}/{asked}" if host.startswith("https://") and asked else "",
         "cell": cell if isinstance(cell, str) and len(cell) <= LONGEST else "",
