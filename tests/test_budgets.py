@@ -21,7 +21,7 @@ import cookbook
 MOST_MODULES = 152
 # With benchmarks of a machine, links and records of panels, charts for narrow pages, networks that keep states, and
 # importers of models (3,000: seven formats, and some seventy families of models by name).
-MOST_LINES = 55_700
+MOST_LINES = 55_900
 MOST_LINES_OF_CODE = 400  # of one module: docstrings, comments and blank lines are not counted
 MOST_NAMES = 39  # of the front door
 
