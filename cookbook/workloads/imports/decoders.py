@@ -84,7 +84,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 ACTS = {"gelu_new": "gelu", "gelu_pytorch_tanh": "gelu", "gelu_fast": "gelu", "gelu_python": "gelu",
         "quick_gelu": "gelu",
         "gelu_10": "gelu", "swiglu": "silu", "geglu": "gelu", "squared_relu": "relu2", "relu_2": "relu2",
-        "hidden_act": "silu", "clipped_silu": "silu"}  # fmt: skip
+        "clipped_silu": "silu"}  # fmt: skip
 NARROW = ("sliding_attention", "chunked_attention", "local_attention", "sliding_window")
 FULL = ("full_attention", "global_attention", "attention")
 # Words in the names of fields that nobody should pass over in a family nobody knows.

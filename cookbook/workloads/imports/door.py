@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -38,7 +37,6 @@ REFUSED = (
     (b"\x89HDF", "an HDF5 file, as Keras writes it; give the network as ONNX, or its layers (cb.layers)"),
     (b"\x1f\x8b", "a compressed file; unpack it first"),
 )  # fmt: skip
-COLUMNS_OF_NUMBERS = ("repeat",)
 
 
 def model(source: Any, **changes: Any) -> zoo.Workload:
@@ -258,8 +256,3 @@ def _title(path: Path | None) -> str:
         return ""
     stem = path.stem if path.stem not in ("config", "model", "model_index") else path.resolve().parent.name
     return "".join(letter for letter in stem if letter.isprintable())[:100]
-
-
-def loaded(name: str) -> Any:
-    """A library that the reader has imported already, else None."""
-    return sys.modules.get(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from cookbook.units import shown
@@ -16,7 +17,7 @@ from cookbook.workloads.imports.fields import listed, titled
 from cookbook.workloads.imports.graph import Graph, Tensor
 from cookbook.workloads.zoo import Workload
 
-MOST_AXES, LARGEST_AXIS, LARGEST_TOKEN = 6, 10**7, 1
+MOST_AXES, LARGEST_AXIS = 6, 10**7
 ACTS = {"relu": "relu", "relu_": "relu", "gelu": "gelu", "silu": "silu", "silu_": "silu", "sigmoid": "sigmoid",
         "tanh": "tanh",
         "hardtanh": "relu6", "hardtanh_": "relu6", "relu6": "relu6", "hardswish": "hardswish",
@@ -314,7 +315,7 @@ def _samples(torch: Any, module: Any, shape: Any) -> tuple[Any, ...]:
 
 def _dispatched(torch: Any, counted: _Counted) -> Any:
     """A mode that tells `counted` of every operation of ATen."""
-    mode = sys.modules["torch.utils._python_dispatch"].TorchDispatchMode
+    mode = import_module("torch.utils._python_dispatch").TorchDispatchMode
 
     class Listening(mode):  # type: ignore[misc, valid-type]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
