@@ -26,6 +26,7 @@ from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads import zoo
 
+LONGEST_TITLE = 8  # words of a network in the headline
 USUAL = "usual"
 DEFAULTS: dict[str, Any] = {
     "model": "resnet50", "phase": "inference", "batch": 32,
@@ -292,7 +293,10 @@ def _title(model: str) -> str:
     """Title of a network, with the tokens of a sample where it takes a sequence."""
     network = zoo.model(model)
     tokens = f"{network.seq:,.0f} tokens" if network.ops.needs_seq and network.seq else ""
-    return network.title if tokens in network.title else f"{network.title} ({tokens})"
+    if tokens in network.title:
+        return network.title
+    whole = f"{network.title} ({tokens})"  # what stands in brackets is left out where the headline would be too long
+    return whole if len(whole.split()) <= LONGEST_TITLE else f"{network.title.partition(' (')[0]} ({tokens})"
 
 
 def _code(values: dict[str, Any], view: Compared) -> str:
