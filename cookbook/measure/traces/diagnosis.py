@@ -213,7 +213,8 @@ def _diagnosis(readings: list[Reading], predicted: Any, precision: str | None, s
     # What others wait for a straggler is the part that its remedies shorten; the exchange itself stays.
     waited = min(late[0] / _share(found, term), 1.0) if cause == "straggler" else 1.0
     remedies = () if cause == "healthy" else _remedies(cause, found, waited)
-    answer = _answer(cause, found, told, (evidence, remedies, notes), predicted is not None)
+    meant = "" if precision is None else f"Meant: {precision[:20]}; {_formats(found.facts)}."
+    answer = _answer(cause, found, told, (evidence, remedies, notes, meant), predicted is not None)
     ends, usual = (float(shares.min()), float(shares.max())), float(np.median(found.steps))
     return Diagnosis(cause, answer, told["share"], *ends, usual, evidence, remedies, terms, notes, kinds,
                      _stretches(found))  # fmt: skip
@@ -285,7 +286,7 @@ def _cause(
         main = max(found.terms, key=lambda each: _share(found, each))
         return "healthy", main, _seen(found, main)
     if term in ("compute", "steady"):
-        told = (f"{100 * wide:.0f} % of the time of matmuls is in {format_}",) if wide else ()
+        told = (_formats(facts),) if wide and precision is None else ()
         return format_ or {"compute": "compute"}.get(term, "unexplained"), term, (*told, *_seen(found, term))
     cause = FINER[term]
     thin = facts.get("thin seconds", 0.0) >= MATMULS * _share(found, "memory traffic") * float(found.steps.sum())
@@ -306,6 +307,15 @@ def _wide(facts: Mapping[str, float], precision: str | None) -> tuple[str, float
         if meant and facts.get(each, 0.0) >= MOSTLY:
             return each, facts[each]
     return "", 0.0
+
+
+def _formats(facts: Mapping[str, float]) -> str:
+    """What matmuls ran in, as far as the files tell."""
+    known = {each: facts[each] for each in ("fp64", "fp32", "tf32", "bf16", "fp16") if facts.get(each)}
+    if not known:
+        return "the files do not tell the formats of matmuls"
+    most = max(known, key=lambda each: known[each])
+    return f"{100 * known[most]:.0f} % of the time of matmuls is in {most}"
 
 
 def _told_late(late: tuple[float, float]) -> str:
@@ -348,7 +358,7 @@ def _remedies(cause: str, found: Attribution, part: float) -> tuple[dict[str, An
 
 
 def _answer(cause: str, found: Attribution, told: Mapping[str, Any], more: Any, beside: bool) -> str:
-    evidence, remedies, notes = more
+    evidence, remedies, notes, meant = more
     share = _percent(told["share"])
     main = {"compute": "computing", "steady": "the usual step", "memory traffic": "moving memory"}
     ratio = told["seconds"] / told["predicted"] if told["predicted"] > 0 else math.nan
@@ -361,6 +371,8 @@ def _answer(cause: str, found: Attribution, told: Mapping[str, Any], more: Any, 
         lines.append(f"Prediction: {human(told['predicted'], 's')} for it, {human(told['seconds'], 's')} measured.")
     if evidence:
         lines.append(f"Evidence: {'; '.join(evidence)}.")
+    if meant:
+        lines.append(meant)
     if remedies:
         first = remedies[0]
         lines.append(f"First remedy: {first['remedy']}; {first['gain']:.2g}× as fast ({first['gain_low']:.2g} to "
