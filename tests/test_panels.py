@@ -795,3 +795,35 @@ def test_a_link_of_a_binder_starts_a_binder(host: str, asked: str, told: str, mo
     monkeypatch.setenv("BINDER_LAUNCH_HOST", host)
     monkeypatch.setenv("BINDER_REQUEST", asked)
     assert cb.panels.assembly_line().shape["binder"] == told
+
+
+TINY = {"model_type": "llama", "vocab_size": 32000, "hidden_size": 2048, "num_hidden_layers": 22,
+        "num_attention_heads": 32, "num_key_value_heads": 4, "intermediate_size": 5632, "max_position_embeddings": 2048,
+        "tie_word_embeddings": False}  # fmt: skip
+
+
+def test_a_pasted_configuration_is_a_network() -> None:
+    """TinyLlama 1.1B (arXiv 2401.02385), 1,100,048,384 parameters: two FLOP forward, four backward, and attention."""
+    panel = cb.panels.model_zoo(tokens=1e12)
+    panel.update(model={"custom": json.dumps(TINY)})
+    assert panel.answer.startswith("llama needs ")
+    work = float(re.search(r"\(([\d.]+) GFLOP a token\)", panel.answer)[1])  # 12 x layers x width x length / 2 added
+    assert work == pytest.approx(6 * (1.100048384 - 0.065536) + 6 * 22 * 2048 * 2048 / 1e9, rel=0.01)
+    call = panel.code.splitlines()[-1]
+    assert 'cb.model({"model_type": "llama"' in call and "False" in call
+    assert eval(call, {"cb": cb}).workload.ops.parameter_count == 1_100_048_384
+    again = cb.panels.model_zoo(model=TINY, tokens=1e12)
+    assert again.answer == panel.answer and again.values["model"] == TINY
+
+
+def test_what_a_configuration_leaves_out_is_told() -> None:
+    panel = cb.panels.model_zoo(model={"model_type": "llama"})
+    assert "Assumed: hidden_size = 4096, which llama has unless" in panel.answer and "; and 4 more." in panel.answer
+    assert "Assumed" not in cb.panels.model_zoo().answer
+
+
+@pytest.mark.parametrize(("wrong", "word"), [
+    ({"a": 1}, "config.json"), ({"model_type": "foo"}, "'foo'"), (TINY | {"hidden_size": -3}, "hidden_size = -3"),
+])  # fmt: skip
+def test_a_configuration_that_cannot_be_is_told(wrong: Any, word: str, refuses: Any) -> None:
+    refuses(cb.panels.model_zoo(), {"model": {"custom": json.dumps(wrong)}}, [word])

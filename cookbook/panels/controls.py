@@ -18,7 +18,7 @@ from IPython import get_ipython
 
 from cookbook import catalog, units
 from cookbook.catalog.names import index, normalise
-from cookbook.catalog.tables import raw as written
+from cookbook.catalog.tables import raw as as_text
 from cookbook.panels.text import duration, json_of, listed, pieces
 from cookbook.units import shown
 
@@ -42,6 +42,8 @@ class Own:
         Text to value; it raises ValueError in plain words.
     show : callable
         Value to (text, label).
+    files : str
+        What a file may be called whose text can be taken, such as ".json"; blank: none is offered.
     """
 
     label: str
@@ -49,6 +51,7 @@ class Own:
     example: str
     read: Callable[[str], Any]
     show: Callable[[Any], tuple[str, str]]
+    files: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class Combo(Described):
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
-        own = self.own and {"label": self.own.label, "help": self.own.help, "example": self.own.example}
+        own = self.own and {name: getattr(self.own, name) for name in ("label", "help", "example", "files")}
         groups = list(dict.fromkeys(group for *_, group in self.options))
         options = [list(option) for option in sorted(self.options, key=lambda option: groups.index(option[3]))]
         counts = {} if self.ranked else _popular()
@@ -268,7 +271,7 @@ class Combo(Described):
             if self.own is None:
                 raise ValueError(f"{self.label} takes no entry of your own; choose one of the list")
             if len(str(raw["custom"])) > LONGEST**2:
-                raise ValueError(f"{self.label}: your own entry is longer than {LONGEST**2:,} letters")
+                raise ValueError(f"{self.label}: your own entry is longer than {LONGEST**2:,} letters; shorten it")
             return self.own.read(str(raw["custom"]))
         try:
             value = self.plain(raw) if self.plain else raw
@@ -516,7 +519,7 @@ def _popular() -> dict[str, int]:
     folder = catalog.data_directory()
     known, found = index("models", folder), Counter[str]()
     for table in MEASURED:  # as text: a list of names waits for no reading of figures
-        file = written(table, folder)
+        file = as_text(table, folder)
         found.update(file.column("accelerator"))
         for name, count in Counter(file.column("model")).items():
             found[known.get(normalise(name), "")] += count

@@ -41,6 +41,7 @@ EXAMPLE = """{"input": [3, 224, 224],
 HOW = {"parameters only": "parameters verified, MAC not"}
 PRINTED = {"optimiser": "optimiser states", "master": "fp32 copy"}
 MOST_TALL_ROWS = 8
+CONFIGURED = {"model_type", "architectures", "architecture", "_class_name"}  # one of them tells a configuration
 # How a verdict in words starts, and the mark that it is drawn with.
 MARKS = {"cannot tell": "cannot tell", "cannot: does not fit": "does not fit", "cannot": "cannot at its peak",
          "possible only": "possible under a condition", "possible": "possible"}  # fmt: skip
@@ -60,7 +61,8 @@ def model_zoo(
     Parameters
     ----------
     model : str, Workload or dict
-        Name in the zoo, a network of your own (`cb.layers`), or ``{"layers": [...], "input": [...]}``.
+        Name in the zoo, a network of your own (`cb.layers`, `cb.model`), ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration.
     batch, precision, samples, target_seconds, seq, optimiser, epochs, recompute
         As for `cb.requirements`; `samples` of networks that do not read tokens.
     tokens : float
@@ -89,7 +91,8 @@ def model_zoo(
 
 
 def _controls() -> tuple[Control, ...]:
-    own = Own("custom…: your own layers", "One JSON object, as for cb.layers.", EXAMPLE, _read_layers, _show_layers)
+    own = Own("custom…: your own network", "A config.json of Hugging Face, or one JSON object as for cb.layers.",
+              EXAMPLE, _read_own, _show_own, ".json")  # fmt: skip
     return (
         Combo("model", "Model", "Workload", networks(), own=own, plain=_network, tooltip="The network to train"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
@@ -130,30 +133,46 @@ def _choices(table: str) -> tuple[tuple[str, str, str], ...]:
 
 
 def _network(value: Any) -> Any:
-    """What a control keeps of a network: its name, its record, or a table of layers."""
+    """What a control keeps of a network: its name, its record, a table of layers, or a configuration."""
     layers = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
-    if not (layers or isinstance(value, (str, zoo.Workload))):
+    if not (layers or _configured(value) or isinstance(value, (str, zoo.Workload))):
         raise ValueError(f"{shown(value)} is not a network; give a name, cb.layers(...) or {{'layers': [...]}}")
     return value
 
 
-def _read_layers(text: str) -> Any:
-    value = json_of(text, "the layer table")
-    if not isinstance(value, (dict, list)) or (isinstance(value, dict) and "layers" not in value):
-        raise ValueError('your own network must be {"input": [channels, height, width], "layers": [...]}')
+def _configured(value: Any) -> bool:
+    return isinstance(value, dict) and not CONFIGURED.isdisjoint(value)
+
+
+def _read_own(text: str) -> Any:
+    value = json_of(text, "your own network")
+    if not (isinstance(value, list) or _configured(value) or (isinstance(value, dict) and "layers" in value)):
+        raise ValueError(
+            'your own network must be {"input": [channels, height, width], "layers": [...]}, or a config.json, which '
+            "tells its model_type"
+        )
     return _network({"layers": value} if isinstance(value, list) else value)
 
 
-def _show_layers(value: Any) -> tuple[str, str]:
+def _show_own(value: Any) -> tuple[str, str]:
     if isinstance(value, zoo.Workload):
         return EXAMPLE, value.title
-    return json.dumps(value), str(value.get("title", "Your network"))
+    return json.dumps(value), _workload(value).title if _configured(value) else str(value.get("title", "Your network"))
 
 
 def _workload(value: Any) -> zoo.Workload:
+    if _configured(value):
+        return _imported(json.dumps(value))
     if isinstance(value, dict):
         return zoo.layers(value["layers"], **{name: value[name] for name in ("input", "title") if name in value})
     return zoo.model(value) if isinstance(value, str) else value
+
+
+@lru_cache(maxsize=8)
+def _imported(text: str) -> zoo.Workload:
+    from cookbook.workloads.imports.door import model  # readers of files are loaded where one is read
+
+    return model(json.loads(text))
 
 
 def _need(values: dict[str, Any], workload: zoo.Workload, devices: list[Accelerator]) -> Requirements:
@@ -529,7 +548,14 @@ def _answer(need: Requirements) -> str:
         f"{need.workload.title} needs **{human(need.needed_flops, 'FLOP/s')}** sustained to train in "
         f"{duration(need.target_seconds)}. Accelerators: {_who_can(need.devices)} Memory: "
         f"{human(need.memory_bytes, 'iB')} at batch {need.batch:,.0f}{at}. Work: {epochs} of {data} ({work})."
+        f"{_assumed(need.workload)}"
     )
+
+
+def _assumed(workload: zoo.Workload) -> str:
+    """What a reader's configuration does not say; the whole list stands where the network is printed."""
+    told, more = "; ".join(workload.assumed[:2]), len(workload.assumed) - 2
+    return f" Assumed: {told}{f'; and {more} more' if more > 0 else ''}." if told else ""
 
 
 def _who_can(devices: pd.DataFrame) -> str:

@@ -550,9 +550,9 @@ def panel_call(
 
 
 def model_text(value: Any) -> str:
-    """Argument `model` of `cb.requirements`: a name, a record, or the layers of the reader's own network."""
-    if not isinstance(value, Mapping):
-        return as_python(value)
+    """Argument `model` of `cb.requirements`: a name, a record, the reader's own layers or configuration."""
+    if not isinstance(value, Mapping) or "layers" not in value:
+        return f"cb.model({as_python(value)})" if isinstance(value, Mapping) else as_python(value)
     more = "".join(f", {name}={as_python(value[name])}" for name in ("input", "title") if name in value)
     return f"cb.layers({as_python(value['layers'])}{more})"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,27 @@ def test_storage_by_its_kind(lab: str, notebooks: Path, page: Any) -> None:
         box.press("Enter")
         assert not box.panel.locator(".ck-error").count(), box.said()
     assert "NFS" in box.text() and "NFS" in box.said()
+
+
+def test_a_network_from_a_file(models: Box, tmp_path: Path) -> None:
+    """A configuration is chosen as a file, stands in the box to be read, and counts only when it is taken."""
+    known = {"model_type": "llama", "vocab_size": 32000, "hidden_size": 2048, "num_hidden_layers": 22,
+             "num_attention_heads": 32, "num_key_value_heads": 4, "intermediate_size": 5632,
+             "max_position_embeddings": 2048, "tie_word_embeddings": False}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(known), encoding="utf-8")
+    box = models
+    before = box.said()
+    box.input.click()
+    box.type("custom")
+    box.press("Enter")
+    pick = box.field.locator("button", has_text="From a file")
+    with box.page.expect_file_chooser() as chooser:
+        pick.focus()
+        box.page.keyboard.press("Enter")
+    chooser.value.set_files(tmp_path / "config.json")
+    area = box.field.locator("textarea").element_handle()
+    box.page.wait_for_function("area => area.value.includes('llama')", arg=area)
+    box.wait()
+    assert box.said() == before
+    box.press("Enter")  # on "Use this", where the focus went
+    assert box.said().startswith("llama needs")
