@@ -130,7 +130,7 @@ def test_jamba_large_serves_256k_tokens_on_eight_devices_of_80_gb():
     """Jamba 1.5, section 3.1: with 8-bit weights it does; with 16 bits its weights alone are more."""
     asked = {"input_len": 262_143, "output_len": 1, "tp": 8}
     assert cb.generate("jamba_1.5_large", "a100-sxm-80gb", weights_format="int8", **asked).fits == "yes"
-    with pytest.raises(ValueError, match="do not fit 8 x"):
+    with pytest.raises(ValueError, match="do not fit 8 ×"):
         cb.generate("jamba_1.5_large", "a100-sxm-80gb", **asked)
 
 

@@ -827,3 +827,19 @@ def test_what_a_configuration_leaves_out_is_told() -> None:
 ])  # fmt: skip
 def test_a_configuration_that_cannot_be_is_told(wrong: Any, word: str, refuses: Any) -> None:
     refuses(cb.panels.model_zoo(), {"model": {"custom": json.dumps(wrong)}}, [word])
+
+
+@pytest.mark.parametrize("name", ["finetuning", "serving", "training_run"])
+def test_a_configuration_is_answered_as_the_network_of_the_zoo(name: str) -> None:
+    """Llama 3 8B by the fields of its model card: the same figures, another title, and what was assumed."""
+    llama = TINY | {"vocab_size": 128256, "hidden_size": 4096, "num_hidden_layers": 32, "num_key_value_heads": 8,
+                    "intermediate_size": 14336, "max_position_embeddings": 8192}  # fmt: skip
+    more = {} if name == "serving" else {"seq": 4096}
+    zoo, own = getattr(cb.panels, name)(model="llama3_8b", **more), getattr(cb.panels, name)(**more)
+    own.update(model={"custom": json.dumps(llama)})
+    assert not own.shown["error"] and " Assumed: " in own.answer
+    assert own.answer.partition(" Assumed: ")[0] == zoo.answer.replace("Llama 3 8B", "llama")
+    call = zoo.code.splitlines()[-1].replace('"llama3_8b"', f"cb.model({shell.as_python(llama)})")
+    assert own.code.splitlines()[-1] == call
+    own.update(model={"custom": "{\"a\": 1}"})
+    assert own.shown["error"] and "config.json" in own.answer

@@ -457,6 +457,16 @@ def test_the_reference_has_every_public_name_with_units_and_code(root):
     assert '"""' not in entry and "[-]" in entry
 
 
+def test_text_that_a_kernel_sent_in_pieces_is_stored_as_one():
+    def printed(text, name="stdout"):
+        return nbformat.v4.new_output("stream", name=name, text=text)
+
+    pieces = [printed("a"), printed("\n"), printed("b\n", "stderr"), printed("c"), shown("d"), printed("e"),
+              printed("f")]  # fmt: skip
+    cell = normalised(new_notebook(cells=[new_code_cell("1", outputs=pieces)])).cells[0]
+    assert [each.get("text", "d") for each in cell.outputs] == ["a\n", "b\n", "c", "d", "ef"]
+
+
 def test_a_card_and_its_picture_are_stored_apart_and_once():
     both = shown("It fits.", **{"text/html": "<p>It fits.</p>"})
     cell = normalised(new_notebook(cells=[new_code_cell("1", outputs=[both])])).cells[0]

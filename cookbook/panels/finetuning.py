@@ -11,8 +11,20 @@ from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import accelerators, cited, device_of, networks, own_accelerator, plain, plain_device
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, device_text, keywords, panel_call
+from cookbook.panels.options import (
+    accelerators,
+    assumed,
+    cited,
+    device_of,
+    model_of,
+    networks,
+    own_accelerator,
+    own_model,
+    plain,
+    plain_device,
+    plain_model,
+)
+from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
 from cookbook.panels.text import Source, capital, counted, listed, short_name
 from cookbook.planning.finetune import METHODS, FineTuning, finetune
 from cookbook.prediction.devices import optimiser_row
@@ -80,7 +92,8 @@ def finetuning(
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("model", "Model", "Workload", networks(language=True), tooltip="The language model to fine-tune"),
+        Combo("model", "Model", "Workload", networks(language=True), own=own_model(), plain=plain_model,
+              tooltip="The language model to fine-tune"),
         Combo("accelerator", "GPU", "Hardware", accelerators(), own=own_accelerator("GPU"), plain=plain_device,
               tooltip="Each of them holds its share of the memory shown"),
         Slider("devices", "GPUs", "Hardware", tuple(map(float, range(1, 9))),
@@ -114,14 +127,15 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    model, device = zoo.model(values["model"]), device_of(values["accelerator"])
+    model, device = model_of(values["model"]), device_of(values["accelerator"])
     tuned = finetune(model, device, **_given(values))
     rows = tuned.table.set_index("method", drop=False).to_dict("index")
     own, memory = rows[values["method"]], _by_part(tuned)
     usd = _per_million(tuned, own, "usd")
-    first = f"{as_python(values['model'])}, {device_text(values['accelerator'])}"
+    first = f"{model_text(values['model'])}, {device_text(values['accelerator'])}"
+    what = f"{model.title} with {METHODS[own['method']]}"
     return View(
-        answer=_answer(values, tuned, own, f"{model.title} with {METHODS[own['method']]}", device),
+        answer=f"{_answer(values, tuned, own, what, device)} {assumed(model)}".strip(),
         headline={"memory": own["memory_bytes"], **({} if own["why"] else {"time": 1 / own["tokens_per_second"]}),
                   **({} if own["why"] or usd != usd else {"cost per million tokens": usd})},
         chips=_chips(tuned),

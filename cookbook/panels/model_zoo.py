@@ -13,14 +13,26 @@ import pandas as pd
 from cookbook import catalog, hardware
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS, row_order
-from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import accelerators as device_options
-from cookbook.panels.options import cited, device_of, networks, origin, own_accelerator, peak_column, plain_device
+from cookbook.panels.options import (
+    assumed,
+    cited,
+    device_of,
+    model_of,
+    networks,
+    origin,
+    own_accelerator,
+    own_model,
+    peak_column,
+    plain_device,
+    plain_model,
+)
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import Source, duration, json_of, listed, memories, share_of_peak, short_name, spoken
+from cookbook.panels.text import Source, duration, listed, memories, share_of_peak, short_name, spoken
 from cookbook.prediction.devices import format_row, observed_efficiency, optimiser_row
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of
-from cookbook.units import human, shown
+from cookbook.units import human
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -41,7 +53,6 @@ EXAMPLE = """{"input": [3, 224, 224],
 HOW = {"parameters only": "parameters verified, MAC not"}
 PRINTED = {"optimiser": "optimiser states", "master": "fp32 copy"}
 MOST_TALL_ROWS = 8
-CONFIGURED = {"model_type", "architectures", "architecture", "_class_name"}  # one of them tells a configuration
 # How a verdict in words starts, and the mark that it is drawn with.
 MARKS = {"cannot tell": "cannot tell", "cannot: does not fit": "does not fit", "cannot": "cannot at its peak",
          "possible only": "possible under a condition", "possible": "possible"}  # fmt: skip
@@ -91,10 +102,9 @@ def model_zoo(
 
 
 def _controls() -> tuple[Control, ...]:
-    own = Own("custom…: your own network", "A config.json of Hugging Face, or one JSON object as for cb.layers.",
-              EXAMPLE, _read_own, _show_own, ".json")  # fmt: skip
     return (
-        Combo("model", "Model", "Workload", networks(), own=own, plain=_network, tooltip="The network to train"),
+        Combo("model", "Model", "Workload", networks(), own=own_model(EXAMPLE), plain=plain_model,
+              tooltip="The network to train"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
                tooltip="Samples that one accelerator holds at a time"),
         Choice("precision", "Precision", "Workload", _choices("number_formats"), more=True,
@@ -108,8 +118,8 @@ def _controls() -> tuple[Control, ...]:
         Combo("accelerators", "Accelerators", "Hardware", device_options(), many=True, least=1, limit=8,
               own=own_accelerator(), plain=plain_device, short=short_name,
               tooltip="Accelerators to compare with, eight at most"),
-        Combo("compare", "Compare with models", "Workload", networks(), many=True, limit=3, more=True, plain=_network,
-              tooltip="Further networks in the same picture, three at most"),
+        Combo("compare", "Compare with models", "Workload", networks(), many=True, limit=3, more=True,
+              plain=plain_model, tooltip="Further networks in the same picture, three at most"),
         Slider("seq", "Sequence", "Workload", powers_of_two(5, 20), unit="tokens", more=True, optional=True,
                tooltip="Tokens of one sample; empty: the model's own"),
         Combo("optimiser", "Optimiser", "Workload", tuple((*each[::2], "", "") for each in _choices("optimisers")),
@@ -130,49 +140,6 @@ def _controls() -> tuple[Control, ...]:
 def _choices(table: str) -> tuple[tuple[str, str, str], ...]:
     rows = catalog.table(table)
     return tuple((name, name, title) for name, title in zip(rows["name"], rows["title"], strict=True))
-
-
-def _network(value: Any) -> Any:
-    """What a control keeps of a network: its name, its record, a table of layers, or a configuration."""
-    layers = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
-    if not (layers or _configured(value) or isinstance(value, (str, zoo.Workload))):
-        raise ValueError(f"{shown(value)} is not a network; give a name, cb.layers(...) or {{'layers': [...]}}")
-    return value
-
-
-def _configured(value: Any) -> bool:
-    return isinstance(value, dict) and not CONFIGURED.isdisjoint(value)
-
-
-def _read_own(text: str) -> Any:
-    value = json_of(text, "your own network")
-    if not (isinstance(value, list) or _configured(value) or (isinstance(value, dict) and "layers" in value)):
-        raise ValueError(
-            'your own network must be {"input": [channels, height, width], "layers": [...]}, or a config.json, which '
-            "tells its model_type"
-        )
-    return _network({"layers": value} if isinstance(value, list) else value)
-
-
-def _show_own(value: Any) -> tuple[str, str]:
-    if isinstance(value, zoo.Workload):
-        return EXAMPLE, value.title
-    return json.dumps(value), _workload(value).title if _configured(value) else str(value.get("title", "Your network"))
-
-
-def _workload(value: Any) -> zoo.Workload:
-    if _configured(value):
-        return _imported(json.dumps(value))
-    if isinstance(value, dict):
-        return zoo.layers(value["layers"], **{name: value[name] for name in ("input", "title") if name in value})
-    return zoo.model(value) if isinstance(value, str) else value
-
-
-@lru_cache(maxsize=8)
-def _imported(text: str) -> zoo.Workload:
-    from cookbook.workloads.imports.door import model  # readers of files are loaded where one is read
-
-    return model(json.loads(text))
 
 
 def _need(values: dict[str, Any], workload: zoo.Workload, devices: list[Accelerator]) -> Requirements:
@@ -198,7 +165,7 @@ def _scenario(values: dict[str, Any], workload: zoo.Workload) -> dict[str, Any]:
 
 def draw(values: dict[str, Any], pinned: View | None) -> View:
     """All that the panel shows for the values of its controls; ValueError and KeyError where it cannot."""
-    workloads = [_workload(name) for name in (values["model"], *values["compare"])]
+    workloads = [model_of(name) for name in (values["model"], *values["compare"])]
     devices = [device_of(device) for device in values["accelerators"]]
     needs = [_need(values, workload, devices) for workload in workloads]
     need, ghost = needs[0], pinned.kept if pinned else None
@@ -244,13 +211,13 @@ def _formats(values: dict[str, Any]) -> dict[str, str]:
 
 
 def _sequence(values: dict[str, Any]) -> dict[str, str]:
-    workload = _workload(values["model"])
+    workload = model_of(values["model"])
     return {} if workload.ops.needs_seq else {"*": f"{workload.title} takes inputs of one size"}
 
 
 def _data_of(name: str, values: dict[str, Any]) -> dict[str, str]:
     """Why data are not counted so."""
-    workloads = [_workload(each) for each in (values["model"], *values["compare"])]
+    workloads = [model_of(each) for each in (values["model"], *values["compare"])]
     counted_so = any(_reads_tokens(each) == (name == "tokens") for each in workloads)
     return {} if counted_so else {"*": f"{workloads[0].title} {UNITS[name]}"}
 
@@ -264,7 +231,7 @@ def _formats_off(devices: tuple[str, ...]) -> dict[str, str]:
 
 
 def _code(values: dict[str, Any]) -> str:
-    workload = _workload(values["model"])
+    workload = model_of(values["model"])
     plain = {name: value for name, value in _scenario(values, workload).items() if value is not None}
     if "seq" in plain and not workload.ops.needs_seq:
         del plain["seq"]
@@ -547,15 +514,9 @@ def _answer(need: Requirements) -> str:
     return (
         f"{need.workload.title} needs **{human(need.needed_flops, 'FLOP/s')}** sustained to train in "
         f"{duration(need.target_seconds)}. Accelerators: {_who_can(need.devices)} Memory: "
-        f"{human(need.memory_bytes, 'iB')} at batch {need.batch:,.0f}{at}. Work: {epochs} of {data} ({work})."
-        f"{_assumed(need.workload)}"
-    )
-
-
-def _assumed(workload: zoo.Workload) -> str:
-    """What a reader's configuration does not say; the whole list stands where the network is printed."""
-    told, more = "; ".join(workload.assumed[:2]), len(workload.assumed) - 2
-    return f" Assumed: {told}{f'; and {more} more' if more > 0 else ''}." if told else ""
+        f"{human(need.memory_bytes, 'iB')} at batch {need.batch:,.0f}{at}. Work: {epochs} of {data} ({work}). "
+        f"{assumed(need.workload)}"
+    ).strip()
 
 
 def _who_can(devices: pd.DataFrame) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
@@ -14,12 +15,15 @@ from cookbook import catalog, hardware
 from cookbook.charts.look import MUTED, TIME_PARTS
 from cookbook.panels.controls import Option, Own
 from cookbook.panels.shell import Part
-from cookbook.panels.text import Source
+from cookbook.panels.text import Source, json_of
 from cookbook.prediction.scenario import BENCHMARK
 from cookbook.units import human, shown
-from cookbook.workloads.zoo import ANSWERING, LANGUAGE_MODELS
+from cookbook.workloads.zoo import ANSWERING, LANGUAGE_MODELS, Workload, layers, model
 
 ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
+CONFIGURED = {"model_type", "architectures", "architecture", "_class_name"}  # one of them tells a configuration
+A_CONFIGURATION = """{"model_type": "llama", "vocab_size": 128256, "hidden_size": 4096, "num_hidden_layers": 32,
+ "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "max_position_embeddings": 8192}"""
 FORMULAS = {
     "compute": "Matmuls and attention: FLOP over the rate that the accelerator reaches.",
     "memory traffic": "Operations between matmuls: bytes over memory bandwidth.",
@@ -126,6 +130,70 @@ def printed(table: str, key: str, column: str, name: str) -> str:
     """What a table says in one column of the row of a name, found as `catalog.lookup` does in the column `key`."""
     rows = catalog.table(table).set_index(key)
     return str(rows.loc[catalog.lookup(table, name), column])
+
+
+def own_model(example: str = "") -> Own:
+    """A network of the reader's: the configuration that is published with its weights, or its layers."""
+    start, written = example or A_CONFIGURATION, "A config.json of Hugging Face, or one JSON object as for cb.layers."
+    return Own("custom…: your own network", written, start, _read_model, partial(_show_model, start), ".json")
+
+
+def plain_model(value: Any) -> Any:
+    """What a control keeps of a network: its name, its record, a table of layers, or a configuration."""
+    listed = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
+    if not (listed or _configured(value) or isinstance(value, (str, Workload))):
+        raise ValueError(f"{shown(value)} is not a network; give a name, cb.layers(...) or {{'layers': [...]}}")
+    return value
+
+
+def _configured(value: Any) -> bool:
+    """Whether a value is what stands in a configuration of Hugging Face."""
+    return isinstance(value, dict) and not CONFIGURED.isdisjoint(value)
+
+
+def _read_model(text: str) -> Any:
+    value = json_of(text, "your own network")
+    if not (isinstance(value, list) or _configured(value) or (isinstance(value, dict) and "layers" in value)):
+        raise ValueError(
+            'your own network must be {"input": [channels, height, width], "layers": [...]}, or a config.json, which '
+            "tells its model_type"
+        )
+    return plain_model({"layers": value} if isinstance(value, list) else value)
+
+
+def _show_model(example: str, value: Any) -> tuple[str, str]:
+    """Text to write a network again, and its title, also where it cannot be built."""
+    if isinstance(value, Workload):
+        return example, value.title
+    return json.dumps(value), str(value.get("title") or value.get("model_type") or "Your network")
+
+
+def named_model(value: Any) -> Any:
+    """A name as it is, and of everything else the network."""
+    return value if isinstance(value, str) else model_of(value)
+
+
+def model_of(value: Any) -> Workload:
+    """The network that a control says."""
+    if isinstance(value, dict):
+        return _built(json.dumps(value))
+    return model(value) if isinstance(value, str) else value
+
+
+@lru_cache(maxsize=16)
+def _built(text: str) -> Workload:
+    from cookbook.workloads.imports.door import model as read  # readers of files are loaded where one is read
+
+    value = json.loads(text)
+    if _configured(value):
+        return read(value)
+    return layers(value["layers"], **{name: value[name] for name in ("input", "title") if name in value})
+
+
+def assumed(workload: Workload) -> str:
+    """What a reader's configuration does not say, as a fact; the whole list stands where the network is printed."""
+    told, more = "; ".join(workload.assumed[:2]), len(workload.assumed) - 2
+    return f"Assumed: {told}{f'; and {more} more' if more > 0 else ''}." if told else ""
 
 
 def own_accelerator(alone: str = "") -> Own:

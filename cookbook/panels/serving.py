@@ -20,21 +20,25 @@ from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
     accelerators,
+    assumed,
     cited,
     device_of,
+    model_of,
+    named_model,
     networks,
     own_accelerator,
+    own_model,
     plain,
     plain_device,
+    plain_model,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, device_text, keywords, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
 from cookbook.panels.text import counted, figure, percent, short_name
 from cookbook.planning.serving import Service, engine_costs, serve
 from cookbook.planning.simulation import POLICIES, StepCosts
 from cookbook.prediction.constants import figure as constant
 from cookbook.prediction.doors import generate
 from cookbook.units import dollars, human
-from cookbook.workloads import zoo
 
 MILLI, GIBI, YEAR = 1e-3, 2.0**30, 4
 CHARTS: dict[str, Any] = {
@@ -118,7 +122,7 @@ def _controls() -> tuple[Control, ...]:
     formats = (("own", "best", "bf16 where the accelerator has it, else fp16 or fp32"),
                ("fp8", "fp8", "Weights and matmuls in fp8"), ("int4", "int4", "Weights in int4"))  # fmt: skip
     return (
-        Combo("model", "Model", "Workload", networks(language=True, serving=True),
+        Combo("model", "Model", "Workload", networks(language=True, serving=True), own=own_model(), plain=plain_model,
               tooltip="The language model to serve"),
         Slider("users", "Users", "Workload", one_two_five(1, 20_000),
                tooltip="People who ask again some time after they have their answer"),
@@ -188,9 +192,9 @@ class Served:
     def step(self) -> Any:
         """One further token of all sequences of an engine."""
         length = self.values["prompt"] + self.values["answer"] / 2
-        return generate(self.values["model"], device_of(self.values["accelerator"]), input_len=max(round(length), 1),
-                        output_len=2, batch=max(round(self.own["batch"]), 1), delay_of="token",
-                        **self.stack)  # fmt: skip
+        return generate(named_model(self.values["model"]), device_of(self.values["accelerator"]),
+                        input_len=max(round(length), 1), output_len=2, batch=max(round(self.own["batch"]), 1),
+                        delay_of="token", **self.stack)  # fmt: skip
 
 
 def _formats(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,7 +218,7 @@ def _serve(model: str, device: Accelerator, given: tuple[tuple[str, Any], ...]) 
 def _found(values: Mapping[str, Any], **changes: Any) -> Service:
     """The service that the controls say, with changes."""
     given = {**_arguments(values), "devices": values["devices"] or None, **changes}
-    return _serve(values["model"], device_of(changes.pop("on", values["accelerator"])),
+    return _serve(named_model(values["model"]), device_of(changes.pop("on", values["accelerator"])),
                   tuple((name, value) for name, value in given.items() if name != "on"))  # fmt: skip
 
 
@@ -226,7 +230,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         for old, new in OTHER_WORDS.items():
             told = told.replace(old, new)
         raise ValueError(told) from None
-    view = Served(MappingProxyType(dict(values)), found, zoo.model(values["model"]).title,
+    view = Served(MappingProxyType(dict(values)), found, model_of(values["model"]).title,
                   device_of(values["accelerator"]))  # fmt: skip
     own, picture = view.own, values["picture"]
     usd = float(own["usd_per_million_output"])
@@ -258,7 +262,7 @@ def _parts(view: Served) -> tuple[Part, ...]:
 
 def _code(values: dict[str, Any]) -> str:
     given = _arguments(values) | ({"devices": values["devices"]} if values["devices"] else {})
-    first = f"{as_python(values['model'])}, {device_text(values['accelerator'])}"
+    first = f"{model_text(values['model'])}, {device_text(values['accelerator'])}"
     return f"{panel_call(serving, values)}\ncb.serve({first}, {keywords(given)})"
 
 
@@ -276,7 +280,7 @@ def _answer(view: Served) -> str:
     reach = "one price is known" if low == high else (
         f"{dollars(low)} to {dollars(high)} per million output tokens from the lowest price to the highest")
     cost = "" if usd != usd else f"Cost: {reach}; {dollars(own['usd_per_million_input'])} per million of prompts."
-    return " ".join(filter(None, [head, cost, *_kept(view)]))
+    return " ".join(filter(None, [head, cost, *_kept(view), assumed(model_of(view.values["model"]))]))
 
 
 def _kept(view: Served) -> Iterator[str]:
@@ -361,7 +365,7 @@ def _compared(model: str, given: tuple[tuple[str, Any], ...], own: Accelerator) 
 def _rivals(view: Served) -> pd.DataFrame:
     """Sizing of each accelerator, without what the reader said of the chosen one alone."""
     given = {name: value for name, value in _arguments(view.values).items() if name != "hourly"}
-    frame = _compared(view.values["model"], tuple(given.items()), view.device).copy()
+    frame = _compared(named_model(view.values["model"]), tuple(given.items()), view.device).copy()
     return frame.sort_values("usd_per_million_output", kind="stable").reset_index(drop=True)
 
 
@@ -395,7 +399,7 @@ def _memory(view: Served) -> Picture:
             "keys and values in fp8": {**stack, "kv_format": "fp8"}}  # fmt: skip
     rows: list[dict[str, Any]] = []
     for name, way in ways.items():
-        held = _held(view.values["model"], device, tuple(way.items()))
+        held = _held(named_model(view.values["model"]), device, tuple(way.items()))
         if held is None or (rows and way == stack):
             continue
         weights, costs = held
@@ -467,7 +471,7 @@ def _cost_table(view: Served) -> pd.DataFrame:
 def _sources(view: Served) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of the model, the device and its prices."""
     price = next(iter(view.service.price.values()))
-    keys = dict.fromkeys(zoo.model(view.values["model"]).sources, "layers of the model")
+    keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
     keys |= dict.fromkeys(view.device.sources, "figures of the device")
     keys |= dict.fromkeys(price.source, f"{price.rows} prices, {price.first[:YEAR]} to {price.last[:YEAR]}")
     return cited(keys)

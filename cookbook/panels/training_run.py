@@ -17,13 +17,25 @@ from cookbook.charts import run as charts
 from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import cited, machines, networks, own_accelerator, plain, plain_device, step_parts
-from cookbook.panels.shell import Panel, Picture, View, as_python, device_text, keywords, panel_call
+from cookbook.panels.options import (
+    assumed,
+    cited,
+    machines,
+    model_of,
+    named_model,
+    networks,
+    own_accelerator,
+    own_model,
+    plain,
+    plain_device,
+    plain_model,
+    step_parts,
+)
+from cookbook.panels.shell import Panel, Picture, View, device_text, keywords, model_text, panel_call
 from cookbook.panels.text import dollar_range, figure, large, percent, short_name
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
 from cookbook.units import dollars, human
-from cookbook.workloads import zoo
 
 BILLION, MILLION, GIGABIT, GIGA, HOURS_A_YEAR, MINUTE = 1e9, 1e6, 1e9 / 8, 1e9, 8766.0, 60.0
 CHARTS: dict[str, Any] = {
@@ -110,7 +122,8 @@ def training_run(
 def _controls() -> tuple[Control, ...]:
     more = partial(Slider, more=True, optional=True, whole=False)
     return (
-        Combo("model", "Model", "Workload", networks(language=True), tooltip="The language model to train"),
+        Combo("model", "Model", "Workload", networks(language=True), own=own_model(), plain=plain_model,
+              tooltip="The language model to train"),
         Slider("tokens", "Tokens", "Workload", one_two_five(1, 1e5, (300, 1400, 15600)), unit="billion", whole=False,
                tooltip="Tokens to train on"),
         Slider("batch", "Global batch", "Workload", powers_of_two(3, 16), unit="sequences",
@@ -234,13 +247,14 @@ def _spare(days: float) -> str:
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     device = machine_of(_system(values["system"])).accelerator
-    title = zoo.model(values["model"]).title
-    view = Planned(MappingProxyType(dict(values)), _run(values), title, device, pinned.kept if pinned else None)
+    model = model_of(values["model"])
+    view = Planned(MappingProxyType(dict(values)), _run(values), model.title, device, pinned.kept if pinned else None)
     picture = values["picture"]
     layouts = picture in ("layouts", "memory")
     figures = {"days": float(view.own["days"]), "cost": float(view.own["usd"])}
+    facts = [said(view) for said in (_headline, _interval, _goal, _layout, _failures)]
     return View(
-        answer=" ".join(filter(None, (said(view) for said in (_headline, _interval, _goal, _layout, _failures)))),
+        answer=" ".join(filter(None, [*facts, assumed(model)])),
         headline={name: value for name, value in figures.items() if value == value},
         chips=_chips(view),
         picture=PICTURES[picture](view),
@@ -259,9 +273,9 @@ def _run(values: dict[str, Any]) -> TrainingRun:
     arguments, chosen, system = _arguments(values), values["devices"], _system(values["system"])
     try:
         try:
-            run = plan_run(values["model"], system, sorted({*DRAWN, chosen}), **arguments)
+            run = plan_run(named_model(values["model"]), system, sorted({*DRAWN, chosen}), **arguments)
         except ValueError:
-            run = plan_run(values["model"], system, chosen, **arguments)
+            run = plan_run(named_model(values["model"]), system, chosen, **arguments)
         why = run.table.set_index("devices").loc[chosen, "why"]
         if why:
             raise ValueError(why)
@@ -284,7 +298,7 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _code(values: dict[str, Any]) -> str:
-    first = f"{as_python(values['model'])}, {device_text(values['system'])}, {values['devices']}"
+    first = f"{model_text(values['model'])}, {device_text(values['system'])}, {values['devices']}"
     return (
         f"{panel_call(training_run, values)}\n"
         f"cb.planning.plan_run({first}, {keywords(_arguments(values))})"
@@ -496,7 +510,7 @@ def _layout_table(view: Planned) -> pd.DataFrame:
 def _sources(view: Planned) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of the model, the device, prices and failures."""
     price = view.run.price
-    keys = dict.fromkeys(zoo.model(view.values["model"]).sources, "layers of the model")
+    keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
     keys |= dict.fromkeys(view.device.sources, "figures of the device")
     keys |= dict.fromkeys(price.source, f"{price.rows} prices, {price.first[:4]} to {price.last[:4]}")
     keys |= dict.fromkeys(view.run.failures.source, "failures, checkpoint write bandwidth, restarts")

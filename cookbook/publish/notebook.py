@@ -133,7 +133,7 @@ def _stable_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 def _normalise_outputs(cell: nbformat.NotebookNode, count: int) -> None:
     cell.execution_count = count
-    cell.outputs = [each for output in cell.outputs for each in _apart(output)]
+    cell.outputs = [each for output in _joined(cell.outputs) for each in _apart(output)]
     for output in cell.outputs:
         if "execution_count" in output:
             output["execution_count"] = count
@@ -142,6 +142,17 @@ def _normalise_outputs(cell: nbformat.NotebookNode, count: int) -> None:
             if "image/png" in output["data"]:
                 output["data"]["image/png"] = repack_png(output["data"]["image/png"])
             output["metadata"] = nbformat.from_dict({})
+
+
+def _joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Printed text that came in several messages as one output: how a kernel cuts it depends on the clock."""
+    found: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        if found and output.get("name") and found[-1].get("name") == output["name"]:
+            found[-1]["text"] += output["text"]
+        else:
+            found.append(output)
+    return found
 
 
 def _apart(output: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
