@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from typing import Any
 
 import numpy as np
@@ -35,32 +34,32 @@ def panel(request: Any) -> Any:
     return getattr(cb.panels, request.param)()
 
 
-def test_no_value_breaks_a_panel(panel: Any) -> None:
+def test_no_value_breaks_a_panel(panel: Any, within: Any) -> None:
     """Values for each control alone: a usable value is drawn, any other refused in one short sentence."""
     seeded, first = random.Random(7), repr(panel)
     for name in panel.values:
         for value in seeded.sample(HOSTILE, SOME):
-            check(panel, {name: value})
+            check(panel, {name: value}, within)
     panel.reset()
     assert repr(panel) == first
 
 
-def test_no_mixture_of_values_breaks_a_panel(panel: Any) -> None:
+def test_no_mixture_of_values_breaks_a_panel(panel: Any, within: Any) -> None:
     seeded = random.Random(11)
     first, names = repr(panel), list(panel.values)
     for _ in range(ROUNDS):
         some = seeded.sample(names, seeded.randint(2, min(4, len(names))))
-        check(panel, {name: seeded.choice(HOSTILE) for name in some})
+        check(panel, {name: seeded.choice(HOSTILE) for name in some}, within)
     panel.reset()
     assert repr(panel) == first
 
 
-def check(panel: Any, values: dict[str, Any]) -> None:
+def check(panel: Any, values: dict[str, Any], within: Any) -> None:
     panel.reset()
-    code, columns, start = panel.code, panel.columns, time.monotonic()
-    panel.update(**values)
+    code, columns = panel.code, panel.columns
+    with within(30):
+        panel.update(**values)
     what = f"{panel.name}: {({name: shown(value) for name, value in values.items()})}: {panel.answer[:400]}"
-    assert time.monotonic() - start < 10, what
     json.dumps(panel.shown, allow_nan=False)
     if not panel.shown["error"]:
         return

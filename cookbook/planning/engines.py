@@ -298,7 +298,8 @@ def lengths(mean: float, count: int, spread: float = 0.0, seed: int = 0, most: f
     """
     middle, wide = quantity("mean", mean, "", "300", 1, 1e9), quantity("spread", spread, "", "0.5", 0, 100)
     number, draws = whole("count", count, MOST_REQUESTS), int(quantity("seed", seed, "", "0", 0, 1e9))
-    limit = MOST_TOKENS if most == math.inf else quantity("most", most, "", "4096", 1, MOST_TOKENS)
+    most = MOST_TOKENS if isinstance(most, float) and most == math.inf else most
+    limit = quantity("most", most, "", "4096", 1, MOST_TOKENS)
     scale = math.sqrt(math.log1p(wide**2))
     drawn = middle * np.exp(scale * np.random.default_rng(draws).standard_normal(number) - scale**2 / 2)
     return np.clip(np.rint(drawn), 1, limit).astype(int)
