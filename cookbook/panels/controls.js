@@ -163,8 +163,8 @@ function comboControl(control, send) {
   const close = h("button", { type: "button", text: "Close" });
   const file = h("input", { type: "file", accept: control.custom?.files, tabindex: "-1", "aria-hidden": "true" });
   file.hidden = true;
-  const pick = control.custom?.files ? h("button", { type: "button", text: "From a file…" }) : null;
-  const editor = h("div", { class: "ck-editor" }, h("div", { class: "ck-hint", text: control.custom?.help ?? "" }), area, h("div", { class: "ck-row" }, apply, pick, close), file);
+  const browse = control.custom?.files ? h("button", { type: "button", text: "From a file…" }) : null;
+  const editor = h("div", { class: "ck-editor" }, h("div", { class: "ck-hint", text: control.custom?.help ?? "" }), area, h("div", { class: "ck-row" }, apply, browse, close), file);
   editor.hidden = true;
   const matches = searchOf(control.options, control.popular);
   let state = { keys: [], labels: [], own: "", text: "" }, shown = [], active = -1;
@@ -291,7 +291,7 @@ function comboControl(control, send) {
     suggested = false;
   };
   apply.onclick = () => { if (control.many) sendMany(state.keys, area.value); else send(control.name, { custom: area.value }); };
-  if (pick) pick.onclick = () => file.click();
+  if (browse) browse.onclick = () => file.click();
   // Nothing is sent before the reader says so; what a panel cannot take, it says as of a pasted text.
   file.onchange = async () => { if (file.files[0]) area.value = (await file.files[0].slice(0, 1e6).text()).trim(); file.value = ""; apply.focus(); };
   close.onclick = () => { editor.hidden = true; if (control.many && state.own) sendMany(state.keys, ""); input.focus(); };
