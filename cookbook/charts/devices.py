@@ -57,7 +57,7 @@ PLACES = {
     "cannot tell": (MUTED, "triangle-up"),
 }
 _PAYING = ("owned", "rented")
-_PLACE_ROOM = 205
+_PLACE_ROOM = 216
 _COSTS_KEY = "Bar: 10th to 90th percentile. Total over the horizon, all runs; no mark: a figure is missing."
 _TORNADO_KEY = "One figure from its low to its high end, the others at their medians; the least are in the table."
 _PAID_KEY = "Lines: paid so far, band: 10th to 90th percentile. Diamonds: the cost counted, a purchase at its share."
