@@ -365,7 +365,7 @@ def a_network_of_ones_own(page: Any, panel: Any, figures: Any) -> None:
     combo.focus()
     for text in ("custom", "cus"):
         combo.fill(text)
-        assert "own layers" in box.locator("li.ck-active").inner_text()
+        assert "own network" in box.locator("li.ck-active").inner_text()
     assert not box.get_by_text("nothing matches").count()
     page.keyboard.press("Enter")
     assert area.is_visible(), "Enter did not open the editor"
