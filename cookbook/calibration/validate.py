@@ -83,7 +83,7 @@ NOT_READ = frozenset({
     "cloud_price_history", "hardware_prices", "model_facts", "accelerator_provenance", "sources",
     "worked_examples",
     "system_topologies", "system_nodes", "system_links", "data_sets", "processors", "cloud_networks",
-    "pipeline_constants", "training_neighbours", "long_runs", "api_prices",
+    "pipeline_constants", "training_neighbours", "long_runs", "api_prices", "traces", "remedies",
 })  # fmt: skip
 
 

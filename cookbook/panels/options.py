@@ -142,7 +142,7 @@ def plain_model(value: Any) -> Any:
     """What a control keeps of a network: its name, its record, a table of layers, or a configuration."""
     listed = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
     if not (listed or _configured(value) or isinstance(value, (str, Workload))):
-        raise ValueError(f"{shown(value)} is not a network; give a name, cb.layers(...) or {{'layers': [...]}}")
+        raise ValueError(f"{shown(value)} is not a network; give a name, cb.layers(...) or a config.json as a dict")
     return value
 
 

@@ -16,6 +16,7 @@ from cookbook.measure.traces.attribution import Attribution, attribute
 from cookbook.measure.traces.counters import COUNTERS, Counter
 from cookbook.measure.traces.files import read_trace
 from cookbook.measure.traces.reading import Reading
+from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import train_step
 from cookbook.units import human, shown
 
@@ -23,18 +24,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_FILES, MOST_STRETCHES = 64, 20
-# Shares of a step that a term may take before it counts as what holds the step back.
-USUAL = {
-    "compute": 1.0,  # what a step is for
-    "steady": 1.0,  # of a log: nothing is known of what it is made of
-    "memory traffic": 0.4,  # BERT spends 39 % on operations bound by memory (Ivanov et al., MLSys 2021; recalled)
-    "launch": 0.2,  # a profiler adds to each operation, so some of it is its own
-    "communication": 0.15,  # tuned data-parallel training keeps some 85 % of the ideal and more
-    "input": 0.05,  # a loader that prepares batches ahead hides them
-    "checkpoint": 0.05,  # beyond that, lost work is cheaper than saving it so often
-    "slowdown": 0.05,
-    "idle": 0.1,  # between steps, logging
-}
+# What a step is for; and of a log, of which nothing is known of what it is made of.
+WORK = ("compute", "steady")
+# A term that was predicted, and stays below this share of a step, holds nothing back, whatever its interval.
+LEAST_SHARE = 0.05
 # Share of the products in a format from which it is that of the training; share of their time that a narrower one saves
 # at least; share of the others' wait that one process must explain; share of a term that a finer cause must explain.
 MOSTLY, NARROWER, EXPLAINED = 0.5, 0.5, 0.5
@@ -62,6 +55,15 @@ HEADLINES = {
     "unexplained": "Steps take **{ratio:.2g}×** as long as predicted, and a log does not say why.",
     "healthy": "Nothing holds the step back: **{share}** of the time is {main}.",
 }
+
+
+def usual_share(term: str) -> float:
+    """Share of a step that a term may take before it counts as what holds the step back; of work, all of it.
+
+    >>> usual_share("compute"), usual_share("input")
+    (1.0, 0.05)
+    """
+    return 1.0 if term in WORK else figure(f"clinic-usual-{term.replace(' ', '-')}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -250,10 +252,10 @@ def _terms(found: Attribution, predicted: Any) -> tuple[dict[str, Any], ...]:
     told = []
     for term in found.terms:
         share, shares = _share(found, term), _shares(found, term)
-        usual, point = USUAL[term], math.nan
+        usual, point = usual_share(term), math.nan
         if predicted is not None:
             point, high = predicted.get(term, (0.0, 0.0))
-            usual = max(high / mean, 0.0 if term in ("compute", "steady") else min(USUAL[term], 0.05))
+            usual = max(high / mean, 0.0 if term in WORK else min(usual_share(term), LEAST_SHARE))
         told.append({
             "term": term, "seconds": share * mean, "share": share, "low": float(shares.min()),
             "high": float(shares.max()), "usual": usual, "predicted": point, "gap": share - usual,
@@ -282,7 +284,7 @@ def _cause(
     if wide:
         gaps["compute"] = max(gaps.get("compute", 0.0), NARROWER * _share(found, "compute"))
     term = max(gaps, key=lambda each: gaps[each])
-    if gaps[term] <= 0 or (term in ("compute", "steady") and not wide and gaps[term] < USUAL["idle"]):
+    if gaps[term] <= 0 or (term in WORK and not wide and gaps[term] < usual_share("idle")):
         main = max(found.terms, key=lambda each: _share(found, each))
         return "healthy", main, _seen(found, main)
     if term in ("compute", "steady"):
