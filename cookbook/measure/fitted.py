@@ -32,7 +32,7 @@ from cookbook.prediction.doors import kind_of
 from cookbook.prediction.terms import forward, generation, networks, transformer
 from cookbook.prediction.terms.devices import matmul_share, stored_bytes
 from cookbook.prediction.terms.network_arrays import TAPS, TILE
-from cookbook.units import human, shown
+from cookbook.units import human, percent, shown
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ class Calibration(Printed):
         if not self.judged:
             return f"{self.accelerator.name}: single operations alone, no network was measured"
         found = self.errors()
-        return (f"{self.accelerator.name}: median error {found['left_out']:.0%} with each of {found['models']:.0f} "
-                f"models left out, {found['before']:.0%} by the datasheet")  # fmt: skip
+        return (f"{self.accelerator.name}: median error {percent(found['left_out'])} with each of "
+                f"{found['models']:.0f} models left out, {percent(found['before'])} by the datasheet")  # fmt: skip
 
     def lines(self) -> list[str]:
         """The constants that matter most as sentences for a screen, and the errors."""

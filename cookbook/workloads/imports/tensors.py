@@ -172,7 +172,7 @@ def checked(workload: Workload, header: Header) -> Workload:
     if there is not None:
         ours = workload.ops.parameter_count
         if abs(there - ours) > 0.005 * ours:
-            notes.append(f"the checkpoint holds {there:,.0f} elements, {there / ours - 1:+.1%} against the "
+            notes.append(f"the checkpoint holds {there:,.0f} elements, {100 * (there / ours - 1):+.1f} % against the "
                          f"{ours:,.0f} parameters "
                          "counted here: parts left out, scales of quantised weights, or a family that differs")
     if stored:
