@@ -23,8 +23,9 @@ from cookbook import catalog
 from cookbook.catalog.printed import csv_text
 from cookbook.charts import live
 from cookbook.charts.card import card, kept
+from cookbook.panels.ahead import Ahead, packed
 from cookbook.panels.controls import MISUSED, Combo, Control, Slider, from_link, place, same, to_link
-from cookbook.panels.text import levels, sent, sentence
+from cookbook.panels.text import levels, sentence, sources_of, table_of
 from cookbook.prediction.requirements import ratio
 from cookbook.units import shown
 from cookbook.workloads import zoo
@@ -151,6 +152,7 @@ class Panel(anywidget.AnyWidget):
     specs = traitlets.Dict().tag(sync=True)
     shown = traitlets.Dict().tag(sync=True)
     columns = traitlets.Dict().tag(sync=True, to_json=live.packed)
+    coming = traitlets.Dict().tag(sync=True, to_json=packed)
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
     def __init__(
@@ -168,7 +170,8 @@ class Panel(anywidget.AnyWidget):
         self._state = dict(self._start)
         self._pinned: View | None = None
         self._off_of, self._off, self._typed = dict(off or {}), dict[str, dict[str, str]](), dict[str, Any]()
-        self._open, self._seq, self._error = "", 0, ""
+        self._open, self._seq, self._turn, self._error = "", 0, 0, ""
+        self._ahead = Ahead(self)
         self._good, self._faulty, self._fixes = dict(defaults), "", list[tuple[str, Mapping[str, Any]]]()
         self._presets = [(label, {**defaults, **self._checked(changes)}) for label, changes in presets]
         self._drawn: pd.DataFrame | None = None
@@ -281,8 +284,9 @@ class Panel(anywidget.AnyWidget):
         """Act on a message of the browser; also what a test sends."""
         match message.get("do"):
             case "set":
-                self._seq = int(message.get("seq", self._seq))
+                before, self._seq = self._state, int(message.get("seq", self._seq))
                 self.update(**message["values"])
+                self._ahead.after(message["values"], before)
             case "pick":
                 self._open = "table"
                 self.update(**{self.shape["pick"]: message["key"]})
@@ -317,7 +321,7 @@ class Panel(anywidget.AnyWidget):
         """New view, or the reason why there is none; never half of each."""
         try:
             values = self._read(self._state)
-            self._view = self._draw(values, self._pinned)
+            self._view = self._ahead.view(values, self._pinned)
             self._remember()
             self._good = self._state = values
             self._error, self._faulty, self._fixes = "", "", []
@@ -434,12 +438,24 @@ class Panel(anywidget.AnyWidget):
                 self.specs = {**self.specs, **new}
             if view.picture.frame is not self._drawn:  # thousands of points travel only when they change
                 self._drawn, self.columns = view.picture.frame, live.to_columns(view.picture.frame)
+            self._turn += 1
             self.shown = self._message(view)
+
+    def message_of(self, values: dict[str, Any], view: View) -> dict[str, Any]:
+        """What the page would show of a state that is asked for next; the panel stays as it is."""
+        now = {what: getattr(self, what) for what in ("_state", "_good", "_view", "_typed", "_off", "_seq", "_turn")}
+        typed = {name: text for name, text in self._typed.items() if same(values[name], self._state[name])}
+        try:
+            self._state, self._good, self._view = values, values, view
+            self._typed, self._off, self._seq, self._turn = typed, dict(self._off), self._seq + 1, self._turn + 1
+            return self._message(view)
+        finally:
+            vars(self).update(now)
 
     def _message(self, view: View) -> dict[str, Any]:
         headline, facts = (self._error, ()) if self._error else levels(self._answer())
         return {
-            "name": self._name, "seq": self._seq, "error": self._error, "answer": self._answer(),
+            "name": self._name, "seq": self._seq, "turn": self._turn, "error": self._error, "answer": self._answer(),
             "headline": headline, "facts": list(facts), "faulty": self._faulty,
             "fixes": [label for label, _ in self._fixes],
             "chips": [list(chip) for chip in self._chips()], "code": view.code, "link": self.link,
@@ -450,8 +466,8 @@ class Panel(anywidget.AnyWidget):
             "state": {name: control.show(self._stands(name)) for name, control in self._controls.items()},
             "off": {name: dict(reasons) for name, reasons in self._unavailable().items()},
             "pinned": self._pinned is not None, "open": self._open,
-            "table": _table(view) if self._open == "table" else None,
-            "sources": _sources(view) if self._open == "sources" else None,
+            "table": table_of(view.table(), MOST_ROWS) if self._open == "table" else None,
+            "sources": sources_of(view.sources()) if self._open == "sources" else None,
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -483,20 +499,6 @@ def defaults_of(make: Callable[..., Panel]) -> Mapping[str, Any]:
     """State of the panel that a recipe's function makes without arguments; tuples as lists, as controls keep them."""
     found = {name: argument.default for name, argument in inspect.signature(make).parameters.items()}
     return MappingProxyType({name: list(value) if isinstance(value, tuple) else value for name, value in found.items()})
-
-
-def _table(view: View) -> dict[str, Any]:
-    table = view.table()
-    head, left = table.head(MOST_ROWS), len(table) - MOST_ROWS
-    caption = f"{len(head)} rows" + (f"; {left} more in the CSV" if left > 0 else "")
-    rows = [[sent(cell) for cell in row] for row in head.itertuples(index=False)]
-    return {"columns": [str(column) for column in head.columns], "rows": rows, "caption": caption}
-
-
-def _sources(view: View) -> dict[str, Any]:
-    sources = view.sources()
-    intro = f"{len(sources)} sources went into what is shown; a figure quoted from memory is marked recalled."
-    return {"intro": intro, "items": [list(source) for source in sources]}
 
 
 # The state of a panel as Python that a reader can paste.

@@ -94,6 +94,20 @@ def sent(cell: Any) -> Any:
     return "" if cell is None else str(cell)
 
 
+def table_of(table: pd.DataFrame, most: int) -> dict[str, Any]:
+    """A table as it travels to the page: so many rows at most, and how many more the CSV has."""
+    head, left = table.head(most), len(table) - most
+    caption = f"{len(head)} rows" + (f"; {left} more in the CSV" if left > 0 else "")
+    rows = [[sent(cell) for cell in row] for row in head.itertuples(index=False)]
+    return {"columns": [str(column) for column in head.columns], "rows": rows, "caption": caption}
+
+
+def sources_of(sources: Sequence[Source]) -> dict[str, Any]:
+    """Sources as they travel to the page."""
+    intro = f"{len(sources)} sources went into what is shown; a figure quoted from memory is marked recalled."
+    return {"intro": intro, "items": [list(source) for source in sources]}
+
+
 def sentence(problem: Exception) -> str:
     """What went wrong, as one plain sentence.
 
