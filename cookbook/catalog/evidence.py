@@ -84,14 +84,20 @@ def _cite(key: str, folder: Path) -> str:
 
 
 @lru_cache(maxsize=8)
-def statements(directory: Path) -> dict[tuple[str, str], list[tuple[str, Statement]]]:
-    """All rows of accelerator_provenance by accelerator and field, each with its status."""
-    found: dict[tuple[str, str], list[tuple[str, Statement]]] = {}
+def _stated(directory: Path) -> dict[tuple[str, str], list[dict[str, str]]]:
+    """All rows of accelerator_provenance by accelerator and field, as text: few of them are ever asked for."""
+    found: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in raw("accelerator_provenance", directory).records():
-        value, unit = _si(row["field"], row["value"], row["unit"])
-        statement = Statement(value, unit, row["source"], row["how"], row["locator"], row["note"])
-        found.setdefault((row["accelerator"], row["field"]), []).append((row["status"], statement))
+        found.setdefault((row["accelerator"], row["field"]), []).append(row)
     return found
+
+
+@lru_cache(maxsize=4096)
+def statements(directory: Path, accelerator: str, field: str) -> tuple[tuple[str, Statement], ...]:
+    """What is said of one figure of an accelerator, each with its status."""
+    return tuple((row["status"], Statement(*_si(field, row["value"], row["unit"]), row["source"], row["how"],
+                                           row["locator"], row["note"]))
+                 for row in _stated(directory).get((accelerator, field), ()))  # fmt: skip
 
 
 def _si(field: str, value: str, unit: str) -> tuple[float | str, str]:
@@ -133,7 +139,7 @@ def provenance(key: str, field: str, kind: str = "accelerators", directory: str 
     if not isinstance(field, str) or field not in names:
         close = ", ".join(nearest(field, names, 3))
         raise ValueError(f"field = {units.shown(field)}; {kind} has no such column. Nearest: {close}")
-    stated = statements(folder).get((name, field), []) if kind == "accelerators" else []
+    stated = statements(folder, name, field) if kind == "accelerators" else ()
     used = next((statement for status, statement in stated if status == "used"), None)
     used = used or _row_statement(name, field, kind, folder)
     others = {
@@ -162,7 +168,7 @@ def _row_statement(name: str, field: str, kind: str, folder: Path) -> Statement 
 def provenance_errors(directory: Path) -> Iterator[CatalogError]:
     """Figures of accelerators without a `used` provenance row of equal value, and the reverse."""
     values, _ = contents("accelerators", directory)
-    stated, file = statements(directory), raw("accelerators", directory)
+    stated, file = _stated(directory), raw("accelerators", directory)
     fields = sorted({field for _, field in stated})
     for field in fields:
         if field not in values:
@@ -170,7 +176,7 @@ def provenance_errors(directory: Path) -> Iterator[CatalogError]:
             yield CatalogError("data/accelerator_provenance.csv", None, "field", field, expected)
             continue
         for line, key, value in zip(file.lines, values["key"], values[field], strict=True):
-            used = [s.value for status, s in stated.get((key, field), []) if status == "used"]
+            used = [s.value for status, s in statements(directory, key, field) if status == "used"]
             wanted = [] if value == "" or value != value else [value]
             if not _same(used, wanted):
                 what = f"one row with status used for {key}, value {wanted or 'blank'}"

@@ -177,7 +177,7 @@ def read(path: Path, label: str | None = None) -> Raw:
             elif len(cells) != len(header) and cells:
                 errors.append(wrong_count(name, start, cells, header))
             elif cells:
-                rows.append(tuple(cell.strip() for cell in cells))
+                rows.append(tuple(map(str.strip, cells)))
                 lines.append(start)
             start = reader.line_num + 1
     except csv.Error as error:

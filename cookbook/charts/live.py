@@ -54,10 +54,18 @@ def bundle_source(path: Path = BUNDLE) -> str:
         ) from missing
 
 
-class VegaRuntime(anywidget.AnyWidget):
-    """Carries the JavaScript bundle to the browser, once a kernel however many charts there are."""
+def script(*paths: Path) -> str:
+    """One ES module from several source files, in order."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
-    _esm = "export default { render() {} }"
+
+class VegaRuntime(anywidget.AnyWidget):
+    """Carries the JavaScript bundle to the browser, once a kernel however many charts there are.
+
+    The browser reads it as soon as it arrives, while the kernel still computes what the first chart shows.
+    """
+
+    _esm = script(_HERE / "vega.js", _HERE / "runtime.js")
     source = traitlets.Unicode().tag(sync=True)
 
 
@@ -70,11 +78,6 @@ def runtime() -> VegaRuntime:
 def static_wanted() -> bool:
     """Whether outputs shall carry a PNG: set COOKBOOK_STATIC=1 to publish, never in a reader's kernel."""
     return os.environ.get("COOKBOOK_STATIC", "0") == "1"
-
-
-def script(*paths: Path) -> str:
-    """One ES module from several source files, in order."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
 def to_columns(frame: pd.DataFrame, digits: int = 6) -> Columns:

@@ -1,8 +1,8 @@
 """One look for every chart: palette, order and colour of parts, fonts; what charts share; and Altair itself.
 
-Altair is imported in half the time. Where JupyterLab is installed, jsonschema (which Altair imports) loads a grammar of
-international web addresses that no chart needs. Hidden for the moment of the import, it is skipped, as on a machine
-where it is not installed.
+Altair is imported when a chart is first written, and in half the time. Where JupyterLab is installed, jsonschema (which
+Altair imports) loads a grammar of international web addresses that no chart needs. Hidden for the moment of the import,
+it is skipped, as on a machine where it is not installed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,15 +18,35 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-_SLOW = "rfc3987_syntax"
-_hidden = _SLOW not in sys.modules
-if _hidden:
-    sys.modules[_SLOW] = None  # type: ignore[assignment]
-try:
+
+class _Later:
+    """Altair, imported when its first name is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if "Chart" not in vars(self):
+            vars(self).update(vars(_altair()))
+        try:
+            return vars(self)[name]
+        except KeyError:
+            raise AttributeError(f"altair has no {name}") from None
+
+
+def _altair() -> Any:
+    slow = "rfc3987_syntax"
+    hidden = slow not in sys.modules
+    if hidden:
+        sys.modules[slow] = None  # type: ignore[assignment]
+    try:
+        return import_module("altair")
+    finally:
+        if hidden:
+            del sys.modules[slow]
+
+
+if TYPE_CHECKING:
     import altair as alt
-finally:
-    if _hidden:
-        del sys.modules[_SLOW]
+else:
+    alt = _Later()
 
 palette = PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
@@ -327,7 +348,7 @@ def _beside(wide: Any, narrow: Any) -> Any:
 
 
 # Opacity of a rule from top to bottom: where labels stand over their rows, it goes through words.
-THROUGH = _beside(1, 0.4)
+THROUGH = {"expr": "over ? 0.4 : 1"}
 
 
 def row_text(base: Any, room: int | None = None) -> list[Any]:

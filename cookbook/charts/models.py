@@ -201,9 +201,9 @@ def _gibibytes() -> Any:
     return alt.Chart().transform_calculate(gib=f"datum.bytes / {_GIBI}")
 
 
-_GIB_TIP = alt.Tooltip("gib:Q", title="GiB", format=".3~r")
-_BYTES_TIP = [alt.Tooltip("row:N", title="row"), alt.Tooltip("part:N"), _GIB_TIP]
-_CAPACITY_TIP = [alt.Tooltip("whose:N", title="accelerator"), alt.Tooltip("verdict:N"), _GIB_TIP]
+def _byte_tips(*columns: Any) -> list[Any]:
+    """What a bar of memory tells: these columns, and its size."""
+    return [*columns, alt.Tooltip("gib:Q", title="GiB", format=".3~r")]
 
 
 def _stacks(x: Any, parts: Mapping[str, str] = MEMORY_PARTS) -> Any:
@@ -213,7 +213,7 @@ def _stacks(x: Any, parts: Mapping[str, str] = MEMORY_PARTS) -> Any:
     bars = need.mark_bar(height={"band": 0.72}, clip=True, stroke=PAPER, strokeWidth=1)
     return bars.encode(
         x=x, y=look.rows_axis(), color=part, order=alt.Order("place:Q"), opacity=_when("pinned", 0.45, 1),
-        tooltip=_BYTES_TIP,
+        tooltip=_byte_tips(alt.Tooltip("row:N", title="row"), alt.Tooltip("part:N")),
     )  # fmt: skip
 
 
@@ -224,7 +224,8 @@ def _capacities(x: Any) -> Any:
         height={"band": 0.5}, fill="transparent", strokeWidth=2, clip=True
     )
     return bars.encode(
-        x=x, y=look.rows_axis(), tooltip=_CAPACITY_TIP,
+        x=x, y=look.rows_axis(),
+        tooltip=_byte_tips(alt.Tooltip("whose:N", title="accelerator"), alt.Tooltip("verdict:N")),
         stroke=alt.condition(fits, alt.value(PALETTE[2]), alt.value(PALETTE[1])),
         strokeDash=alt.condition(fits, alt.value([1, 0]), alt.value([5, 3])),
     )  # fmt: skip
@@ -283,7 +284,7 @@ def method_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
     whisker = ends.mark_rule(strokeWidth=2, color=INK, clip=True).encode(x="gib:Q", x2="to:Q", y=look.rows_axis())
     room = _gibibytes().transform_filter("datum.role == 'device'")
     limit = room.mark_rule(strokeWidth=2, color=INK, strokeDash=[6, 4], clip=True, opacity=look.THROUGH).encode(
-        x="gib:Q", tooltip=[alt.Tooltip("row:N", title="GPU"), _GIB_TIP])  # fmt: skip
+        x="gib:Q", tooltip=_byte_tips(alt.Tooltip("row:N", title="GPU")))  # fmt: skip
     label = room.transform_calculate(text="format(datum.gib, '.3~r') + ' GiB'").mark_text(dy=-8).encode(
         x="gib:Q", y=alt.value(0), text="text:N")  # fmt: skip
     parts = {name: colour for name, colour in MEMORY_PARTS.items() if name in set(frame["part"])}

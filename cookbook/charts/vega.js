@@ -7,15 +7,18 @@ async function runtimeModel(model) {
   return model.widget_manager.get_model(model.get("runtime").slice("IPY_MODEL_".length));
 }
 
-async function vegaEmbed(model) {
+function readVega(host) {
   if (!globalThis.__cookbookVega) {
-    const host = await runtimeModel(model);
     const source = host.get("source");
     if (!source) throw new Error(MISSING);
     const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
     globalThis.__cookbookVega = import(/* webpackIgnore: true */ url).then((module) => module.default);
   }
   return globalThis.__cookbookVega;
+}
+
+async function vegaEmbed(model) {
+  return globalThis.__cookbookVega ?? readVega(await runtimeModel(model));
 }
 
 // Many numbers arrive as 32-bit floats, which may start anywhere in their message.

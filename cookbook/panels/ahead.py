@@ -39,7 +39,7 @@ def next_stop(slider: Slider, before: Any, now: Any) -> float | None:
 
     Examples
     --------
-    >>> batch = Slider("batch", "Batch", stops=(1.0, 2.0, 4.0, 8.0))
+    >>> batch = Slider("batch", "Batch", "Workload", stops=(1.0, 2.0, 4.0, 8.0))
     >>> next_stop(batch, 2, 4), next_stop(batch, 4, 2), next_stop(batch, 4, 8)
     (8.0, 1.0, None)
     """

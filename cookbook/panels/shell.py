@@ -21,7 +21,7 @@ import traitlets
 
 from cookbook import catalog
 from cookbook.catalog.printed import csv_text
-from cookbook.charts import live
+from cookbook.charts import live, ready
 from cookbook.charts.card import card, kept
 from cookbook.panels.ahead import Ahead, packed
 from cookbook.panels.controls import MISUSED, Combo, Control, Slider, from_link, place, same, to_link
@@ -161,6 +161,7 @@ class Panel(anywidget.AnyWidget):
         off: Mapping[str, Off] | None = None, pick: str = "", good: Mapping[str, Any] | None = None,
         presets: Sequence[tuple[str, Mapping[str, Any]]] = (),
     ) -> None:  # fmt: skip
+        runtime = live.runtime()  # first, so that the page reads Vega while the kernel computes
         self._name = make if isinstance(make, str) else make.__name__
         self._charts, self._draw = dict(charts), draw
         self._controls = {control.name: control for control in _made(controls)}
@@ -179,7 +180,7 @@ class Panel(anywidget.AnyWidget):
         shape = {"title": title, "height": HEIGHT, "pick": pick, **place(),
                  "controls": [control.describe() for control in self._controls.values()],
                  "presets": [label for label, _ in self._presets]}  # fmt: skip
-        super().__init__(shape=shape, runtime=live.runtime())
+        super().__init__(shape=shape, runtime=runtime)
         self._error = wrong
         self.on_msg(lambda _, message, __: self.receive(message))
         self._show()
@@ -222,6 +223,12 @@ class Panel(anywidget.AnyWidget):
     def values(self) -> dict[str, Any]:
         """What the controls are set to."""
         return dict(self._state)
+
+    @property
+    def drawing(self) -> tuple[str, pd.DataFrame, Callable[[pd.DataFrame], Any]]:
+        """The chart now shown: its name among all panels, its data, and the function that writes it."""
+        picture = self._view.picture
+        return f"{self._name} {picture.name}", picture.frame, self._charts[picture.name]
 
     @property
     def inputs(self) -> list[tuple[str, str]]:
@@ -432,7 +439,7 @@ class Panel(anywidget.AnyWidget):
 
     def _show(self) -> None:
         view, name = self._view, self._view.picture.name
-        new = {} if name in self.specs else {name: live.live_spec(self._charts[name](view.picture.frame))[0]}
+        new = {} if name in self.specs else {name: ready.spec_of(*self.drawing)}
         with self.hold_sync():
             if new:
                 self.specs = {**self.specs, **new}

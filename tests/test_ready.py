@@ -1,0 +1,81 @@
+"""Specs of charts that stand ready: those that Altair writes, or none."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import cookbook as cb
+from cookbook.charts import live, ready
+from cookbook.publish.prepare import panels_of
+
+ALONE = """
+import sys
+from pathlib import Path
+from cookbook.charts import ready
+ready.STORE = Path(sys.argv[1])
+import cookbook as cb
+panel = cb.panels.assembly_line()
+print("altair" in sys.modules, len(str(panel.specs)) > 1000)
+"""
+
+
+@pytest.fixture
+def store(monkeypatch, tmp_path):
+    monkeypatch.setattr(ready, "STORE", tmp_path / "ready.json")
+    ready._store.cache_clear()
+    yield ready.STORE
+    ready._store.cache_clear()
+
+
+def refused(frame):
+    raise AssertionError("Altair was asked")
+
+
+def test_a_spec_that_stands_ready_is_what_altair_writes(store):
+    drawing = cb.panels.model_zoo().drawing
+    written = live.live_spec(drawing[2](drawing[1]))[0]
+    assert ready.keep([drawing]) == 1
+    assert ready.spec_of(drawing[0], drawing[1], refused) == json.loads(json.dumps(written))
+
+
+def test_other_data_another_chart_other_code_and_a_broken_file_are_written_anew(store, monkeypatch):
+    name, frame, make = cb.panels.model_zoo().drawing
+    ready.keep([(name, frame, make)])
+    for other in ((name, frame.iloc[1:]), ("another chart", frame)):
+        with pytest.raises(AssertionError, match="was asked"):
+            ready.spec_of(*other, refused)
+    monkeypatch.setattr(ready, "_code", lambda: "other code")
+    ready._store.cache_clear()
+    with pytest.raises(AssertionError, match="was asked"):
+        ready.spec_of(name, frame, refused)
+    monkeypatch.undo()
+    for broken in ("", "{", "[]", '{"code": 1}'):
+        store.write_text(broken)
+        monkeypatch.setattr(ready, "STORE", store)
+        ready._store.cache_clear()
+        assert ready.spec_of(name, frame, make)["config"]
+
+
+def test_a_first_picture_that_stands_ready_waits_for_no_altair(store):
+    for kept, said in ((False, "True True"), (True, "False True")):
+        if kept:
+            ready.keep([cb.panels.assembly_line().drawing])
+        run = subprocess.run([sys.executable, "-c", ALONE, str(store)], capture_output=True, text=True, check=True)
+        assert run.stdout.strip() == said
+
+
+def test_panels_are_made_as_recipes_call_them(tmp_path):
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": "cb.panels.storage()"},
+        {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": ["stages = 6\n", "other = min(1, 2)"]},
+        {"cell_type": "code", "metadata": {}, "source": "panel = cb.panels.assembly_line('gpipe', stages)\npanel"},
+        {"cell_type": "code", "metadata": {}, "source": "cb.panels.assembly_line('gpipe', other)"},
+        {"cell_type": "code", "metadata": {}, "source": "%broken ("},
+    ]
+    (tmp_path / "01-one.ipynb").write_text(json.dumps({"cells": cells}))
+    made = list(panels_of(tmp_path))
+    alone = [name for name in cb.panels.__all__ if name.islower() and name != "record"]
+    assert [panel.name for panel in made] == [*alone, "assembly_line"]
+    assert made[-1].values["stages"] == 6
