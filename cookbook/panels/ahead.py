@@ -43,7 +43,7 @@ def next_stop(slider: Slider, before: Any, now: Any) -> float | None:
     >>> next_stop(batch, 2, 4), next_stop(batch, 4, 2), next_stop(batch, 4, 8)
     (8.0, 1.0, None)
     """
-    if before is None or now not in slider.stops or before == now:
+    if not isinstance(before, (int, float)) or now not in slider.stops or before == now:  # a text had no answer
         return None
     at = slider.stops.index(now) + (1 if now > before else -1)
     return slider.stops[at] if 0 <= at < len(slider.stops) else None
@@ -86,5 +86,19 @@ class Ahead:
             return
         self._known = values, panel._pinned, view
         columns = None if view.picture.frame is panel._drawn else live.to_columns(view.picture.frame)
-        shown = panel.message_of(values, view)
+        shown = self._message(values, view)
         panel.coming = {"turn": panel.shown["turn"], "name": name, "raw": stop, "shown": shown, "columns": columns}
+
+    def _message(self, values: dict[str, Any], view: View) -> dict[str, Any]:
+        """What the page would show of a state that is asked for next; the panel stays as it is."""
+        panel = self._panel
+        now = {what: getattr(panel, what) for what in ("_state", "_good", "_view", "_typed", "_off", "_seq", "_turn")}
+        typed = {name: text for name, text in panel._typed.items() if same(values[name], panel._state[name])}
+        try:
+            panel._state, panel._good, panel._view = values, values, view
+            panel._typed, panel._off = typed, dict(panel._off)
+            panel._seq, panel._turn = now["_seq"] + 1, now["_turn"] + 1
+            return panel._message(view)
+        finally:
+            for what, value in now.items():
+                setattr(panel, what, value)

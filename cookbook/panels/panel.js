@@ -61,6 +61,7 @@ function answerPlace(mend) {
     el: h("div", { class: "ck-answer" }, place, h("div", { class: "ck-badges" }, chips, tip)),
     id,
     show(shown) {
+      keepHeight();
       anew("headline", [shown.headline, shown.error], () => {
         say.replaceChildren(...emphasised(shown.headline));
         [...say.querySelectorAll("strong")].find((strong) => /^[$\d]/.test(strong.textContent))?.classList.add("ck-number-large");

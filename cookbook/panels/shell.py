@@ -448,17 +448,6 @@ class Panel(anywidget.AnyWidget):
             self._turn += 1
             self.shown = self._message(view)
 
-    def message_of(self, values: dict[str, Any], view: View) -> dict[str, Any]:
-        """What the page would show of a state that is asked for next; the panel stays as it is."""
-        now = {what: getattr(self, what) for what in ("_state", "_good", "_view", "_typed", "_off", "_seq", "_turn")}
-        typed = {name: text for name, text in self._typed.items() if same(values[name], self._state[name])}
-        try:
-            self._state, self._good, self._view = values, values, view
-            self._typed, self._off, self._seq, self._turn = typed, dict(self._off), self._seq + 1, self._turn + 1
-            return self._message(view)
-        finally:
-            vars(self).update(now)
-
     def _message(self, view: View) -> dict[str, Any]:
         headline, facts = (self._error, ()) if self._error else levels(self._answer())
         return {

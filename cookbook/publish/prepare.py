@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import cookbook
+from cookbook import panels
 
 if TYPE_CHECKING:
     from cookbook.panels.shell import Panel
@@ -19,16 +20,16 @@ RECORD = "record"  # made from a panel, and draws nothing
 
 
 def panels_of(notebooks: Path) -> Iterator[Panel]:
-    """Each panel in the state it has by itself, and as each recipe of a folder calls it.
+    """Each panel in the state it has by itself, and as each recipe of the folder `notebooks` calls it.
 
     A call whose arguments are made by cells above it, other than that of the parameters, is left out: its chart is then
     written when the reader runs the cell.
     """
-    for name in cookbook.panels.__all__:
+    for name in panels.__all__:
         if name.islower() and name != RECORD:
-            yield getattr(cookbook.panels, name)()
+            yield getattr(panels, name)()
     for path in sorted(notebooks.glob("*.ipynb")):
-        names: dict[str, Any] = {"cb": cookbook}
+        names: dict[str, Any] = {"cb": sys.modules["cookbook"]}
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             if cell["cell_type"] != "code":
                 continue
