@@ -43,7 +43,7 @@ def next_stop(slider: Slider, before: Any, now: Any) -> float | None:
     >>> next_stop(batch, 2, 4), next_stop(batch, 4, 2), next_stop(batch, 4, 8)
     (8.0, 1.0, None)
     """
-    if not isinstance(before, (int, float)) or now not in slider.stops or before == now:  # a text had no answer
+    if not isinstance(before, (int, float)) or now not in slider.stops or before == now:
         return None
     at = slider.stops.index(now) + (1 if now > before else -1)
     return slider.stops[at] if 0 <= at < len(slider.stops) else None
