@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from itertools import groupby
+from numbers import Real
 from typing import Any
 
 import pandas as pd
 
-from cookbook import catalog, hardware
+from cookbook import catalog, hardware, units
 from cookbook.charts.look import MUTED, TIME_PARTS
 from cookbook.panels.controls import Option, Own
 from cookbook.panels.shell import Part
@@ -24,6 +25,11 @@ ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
 CONFIGURED = {"model_type", "architectures", "architecture", "_class_name"}  # one of them tells a configuration
 A_CONFIGURATION = """{"model_type": "llama", "vocab_size": 128256, "hidden_size": 4096, "num_hidden_layers": 32,
  "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "max_position_embeddings": 8192}"""
+SOME_LAYERS = """{"input": [3, 224, 224],
+ "layers": [
+  {"layer": "conv", "out": 64, "kernel": 7, "stride": 2, "padding": 3}, {"layer": "act", "kind": "relu"},
+  {"layer": "global_pool"}, {"layer": "flatten"}, {"layer": "linear", "out": 1000}]}"""
+LONGEST_TITLE = 8  # words of a network in a headline
 FORMULAS = {
     "compute": "Matmuls and attention: FLOP over the rate that the accelerator reaches.",
     "memory traffic": "Operations between matmuls: bytes over memory bandwidth.",
@@ -138,6 +144,37 @@ def own_model(example: str = "") -> Own:
     return Own("custom…: your own network", written, start, _read_model, partial(_show_model, start), ".json")
 
 
+def own_work() -> Own:
+    """A network of the reader's, or the time of one step of it."""
+    written = "A config.json of Hugging Face, one JSON object as for cb.layers, or one step with its unit (120 ms)."
+    label = "custom…: your own network, or time of one step"
+    return Own(label, written, SOME_LAYERS, _read_work, _show_work, ".json")
+
+
+def own_bytes() -> Own:
+    """Bytes of one sample."""
+    return Own("custom…: bytes of one sample", "One stored sample, with its unit.", "250 kB",
+               read=partial(units.si, unit="B"), show=lambda value: (f"{value:g} B", human(value, "B")))  # fmt: skip
+
+
+def _read_work(text: str) -> Any:
+    return _read_model(text) if text.lstrip()[:1] in ("{", "[") else units.si(text, "s")
+
+
+def _show_work(value: Any) -> tuple[str, str]:
+    return (f"{value:g} s", human(value, "s")) if is_time(value) else _show_model(SOME_LAYERS, value)
+
+
+def plain_work(value: Any) -> Any:
+    """What a control keeps of a network, or the seconds of one step."""
+    return value if is_time(value) else plain_model(value)
+
+
+def is_time(value: Any) -> bool:
+    """Whether a control keeps the seconds of one step, and no network."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def plain_model(value: Any) -> Any:
     """What a control keeps of a network: its name, its record, a table of layers, or a configuration."""
     listed = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
@@ -180,6 +217,14 @@ def model_of(value: Any) -> Workload:
     return model(value) if isinstance(value, str) else value
 
 
+def title_of(value: Any) -> str:
+    """Title of the network that a control says, as long as a headline has room for."""
+    if isinstance(value, str):
+        return printed("models", "name", "title", value)
+    words = model_of(value).title.split()
+    return " ".join(words) if len(words) < LONGEST_TITLE else f"{' '.join(words[: LONGEST_TITLE - 1])}…"
+
+
 @lru_cache(maxsize=16)
 def _built(text: str) -> Workload:
     from cookbook.workloads.imports.door import model as read  # readers of files are loaded where one is read
@@ -188,6 +233,11 @@ def _built(text: str) -> Workload:
     if _configured(value):
         return read(value)
     return layers(value["layers"], **{name: value[name] for name in ("input", "title") if name in value})
+
+
+def assumed_of(value: Any) -> str:
+    """What the reader's own network of a control does not say, as a fact; nothing for a name or a time."""
+    return assumed(model_of(value)) if isinstance(value, (dict, Workload)) else ""
 
 
 def assumed(workload: Workload) -> str:
@@ -241,8 +291,15 @@ def plain_device(device: Any) -> Any:
 
 
 def device_of(value: Any) -> hardware.Accelerator:
-    """The record of what such a control keeps."""
+    """The record of what such a control keeps, or the record itself."""
+    if isinstance(value, hardware.Accelerator):
+        return value
     return hardware.accelerator(**value) if isinstance(value, dict) else _named(value)
+
+
+def named_device(value: Any) -> Any:
+    """A name as it is, also that of a server; of everything else the accelerator."""
+    return value if isinstance(value, str) else device_of(value)
 
 
 @lru_cache(maxsize=256)
