@@ -254,7 +254,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
     view = Compared(model, _title(model), phase, values["batch"], found, values["on"],
                     devices[list(pairs).index(values["on"])], values["op"],
-                    tuple(filter(None, (moved, options.assumed_of(values["model"])))))  # fmt: skip
+                    tuple(filter(None, (moved, options.assumed(values["model"])))))  # fmt: skip
     roof = picture == "roofline"
     words = _picture_title(view, picture)
     return View(

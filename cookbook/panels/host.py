@@ -16,7 +16,7 @@ from cookbook.charts import host as charts
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import (
-    assumed_of,
+    assumed,
     cited,
     data_sets,
     listed_options,
@@ -149,7 +149,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     }[picture]
     network, samples = title_of(values["model"]), printed("data_sets", "key", "name", values["data"])
     return View(
-        answer=f"{_rate(size, network, samples)} {_advice(size)} {_links(size)} {assumed_of(values['model'])}".rstrip(),
+        answer=f"{_rate(size, network, samples)} {_advice(size)} {_links(size)} {assumed(values['model'])}".rstrip(),
         headline={"samples/s of an accelerator": size.rate},
         chips=_chips(size),
         picture=drawn(size),

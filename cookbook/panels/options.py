@@ -30,6 +30,8 @@ SOME_LAYERS = """{"input": [3, 224, 224],
   {"layer": "conv", "out": 64, "kernel": 7, "stride": 2, "padding": 3}, {"layer": "act", "kind": "relu"},
   {"layer": "global_pool"}, {"layer": "flatten"}, {"layer": "linear", "out": 1000}]}"""
 LONGEST_TITLE = 8  # words of a network in a headline
+OWN_BYTES = Own("custom…: bytes of one sample", "One stored sample, with its unit.", "250 kB",
+                read=partial(units.si, unit="B"), show=lambda value: (f"{value:g} B", human(value, "B")))  # fmt: skip
 FORMULAS = {
     "compute": "Matmuls and attention: FLOP over the rate that the accelerator reaches.",
     "memory traffic": "Operations between matmuls: bytes over memory bandwidth.",
@@ -151,12 +153,6 @@ def own_work() -> Own:
     return Own(label, written, SOME_LAYERS, _read_work, _show_work, ".json")
 
 
-def own_bytes() -> Own:
-    """Bytes of one sample."""
-    return Own("custom…: bytes of one sample", "One stored sample, with its unit.", "250 kB",
-               read=partial(units.si, unit="B"), show=lambda value: (f"{value:g} B", human(value, "B")))  # fmt: skip
-
-
 def _read_work(text: str) -> Any:
     return _read_model(text) if text.lstrip()[:1] in ("{", "[") else units.si(text, "s")
 
@@ -235,13 +231,14 @@ def _built(text: str) -> Workload:
     return layers(value["layers"], **{name: value[name] for name in ("input", "title") if name in value})
 
 
-def assumed_of(value: Any) -> str:
-    """What the reader's own network of a control does not say, as a fact; nothing for a name or a time."""
-    return assumed(model_of(value)) if isinstance(value, (dict, Workload)) else ""
+def assumed(value: Any) -> str:
+    """What the reader's own network does not say, as a fact; nothing for a name or a time.
 
-
-def assumed(workload: Workload) -> str:
-    """What a reader's configuration does not say, as a fact; the whole list stands where the network is printed."""
+    The whole list stands where the network is printed.
+    """
+    if not isinstance(value, (dict, Workload)):
+        return ""
+    workload = model_of(value)
     told, more = "; ".join(workload.assumed[:2]), len(workload.assumed) - 2
     return f"Assumed: {told}{f'; and {more} more' if more > 0 else ''}." if told else ""
 

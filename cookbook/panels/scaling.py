@@ -17,7 +17,7 @@ from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import (
     SOME_LAYERS,
-    assumed_of,
+    assumed,
     cited,
     machines,
     model_of,
@@ -200,7 +200,7 @@ class Scaled:
         known = known if arguments["mode"] == "weak" else known[:0]
         work = float(first.ops.total("macs", 1, first.seq)) / first.ops.parameter_count
         work *= float(tables[0]["batch"].iloc[-1])
-        return cls(first, title, assumed_of(model), whole, known, work, device, MappingProxyType(dict(arguments)))
+        return cls(first, title, assumed(model), whole, known, work, device, MappingProxyType(dict(arguments)))
 
     @cached_property
     def own(self) -> pd.DataFrame:

@@ -109,7 +109,7 @@ SCENE = tuple(name for name in DEFAULTS if name != "picture")
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("data", "Data set", "Workload", (*options.data_sets(), AS_THE_BENCHMARK), own=options.own_bytes(),
+        Combo("data", "Data set", "Workload", (*options.data_sets(), AS_THE_BENCHMARK), own=options.OWN_BYTES,
               tooltip="What an epoch reads"),
         Combo("model", "Network", "Workload", (*options.networks(), *options.benchmarks()), own=options.own_work(),
               plain=options.plain_work, tooltip="What trains: its predicted step is the demand"),
@@ -259,7 +259,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     usd = found.usd_per_hour
     shares = epoch_parts(found).set_index(["epoch", "part"])["share"]["each later epoch"]
     return View(
-        answer=f"{_answer(scene)} {options.assumed_of(values['model'])}".rstrip(),
+        answer=f"{_answer(scene)} {options.assumed(values['model'])}".rstrip(),
         headline={"samples a second": found.samples_per_s, "utilisation": found.utilisation},
         chips=_chips(scene),
         picture=drawn(scene, pinned.kept if pinned else None),

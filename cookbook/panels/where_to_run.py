@@ -15,7 +15,7 @@ from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
     SOME_LAYERS,
-    assumed_of,
+    assumed,
     cited,
     data_sets,
     few,
@@ -191,7 +191,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     best = found.best
     whole = f"{found.places[best].name}: cost over {_years(found)} by part, figures at their medians" if best else ""
     return View(
-        answer=f"{_answer(found, even, reason, title_of(values['model']))} {assumed_of(values['model'])}".rstrip(),
+        answer=f"{_answer(found, even, reason, title_of(values['model']))} {assumed(values['model'])}".rstrip(),
         headline={"cost": float(_frame(found).loc[best, "usd"])} if best else {},
         chips=_chips(found),
         picture=shown,

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,6 +19,10 @@ from cookbook.workloads.imports.fields import MOST_BYTES_OF_TEXT, built, titled
 
 LONGEST_PATH = 4096
 HEAD_BYTES = 4096
+# Names that files of every model have, folders of which none is that of a model, and parts of a path to one that may be.
+ALIKE = ("config", "model", "model_index")
+PLACES = frozenset(("tmp", "temp", "downloads", "desktop", "documents", "home", "root", "data", "models", "uploads"))
+OUTERMOST = 3  # "/", a folder of the system, and one in it
 # What a name would not have in it, so that a file of it was meant.
 SUFFIXES = (".json", ".gguf", ".safetensors", ".onnx", ".prototxt", ".csv", ".pt", ".pth", ".bin", ".pt2", ".keras",
             ".h5")
@@ -143,12 +148,12 @@ def _content(file: BinaryIO, size: int, path: Path | None, changes: Mapping[str,
         if head.startswith(magic):
             raise ValueError(f"{label} is {what}")
     if head.startswith(b"GGUF"):
-        return tensors.read_gguf(file, size, changes, _title(path))
+        return tensors.read_gguf(file, size, changes, _title(path, always=True))
     if tensors.is_safetensors(head, size):
         return _checkpoint(tensors.safetensors_header(file, size), path, changes)
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if onnx.is_graph(head) and text[:1] not in (b"{", b"["):
-        return onnx.read(file, size, changes, _title(path))
+        return onnx.read(file, size, changes, _title(path, always=True))
     if b"\0" in head or not text:
         raise ValueError(f"{label} is {'empty' if not text else 'of no known format'}; {FORMATS}")
     if size > MOST_BYTES_OF_TEXT:
@@ -179,7 +184,7 @@ def _words(words: str, label: str, path: Path | None, changes: Mapping[str, Any]
             return _table(found["layers"], {**given, **changes})
         return _with_tensors(_configuration(found, changes, _title(path)), path)
     if caffe.is_prototxt(words):
-        return caffe.read(words, changes, _title(path))
+        return caffe.read(words, changes, _title(path, always=True))
     first = words.lstrip().split("\n", 1)[0].replace(";", ",").replace("\t", ",")
     if "layer" in [cell.strip().strip('"').lower() for cell in first.split(",")]:
         return _table(_csv(words), changes)
@@ -250,9 +255,24 @@ def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
     return workload
 
 
-def _title(path: Path | None) -> str:
-    """Name in print of a file: its own, or its folder's where it is called config as all are."""
+def _title(path: Path | None, always: bool = False) -> str:
+    """Name in print of a file: its own, or its folder's where it is called config as all are.
+
+    "" where the folder says nothing about the model; with `always` the file's own name then.
+    """
     if path is None:
         return ""
-    stem = path.stem if path.stem not in ("config", "model", "model_index") else path.resolve().parent.name
-    return "".join(letter for letter in stem if letter.isprintable())[:100]
+    name = path.stem if path.stem not in ALIKE else _repository(path.resolve().parent) or (path.stem if always else "")
+    return "".join(letter for letter in name if letter.isprintable())[:100]
+
+
+def _repository(folder: Path) -> str:
+    """Name of a folder that keeps one model, the one in a cache of Hugging Face included; "" of any other folder."""
+    if folder.parent.name == "snapshots":
+        folder = folder.parent.parent
+    temporary = Path(tempfile.gettempdir()).resolve()
+    if folder in (temporary, Path(os.path.expanduser("~")), Path.cwd(), Path("/")) or len(folder.parts) < OUTERMOST:
+        return ""
+    name = folder.name.rpartition("--")[2]
+    made_up = folder.parent == temporary and name.startswith(tempfile.gettempprefix())
+    return "" if made_up or name.casefold() in PLACES else name
