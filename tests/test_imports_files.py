@@ -395,7 +395,7 @@ def test_a_network_is_no_source():
 
 @pytest.mark.parametrize(("folder", "file", "config", "title"), [
     ("", "config.json", {}, "llama"), ("", "config.json", {"_name_or_path": "org/Tiny"}, "org/Tiny"),
-    ("", "config.json", {"_name_or_path": "/home/me/run"}, "llama"), ("", "my-7b.json", {}, "my-7b"),
+    ("", "config.json", {"_name_or_path": "/srv/run"}, "llama"), ("", "my-7b.json", {}, "my-7b"),
     ("Tiny-1B", "config.json", {}, "Tiny-1B"), ("Downloads", "config.json", {}, "llama"),
     ("models--org--Tiny-1B/snapshots/0a1b", "config.json", {}, "Tiny-1B"),
     ("", "config.json", {"model_type": "", "architectures": ["TinyForCausalLM"]}, "TinyForCausalLM"),

@@ -22,7 +22,7 @@ from cookbook.units import human, shown
 from cookbook.workloads.zoo import ANSWERING, LANGUAGE_MODELS, Workload, layers, model
 
 ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
-CONFIGURED = {"model_type", "architectures", "architecture", "_class_name"}  # one of them tells a configuration
+CONFIGURED = {"model_type", "architectures", "architecture", "_class_name", "class_name"}  # one tells a configuration
 A_CONFIGURATION = """{"model_type": "llama", "vocab_size": 128256, "hidden_size": 4096, "num_hidden_layers": 32,
  "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "max_position_embeddings": 8192}"""
 SOME_LAYERS = """{"input": [3, 224, 224],
