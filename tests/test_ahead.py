@@ -15,7 +15,8 @@ MOVED = {"model_zoo": "batch", "storage": "accelerators", "accelerators": "batch
 
 
 @pytest.mark.parametrize(("before", "now", "expected"), [
-    (1, 2, 4.0), (8, 4, 2.0), (4, 8, None), (2, 1, None), (2, 2, None), (2, 3, None), (None, 2, None), (2, None, None), ("lots", 2, None),
+    (1, 2, 4.0), (8, 4, 2.0), (4, 8, None), (2, 1, None), (2, 2, None), (2, 3, None), (None, 2, None), (2, None, None),
+    ("lots", 2, None),
 ])  # fmt: skip
 def test_the_next_stop_lies_in_the_direction_of_the_move(before, now, expected):
     assert next_stop(BATCH, before, now) == expected

@@ -24,6 +24,7 @@ import cookbook as cb
 from cookbook.charts.explore import percent as points
 from cookbook.charts.host import FULL
 from cookbook.panels import controls
+from cookbook.panels.options import A_CONFIGURATION
 from cookbook.panels.storage import _samples
 from cookbook.panels.text import figure, percent
 from cookbook.units import dollars, human
@@ -32,6 +33,9 @@ PANELS = ("where_to_run", "accuracy", "accelerators", "storage", "host", "measur
           "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine")  # fmt: skip
 # States of each panel, and the random seed they come from; the second set is tried in the long run.
 STATES, MORE_STATES, SEED, OTHER_SEED = 50, 100, 7, 8
+OWN = 0.3  # of the states that set a control which takes entries of one's own have one of those below
+A_RESNET = ('{"model_type": "resnet", "depths": [3, 4, 6, 3], "hidden_sizes": [256, 512, 1024, 2048], '
+            '"layer_type": "bottleneck"}')  # fmt: skip
 MOST_WORDS, MOST_FACTS, TRIES = 20, 5, 6
 ROUNDED = 1e-5  # columns of charts have six digits
 SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z\d*])")
@@ -58,22 +62,33 @@ def choices(control: Any) -> list[Any]:
     return list(control.stops) if isinstance(control, controls.Slider) else [each[0] for each in control.options]
 
 
-def changes(panel: Any, rng: random.Random) -> dict[str, Any]:
+def own_entries(control: Any) -> list[Any]:
+    """What a reader may write under "custom…": the example, and for networks a configuration of each kind."""
+    if getattr(control, "own", None) is None or control.many:
+        return []
+    texts = [control.own.example]
+    texts += [A_RESNET, A_CONFIGURATION] if control.own.files == ".json" else []
+    return [{"custom": text} for text in texts]
+
+
+def changes(panel: Any, rng: random.Random, chance: random.Random) -> dict[str, Any]:
     """One to four controls and what they are set to; the chart always among them."""
     made = dict(panel._controls)
     names = rng.sample(sorted(made), rng.randint(1, min(4, len(made)))) + (["picture"] if "picture" in made else [])
-    return {name: rng.sample(choices(made[name]), max(made[name].least, 1)) if getattr(made[name], "many", False)
-            else rng.choice(choices(made[name])) for name in names}  # fmt: skip
+    found = {name: rng.sample(choices(made[name]), max(made[name].least, 1)) if getattr(made[name], "many", False)
+             else rng.choice(choices(made[name])) for name in names}  # fmt: skip
+    own = {name: chance.choice(entries) for name in names if (entries := own_entries(made[name]))}
+    return {name: own[name] if name in own and chance.random() < OWN else value for name, value in found.items()}
 
 
 def states(name: str, count: int, seed: int) -> Iterator[State]:
     """What a panel shows in so many states that it can show, one after the other."""
-    panel, rng, found = getattr(cb.panels, name)(), random.Random(seed), 0
+    panel, rng, chance, found = getattr(cb.panels, name)(), random.Random(seed), random.Random(f"own {seed}"), 0
     boxes = (control for control in panel._controls.values() if isinstance(control, controls.Combo))
     names = [label for box in boxes for _, label, *_ in box.options if WRONG_WORDS.search(label)]
     for _ in range(TRIES * count):
         panel.reset()
-        panel.update(**changes(panel, rng))
+        panel.update(**changes(panel, rng, chance))
         if not panel.shown["error"]:
             view, found = panel._view, found + 1
             headline, *facts = SENTENCES.split(view.answer)

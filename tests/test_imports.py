@@ -9,6 +9,7 @@ import pytest
 
 import cookbook as cb
 from cookbook import catalog
+from cookbook.workloads.imports import decoders, encoders, hybrids
 
 TABLE = Path(__file__).parent / "published" / "configurations.csv"
 ROWS = list(csv.DictReader(TABLE.open(encoding="utf-8", newline="")))
@@ -280,3 +281,24 @@ def test_imported_language_models_go_through_the_doors():
     ours, theirs = (cb.train_step(each, "h100-sxm", **plan).point for each in (mine, zoo))
     assert ours == pytest.approx(theirs)
     assert "layouts fit" in repr(cb.search(mine, "h100-sxm", devices=8, global_batch=16))
+
+
+def test_what_files_leave_out_stands_in_a_table_with_its_source():
+    """Each field once for each kind of model that is read here; no figure of a publisher's code stands in Python."""
+    rows = cb.table("configuration_defaults")
+    pairs = [(kind, row.field) for row in rows.itertuples() for kind in row.families.split(";")]
+    kinds = decoders.FAMILIES.keys() | encoders.READERS.keys() | hybrids.READERS.keys()
+    assert len(set(pairs)) == len(pairs) and {kind for kind, _ in pairs} <= kinds
+    for module in (decoders, encoders, hybrids):
+        text = Path(module.__file__).read_text(encoding="utf-8")
+        stated = re.findall(r"default=([2-9]|\d{2,}|0\.\d+)\b(?! \*)", text)
+        # but two norms beside each other
+        assert stated in ([], ["2"]), f"{module.__name__}: a figure belongs in the table"
+
+
+@pytest.mark.parametrize(("kind", "parameters"), [
+    ("llama", 6_738_415_616),  # Llama 2 7B, total of its safetensors
+    ("vit", 86_567_656),  # ViT-B/16, timm's vit_base_patch16_224: 86.57 M
+])  # fmt: skip
+def test_a_file_that_states_nothing_is_the_model_of_its_defaults(kind, parameters):
+    assert cb.model({"model_type": kind}).ops.parameter_count == parameters

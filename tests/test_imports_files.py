@@ -173,7 +173,7 @@ def test_an_index_gives_the_total_where_it_has_one(tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"metadata": {"total_parameters": LLAMA_PARAMETERS * 2}, "weight_map": {"a": "b"}}))
     for source in (index, tmp_path):
-        assert any(f"holds {2 * LLAMA_PARAMETERS:,} elements, +100.0%" in each for each in cb.model(source).assumed)
+        assert any(f"holds {2 * LLAMA_PARAMETERS:,} elements, +100.0 %" in each for each in cb.model(source).assumed)
 
 
 @pytest.mark.parametrize(
@@ -391,3 +391,34 @@ def test_folders_and_strange_files_are_told(tmp_path):
 def test_a_network_is_no_source():
     with pytest.raises(ValueError, match=r"cb.model takes a name, a file or a module"):
         cb.model(cb.model("resnet50"))
+
+
+@pytest.mark.parametrize(("folder", "file", "config", "title"), [
+    ("", "config.json", {}, "llama"), ("", "config.json", {"_name_or_path": "org/Tiny"}, "org/Tiny"),
+    ("", "config.json", {"_name_or_path": "/srv/run"}, "llama"), ("", "my-7b.json", {}, "my-7b"),
+    ("Tiny-1B", "config.json", {}, "Tiny-1B"), ("Downloads", "config.json", {}, "llama"),
+    ("models--org--Tiny-1B/snapshots/0a1b", "config.json", {}, "Tiny-1B"),
+    ("", "config.json", {"model_type": "", "architectures": ["TinyForCausalLM"]}, "TinyForCausalLM"),
+    ("", "config.json", {"model_type": ""}, "Your model"),
+])  # fmt: skip
+def test_a_model_is_called_what_its_file_says_and_not_where_it_lies(folder, file, config, title, tmp_path, monkeypatch):
+    """`tmp_path` stands for the folder of temporary files of a machine."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tmp_path / folder / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(LLAMA | config))
+    assert cb.model(path).title == title
+    scratch = tmp_path / "tmpq1w2e3"
+    scratch.mkdir()
+    (scratch / "config.json").write_text(json.dumps(LLAMA))
+    assert cb.model(scratch).title == "llama"
+
+
+def test_a_file_that_says_no_name_has_its_own(tmp_path, monkeypatch):
+    """A prototxt in the folder of temporary files."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tmp_path / "model.prototxt"
+    path.write_text("""
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }
+layer { name: "fc" type: "InnerProduct" bottom: "data" top: "fc" inner_product_param { num_output: 2 } }""")
+    assert cb.model(path).title == "model"

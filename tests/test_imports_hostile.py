@@ -3,6 +3,7 @@
 As a script, ``python tests/test_imports_hostile.py 100000`` tries so many and counts what goes wrong by kind.
 """
 
+import copy
 import importlib.util
 import json
 import math
@@ -30,7 +31,7 @@ def of(name):
     return module
 
 
-FILES, CONFIGURATIONS = of("test_imports_files"), of("test_imports")
+FILES, CONFIGURATIONS, KERAS = of("test_imports_files"), of("test_imports"), of("test_imports_keras")
 STRANGE = [None, True, -1, 0, 1, 2, 10**9, 10**18, 10**400, 1.5, float("nan"), float("inf"), "", "x", "yes", [], {},
            [1, 2], [[]], {"a": 1},
            "\0", "\ud800", [10**30], ["mamba"], [None] * 50, -(10**18), 1e308]  # fmt: skip
@@ -48,10 +49,23 @@ def seeds():
                                      {"layer": "linear", "out": 9}]}).encode()]  # fmt: skip
     found = {"configuration": configurations, "gguf": gguf, "safetensors": [FILES.safetensors({"a": (2, 3),
                                                                                                "b": (4,)})],
-             "prototxt": proto, "table": tables}  # fmt: skip
+             "prototxt": proto, "table": tables, "keras": _architectures()}  # fmt: skip
     if importlib.util.find_spec("onnx"):
         found["onnx"] = [of("test_imports_torch").small_graph()]
     return found
+
+
+def _architectures():
+    """Architectures of Keras as dicts, as text and in their archive."""
+    words = [("Embedding", {"input_dim": 50, "output_dim": 4}), ("Reshape", {"target_shape": [-1, 8]}),
+             ("MultiHeadAttention", {"num_heads": 2, "key_dim": 4}), ("Bidirectional", {"layer": {
+                 "class_name": "LSTM", "config": {"units": 5}}}), ("Dense", {"units": 2})]  # fmt: skip
+    pictures = [("ZeroPadding2D", {"padding": [[1, 1], [2, 2]]}), ("SeparableConv2D", {"filters": 9, "kernel_size": 3}),
+                ("Conv2DTranspose", {"filters": 4, "kernel_size": [2, 2], "strides": [2, 2]}),
+                ("MaxPooling2D", {"pool_size": [2, 2]}), ("PReLU", {"shared_axes": [1]}), ("Flatten", {})]  # fmt: skip
+    found = [KERAS.sequential(*words, shape=(20,)), KERAS.sequential(*pictures, shape=(8, 8, 3))]
+    graphs = [KERAS.mobilenetv2(2)[0], KERAS.vgg16()[0]]
+    return [*found, *graphs, *(json.dumps(each).encode() for each in (*found, *graphs)), KERAS.archive(found[0])]
 
 
 def damaged(data, chance):
@@ -82,12 +96,18 @@ def damaged(data, chance):
     return bytes(out)
 
 
+def _within(group):
+    """Values of a group, those in its lists too."""
+    for value in group.values():
+        yield from value if isinstance(value, list) else [value]
+
+
 def strange(config, chance):
     """A configuration with fields taken out, swapped or made strange, at any depth."""
     config = json.loads(json.dumps(config))
     for _ in range(chance.choice((1, 1, 2, 4))):
         group = config
-        while chance.random() < 0.5 and (inner := [each for each in group.values() if isinstance(each, dict) and each]):
+        while chance.random() < 0.6 and (inner := [each for each in _within(group) if isinstance(each, dict) and each]):
             group = chance.choice(inner)
         if not group:
             break
@@ -95,7 +115,7 @@ def strange(config, chance):
         if kind == 0:
             del group[key]
         elif kind == 1:
-            group[key] = chance.choice(STRANGE)
+            group[key] = copy.deepcopy(chance.choice(STRANGE))
         elif kind == 2:
             group[key] = group[chance.choice(list(group))]
         elif isinstance(group[key], int) and not isinstance(group[key], bool):
@@ -111,7 +131,7 @@ def attempt(kind, seed, chance, longest):
     source = strange(seed, chance) if isinstance(seed, dict) else damaged(seed, chance)
     if isinstance(source, dict) and chance.random() < 0.3:
         source = damaged(json.dumps(source).encode("utf-8", "replace"), chance)
-    changes = {"shape": (3, 32, 32)} if kind in ("onnx", "prototxt") and chance.random() < 0.3 else {}
+    changes = {"shape": (3, 32, 32)} if kind in ("onnx", "prototxt", "keras") and chance.random() < 0.3 else {}
     begun = time.process_time()
     try:
         found = cb.model(source, **changes)

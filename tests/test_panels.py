@@ -843,3 +843,90 @@ def test_a_configuration_is_answered_as_the_network_of_the_zoo(name: str) -> Non
     assert own.code.splitlines()[-1] == call
     own.update(model={"custom": "{\"a\": 1}"})
     assert own.shown["error"] and "config.json" in own.answer
+
+
+RESNET = {"model_type": "resnet", "depths": [3, 4, 6, 3], "hidden_sizes": [256, 512, 1024, 2048],
+          "layer_type": "bottleneck"}  # fmt: skip
+TAKES_OWN = ("storage", "scaling", "accelerators", "host", "where_to_run")
+
+
+def with_own(name: str, text: str) -> Any:
+    """A panel whose network was pasted, on data that it takes."""
+    panel = getattr(cb.panels, name)(**({"data": "imagenet-1k"} if name == "host" else {}))
+    panel.update(model={"custom": text})
+    return panel
+
+
+@pytest.mark.parametrize("name", TAKES_OWN)
+def test_a_network_of_ones_own_is_answered_in_each_panel(name: str) -> None:
+    """Its answer says what was assumed; link and code give the same state, and the call names the configuration."""
+    panel = with_own(name, json.dumps(RESNET))
+    assert not panel.shown["error"] and panel.answer.endswith("Assumed: 1,000 classes, since the file names no labels.")
+    assert panel.shown["state"]["model"]["text"] == "resnet" and len(panel.shown["facts"]) <= 5
+    other = getattr(cb.panels, name)()
+    other.follow(state_of(panel.link))
+    again = eval(panel.code.splitlines()[0], {"cb": cb})
+    assert other.answer == again.answer == panel.answer and other.code == again.code == panel.code
+    if name != "host":  # whose calls have the time of a step
+        assert 'cb.model({"model_type": "resnet", "depths": [3, 4, 6, 3]' in panel.code
+    given = getattr(cb.panels, name)(**{**panel.values, "model": cb.model(RESNET)})
+    assert given.answer == panel.answer and given.link == ""
+    for picture, *_ in next(each for each in panel._controls.values() if each.name == "picture").options:
+        panel.update(picture=picture)
+        assert panel.sources and len(panel._view.table()) and len(panel.frame), picture
+
+
+@pytest.mark.parametrize("name", TAKES_OWN)
+def test_what_is_no_network_is_told_in_each_panel(name: str, refuses: Any) -> None:
+    layers = {"layers": [{"layer": "flatten"}, {"layer": "linear", "out": 0}], "input": [8, 8]}
+    for text, word in (("{", "JSON"), ('{"a": 1}', "config.json"), (json.dumps(layers), "out"), ("[]", "layer table")):
+        refuses(getattr(cb.panels, name)(), {"model": {"custom": text}}, [word])
+
+
+def test_a_network_of_ones_own_scales_as_that_of_the_zoo() -> None:
+    """ResNet-50 v1.5 by its configuration: the same answer; no measured run is of a network that the reader brought."""
+    zoo, own = cb.panels.scaling("resnet50_v1.5", system="dgx-1-v100"), cb.panels.scaling(RESNET, system="dgx-1-v100")
+    assert own.answer.partition(" Assumed: ")[0] == zoo.answer.replace("ResNet-50 v1.5", "resnet")
+    assert own.columns["measured"].count(True) == 0
+    own.update(mode="strong")
+    assert " Batch: 64 samples" in own.answer and len(own.shown["facts"]) == 5
+
+
+def test_two_networks_of_one_title_stay_apart() -> None:
+    mine = {"title": "VGG-16", "layers": [{"layer": "flatten"}, {"layer": "linear", "out": 9}], "input": [3, 224, 224]}
+    panel = cb.panels.scaling(mine, compare=["vgg16"])
+    assert "VGG-16 (yours)" in panel.answer
+    drawn = pd.DataFrame(panel.columns)
+    assert set(drawn["network"]) == {"VGG-16", "VGG-16 (yours)"}
+
+
+def test_a_title_without_end_is_cut() -> None:
+    mine = {"title": "word " * 30, "layers": [{"layer": "flatten"}, {"layer": "linear", "out": 10}], "input": [3, 8, 8]}
+    for name in TAKES_OWN:
+        panel = with_own(name, json.dumps(mine))
+        assert "word…" in panel.answer and len(panel.shown["headline"].split()) <= 20, panel.answer
+
+
+@pytest.mark.parametrize(("name", "control"), [("storage", "system"), ("scaling", "system")])
+def test_an_accelerator_of_ones_own_is_answered(name: str, control: str) -> None:
+    """One like another is predicted like it; neighbours, which only the one of the catalogue has, move a per cent."""
+    known = getattr(cb.panels, name)(**{control: "h100-sxm"})
+    own = getattr(cb.panels, name)()
+    own.update(**{control: {"custom": "like=h100-sxm, memory_bytes=200 GB"}})
+    assert own.shown["headline"].split("**")[1] == known.shown["headline"].split("**")[1]
+    assert 'cb.accelerator(like="h100-sxm", memory_bytes="200 GB")' in own.code and own.sources
+    other = getattr(cb.panels, name)()
+    other.follow(state_of(own.link))
+    assert other.answer == own.answer and not own.shown["error"]
+    own.update(**{control: {"custom": "h100"}})
+    assert own.shown["error"] and "Cannot read 'h100'" in own.answer
+
+
+@pytest.mark.parametrize("name", ["storage", "host"])
+def test_data_must_be_what_ones_own_network_takes(name: str, refuses: Any) -> None:
+    refuses(getattr(cb.panels, name)(data="imagenet-1k", model="resnet50"), {"model": {"custom": json.dumps(TINY)}},
+            ["imagenet-1k", "llama takes text", "c4-en-tokens"])  # fmt: skip
+
+
+def test_a_language_model_of_ones_own_does_not_scale_by_data_alone(refuses: Any) -> None:
+    refuses(cb.panels.scaling(), {"model": {"custom": json.dumps(TINY)}}, ["Network = llama", "language model"])

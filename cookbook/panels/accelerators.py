@@ -16,17 +16,14 @@ from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS, row_order
 from cookbook.hardware import Accelerator
+from cookbook.panels import options, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
-from cookbook.panels.options import accelerators as device_options
-from cookbook.panels.options import cited, device_of, few, networks, own_accelerator, plain_device
-from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, as_python, device_text, keywords, panel_call
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
 from cookbook.panels.text import counted, figure, listed, percent, short_name
 from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
 from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.transformer import answers_tokens
-from cookbook.workloads import zoo
 
-LONGEST_TITLE = 8  # words of a network in the headline
 USUAL = "usual"
 DEFAULTS: dict[str, Any] = {
     "model": "resnet50", "phase": "inference", "batch": 32,
@@ -82,8 +79,9 @@ def accelerators(
 
     Parameters
     ----------
-    model : str
-        A network of the zoo.
+    model : str, Workload or dict
+        A network of the zoo or one of your own: `cb.layers`, `cb.model`, ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration.
     accelerators : sequence of str or Accelerator
         Two to twelve devices, your own included; one of each kind by default.
     phase, batch, software, way
@@ -123,20 +121,21 @@ def accelerators(
 def _controls() -> tuple[Control, ...]:
     formats = catalog.table("number_formats")["name"]
     return (
-        Combo("model", "Model", "Workload", networks(), tooltip="The network"),
+        Combo("model", "Model", "Workload", options.networks(), own=options.own_model(options.SOME_LAYERS),
+              plain=options.plain_model, tooltip="The network"),
         Choice("phase", "Phase", "Workload", (
             ("training", "training", "A step: forward, backward, update"),
             ("inference", "inference", "One forward pass of a batch")), tooltip="What is done with it"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 10), tooltip="Samples of one pass"),
         Combo("software", "Software", "Workload", _software(),
               tooltip="What runs the network on GPUs; others have compilers of their own"),
-        Combo("accelerators", "Accelerators", "Hardware", device_options(), many=True, least=2, limit=MOST,
-              own=own_accelerator(), plain=plain_device, short=_short,
+        Combo("accelerators", "Accelerators", "Hardware", options.accelerators(), many=True, least=2, limit=MOST,
+              own=options.own_accelerator(), plain=options.plain_device, short=_short,
               tooltip="Two to twelve devices, one of each; custom… takes one like another with other figures"),
         Choice("precision", "Precision", "Hardware", (
             (USUAL, "usual", "Each device: the first that it has of bf16, fp16, fp32 and so on"),
             *((str(name), str(name), "") for name in formats)), tooltip="In what numbers are multiplied"),
-        Combo("on", "Look at", "Hardware", device_options(), more=True,
+        Combo("on", "Look at", "Hardware", options.accelerators(), more=True,
               tooltip="The device of the sentence, the parts and the roofline; a click on its mark chooses it too"),
         Combo("way", "Pay", "Money", tuple((way, way, "", "") for way in (*RENT, BOUGHT)), more=True,
               tooltip="Rented from a cloud, or bought and used up over its years"),
@@ -178,7 +177,7 @@ def _ids(devices: list[Any]) -> list[str]:
     """What a click, the state and the picture call each device: its key, or the name of one's own."""
     found: list[str] = []
     for value in devices:
-        name = device_of(value).name if isinstance(value, dict) else ""
+        name = options.device_of(value).name if isinstance(value, dict) else ""
         again = sum(each == name or each.startswith(f"{name} (") for each in found) if name else 0
         found.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
     return found
@@ -208,6 +207,7 @@ class Compared:
     on: str
     device: str | Accelerator
     op: str
+    told: tuple[str, ...] = ()  # facts that come last
 
     @cached_property
     def ranks(self) -> dict[str, pd.DataFrame]:
@@ -243,20 +243,22 @@ class Compared:
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     pairs = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))
-    devices = tuple(device_of(value) if isinstance(value, dict) else key for key, value in pairs.items())
+    devices = tuple(options.device_of(value) if isinstance(value, dict) else key for key, value in pairs.items())
     precision, phase, picture = values["precision"], values["phase"], values["picture"]
     if precision in _formats(values):
         raise ValueError(f"precision = {precision!r} does not train a network; take {', '.join(FORMATS[phase])}")
-    found = _compared(values["model"], devices, tuple(pairs), phase, values["batch"], precision, values["software"],
+    model = options.named_model(values["model"])
+    found = _compared(model, devices, tuple(pairs), phase, values["batch"], precision, values["software"],
                       values["way"])  # fmt: skip
     # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
-    view = Compared(values["model"], _title(values["model"]), phase, values["batch"], found, values["on"],
-                    devices[list(pairs).index(values["on"])], values["op"])  # fmt: skip
+    view = Compared(model, _title(model), phase, values["batch"], found, values["on"],
+                    devices[list(pairs).index(values["on"])], values["op"],
+                    tuple(filter(None, (moved, options.assumed(values["model"])))))  # fmt: skip
     roof = picture == "roofline"
     words = _picture_title(view, picture)
     return View(
-        answer=(_under_the_roof(view) if roof else _answer(view, picture)) + moved,
+        answer=" ".join((_under_the_roof(view) if roof else _answer(view, picture), *view.told)),
         headline={words: float(view.looked[name]) for words, name in PINNED.items() if view.looked[name] > 0},
         chips=_chips(view),
         picture=_roofline(view, words) if roof else _per_device(view, picture, words, pinned),
@@ -285,32 +287,32 @@ def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]
         return key, ""
     names = catalog.table("accelerators").set_index("key")["name"]
     return keys[at], (
-        f" Look at: {names.get(key, key)} is not among the devices compared; {found['name'][at]} is looked at.")
+        f"Look at: {names.get(key, key)} is not among the devices compared; {found['name'][at]} is looked at.")
 
 
 @lru_cache(maxsize=64)
-def _title(model: str) -> str:
+def _title(model: Any) -> str:
     """Title of a network, with the tokens of a sample where it takes a sequence."""
-    network = zoo.model(model)
+    network, title = options.model_of(model), options.title_of(model)
     tokens = f"{network.seq:,.0f} tokens" if network.ops.needs_seq and network.seq else ""
-    if tokens in network.title:
-        return network.title
-    whole = f"{network.title} ({tokens})"  # what stands in brackets is left out where the headline would be too long
-    return whole if len(whole.split()) <= LONGEST_TITLE else f"{network.title.partition(' (')[0]} ({tokens})"
+    if tokens in title:
+        return title
+    whole = f"{title} ({tokens})"  # what stands in brackets is left out where the headline would be too long
+    return whole if len(whole.split()) <= options.LONGEST_TITLE else f"{title.partition(' (')[0]} ({tokens})"
 
 
 def _code(values: dict[str, Any], view: Compared) -> str:
-    devices = device_text(values["accelerators"])
+    devices = shell.device_text(values["accelerators"])
     call = {"phase": values["phase"], "batch": values["batch"]}
     call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
     call |= {"software": values["software"]} if values["software"] else {}
     call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
-    lines = [panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
-    lines.append(f"cb.planning.compare({as_python(values['model'])}, {devices}, {keywords(call)})")
+    lines = [shell.panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
+    lines.append(f"cb.planning.compare({shell.model_text(values['model'])}, {devices}, {shell.keywords(call)})")
     if values["picture"] == "roofline":
         on = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
-        where = f"{as_python(values['model'])}, {device_text(on)}, {values['batch']}"
-        lines.append(f"cb.roofline_table({where}, precision={as_python(view.looked['precision'])})")
+        where = f"{shell.model_text(values['model'])}, {shell.device_text(on)}, {values['batch']}"
+        lines.append(f"cb.roofline_table({where}, precision={shell.as_python(view.looked['precision'])})")
     return "\n".join(lines)
 
 
@@ -376,7 +378,7 @@ def _answer(view: Compared, picture: str) -> str:
 def _lacking(view: Compared, picture: str) -> str:
     """Devices without the figure, and why the first of them has none."""
     lacks = view.ranks[picture][view.ranks[picture][COLUMNS[picture][0]].isna()]
-    if lacks.empty:
+    if lacks.empty or len(view.told) > 1:  # five facts are enough
         return ""
     row = lacks.iloc[0]
     more = f", and {len(lacks) - 1} more" if len(lacks) > 1 else ""
@@ -436,7 +438,7 @@ def _formula(view: Compared, op: Any) -> str:
 def _chips(view: Compared) -> tuple[tuple[str, str], ...]:
     """How the figures are known."""
     row, here = view.looked, int((view.table["evidence"] == "measured here").sum())
-    prompt = view.phase == "inference" and answers_tokens(zoo.model(view.model))
+    prompt = view.phase == "inference" and answers_tokens(options.model_of(view.model))
     return (
         (f"{row['name']}: {row['evidence'] or 'no prediction'}",
          "Measured here: runs of this device went into the constants. Sibling: of its maker, or with other software."),
@@ -477,8 +479,9 @@ def _roofline(view: Compared, title: str) -> Picture:
 def _time_parts(view: Compared) -> tuple[Part, ...]:
     """Time of one pass on the device looked at."""
     times = {name: float(view.looked.get(f"{name} seconds", math.nan)) for name in TIME_PARTS}
-    return few((Part(name, seconds, units.human(seconds, "s"), TIME_PARTS[name], f"{HOW.get(name, name)}.")
-                for name, seconds in times.items() if seconds > 0), told=partial(units.human, unit="s"))  # fmt: skip
+    return options.few(
+        (Part(name, seconds, units.human(seconds, "s"), TIME_PARTS[name], f"{HOW.get(name, name)}.")
+         for name, seconds in times.items() if seconds > 0), told=partial(units.human, unit="s"))  # fmt: skip
 
 
 def _op_parts(view: Compared) -> tuple[Part, ...]:
@@ -530,4 +533,4 @@ def _data(view: Compared, picture: str) -> pd.DataFrame:
 def _source_rows(view: Compared) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of each source of devices and prices shown."""
     keys = dict.fromkeys(key for name in ("sources", "price_sources") for cell in view.table[name] for key in cell)
-    return cited(dict.fromkeys(keys, ""), "recalled")
+    return options.cited(dict.fromkeys(keys, ""), "recalled")

@@ -15,7 +15,18 @@ from cookbook import catalog
 from cookbook.charts import host as charts
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
-from cookbook.panels.options import cited, data_sets, listed_options, networks, printed
+from cookbook.panels.options import (
+    assumed,
+    cited,
+    data_sets,
+    listed_options,
+    named_model,
+    networks,
+    own_model,
+    plain_model,
+    printed,
+    title_of,
+)
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import Source, counted, figure
 from cookbook.planning.host import BOUNDLESS, DECODED, LOADS, HostSize, size_host
@@ -43,7 +54,7 @@ _TIGHT, _WORTH = 1.2, 1.01
 
 
 def host(
-    machine: str = "supermicro-4029gp-trt3", traffic: str = "both", load: str = LOADS[0], model: str = "gpt2",
+    machine: str = "supermicro-4029gp-trt3", traffic: str = "both", load: str = LOADS[0], model: Any = "gpt2",
     data: str = "c4-en-tokens", workers: Any = 8, batch: Any = 1, cores: Any = None, picture: str = "machine",
 ) -> Panel:  # fmt: skip
     """The panel "Does the host feed its accelerators?", in the state that the arguments say.
@@ -57,8 +68,11 @@ def host(
         gradients alone, or samples from memory and gradients.
     load : {"needed", "all they can"}
         Whether flows ask for what keeps accelerators busy, or for all that links give.
-    model, data : str
-        A network of the zoo; a card of the table ``data_sets``.
+    model : str, Workload or dict
+        A network of the zoo or one of your own: `cb.layers`, `cb.model`, ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration.
+    data : str
+        A card of the table ``data_sets``.
     workers, batch : int
         Loader processes, and samples of one step, of one accelerator.
     cores : float, optional
@@ -97,7 +111,8 @@ def _controls() -> tuple[Control, ...]:
             (LOADS[0], "what is needed", "What keeps accelerators busy"),
             (LOADS[1], "all they can", "As much as links give, shared fairly")),
             tooltip="How much every flow asks for"),
-        Combo("model", "Model", "Workload", networks(), tooltip="The network to train"),
+        Combo("model", "Model", "Workload", networks(), own=own_model(), plain=plain_model,
+              tooltip="The network to train"),
         Combo("data", "Data set", "Workload", data_sets(), tooltip="What is read, decoded and copied"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 12), more=True,
                tooltip="Samples of one step of one accelerator; gradients are exchanged once a step"),
@@ -117,7 +132,7 @@ def _decodes(values: Mapping[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _sized(machine: str, model: str, data: str, traffic: str, **more: Any) -> HostSize:
+def _sized(machine: str, model: Any, data: str, traffic: str, **more: Any) -> HostSize:
     return size_host(machine, model, data, traffic, **more)
 
 
@@ -125,16 +140,16 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     picture = values["picture"]
     if picture == "cores" and values["traffic"] not in DECODED:
         raise ValueError("this traffic has nothing that cores decode: set Traffic to input or both")
-    size = _sized(**{name: value for name, value in values.items() if name != "picture"})
+    size = _sized(**{name: value for name, value in values.items() if name != "picture"}
+                  | {"model": named_model(values["model"])})  # fmt: skip
     drawn, table, data = {
         "machine": (_machine_picture, _link_table, HostSize.links),
         "gets": (_gets_picture, _gets_table, HostSize.flows),
         "cores": (_cores_picture, _cores_table, lambda found: found.curve),
     }[picture]
-    network, samples = (printed(*cells) for cells in (("models", "name", "title", values["model"]),
-                                                      ("data_sets", "key", "name", values["data"])))  # fmt: skip
+    network, samples = title_of(values["model"]), printed("data_sets", "key", "name", values["data"])
     return View(
-        answer=f"{_rate(size, network, samples)} {_advice(size)} {_links(size)}",
+        answer=f"{_rate(size, network, samples)} {_advice(size)} {_links(size)} {assumed(values['model'])}".rstrip(),
         headline={"samples/s of an accelerator": size.rate},
         chips=_chips(size),
         picture=drawn(size),

@@ -14,8 +14,8 @@ from cookbook import catalog, hardware
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.options import (
+    SOME_LAYERS,
     assumed,
     cited,
     device_of,
@@ -28,6 +28,7 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
 )
+from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, device_text, keywords, model_text, panel_call
 from cookbook.panels.text import Source, duration, listed, memories, share_of_peak, short_name, spoken
 from cookbook.prediction.devices import format_row, observed_efficiency, optimiser_row
@@ -46,10 +47,6 @@ DATA_SETS = (60_000, 50_000, 1_281_167, 14_000_000)
 PICTURES = {"rate": charts.rate_needed, "memory": charts.memory_bars, "zoo": charts.parameters_vs_flop}
 UNITS = {"tokens": "does not read tokens: set Samples", "samples": "reads tokens: set Tokens"}
 SCENARIO = ("batch", "seq", "precision", "optimiser", "samples", "epochs", "target_seconds", "recompute")
-EXAMPLE = """{"input": [3, 224, 224],
- "layers": [
-  {"layer": "conv", "out": 64, "kernel": 7, "stride": 2, "padding": 3}, {"layer": "act", "kind": "relu"},
-  {"layer": "global_pool"}, {"layer": "flatten"}, {"layer": "linear", "out": 1000}]}"""
 HOW = {"parameters only": "parameters verified, MAC not"}
 PRINTED = {"optimiser": "optimiser states", "master": "fp32 copy"}
 MOST_TALL_ROWS = 8
@@ -103,7 +100,7 @@ def model_zoo(
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("model", "Model", "Workload", networks(), own=own_model(EXAMPLE), plain=plain_model,
+        Combo("model", "Model", "Workload", networks(), own=own_model(SOME_LAYERS), plain=plain_model,
               tooltip="The network to train"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
                tooltip="Samples that one accelerator holds at a time"),

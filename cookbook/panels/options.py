@@ -7,11 +7,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from itertools import groupby
+from numbers import Real
 from typing import Any
 
 import pandas as pd
 
-from cookbook import catalog, hardware
+from cookbook import catalog, hardware, units
 from cookbook.charts.look import MUTED, TIME_PARTS
 from cookbook.panels.controls import Option, Own
 from cookbook.panels.shell import Part
@@ -21,9 +22,16 @@ from cookbook.units import human, shown
 from cookbook.workloads.zoo import ANSWERING, LANGUAGE_MODELS, Workload, layers, model
 
 ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
-CONFIGURED = {"model_type", "architectures", "architecture", "_class_name"}  # one of them tells a configuration
+CONFIGURED = {"model_type", "architectures", "architecture", "_class_name", "class_name"}  # one tells a configuration
 A_CONFIGURATION = """{"model_type": "llama", "vocab_size": 128256, "hidden_size": 4096, "num_hidden_layers": 32,
  "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "max_position_embeddings": 8192}"""
+SOME_LAYERS = """{"input": [3, 224, 224],
+ "layers": [
+  {"layer": "conv", "out": 64, "kernel": 7, "stride": 2, "padding": 3}, {"layer": "act", "kind": "relu"},
+  {"layer": "global_pool"}, {"layer": "flatten"}, {"layer": "linear", "out": 1000}]}"""
+LONGEST_TITLE = 8  # words of a network in a headline
+OWN_BYTES = Own("custom…: bytes of one sample", "One stored sample, with its unit.", "250 kB",
+                read=partial(units.si, unit="B"), show=lambda value: (f"{value:g} B", human(value, "B")))  # fmt: skip
 FORMULAS = {
     "compute": "Matmuls and attention: FLOP over the rate that the accelerator reaches.",
     "memory traffic": "Operations between matmuls: bytes over memory bandwidth.",
@@ -138,6 +146,31 @@ def own_model(example: str = "") -> Own:
     return Own("custom…: your own network", written, start, _read_model, partial(_show_model, start), ".json")
 
 
+def own_work() -> Own:
+    """A network of the reader's, or the time of one step of it."""
+    written = "A config.json of Hugging Face, one JSON object as for cb.layers, or one step with its unit (120 ms)."
+    label = "custom…: your own network, or time of one step"
+    return Own(label, written, SOME_LAYERS, _read_work, _show_work, ".json")
+
+
+def _read_work(text: str) -> Any:
+    return _read_model(text) if text.lstrip()[:1] in ("{", "[") else units.si(text, "s")
+
+
+def _show_work(value: Any) -> tuple[str, str]:
+    return (f"{value:g} s", human(value, "s")) if is_time(value) else _show_model(SOME_LAYERS, value)
+
+
+def plain_work(value: Any) -> Any:
+    """What a control keeps of a network, or the seconds of one step."""
+    return value if is_time(value) else plain_model(value)
+
+
+def is_time(value: Any) -> bool:
+    """Whether a control keeps the seconds of one step, and no network."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def plain_model(value: Any) -> Any:
     """What a control keeps of a network: its name, its record, a table of layers, or a configuration."""
     listed = isinstance(value, dict) and "layers" in value and not set(value) - {"layers", "input", "title"}
@@ -180,6 +213,14 @@ def model_of(value: Any) -> Workload:
     return model(value) if isinstance(value, str) else value
 
 
+def title_of(value: Any) -> str:
+    """Title of the network that a control says, as long as a headline has room for."""
+    if isinstance(value, str):
+        return printed("models", "name", "title", value)
+    words = model_of(value).title.split()
+    return " ".join(words) if len(words) < LONGEST_TITLE else f"{' '.join(words[: LONGEST_TITLE - 1])}…"
+
+
 @lru_cache(maxsize=16)
 def _built(text: str) -> Workload:
     from cookbook.workloads.imports.door import model as read  # readers of files are loaded where one is read
@@ -190,8 +231,14 @@ def _built(text: str) -> Workload:
     return layers(value["layers"], **{name: value[name] for name in ("input", "title") if name in value})
 
 
-def assumed(workload: Workload) -> str:
-    """What a reader's configuration does not say, as a fact; the whole list stands where the network is printed."""
+def assumed(value: Any) -> str:
+    """What the reader's own network does not say, as a fact; nothing for a name or a time.
+
+    The whole list stands where the network is printed.
+    """
+    if not isinstance(value, (dict, Workload)):
+        return ""
+    workload = model_of(value)
     told, more = "; ".join(workload.assumed[:2]), len(workload.assumed) - 2
     return f"Assumed: {told}{f'; and {more} more' if more > 0 else ''}." if told else ""
 
@@ -241,8 +288,15 @@ def plain_device(device: Any) -> Any:
 
 
 def device_of(value: Any) -> hardware.Accelerator:
-    """The record of what such a control keeps."""
+    """The record of what such a control keeps, or the record itself."""
+    if isinstance(value, hardware.Accelerator):
+        return value
     return hardware.accelerator(**value) if isinstance(value, dict) else _named(value)
+
+
+def named_device(value: Any) -> Any:
+    """A name as it is, also that of a server; of everything else the accelerator."""
+    return value if isinstance(value, str) else device_of(value)
 
 
 @lru_cache(maxsize=256)

@@ -1,5 +1,6 @@
 // A panel: answer, controls, picture, parts, tools. It holds no physics; every number comes from the kernel.
 const SLOW = 200;
+const ASTRAY = 4000; // milliseconds that cells which run one after the other have, before a link is said to have found no panel
 
 // Values go out one message at a time; what changes meanwhile goes out once, with the last value.
 function outbox(post, busy, settled) {
@@ -196,21 +197,34 @@ function linkTo(query, binder) {
   return `${binder}?urlpath=${encodeURIComponent(`${path.replace(/^\/user\/[^/]+\//, "")}?${query}`)}`;
 }
 
-// The state that a link asks of a panel: of the one that the link's cell makes, or of the first of that name where a link
-// names no cell. JupyterLab takes the query out of the address when it opens the notebook; the entry of the navigation
-// keeps what was asked for.
+// The state that a link asks for, and whether of this panel: of the one that the link's cell makes, or of the first of that
+// name where a link names no cell. JupyterLab takes the query out of the address when it opens the notebook; the entry of
+// the navigation keeps what was asked for.
 function linkedState(name, cell) {
   const notebook = (url) => url.pathname.split("/").pop();
   for (const address of [location.href, performance.getEntriesByType("navigation")[0]?.name]) {
     let url;
     try { url = new URL(address); } catch { continue; }
-    if (url.searchParams.get("panel") !== name || notebook(url) !== notebook(location)) continue;
-    if ((url.searchParams.get("cell") || cell) !== cell) continue;
+    if (!url.searchParams.get("panel") || notebook(url) !== notebook(location)) continue;
     if (globalThis.__cookbookLinked) return null;
-    globalThis.__cookbookLinked = true;
-    return url.searchParams.get("state") ?? "";
+    const alike = url.searchParams.get("panel") === name, here = alike && (url.searchParams.get("cell") || cell) === cell;
+    globalThis.__cookbookLinked = here;
+    if (here) for (const told of document.querySelectorAll(".ck-astray")) told.remove();
+    return { state: url.searchParams.get("state") ?? "", here, alike };
   }
   return null;
+}
+
+// Says so where no panel takes up a link, because its cell has not run or is gone; one panel of the notebook does, one of
+// the link's kind before others, and can take the state. What it said goes when the cell runs after all.
+function astray({ state, alike }, root, take) {
+  const open = h("button", { type: "button", text: "Open it in this panel", onclick: () => { globalThis.__cookbookLinked = true; told.remove(); take(state); } });
+  const told = h("p", { class: "ck-astray", role: "status" },
+    `This link is for a panel that is not shown here yet: run all cells; if its cell is gone, ${alike ? "open its state in this one. " : "ask for a new link."}`,
+    alike ? open : "");
+  return setTimeout(() => {
+    if (!globalThis.__cookbookLinked && root.isConnected && !document.querySelector(".ck-astray")) root.prepend(told);
+  }, alike ? ASTRAY : 2 * ASTRAY);
 }
 
 const web = (url) => (/^https?:\/\//i.test(url ?? "") ? url : "");
@@ -352,8 +366,10 @@ async function render({ model, el }) {
   redrawn.observe(figure, { childList: true, subtree: true });
   describe();
   const asked = linkedState(shown().name, model.get("shape").cell);
-  if (asked !== null) { post({ do: "link", state: asked }); root.scrollIntoView({ block: "nearest" }); }
+  const take = (state) => { post({ do: "link", state }); root.scrollIntoView({ block: "nearest" }); };
+  const lost = asked && !asked.here && location.pathname.endsWith(".ipynb") ? astray(asked, root, take) : 0;
+  if (asked?.here) take(asked.state);
   const unwatch = await watchKernel(model, stopped);
-  return () => { model.off("change:shown", answered); unwatch(); redrawn.disconnect(); clearTimeout(later); chart?.dispose(); };
+return () => { model.off("change:shown", answered); unwatch(); redrawn.disconnect(); clearTimeout(later); clearTimeout(lost); chart?.dispose(); };
 }
 export default { render };

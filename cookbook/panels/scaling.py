@@ -15,11 +15,28 @@ from cookbook.calibration import judged
 from cookbook.charts import run as charts
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
-from cookbook.panels.options import cited, machines, networks, plain, step_parts
-from cookbook.panels.shell import Panel, Picture, View, keywords, panel_call
+from cookbook.panels.options import (
+    SOME_LAYERS,
+    assumed,
+    cited,
+    machines,
+    model_of,
+    named_device,
+    named_model,
+    networks,
+    own_accelerator,
+    own_model,
+    plain,
+    plain_device,
+    plain_model,
+    step_parts,
+    title_of,
+)
+from cookbook.panels.shell import Panel, Picture, View, device_text, keywords, model_text, panel_call
 from cookbook.panels.text import counted, figure, percent
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
 from cookbook.prediction.terms.devices import TRAINING
+from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.units import human
 from cookbook.workloads import zoo
 
@@ -48,8 +65,8 @@ REASONS = {
 
 
 def scaling(
-    model: str = "alexnet", compare: Any = ("resnet50", "vgg16", "eng_acoustic_model"), batch: Any = 64,
-    system: str = "hpe-apollo-6500-gen9-xl270d", link: str = OWN, devices: Any = 1024, mode: str = "weak",
+    model: Any = "alexnet", compare: Any = ("resnet50", "vgg16", "eng_acoustic_model"), batch: Any = 64,
+    system: Any = "hpe-apollo-6500-gen9-xl270d", link: str = OWN, devices: Any = 1024, mode: str = "weak",
     exchange: str = "hierarchical", buckets: str = MEASURED, precision: str = "fp32",
     picture: str = "efficiency",
 ) -> Panel:  # fmt: skip
@@ -57,11 +74,14 @@ def scaling(
 
     Parameters
     ----------
-    model : str
-        A network of the zoo, but no language model.
+    model : str, Workload or dict
+        A network of the zoo or one of your own (`cb.layers`, `cb.model`, ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration), but no language model.
     compare : str or sequence of str
         Further networks to draw beside the first, three at most.
-    batch, system, devices, mode, exchange, precision
+    system : str, Accelerator or dict
+        A server, an accelerator, or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
+    batch, devices, mode, exchange, precision
         As for `cb.scaling`.
     link, buckets : str
         As for `cb.scaling`; "own" is the machine's own network, "measured" what measured stacks hide.
@@ -86,13 +106,15 @@ def scaling(
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("model", "Network", "Workload", networks(language=False), tooltip="The network to train"),
+        Combo("model", "Network", "Workload", networks(language=False), own=own_model(SOME_LAYERS), plain=plain_model,
+              tooltip="The network to train"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16),
                tooltip="Samples: the per-GPU batch in weak scaling, the global batch in strong scaling"),
         Choice("mode", "Scaling", "Workload", (
             ("weak", "weak", "Each further device brings a batch of its own"),
             ("strong", "strong", "One batch is split over ever more devices")), tooltip="What grows with the devices"),
-        Combo("system", "Machine", "Hardware", machines(), tooltip="A server, or an accelerator in nodes of eight"),
+        Combo("system", "Machine", "Hardware", machines(), own=own_accelerator("Machine"), plain=plain_device,
+              tooltip="A server, or an accelerator in nodes of eight"),
         Combo("link", "Between nodes", "Hardware", _links(),
               tooltip="The machine's own network, or one port of another link for each device"),
         Combo("exchange", "All-reduce", "Hardware", tuple((name, name, EXPLAINED[name], "") for name in EXCHANGES),
@@ -125,7 +147,7 @@ def _links() -> tuple[Option, ...]:
 
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
     """Why a precision cannot be chosen."""
-    offered = formats_of(values["system"])
+    offered = formats_of(named_device(values["system"]))
     return {name: f"the machine has {', '.join(offered)}" for name in TRAINING if name not in offered}
 
 
@@ -135,8 +157,12 @@ class Scaled:
 
     Attributes
     ----------
-    name, title : str
-        The first network, by key and as printed.
+    network : Workload
+        The first network.
+    title : str
+        Its name as printed; no other network drawn has it.
+    told : str
+        What was assumed of it.
     whole : pandas.DataFrame
         `cb.scaling` of all networks, one after the other, with `network`.
     measured : pandas.DataFrame
@@ -145,8 +171,9 @@ class Scaled:
         MAC of a step for each parameter, on the fullest device of the last row.
     """
 
-    name: str
+    network: zoo.Workload
     title: str
+    told: str
     whole: pd.DataFrame
     measured: pd.DataFrame
     work: float
@@ -154,20 +181,26 @@ class Scaled:
     arguments: Mapping[str, Any]
 
     @classmethod
-    def of(cls, model: str, compare: Sequence[str], arguments: Mapping[str, Any]) -> Scaled:
+    def of(cls, model: Any, compare: Sequence[str], arguments: Mapping[str, Any]) -> Scaled:
         """Networks with the same arguments of `cb.scaling`."""
-        names = list(dict.fromkeys([model, *compare]))
+        names = list(dict.fromkeys([named_model(model), *compare]))
+        first, *others = [model_of(name) for name in names]
+        if not isinstance(model, str) and is_language_model(first):
+            raise ValueError(f"Network = {first.title} is a language model, which is split in more ways than data "
+                             "parallel; recipe 08 plans its training, here take a network of another kind")  # fmt: skip
         tables = [_scaled(name, tuple(arguments.items())) for name in names]
-        found = [zoo.model(name) for name in names]
-        whole = pd.concat([t.assign(network=n.title) for t, n in zip(tables, found, strict=True)], ignore_index=True)
-        device, first = device_of(arguments["system"]), found[0]
-        known = judged.pairs()
-        known = known[(known["network"] == first.name) & (known["accelerator"] == device)]
+        titles, title = [each.title for each in others], title_of(model)
+        title += " (yours)" * (title in titles)
+        whole = pd.concat([table.assign(network=each) for table, each in zip(tables, [title, *titles], strict=True)],
+                          ignore_index=True)  # fmt: skip
+        device, known = device_of(arguments["system"]), judged.pairs()
+        name = first.name if isinstance(names[0], str) else ""  # nothing was measured of the reader's own
+        known = known[(known["network"] == name) & (known["accelerator"] == device)]
         known = known[known["devices"] <= tables[0]["devices"].max()]
         known = known if arguments["mode"] == "weak" else known[:0]
         work = float(first.ops.total("macs", 1, first.seq)) / first.ops.parameter_count
         work *= float(tables[0]["batch"].iloc[-1])
-        return cls(first.name, first.title, whole, known, work, device, MappingProxyType(dict(arguments)))
+        return cls(first, title, assumed(model), whole, known, work, device, MappingProxyType(dict(arguments)))
 
     @cached_property
     def own(self) -> pd.DataFrame:
@@ -195,7 +228,7 @@ class Scaled:
 
 
 @lru_cache(maxsize=256)
-def _scaled(name: str, arguments: tuple[tuple[str, Any], ...]) -> pd.DataFrame:
+def _scaled(name: str | zoo.Workload, arguments: tuple[tuple[str, Any], ...]) -> pd.DataFrame:
     return judged.scaling(name, **dict(arguments))
 
 
@@ -219,7 +252,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.scaling` beyond the network."""
-    given = {name: values[name] for name in ("system", "devices", "batch", "mode", "exchange")}
+    given = {"system": named_device(values["system"])}
+    given |= {name: values[name] for name in ("devices", "batch", "mode", "exchange")}
     given["buckets"] = None if values["buckets"] == MEASURED else int(values["buckets"])
     return given | {name: "" if values[name] == OWN else values[name] for name in ("link", "precision")}
 
@@ -227,7 +261,9 @@ def _arguments(values: dict[str, Any]) -> dict[str, Any]:
 def _code(values: dict[str, Any]) -> str:
     usual = {"mode": "weak", "exchange": "hierarchical", "buckets": None, "link": "", "precision": ""}
     given = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
-    call = f"cb.scaling({keywords({'workload': values['model'], **given})})"
+    del given["system"]
+    what = f"workload={model_text(values['model'])}, system={device_text(values['system'])}"
+    call = f"cb.scaling({what}, {keywords(given)})"
     return f"{panel_call(scaling, values)}\n{call}"
 
 
@@ -240,8 +276,9 @@ def _answer(view: Scaled) -> str:
     more = f" Batch: {asked['batch']:,} samples in all cannot be split over more devices." if full else ""
     return (
         f"{counted(last['devices'], 'device')} train {view.title} **{figure(last['speed_up'])}×** as fast as one, "
-        f"{percent(last['efficiency'])} of the ideal.{interval} {_stop(view.own)} {_why(view)}{more}"
-    )
+        f"{percent(last['efficiency'])} of the ideal.{interval} {_stop(view.own)} {_why(view, bool(more))}{more} "
+        f"{view.told}"
+    ).rstrip()
 
 
 def _stop(own: pd.DataFrame) -> str:
@@ -257,15 +294,16 @@ def _stop(own: pd.DataFrame) -> str:
     return f"Stops: efficiency stays above {100 * WORTH:.0f} % up to {worth:,} devices."
 
 
-def _why(view: Scaled) -> str:
-    """What takes most of the loss, and the ratio that decides."""
+def _why(view: Scaled, crowded: bool) -> str:
+    """What takes most of the loss, and the ratio that decides, unless facts `crowded` the place."""
     part, share = view.growth
     if share == 0:
         return "Bottleneck: none, nothing is lost."
-    return (
-        f"Bottleneck: {100 * share:.0f} % of what is lost is {REASONS[part]}. Intensity: a step computes "
-        f"{view.work:,.0f} MAC for each parameter whose gradient is communicated."
-    )
+    bottleneck = f"Bottleneck: {100 * share:.0f} % of what is lost is {REASONS[part]}."
+    if crowded and view.told:
+        return bottleneck
+    return (f"{bottleneck} Intensity: a step computes {view.work:,.0f} MAC for each parameter whose gradient is "
+            "communicated.")  # fmt: skip
 
 
 def _chips(view: Scaled) -> tuple[tuple[str, str], ...]:
@@ -354,8 +392,8 @@ def _table(view: Scaled) -> pd.DataFrame:
 def _sources(view: Scaled) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of the network, the accelerator, the link, and the measured speed-ups drawn."""
     devices, links = (catalog.table(name).set_index("key")["source"] for name in ("accelerators", "interconnects"))
-    keys = dict.fromkeys(zoo.model(view.name).sources, "layers of the network")
-    keys |= dict.fromkeys(devices[view.device].split(";"), "figures of the device")
+    keys = dict.fromkeys(view.network.sources, "layers of the network")
+    keys |= dict.fromkeys(devices[view.device.rstrip("*")].split(";"), "figures of the device")
     if view.arguments["link"]:
         keys |= dict.fromkeys(links[view.arguments["link"]].split(";"), "figures of the link")
     runs = view.measured[["source", "url"]].value_counts().reset_index(name="runs")

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog, units
+from cookbook import catalog
 from cookbook.charts import host as charts
 from cookbook.charts.look import nice_ceiling, row_order
-from cookbook.panels.controls import Choice, Combo, Control, Own, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import accelerators as devices
-from cookbook.panels.options import benchmarks, cited, data_sets, networks, printed, storages
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, defaults_of, keywords, panel_call
+from cookbook.panels import options, shell
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.shell import Panel, Part, Picture, View
 from cookbook.panels.text import Source, capital, counted, percent, short_name
 from cookbook.planning.platforms import chain_figures, epoch_parts, rank_changes
 from cookbook.prediction.match import StorageMatch, match_storage
@@ -33,6 +32,7 @@ MINUTES = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0)
 LINKS = (1.0, 10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 CLOCK = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 OWN_DATA = "benchmark"
+AS_THE_BENCHMARK = (OWN_DATA, "as the benchmark has it", "", "benchmark")
 # Rates beyond so many times the demand are cut: what is plenty need not be told apart.
 _BEYOND, _POINTS, _KEPT = 1.2, 33, 0.005
 # Stages in the order of the picture: what its row is called, and how it is computed.
@@ -52,7 +52,7 @@ PARTS = {
 
 
 def storage(
-    data: Any = "imagenet-1k", model: Any = "resnet50", system: str = "h100-sxm", accelerators: Any = 8,
+    data: Any = "imagenet-1k", model: Any = "resnet50", system: Any = "h100-sxm", accelerators: Any = 8,
     storage: str = "samsung-860-evo-1tb", memory: Any = 128, batch: Any = 256, layout: str = "as is",
     workers: Any = 8, cores: Any = 64, hosts: Any = 1, drives: Any = 1, network: Any = 25, price: Any = 0,
     epochs: Any = 10, checkpoints: Any = 0, asynchronous: str = "no", picture: str = "chain",
@@ -63,9 +63,12 @@ def storage(
     ----------
     data : str or float
         A card of the table ``data_sets``, "benchmark" for the data of an MLPerf Storage workload, or bytes of a sample.
-    model : str or float
-        A network of the zoo, "mlperf/" and a storage benchmark, or the seconds of one step.
-    system, accelerators, storage, batch, workers, cores, hosts, epochs
+    model : str, Workload, dict or float
+        A network of the zoo or one of your own (`cb.layers`, `cb.model`, ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration), "mlperf/" and a storage benchmark, or the seconds of one step.
+    system : str, Accelerator or dict
+        An accelerator, or ``{"like": "h100-sxm", "mem_bandwidth": "4 TB/s"}``.
+    accelerators, storage, batch, workers, cores, hosts, epochs
         As for `cb.match_storage`; `storage` is a key of the table ``storage``.
     memory : float
         Memory of one host [GB].
@@ -99,24 +102,21 @@ def storage(
     return Panel("storage", "Will my GPUs starve?", _controls, PICTURES, _draw, locals(), OFF, good=DEFAULTS)
 
 
-DEFAULTS = defaults_of(storage)
+DEFAULTS = shell.defaults_of(storage)
 # What a scene depends on: all but the picture, and the order in which its values are handed over.
 SCENE = tuple(name for name in DEFAULTS if name != "picture")
 
 
 def _controls() -> tuple[Control, ...]:
-    own_data = Own("custom…: bytes of one sample", "One stored sample, with its unit.", "250 kB",
-                   read=partial(units.si, unit="B"), show=lambda value: (f"{value:g} B", human(value, "B")))
-    own_step = Own("custom…: time of one step", "One step of one accelerator, with its unit.", "120 ms",
-                   read=partial(units.si, unit="s"), show=lambda value: (f"{value:g} s", human(value, "s")))
     return (
-        Combo("data", "Data set", "Workload", (*data_sets(), (OWN_DATA, "as the benchmark has it", "", "benchmark")),
-              own=own_data, tooltip="What an epoch reads"),
-        Combo("model", "Network", "Workload", (*networks(), *benchmarks()), own=own_step,
-              tooltip="What trains: its predicted step is the demand"),
-        Combo("system", "Accelerator", "Hardware", devices(), tooltip="What computes the steps"),
+        Combo("data", "Data set", "Workload", (*options.data_sets(), AS_THE_BENCHMARK), own=options.OWN_BYTES,
+              tooltip="What an epoch reads"),
+        Combo("model", "Network", "Workload", (*options.networks(), *options.benchmarks()), own=options.own_work(),
+              plain=options.plain_work, tooltip="What trains: its predicted step is the demand"),
+        Combo("system", "Accelerator", "Hardware", options.accelerators(), own=options.own_accelerator("Accelerator"),
+              plain=options.plain_device, tooltip="What computes the steps"),
         Slider("accelerators", "Accelerators", "Hardware", powers_of_two(0, 10), tooltip="In all hosts together"),
-        Combo("storage", "Storage", "Hardware", storages(), tooltip="Where the data set lies"),
+        Combo("storage", "Storage", "Hardware", options.storages(), tooltip="Where the data set lies"),
         Slider("memory", "Memory of a host", "Hardware", powers_of_two(3, 13), unit="GB",
                tooltip="Most of it may hold files already read: the page cache"),
         Slider("batch", "Batch", "Workload", powers_of_two(0, 16), more=True, tooltip="Samples of one accelerator"),
@@ -229,9 +229,9 @@ def _scene(*values: Any) -> Scene:
         raise ValueError(f"hosts = {v['hosts']:,} is more than {v['accelerators']:,} accelerators; give at most that")
     if v["data"] == OWN_DATA and not benchmark:
         raise ValueError("data = benchmark goes with a network of MLPerf Storage; choose a card, or such a network")
-    if v["checkpoints"] and (benchmark or not isinstance(v["model"], str)):
-        raise ValueError(f"checkpoints = {v['checkpoints']} needs a network of the zoo, whose parameters give the size "
-                         "of a checkpoint; set it to 0, or choose such a network")  # fmt: skip
+    if v["checkpoints"] and (benchmark or options.is_time(v["model"])):
+        raise ValueError(f"checkpoints = {v['checkpoints']} needs a network, whose parameters give the size of a "
+                         "checkpoint; set it to 0, or choose a network")  # fmt: skip
     drives = {"storage": v["storage"], "drives": v["drives"]} | ({"price_usd_per_tb": v["price"]} if v["price"] else {})
     data = None if v["data"] == OWN_DATA else v["data"]
     if v["layout"] != "as is" and isinstance(data, str):
@@ -248,7 +248,9 @@ def _scene(*values: Any) -> Scene:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    scene = _scene(*(values[name] for name in SCENE))
+    records = {"model": values["model"] if options.is_time(values["model"]) else options.named_model(values["model"]),
+               "system": options.named_device(values["system"])}  # fmt: skip
+    scene = _scene(*({**values, **records}[name] for name in SCENE))
     drawn, table = {
         "chain": (_chain_picture, _stage_table), "changes": (_changes_picture, _change_table),
         "scaling": (_scaling_picture, _scaling_table), "epochs": (_epochs_picture, _epoch_table),
@@ -257,7 +259,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     usd = found.usd_per_hour
     shares = epoch_parts(found).set_index(["epoch", "part"])["share"]["each later epoch"]
     return View(
-        answer=_answer(scene),
+        answer=f"{_answer(scene)} {options.assumed(values['model'])}".rstrip(),
         headline={"samples a second": found.samples_per_s, "utilisation": found.utilisation},
         chips=_chips(scene),
         picture=drawn(scene, pinned.kept if pinned else None),
@@ -276,8 +278,10 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any], scene: Scene) -> str:
-    call = f"cb.match_storage({', '.join(map(as_python, scene.names))}, {keywords(scene.given)})"
-    return f"{panel_call(storage, values)}\n{call}"
+    what = [shell.model_text(values["model"]), shell.device_text(values["system"])]
+    what += map(shell.as_python, scene.names[2:])
+    call = f"cb.match_storage({', '.join(what)}, {shell.keywords(scene.given)})"
+    return f"{shell.panel_call(storage, values)}\n{call}"
 
 
 def _chain_picture(scene: Scene, ghost: Scene | None) -> Picture:
@@ -417,8 +421,8 @@ def _epoch_table(scene: Scene) -> pd.DataFrame:
 
 def _sources(scene: Scene) -> tuple[Source, ...]:
     """Sources of the data set, the storage, the demand and the prices."""
-    model, system = scene.names[:2]
-    wanted = [("storage", "key", scene.key, "storage"), ("accelerators", "key", system, "accelerator"),
+    model, system = scene.names[0], options.device_of(scene.names[1]).key
+    wanted = [("storage", "key", scene.key, "storage"), ("accelerators", "key", system.rstrip("*"), "accelerator"),
               ("data_sets", "key", scene.card, "data set"),
               ("storage_workloads", "workload", str(model).removeprefix(BENCHMARK), "benchmark"),
               ("cloud_prices", "accelerator_key", system, "price of an hour"),
@@ -430,14 +434,14 @@ def _sources(scene: Scene) -> tuple[Source, ...]:
         for cell in dict.fromkeys(rows.loc[rows[column] == value, "source"].dropna()):
             for source in str(cell).split(";"):
                 uses.setdefault(source, {})[use] = None
-    return cited({source: ", ".join(use) for source, use in uses.items()})
+    return options.cited({source: ", ".join(use) for source, use in uses.items()})
 
 
 def _answer(scene: Scene) -> str:
     """The sentence in place 1."""
     found = scene.found
     held = "not starved" if found.bottleneck == "accelerators" else f"starved by {found.bottleneck}"
-    device = short_name(printed("accelerators", "key", "name", scene.names[1]))
+    device = short_name(options.device_of(scene.names[1]).name)
     count = scene.given["accelerators"]
     headline = (f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(found.samples_per_s)} samples/s**, {held}: "
                 f"{percent(found.utilisation)} utilisation.")  # fmt: skip
@@ -457,22 +461,21 @@ def _interval(scene: Scene) -> str:
 
 def _work(scene: Scene) -> str:
     model = scene.names[0]
-    if not isinstance(model, str):
+    if options.is_time(model):
         return f"{human(model, 's')} a step"
-    name = model.removeprefix(BENCHMARK)
-    return f"MLPerf Storage {name}" if _is_benchmark(model) else printed("models", "name", "title", model)
+    return f"MLPerf Storage {model.removeprefix(BENCHMARK)}" if _is_benchmark(model) else options.title_of(model)
 
 
 def _files(scene: Scene) -> str:
     rows, data = scene.names[2:]
     many, price = (rows.get("drives", 1), rows.get("price_usd_per_tb")) if isinstance(rows, Mapping) else (1, None)
-    where = f"{f'{many} × ' * (many > 1)}{printed('storage', 'key', 'name', scene.key)}" + (
+    where = f"{f'{many} × ' * (many > 1)}{options.printed('storage', 'key', 'name', scene.key)}" + (
         f" at {dollars(price)}/TB" if price else "")  # fmt: skip
     if data is None:
         return f"its own data on {where}"
     if not isinstance(scene.card, str):
         return f"samples of {human(scene.card, 'B')} on {where}"
-    name, layout = (printed("data_sets", "key", column, scene.card) for column in ("name", "layout"))
+    name, layout = (options.printed("data_sets", "key", column, scene.card) for column in ("name", "layout"))
     layout, name = data["layout"] if isinstance(data, Mapping) else layout, name.partition(" (")[0].partition(",")[0]
     return f"{name} in {layout} on {where}"
 
@@ -536,7 +539,7 @@ def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
     """How the figures are known."""
     found, model = scene.found, scene.names[0]
     step = ("step of the benchmark", "The emulated step that MLPerf Storage states.") if _is_benchmark(model) else (
-        ("step given", "The time of a step is your own.") if not isinstance(model, str) else
+        ("step given", "The time of a step is your own.") if options.is_time(model) else
         ("step predicted", "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
          "80 % intervals of step, decoding and storage together."))  # fmt: skip
     price = ("no price" if math.isnan(found.usd_per_hour) else "price dated", found.price_basis)

@@ -13,8 +13,20 @@ import pandas as pd
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
-from cookbook.panels.options import cited, data_sets, few, listed_options, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
+from cookbook.panels.options import (
+    SOME_LAYERS,
+    assumed,
+    cited,
+    data_sets,
+    few,
+    listed_options,
+    named_model,
+    networks,
+    own_model,
+    plain_model,
+    title_of,
+)
+from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, model_text, panel_call
 from cookbook.panels.text import counted, dollar_range, duration, percent
 from cookbook.planning.cost import BOUGHT, MONTHS, UNVALIDATED
 from cookbook.planning.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
@@ -56,7 +68,7 @@ RULES = {"anywhere": "anywhere", "own machines": "on own machines", "in house": 
 
 
 def where_to_run(
-    model: str = "resnet152",
+    model: Any = "resnet152",
     data: str = "imagenet-21k",
     runs: Any = 4,
     deadline: Any = 7 * DAY,
@@ -74,7 +86,10 @@ def where_to_run(
 
     Parameters
     ----------
-    model, data, runs, private, region, epochs, years, batch, seq
+    model : str, Workload or dict
+        A network of the zoo or one of your own: `cb.layers`, `cb.model`, ``{"layers": [...], "input": [...]}``, or what
+        stands in a Hugging Face configuration.
+    data, runs, private, region, epochs, years, batch, seq
         As for `cb.planning.where_to_run`.
     deadline : float or str
         Longest time of one run, such as "7 d" [s].
@@ -104,7 +119,8 @@ def where_to_run(
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo("model", "Model", "Workload", networks(), tooltip="The network to train"),
+        Combo("model", "Model", "Workload", networks(), own=own_model(SOME_LAYERS), plain=plain_model,
+              tooltip="The network to train"),
         Combo("data", "Data set", "Workload", data_sets(), tooltip="Samples of an epoch, and bytes to upload"),
         Slider("runs", "Runs a month", "Workload", one_two_five(0.1, 200, also=[4]), whole=False,
                tooltip="How often the whole training is run"),
@@ -139,9 +155,15 @@ def _controls() -> tuple[Control, ...]:
 
 
 def _pictures(values: dict[str, Any]) -> dict[str, str]:
-    found = _found(**{name: value for name, value in values.items() if name != "picture"})
+    found = _of(values)
     off = {} if _even(found)[0] else {"paid": "there is nothing to compare: one sort of place will not do"}
     return off if found.best else {**off, "tornado": "no place will do"}
+
+
+def _of(values: dict[str, Any]) -> WhereToRun:
+    """What the controls ask for; the picture changes nothing."""
+    asked = {name: value for name, value in values.items() if name != "picture"}
+    return _found(**asked | {"model": named_model(values["model"])})
 
 
 @lru_cache(maxsize=64)
@@ -163,13 +185,13 @@ def _even(found: WhereToRun) -> tuple[BreakEven | None, str]:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    found = _found(**{name: value for name, value in values.items() if name != "picture"})
+    found = _of(values)
     even, reason = _even(found)
     shown, table, data = _shown(values["picture"], found, even, reason)
     best = found.best
     whole = f"{found.places[best].name}: cost over {_years(found)} by part, figures at their medians" if best else ""
     return View(
-        answer=_answer(found, even, reason, printed("models", "name", "title", values["model"])),
+        answer=f"{_answer(found, even, reason, title_of(values['model']))} {assumed(values['model'])}".rstrip(),
         headline={"cost": float(_frame(found).loc[best, "usd"])} if best else {},
         chips=_chips(found),
         picture=shown,
@@ -211,7 +233,7 @@ def _code(values: dict[str, Any]) -> str:
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {"utilisation": values["utilisation"] / 100 or None}
     call = {name: value for name, value in call.items() if value is not None}
-    given = f"{as_python(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
+    given = f"{model_text(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
     panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
     lines = [panel, f"found = cb.planning.where_to_run({given})"]
     last = {"costs": "found.frame()", "paid": "cb.planning.break_even(found)", "tornado": "found.tornado()"}

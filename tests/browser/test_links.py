@@ -107,3 +107,22 @@ def test_a_link_to_the_third_panel_of_a_kind_opens_the_third(lab: str, notebooks
     panels.nth(2).get_by_role("button", name="Copy link").click()
     panels.nth(2).get_by_role("button", name="Copied").wait_for()
     assert parse_qs(urlparse(page.evaluate(COPIED)).query)["cell"] == ["cell-3"] and page.problems == []
+
+
+def test_a_link_whose_cell_is_gone_says_so_and_opens_elsewhere(lab: str, notebooks: Path, page: Any) -> None:
+    """One panel of two speaks, the one of the link's kind, and takes the state when asked to."""
+    code = ["import cookbook as cb", "cb.panels.assembly_line()", "cb.panels.finetuning()"]
+    cells = [nbformat.v4.new_code_cell(text, id=f"cell-{at}") for at, text in enumerate(code)]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebooks / "gone.ipynb")
+    state = quote(json.dumps({"method": "lora", "rank": 64}))
+    visit(page, f"{lab}/lab/workspaces/gone/tree/gone.ipynb?reset&panel=finetuning&state={state}&cell=cell-9")
+    told = page.locator(".ck-astray")
+    told.wait_for()
+    assert told.count() == 1 and "run all cells; if its cell is gone, open its state in this one." in told.inner_text()
+    tuned = page.locator(".cookbook-panel", has=told)
+    assert "rank=64" not in tuned.locator(".ck-code").text_content()
+    told.get_by_role("button", name="Open it in this panel").click()
+    tuned = page.locator(".cookbook-panel", has_text="Llama 3 8B with LoRA")
+    tuned.locator(".ck-code", has_text="rank=64").wait_for(state="attached")
+    assert told.count() == 0 and page.problems == []

@@ -123,15 +123,15 @@ def one_of(argument: str, value: Any, workload: Any = None) -> dict[str, float]:
     argument : {"storage", "data"}
     value : object
         As for `cookbook.match_storage`.
-    workload : str, optional
-        Network of the zoo that takes the data.
+    workload : str or Workload, optional
+        Network that takes the data.
 
     Raises
     ------
     ValueError
         Several, a figure that cannot be, or data of a kind that the network does not take.
     """
-    workload = workload if isinstance(workload, str) else None
+    workload = workload if isinstance(workload, (str, Workload)) else None
     asked = scenario(KIND, {**apart(argument, value), "workload": workload}, CALLED)
     if asked.several:
         raise ValueError(f"{argument} = {shown(value)} holds several figures; give one")
@@ -369,10 +369,14 @@ def _card(name: str) -> dict[str, float]:
 
 @lru_cache(maxsize=1024)
 def mismatch(workload: Any, data: str) -> str:
-    """Why a network of the zoo does not take a data set of the catalogue; "" where it does, or one is none."""
-    if not isinstance(workload, str) or not workload or _suite(workload) or not data:
+    """Why a network does not take a data set of the catalogue; "" where it does, one is none or says no kind."""
+    if not isinstance(workload, (str, Workload)) or not workload or _suite(workload) or not data:
         return ""
-    cards, kind = catalog.table("data_sets").set_index("key"), zoo.model(workload).data_kind
+    network = zoo.model(workload) if isinstance(workload, str) else workload
+    cards, kind = catalog.table("data_sets").set_index("key"), network.data_kind
+    if not kind:
+        return ""
+    workload = workload if isinstance(workload, str) else network.title
     taken, found = TAKEN.get(kind, (kind,)), cards.loc[data, "data_type"]
     if found in taken:
         return ""

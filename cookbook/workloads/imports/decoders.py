@@ -69,18 +69,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "falcon": LAYER_NORM | {"gated": False, "act": "gelu", "TIED": True, "WIDE": True, "parallel": True},
     "mpt": LAYER_NORM | {"gated": False, "act": "gelu", "TIED": True, "POSITIONS": ("max_seq_len", 0)},
 }  # fmt: skip
-# What the library takes where a file, such as the text part of a larger one, leaves a field out.
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "gemma3_text": {"vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
-                    "sliding_window": 4096},
-    "gemma2": {"sliding_window": 4096, "head_dim": 256},
-    "gemma": {"head_dim": 256},
-    "mistral": {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
-                "num_attention_heads": 32, "num_key_value_heads": 8},
-    "llama": {"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
-              "num_attention_heads": 32},
-    "cohere2": {"sliding_window": 4096},
-}  # fmt: skip
 ACTS = {"gelu_new": "gelu", "gelu_pytorch_tanh": "gelu", "gelu_fast": "gelu", "gelu_python": "gelu",
         "quick_gelu": "gelu",
         "gelu_10": "gelu", "swiglu": "silu", "geglu": "gelu", "squared_relu": "relu2", "relu_2": "relu2",
@@ -155,8 +143,7 @@ def _key_heads(f: Fields, heads: int, ways: Mapping[str, Any]) -> int | None:
     if f.family == "falcon":
         several, new = f.flag("multi_query", default=True), f.flag("new_decoder_architecture")
         stated = f.whole("num_kv_heads", "n_head_kv", needed=False)
-        return (stated or 8 if "num_kv_heads" in f.given or "n_head_kv" in f.given
-                else 8) if new else 1 if several else None
+        return stated if new else 1 if several else None
     if ways.get("SHARED_KEYS"):
         return 1 if f.flag("multi_query", default=True) else None
     stated = f.whole("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", needed=False)
@@ -302,7 +289,7 @@ def _windows(f: Fields, depth: int, ways: Mapping[str, Any], found: Mapping[str,
     elif f.given.get("use_sliding_window") and f.given.get("max_window_layers") is not None:
         full = min(f.whole("max_window_layers", least=0, most=MOST_LAYERS), depth)
     elif f.family == "llama4_text":
-        full = depth // (f.whole("no_rope_layer_interval", default=4, most=MOST_LAYERS))
+        full = depth // (f.whole("no_rope_layer_interval", most=MOST_LAYERS))
     else:
         every = f.whole("sliding_window_pattern", default=ways.get("EVERY"), needed=False, most=MOST_LAYERS)
         full = depth // every if every else 0

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,11 +14,15 @@ from typing import Any, BinaryIO
 from cookbook import catalog
 from cookbook.units import shown
 from cookbook.workloads import zoo
-from cookbook.workloads.imports import caffe, encoders, huggingface, onnx, tensors, torch
+from cookbook.workloads.imports import caffe, encoders, huggingface, keras, onnx, tensors, torch
 from cookbook.workloads.imports.fields import MOST_BYTES_OF_TEXT, built, titled
 
 LONGEST_PATH = 4096
 HEAD_BYTES = 4096
+# Names that files of every model have, folders none of which is a model's, and parts of a path to one that may be.
+ALIKE = ("config", "model", "model_index")
+PLACES = frozenset(("tmp", "temp", "downloads", "desktop", "documents", "home", "root", "data", "models", "uploads"))
+OUTERMOST = 3  # "/", a folder of the system, and one in it
 # What a name would not have in it, so that a file of it was meant.
 SUFFIXES = (".json", ".gguf", ".safetensors", ".onnx", ".prototxt", ".csv", ".pt", ".pth", ".bin", ".pt2", ".keras",
             ".h5")
@@ -34,7 +39,8 @@ REFUSED = (
      "a pickle, which runs code when it is opened; give the module itself, its config.json or safetensors"),
     (b"\x80\x05",
      "a pickle, which runs code when it is opened; give the module itself, its config.json or safetensors"),
-    (b"\x89HDF", "an HDF5 file, as Keras writes it; give the network as ONNX, or its layers (cb.layers)"),
+    (b"\x89HDF",
+     "an HDF5 file, as Keras writes it; give what model.to_json() writes, an ONNX file, or its layers (cb.layers)"),
     (b"\x1f\x8b", "a compressed file; unpack it first"),
 )  # fmt: skip
 
@@ -44,16 +50,17 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
 
     Parameters
     ----------
-    source : str, path, dict, list, bytes or torch.nn.Module
+    source : str, path, dict, list, bytes, torch.nn.Module or Keras model
         A name of the zoo in any usual spelling, which wins over everything else. Else a path (also of a folder with a
         ``config.json``), or the text or bytes themselves, of: a Hugging Face configuration (Transformers, Diffusers,
-        timm), the header of a safetensors or GGUF checkpoint, an ONNX graph, a Caffe prototxt, or a table of layers
-        as JSON or CSV (see `cb.layers`). A dict is a configuration, a list a table of layers. Also a PyTorch module,
-        or a program of ``torch.export``. Nothing is downloaded, and no code that came with a file is run.
+        timm), the header of a safetensors or GGUF checkpoint, an ONNX graph, the architecture of a Keras model
+        (``.keras``, or the JSON of ``to_json()``), a Caffe prototxt, or a table of layers as JSON or CSV (see
+        `cb.layers`). A dict is a configuration, a list a table of layers. Also a PyTorch module, a program of
+        ``torch.export`` or a Keras model. Nothing is downloaded, and no code that came with a file is run.
     **changes
         Arguments of the network's builder to change, such as ``image=448``; the result is no longer verified. Of what
         is imported also ``title``, ``seq`` (usual length), ``input`` (of a table of layers) and ``shape`` (of one
-        sample, for a module and for dynamic axes of ONNX).
+        sample, for a module, dynamic axes of ONNX and open sizes of Keras).
 
     Returns
     -------
@@ -79,7 +86,7 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
     if isinstance(source, zoo.Workload):
         raise ValueError("model = a network already; cb.model takes a name, a file or a module")
     if isinstance(source, Mapping):
-        return _configuration(source, changes)
+        return keras.read(source, changes) if keras.is_architecture(source) else _configuration(source, changes)
     if isinstance(source, list | tuple):
         return _table(source, changes)
     if isinstance(source, bytes | bytearray | memoryview):
@@ -90,7 +97,10 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
         return _named(source, changes)
     if torch.is_program(source) or torch.is_module(source):
         return torch.read(source, changes)
-    raise ValueError(f"model = {shown(source)} is no name, path, configuration, table of layers or PyTorch module")
+    if keras.is_model(source):
+        return keras.of_model(source, changes)
+    raise ValueError(f"model = {shown(source)} is no name, path, configuration, table of layers or PyTorch module, "
+                     "and no Keras model")  # fmt: skip
 
 
 def _named(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
@@ -139,16 +149,19 @@ def _content(file: BinaryIO, size: int, path: Path | None, changes: Mapping[str,
     """Any file by its first bytes."""
     head, label = file.read(HEAD_BYTES), "the file" if path is None else shown(path.name)
     file.seek(0)
+    if head.startswith(b"PK\x03\x04") and (words := keras.archived(file)):
+        return _words(words, label, path, changes)
+    file.seek(0)
     for magic, what in REFUSED:
         if head.startswith(magic):
             raise ValueError(f"{label} is {what}")
     if head.startswith(b"GGUF"):
-        return tensors.read_gguf(file, size, changes, _title(path))
+        return tensors.read_gguf(file, size, changes, _title(path, always=True))
     if tensors.is_safetensors(head, size):
         return _checkpoint(tensors.safetensors_header(file, size), path, changes)
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if onnx.is_graph(head) and text[:1] not in (b"{", b"["):
-        return onnx.read(file, size, changes, _title(path))
+        return onnx.read(file, size, changes, _title(path, always=True))
     if b"\0" in head or not text:
         raise ValueError(f"{label} is {'empty' if not text else 'of no known format'}; {FORMATS}")
     if size > MOST_BYTES_OF_TEXT:
@@ -160,7 +173,7 @@ def _content(file: BinaryIO, size: int, path: Path | None, changes: Mapping[str,
     return _words(words, label, path, changes)
 
 
-FORMATS = "give a config.json, safetensors, GGUF, ONNX, Caffe prototxt, or a table of layers as JSON or CSV"
+FORMATS = "give a config.json, safetensors, GGUF, ONNX, Keras, Caffe prototxt, or a table of layers as JSON or CSV"
 
 
 def _words(words: str, label: str, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
@@ -172,6 +185,8 @@ def _words(words: str, label: str, path: Path | None, changes: Mapping[str, Any]
             raise ValueError(f"{label} is not valid JSON: {str(problem)[:100]}") from None
         if isinstance(found, list):
             return _table(found, changes)
+        if keras.is_architecture(found):
+            return keras.read(found, changes, _title(path, always=True))
         if tensors.is_index(found):
             return _checkpoint(tensors.index_header(found), path, changes)
         if "layers" in found and isinstance(found["layers"], list) and "model_type" not in found:
@@ -179,7 +194,7 @@ def _words(words: str, label: str, path: Path | None, changes: Mapping[str, Any]
             return _table(found["layers"], {**given, **changes})
         return _with_tensors(_configuration(found, changes, _title(path)), path)
     if caffe.is_prototxt(words):
-        return caffe.read(words, changes, _title(path))
+        return caffe.read(words, changes, _title(path, always=True))
     first = words.lstrip().split("\n", 1)[0].replace(";", ",").replace("\t", ",")
     if "layer" in [cell.strip().strip('"').lower() for cell in first.split(",")]:
         return _table(_csv(words), changes)
@@ -250,9 +265,24 @@ def _with_tensors(workload: zoo.Workload, path: Path | None) -> zoo.Workload:
     return workload
 
 
-def _title(path: Path | None) -> str:
-    """Name in print of a file: its own, or its folder's where it is called config as all are."""
+def _title(path: Path | None, always: bool = False) -> str:
+    """Name in print of a file: its own, or its folder's where it is called config as all are.
+
+    "" where the folder says nothing about the model; with `always` the file's own name then.
+    """
     if path is None:
         return ""
-    stem = path.stem if path.stem not in ("config", "model", "model_index") else path.resolve().parent.name
-    return "".join(letter for letter in stem if letter.isprintable())[:100]
+    name = path.stem if path.stem not in ALIKE else _repository(path.resolve().parent) or (path.stem if always else "")
+    return "".join(letter for letter in name if letter.isprintable())[:100]
+
+
+def _repository(folder: Path) -> str:
+    """Name of a folder that keeps one model, the one in a cache of Hugging Face included; "" of any other folder."""
+    if folder.parent.name == "snapshots":
+        folder = folder.parent.parent
+    temporary = Path(tempfile.gettempdir()).resolve()
+    if folder in (temporary, Path(os.path.expanduser("~")), Path.cwd(), Path("/")) or len(folder.parts) < OUTERMOST:
+        return ""
+    name = folder.name.rpartition("--")[2]
+    made_up = folder.parent == temporary and name.startswith(tempfile.gettempprefix())
+    return "" if made_up or name.casefold() in PLACES else name

@@ -5,6 +5,7 @@ Each reader takes the fields of a configuration and gives a builder of ours with
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,19 +32,19 @@ def _bert(f: Fields, config: Mapping[str, Any]) -> Found:
         "vocab": f.whole("vocab_size"), "width": width,
         "depth": f.whole("num_hidden_layers", "n_layers", most=MOST_LAYERS),
         "heads": f.whole("num_attention_heads", "n_heads"), "hidden": f.whole("intermediate_size", "hidden_dim"),
-        "positions": f.whole("max_position_embeddings", default=512),
-        "types": f.whole("type_vocab_size", default=0 if family == "distilbert" else 2, least=0),
+        "positions": f.whole("max_position_embeddings"),
+        "types": f.whole("type_vocab_size", default=0 if family == "distilbert" else None, least=0),
         "act": activation(f, "gelu", "hidden_act", "activation"),
     }  # fmt: skip
-    narrow = f.whole("embedding_size", default=128) if family in ("albert", "electra") else width
+    narrow = f.whole("embedding_size") if family in ("albert", "electra") else width
     if narrow != width:
         sizes["embedding_width"] = narrow
     if family == "albert":
         sizes["share_layers"] = True
-        if f.whole("num_hidden_groups", default=1) != 1 or f.whole("inner_group_num", default=1) != 1:
+        if f.whole("num_hidden_groups") != 1 or f.whole("inner_group_num") != 1:
             raise ValueError("num_hidden_groups and inner_group_num must be 1: only one shared layer can be built")
     sizes["pooler"] = family not in ("distilbert", "electra")
-    sizes["dropout"] = f.number("hidden_dropout_prob", "dropout", default=0.1) > 0
+    sizes["dropout"] = f.number("hidden_dropout_prob", "dropout") > 0
     sizes |= _bert_head(f, config, sizes["pooler"])
     seq = min(sizes["positions"], USUAL_PIECE)
     return {"builder": "transformers.bert", "arguments": sizes, "seq": seq, **ENCODER}
@@ -62,18 +63,18 @@ def _bert_head(f: Fields, config: Mapping[str, Any], pooler: bool) -> Found:
         f.assume("the encoder as it gives features" + (f"; the head of {name[:60]} is left out" if name else "")
                  + ("" if not pooler else "; its pooler is counted"))  # fmt: skip
         return {}
-    return {"head": head, "classes": 2 if name.endswith("Answering") else _classes(f, 2),
+    return {"head": head, "classes": 2 if name.endswith("Answering") else _classes(f),
             "pooler": pooler and head == "classes"}  # fmt: skip
 
 
-def _classes(f: Fields, usual: int) -> int:
+def _classes(f: Fields) -> int:
     labels = f.raw("id2label")
     if isinstance(labels, Mapping | list) and labels:
         return len(labels)
-    stated = f.whole("num_labels", "num_classes", needed=False)
-    if stated is None:
-        f.assume(f"{usual:,} classes, since the file names no labels")
-    return stated or usual
+    classes = int(f.whole("num_labels", "num_classes"))
+    if f.raw("num_labels", "num_classes") is None:
+        f.assume(f"{classes:,} classes, since the file names no labels")
+    return classes
 
 
 def _t5(f: Fields, config: Mapping[str, Any]) -> Found:
@@ -86,10 +87,10 @@ def _t5(f: Fields, config: Mapping[str, Any]) -> Found:
     sizes = {"vocab": f.whole("vocab_size"), "width": f.whole("d_model"), "depth": depth, "heads": f.whole("num_heads"),
              "hidden": f.whole("d_ff"), "head_dim": f.whole("d_kv"),
              "decoder_depth": f.whole("num_decoder_layers", default=depth, most=MOST_LAYERS),
-             "relative_buckets": f.whole("relative_attention_num_buckets", default=32), "norm": "rms", "bias": False,
+             "relative_buckets": f.whole("relative_attention_num_buckets"), "norm": "rms", "bias": False,
              "gated": form.startswith("gated"), "act": words if words in ("relu", "gelu", "silu") else "gelu",
              "tied": f.flag("tie_word_embeddings", default=True), "final_norm": True,
-             "dropout": f.number("dropout_rate", default=0.1) > 0}  # fmt: skip
+             "dropout": f.number("dropout_rate") > 0}  # fmt: skip
     f.assume("the decoder writes as many tokens as the encoder reads; target= says how many for each")
     return {"builder": "transformers.encoder_decoder", "arguments": sizes, "seq": USUAL_PIECE, **ENCODER,
             "task": "text to text", "family": "transformer"}  # fmt: skip
@@ -102,13 +103,13 @@ def _bart(f: Fields, config: Mapping[str, Any]) -> Found:
         if f.whole(name, default=same) != same:
             raise ValueError(f"{name} = {f.given[name]} differs from the encoder's {same}: both must be alike to be "
                              "built")
-    positions = f.whole("max_position_embeddings", default=1024)
+    positions = f.whole("max_position_embeddings")
     final = f.family == "mbart" or f.flag("add_final_layer_norm")
     sizes = {"vocab": f.whole("vocab_size"), "width": width, "depth": depth, "heads": heads, "hidden": hidden,
              "decoder_depth": f.whole("decoder_layers", default=depth, most=MOST_LAYERS), "positions": positions + 2,
              "embedding_norm": f.flag("normalize_embedding", default=True), "final_norm": final,
              "act": activation(f, "gelu", "activation_function"), "tied": True,
-             "dropout": f.number("dropout", default=0.1) > 0}  # fmt: skip
+             "dropout": f.number("dropout") > 0}  # fmt: skip
     f.read.update(("num_hidden_layers", "normalize_before", "classif_dropout", "add_bias_logits",
                    "static_position_embeddings",
                    "extra_pos_embeddings", "force_bos_token_to_be_generated", "tie_word_embeddings"))  # fmt: skip
@@ -128,12 +129,12 @@ def _whisper(f: Fields, config: Mapping[str, Any]) -> Found:
         raise ValueError("decoder_attention_heads must be encoder_attention_heads, as in every Whisper model")
     f.read.update(("num_hidden_layers", "max_target_positions", "activation_function", "tie_word_embeddings",
                    "apply_spec_augment"))
-    frames = 2 * f.whole("max_source_positions", default=1500)
-    sizes = {"width": width, "layers": layers, "heads": heads, "bands": f.whole("num_mel_bins", default=80),
+    frames = 2 * f.whole("max_source_positions")
+    sizes = {"width": width, "layers": layers, "heads": heads, "bands": f.whole("num_mel_bins"),
              "frames": frames,
              "decoder_layers": f.whole("decoder_layers", default=layers, most=MOST_LAYERS),
-             "vocab": f.whole("vocab_size", default=51865)}  # fmt: skip
-    return {"builder": "speech.whisper", "arguments": sizes, "seq": 448, "family": "speech",
+             "vocab": f.whole("vocab_size")}  # fmt: skip
+    return {"builder": "speech.whisper", "arguments": sizes, "seq": f.whole("max_target_positions"), "family": "speech",
             "task": "speech recognition",
             "data_kind": "speech", "sample": "utterance"}  # fmt: skip
 
@@ -141,16 +142,16 @@ def _whisper(f: Fields, config: Mapping[str, Any]) -> Found:
 def _vit(f: Fields, config: Mapping[str, Any]) -> Found:
     beit = f.family in ("beit", "data2vec-vision")
     sizes: dict[str, Any] = {
-        "image": _side(f, "image_size", 224), "patch": _side(f, "patch_size", 16),
-        "width": f.whole("hidden_size", default=768),
-        "depth": f.whole("num_hidden_layers", default=12, most=MOST_LAYERS),
-        "heads": f.whole("num_attention_heads", default=12),
-        "hidden": f.whole("intermediate_size", default=3072), "act": activation(f, "gelu", "hidden_act"),
-        "classes": _classes(f, 1000), "dropout": f.number("hidden_dropout_prob") > 0,
+        "image": _side(f, "image_size"), "patch": _side(f, "patch_size"),
+        "width": f.whole("hidden_size"),
+        "depth": f.whole("num_hidden_layers", most=MOST_LAYERS),
+        "heads": f.whole("num_attention_heads"),
+        "hidden": f.whole("intermediate_size"), "act": activation(f, "gelu", "hidden_act"),
+        "classes": _classes(f), "dropout": f.number("hidden_dropout_prob") > 0,
     }  # fmt: skip
     if not f.flag("qkv_bias", default=True):
         sizes["qkv_bias"] = "none"
-    if f.whole("num_channels", default=3) != 3:
+    if f.whole("num_channels") != f.usually("num_channels"):
         raise ValueError(f"num_channels = {f.given['num_channels']}: only images of three channels can be built")
     f.read.update(("encoder_stride", "pooler_output_size", "pooler_act", "drop_path_rate"))
     names = f.members("architectures")
@@ -159,7 +160,7 @@ def _vit(f: Fields, config: Mapping[str, Any]) -> Found:
     if beit:
         absolute = f.flag("use_absolute_position_embeddings")
         sizes |= {"positions": absolute, "relative_positions": f.flag("use_relative_position_bias"),
-                  "layer_scale": f.number("layer_scale_init_value", default=0.1) > 0,
+                  "layer_scale": f.number("layer_scale_init_value") > 0,
                   "mean_pool": f.flag("use_mean_pooling", default=True),
                   "qkv_bias": "query and value"}  # fmt: skip
         f.read.update(("use_shared_relative_position_bias", "out_indices", "pool_scales", "use_auxiliary_head",
@@ -168,22 +169,22 @@ def _vit(f: Fields, config: Mapping[str, Any]) -> Found:
     return {"builder": "transformers.vit", "arguments": sizes, **VISION}
 
 
-def _side(f: Fields, name: str, usual: int) -> int:
+def _side(f: Fields, name: str) -> int:
     value = f.raw(name)
     if isinstance(value, list | tuple) and len(value) == 2 and value[0] == value[1]:
         f = Fields({name: value[0]}, f.family)
-    return int(f.whole(name, default=usual))
+    return int(f.whole(name))
 
 
 def _swin(f: Fields, config: Mapping[str, Any]) -> Found:
     version = 2 if f.family == "swinv2" else 1
-    if f.number("mlp_ratio", default=4.0) != 4.0:
+    if f.number("mlp_ratio") != f.usually("mlp_ratio"):
         raise ValueError(f"mlp_ratio = {f.given['mlp_ratio']}: only 4 can be built")
-    sizes = {"image": _side(f, "image_size", 224), "patch": _side(f, "patch_size", 4),
-             "width": f.whole("embed_dim", default=96),
+    sizes = {"image": _side(f, "image_size"), "patch": _side(f, "patch_size"),
+             "width": f.whole("embed_dim"),
              "depths": f.wholes("depths", most=MOST_LAYERS), "heads": f.wholes("num_heads"),
-             "window": f.whole("window_size", default=7),
-             "version": version, "classes": _classes(f, 1000)}  # fmt: skip
+             "window": f.whole("window_size"),
+             "version": version, "classes": _classes(f)}  # fmt: skip
     if len(sizes["depths"]) != len(sizes["heads"]):
         raise ValueError(f"depths has {len(sizes['depths'])} entries and num_heads {len(sizes['heads'])}: give one a "
                          "stage")
@@ -201,14 +202,15 @@ def _resnet(f: Fields, config: Mapping[str, Any]) -> Found:
              (3, 4, 23, 3, "bottleneck"): 101,
              (3, 8, 36, 3, "bottleneck"): 152}  # fmt: skip
     usual = [64, 128, 256, 512] if kind == "basic" else [256, 512, 1024, 2048]
-    if (*depths, kind) not in known or f.wholes("hidden_sizes") != usual or f.whole("embedding_size", default=64) != 64:
+    stem = f.whole("embedding_size") == f.usually("embedding_size")
+    if (*depths, kind) not in known or f.wholes("hidden_sizes") != usual or not stem:
         raise ValueError(f"depths = {shown(depths)} of {kind} layers and hidden_sizes = "
                          f"{shown(f.given.get('hidden_sizes'))} are none "
                          "of the published ResNets of 18 to 152 layers; give an ONNX file, or cb.layers")  # fmt: skip
     stride = "1x1" if f.flag("downsample_in_bottleneck") else "3x3"
     f.read.update(("downsample_in_first_stage", "hidden_act", "out_features", "out_indices", "stage_names",
                    "num_channels"))
-    arguments = {"depth": known[*depths, kind], "stride_on": stride, "classes": _classes(f, 1000)}
+    arguments = {"depth": known[*depths, kind], "stride_on": stride, "classes": _classes(f)}
     return {"builder": "resnets.resnet", "arguments": arguments, **CNN}
 
 
@@ -224,12 +226,12 @@ def _convnext(f: Fields, config: Mapping[str, Any]) -> Found:
                          "give an ONNX file or its layers (cb.layers)")  # fmt: skip
     f.read.update(("drop_path_rate", "hidden_act", "layer_scale_init_value", "num_stages", "patch_size", "out_features",
                    "out_indices", "stage_names", "num_channels"))  # fmt: skip
-    arguments = {"size": stages[widths, depths], "image": _side(f, "image_size", 224), "classes": _classes(f, 1000)}
+    arguments = {"size": stages[widths, depths], "image": _side(f, "image_size"), "classes": _classes(f)}
     return {"builder": "resnets.convnext", "arguments": arguments, **CNN}
 
 
 def _mamba(f: Fields, config: Mapping[str, Any]) -> Found:
-    width, expand = f.whole("hidden_size", "d_model"), f.whole("expand", default=2)
+    width, expand = f.whole("hidden_size", "d_model"), f.whole("expand")
     inner = f.whole("intermediate_size", "d_inner", default=expand * width)
     if inner != expand * width:
         raise ValueError(f"intermediate_size = {inner} must be expand x hidden_size = {expand * width}")
@@ -244,7 +246,7 @@ def _mamba(f: Fields, config: Mapping[str, Any]) -> Found:
                    "tie_word_embeddings", "pad_vocab_size_multiple"))  # fmt: skip
     sizes = {"width": width, "layers": f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS),
              "vocab": f.whole("vocab_size"),
-             "state": f.whole("state_size", default=16), "kernel": f.whole("conv_kernel", default=4),
+             "state": f.whole("state_size"), "kernel": f.whole("conv_kernel"),
              "expand": expand}  # fmt: skip
     f.assume("sequences of 2,048 tokens; seq= says otherwise")
     return {"builder": "sequence.mamba", "arguments": sizes, "seq": 2048, "family": "state_space",
@@ -253,11 +255,11 @@ def _mamba(f: Fields, config: Mapping[str, Any]) -> Found:
 
 
 def _dit(f: Fields, config: Mapping[str, Any]) -> Found:
-    heads = f.whole("num_attention_heads", default=16)
-    sizes = {"depth": f.whole("num_layers", default=28, most=MOST_LAYERS), "heads": heads,
-             "width": heads * f.whole("attention_head_dim", default=72),
-             "patch": f.whole("patch_size", default=2), "image": 8 * f.whole("sample_size", default=32),
-             "classes": f.whole("num_embeds_ada_norm", default=1000)}  # fmt: skip
+    heads = f.whole("num_attention_heads")
+    sizes = {"depth": f.whole("num_layers", most=MOST_LAYERS), "heads": heads,
+             "width": heads * f.whole("attention_head_dim"),
+             "patch": f.whole("patch_size"), "image": 8 * f.whole("sample_size"),
+             "classes": f.whole("num_embeds_ada_norm")}  # fmt: skip
     _quiet(f, config)
     return {"builder": "diffusion.dit", "arguments": sizes, **DIFFUSION}
 
@@ -277,12 +279,12 @@ def _unet(f: Fields, config: Mapping[str, Any]) -> Found:
               number in zip(blocks, each_level, strict=True)]
     # In the published files a number is the number of heads, and a list the heads of each level.
     sides = f.raw("attention_head_dim")
-    heads = f.whole("attention_head_dim", default=8) if not isinstance(sides, list | tuple) else None
+    heads = f.whole("attention_head_dim") if not isinstance(sides, list | tuple) else None
     sizes = {"channels": channels[0], "multipliers": [each // channels[0] for each in channels], "depths": depths,
-             "middle_depth": each_level[-1], "context": f.whole("cross_attention_dim", default=1280), "heads": heads,
-             "image": 8 * f.whole("sample_size", default=64), "linear": f.flag("use_linear_projection"),
+             "middle_depth": each_level[-1], "context": f.whole("cross_attention_dim"), "heads": heads,
+             "image": 8 * f.whole("sample_size"), "linear": f.flag("use_linear_projection"),
              "pooled": f.whole("projection_class_embeddings_input_dim", default=0, least=0)}  # fmt: skip
-    if f.whole("layers_per_block", default=2) != 2 or f.whole("in_channels", default=4) != 4:
+    if any(f.whole(name) != f.usually(name) for name in ("layers_per_block", "in_channels")):
         raise ValueError("layers_per_block must be 2 and in_channels 4: no other U-Net can be built from a "
                          "configuration")
     _quiet(f, config)
@@ -290,10 +292,11 @@ def _unet(f: Fields, config: Mapping[str, Any]) -> Found:
 
 
 def _flux(f: Fields, config: Mapping[str, Any]) -> Found:
-    heads, each = f.whole("num_attention_heads", default=24), f.whole("attention_head_dim", default=128)
-    zoo_like = (f.whole("num_layers", default=19), f.whole("num_single_layers", default=38), heads * each)
-    if zoo_like != (19, 38, 3072):
-        raise ValueError(f"num_layers, num_single_layers and width = {zoo_like} must be (19, 38, 3072), as in FLUX.1")
+    names = ("num_layers", "num_single_layers", "num_attention_heads", "attention_head_dim")
+    (deep, single, *each), usual = [f.whole(name) for name in names], [f.usually(name) for name in names]
+    stated, flux = (deep, single, math.prod(each)), (*usual[:2], math.prod(usual[2:]))
+    if stated != flux:
+        raise ValueError(f"num_layers, num_single_layers and width = {stated} must be {flux}, as in FLUX.1")
     _quiet(f, config)
     arguments = {} if f.flag("guidance_embeds") else {"guidance": False, "tokens": 256}
     return {"builder": "diffusion.flux", "arguments": arguments, **DIFFUSION}

@@ -6,8 +6,10 @@ import inspect
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
+from cookbook import catalog
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.arguments import LARGEST, check, check_heads, check_word, possible, whole
@@ -26,12 +28,13 @@ class Fields:
         The fields as they stand in the file.
     family : str
         What the file says it is, for messages.
-    usual : mapping
-        What the publisher's code takes where the file leaves a field out.
+    kind : str
+        Kind of model in the table ``configuration_defaults``; by default that of `family`.
     """
 
-    def __init__(self, given: Mapping[str, Any], family: str, usual: Mapping[str, Any] | None = None) -> None:
-        self.given, self.family, self.usual = given, family, usual or {}
+    def __init__(self, given: Mapping[str, Any], family: str, kind: str | None = None) -> None:
+        self.given, self.family = given, family
+        self.usual, self.silent = defaults(family if kind is None else kind)
         self.read: set[str] = set()
         self.assumed: list[str] = []
 
@@ -47,6 +50,10 @@ class Fields:
         self.assume(f"{name} = {self.usual[name]}, which {self.family} has unless its file says otherwise")
         return self.usual[name]
 
+    def usually(self, *names: str) -> Any:
+        """What the publisher's code takes where the file has none of these fields, untold; None where nobody knows."""
+        return next((self.silent[name] for name in names if name in self.silent), None)
+
     def assume(self, sentence: str) -> None:
         """Note what was taken without being told; once."""
         if sentence not in self.assumed:
@@ -54,10 +61,11 @@ class Fields:
 
     def whole(self, *names: str, default: int | None = None, least: int = 1, most: int = LARGEST,
               needed: bool = True) -> Any:  # fmt: skip
-        """A whole number; `default` where the file has none; ValueError where it is needed and missing, or is none."""
+        """A whole number; what is usual, or `default`, where the file has none; ValueError where it is needed."""
         value = self.raw(*names)
         if value is not None:
             return whole(value, names[0], most, least)
+        default = self.usually(*names) if default is None else default
         if default is None and needed:
             raise ValueError(f"the configuration of {self.family} has no {' or '.join(names[:3])}; add it")
         return default
@@ -81,10 +89,10 @@ class Fields:
         return value
 
     def number(self, *names: str, default: float = 0.0) -> float:
-        """A number of zero or more."""
+        """A number of zero or more; what is usual, or `default`, where the file has none."""
         value = self.raw(*names)
         if value is None:
-            return default
+            return float(self.usually(*names) or default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
             raise ValueError(f"{names[0]} = {shown(value)} must be a number from 0 to {LARGEST:,}")
         return float(value)
@@ -120,6 +128,20 @@ class Fields:
         return [str(name)[:LONGEST_NAME] for name, value in self.given.items()
                 if name not in self.read
                 and not (isinstance(value, list | dict | str | int | None) and value in idle)]  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def defaults(kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Figures that a kind of model has where its file leaves them out: those to tell, and those that nearly all have.
+
+    Both by field, from the table ``configuration_defaults``.
+    """
+    rows = catalog.table("configuration_defaults")
+    told, silent = dict[str, Any](), dict[str, Any]()
+    for row in rows[[kind in families.split(";") for families in rows["families"]]].itertuples():
+        value = float(row.value)
+        (told if row.told == "yes" else silent)[row.field] = int(value) if value.is_integer() else value
+    return MappingProxyType(told), MappingProxyType(silent)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -81,10 +81,8 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     readers = encoders.READERS | hybrids.READERS
     stated = _family_of(config) or outer
     family = next((name for name in (stated, f"{stated}_text") if name in decoders.FAMILIES or name in readers), stated)
-    name = whole.get("_name_or_path")
-    title = title or (name if isinstance(name, str) and 0 < len(name) <= 100 and not name.startswith(("/", "."))
-                      else "") or family
-    f = Fields(config, family or "a model of no stated type", decoders.DEFAULTS.get(family))
+    title = title or _name_in(whole) or family or _architecture(whole)
+    f = Fields(config, family or "a model of no stated type", family)
     f.assumed += assumed
     try:
         if family in readers:
@@ -94,6 +92,19 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
         if isinstance(problem, UnknownName):
             raise
         raise ValueError(f"no network can be built of this configuration of {f.family}; check its sizes") from None
+
+
+def _name_in(config: Mapping[str, Any]) -> str:
+    """The name of its repository that a file may give; paths on somebody's machine are none."""
+    name = config.get("_name_or_path")
+    return name if isinstance(name, str) and 0 < len(name) <= 100 and not name.startswith(("/", ".")) else ""
+
+
+def _architecture(config: Mapping[str, Any]) -> str:
+    """The class that the file names."""
+    names = config.get("architectures")
+    name = names[0] if isinstance(names, list) and names else ""
+    return name[:60] if isinstance(name, str) and name.strip() else "Your model"
 
 
 def _by_reader(f: Fields, found: Mapping[str, Any], changes: Mapping[str, Any], title: str) -> Workload:

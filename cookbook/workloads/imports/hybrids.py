@@ -70,16 +70,16 @@ def _found(f: Fields, sizes: Found, pattern: str, **own: Any) -> Found:
 
 def _jamba(f: Fields, config: Mapping[str, Any]) -> Found:
     sizes, depth = _sizes(f), _depth(f)
-    every, at = f.whole("attn_layer_period", default=8), f.whole("attn_layer_offset", default=4, least=0)
-    often, first = f.whole("expert_layer_period", default=2), f.whole("expert_layer_offset", default=1, least=0)
+    every, at = f.whole("attn_layer_period"), f.whole("attn_layer_offset", least=0)
+    often, first = f.whole("expert_layer_period"), f.whole("expert_layer_offset", least=0)
     experts = _experts(f)
     several = experts is not None and experts["number"] > 1
     letters = [("*" if layer % every == at else "M") + ("E" if several and layer % often == first else "-")
                for layer in range(depth)]  # fmt: skip
     width = sizes["width"]
     rank = f.raw("mamba_dt_rank")
-    state = {"state": f.whole("mamba_d_state", default=16), "kernel": f.whole("mamba_d_conv", default=4),
-             "expand": f.whole("mamba_expand", default=2), "norms": 1,
+    state = {"state": f.whole("mamba_d_state"), "kernel": f.whole("mamba_d_conv"),
+             "expand": f.whole("mamba_expand"), "norms": 1,
              "rank": f.whole("mamba_dt_rank") if isinstance(rank, int) else -(-width // 16)}  # fmt: skip
     f.read.update(("mamba_conv_bias", "mamba_proj_bias", "use_mamba_kernels", "num_logits_to_keep",
                    "mamba_inner_layernorms"))
@@ -94,7 +94,7 @@ def _minimax(f: Fields, config: Mapping[str, Any]) -> Found:
     if len(attend) < depth:
         raise ValueError(f"attn_type_list has {len(attend)} entries for {depth} layers; give one a layer")
     state = {"heads": sizes["heads"], "head_dim": sizes["head_dim"] or sizes["width"] // max(sizes["heads"] or 1, 1),
-             "chunk": f.whole("block_size", default=256)}  # fmt: skip
+             "chunk": f.whole("block_size")}  # fmt: skip
     f.read.update(name for name in f.given if str(name).startswith(("layernorm_", "full_attn_", "linear_attn_",
                                                                     "mlp_")))
     f.read.update(("postnorm", "shared_intermediate_size", "shared_moe_mode"))
@@ -104,14 +104,14 @@ def _minimax(f: Fields, config: Mapping[str, Any]) -> Found:
 
 def _qwen(f: Fields, config: Mapping[str, Any]) -> Found:
     sizes, depth = _sizes(f), _depth(f)
-    size = f.whole("linear_value_head_dim", default=128)
+    size = f.whole("linear_value_head_dim")
     if f.whole("linear_key_head_dim", default=size) != size:
         raise ValueError("linear_key_head_dim and linear_value_head_dim differ; only equal ones can be built")
-    every = f.whole("full_attention_interval", default=4)
+    every = f.whole("full_attention_interval")
     attend = _attending(f, depth) if "layer_types" in f.given else [(layer + 1) % every == 0 for layer in range(depth)]
-    state = {"heads": f.whole("linear_num_value_heads", default=32), "key_heads": f.whole("linear_num_key_heads",
-                                                                                          default=16),
-             "head_dim": size, "kernel": f.whole("linear_conv_kernel_dim", default=4), "chunk": 64}  # fmt: skip
+    state = {"heads": f.whole("linear_num_value_heads"), "key_heads": f.whole("linear_num_key_heads"),
+             "head_dim": size, "kernel": f.whole("linear_conv_kernel_dim"),
+             "chunk": f.usually("chunk_size")}  # fmt: skip
     shared = f.whole("shared_expert_intermediate_size", default=0, least=0)
     experts = _experts(f, shared, gate=bool(shared))
     if f.whole("decoder_sparse_step", default=1) != 1 or f.members("mlp_only_layers"):
@@ -132,14 +132,13 @@ def _mamba2_state(f: Fields, width: int) -> Found:
     heads = f.whole("mamba_num_heads", "mamba_n_heads", "num_heads", "n_mamba_heads", needed=False)
     size = f.raw("mamba_head_dim", "mamba_d_head", "head_dim")
     size = f.whole("mamba_head_dim", "mamba_d_head", "head_dim") if isinstance(size, int) else None
-    inner = f.whole("expand", "mamba_expand", default=2) * width
+    inner, usual = f.whole("expand", "mamba_expand") * width, f.usually("mamba_head_dim", "mamba_d_head")
     if heads is None or size is None:
-        heads, size = heads or inner // (size or 64), size or inner // (heads or inner // 64)
-    return {"heads": heads, "head_dim": size, "state": f.whole("ssm_state_size", "mamba_d_state", "state_size",
-                                                               default=128),
-            "groups": f.whole("n_groups", "mamba_n_groups", default=1),
-            "kernel": f.whole("conv_kernel", "mamba_d_conv", default=4),
-            "chunk": f.whole("chunk_size", "mamba_chunk_size", default=256)}  # fmt: skip
+        heads, size = heads or inner // (size or usual), size or inner // (heads or inner // usual)
+    return {"heads": heads, "head_dim": size, "state": f.whole("ssm_state_size", "mamba_d_state", "state_size"),
+            "groups": f.whole("n_groups", "mamba_n_groups"),
+            "kernel": f.whole("conv_kernel", "mamba_d_conv"),
+            "chunk": f.whole("chunk_size", "mamba_chunk_size")}  # fmt: skip
 
 
 NEMOTRON = {"mamba": "M", "linear_attention": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E"}
@@ -163,7 +162,7 @@ def _nemotron(f: Fields, config: Mapping[str, Any]) -> Found:
     f.read.add("num_hidden_layers")
     f.read.update(QUIET)
     shared = f.whole("moe_shared_expert_intermediate_size", default=0, least=0)
-    copies = f.whole("n_shared_experts", default=1, least=0)
+    copies = f.whole("n_shared_experts", least=0)
     return _found(f, sizes, pattern, recurrent="mamba2", state=_mamba2_state(f, sizes["width"]), gated=False,
                   hidden=f.whole("intermediate_size", needed="-" in pattern),
                   experts=_experts(f, shared * copies))  # fmt: skip

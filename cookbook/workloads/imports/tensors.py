@@ -172,9 +172,10 @@ def checked(workload: Workload, header: Header) -> Workload:
     if there is not None:
         ours = workload.ops.parameter_count
         if abs(there - ours) > 0.005 * ours:
-            notes.append(f"the checkpoint holds {there:,.0f} elements, {100 * (there / ours - 1):+.1f} % against the "
-                         f"{ours:,.0f} parameters "
-                         "counted here: parts left out, scales of quantised weights, or a family that differs")
+            differs = (f"the checkpoint holds {there:,.0f} elements, {100 * (there / ours - 1):+.1f} % against the "
+                       f"{ours:,.0f} parameters counted here: parts left out, scales of quantised weights, or a "
+                       "family that differs")  # fmt: skip
+            notes += [differs] * (differs not in notes)
     if stored:
         kinds = ", ".join(list(stored)[:3])
         notes.append(f"stored at {header.bits_a_weight():.2f} bits a weight ({kinds}); precision= says in what it runs")

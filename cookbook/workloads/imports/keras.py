@@ -1,0 +1,528 @@
+"""A network from what Keras writes of its architecture: the JSON of Sequential and Functional models, no code run.
+
+Layers and their fields follow keras.layers (https://keras.io/api/layers); versions 2 and 3 write them differently.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+from cookbook.units import shown
+from cookbook.workloads.arguments import possible, whole
+from cookbook.workloads.imports.fields import MOST_BYTES_OF_TEXT, titled
+from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.zoo import Workload
+
+Config = Mapping[str, Any]
+MODELS = ("Sequential", "Functional", "Model")
+MOST_LAYERS, MOST_DEPTH, LONGEST_SIDE, MOST_FEATURES = 5000, 8, 2**20, 10**9
+INSIDE = "config.json"  # of the archive that Keras 3 saves
+ACTS = {
+    "relu": "relu", "relu6": "relu6", "tanh": "tanh", "sigmoid": "sigmoid", "gelu": "gelu", "swish": "silu",
+    "silu": "silu", "elu": "elu", "selu": "elu", "softplus": "softplus", "mish": "mish", "leaky_relu": "leaky",
+    "hard_sigmoid": "hardsigmoid", "hard_silu": "hardswish", "hard_swish": "hardswish",
+}  # fmt: skip
+GIVEN_NAMES = ("sequential", "functional", "model")  # with a number: what Keras calls a model that nobody named
+CODE = ("Lambda", "TFOpLambda", "SlicingOpLambda", "__lambda__")
+
+
+def is_architecture(found: Any) -> bool:
+    """Whether a JSON value is the architecture of a Keras model."""
+    return isinstance(found, Mapping) and found.get("class_name") in MODELS and "config" in found
+
+
+def is_model(source: Any) -> bool:
+    """Whether an object is a Keras model, told by what it can do."""
+    return hasattr(source, "layers") and all(callable(getattr(source, n, None)) for n in ("to_json", "get_config"))
+
+
+def of_model(source: Any, changes: Mapping[str, Any]) -> Workload:
+    """A network from a Keras model, by the JSON that it writes of itself."""
+    try:
+        found = json.loads(source.to_json())
+    except (NotImplementedError, ValueError, TypeError, AttributeError, KeyError, RuntimeError) as problem:
+        raise ValueError(f"the Keras model does not write its architecture: {str(problem)[:200]}; give a Sequential or "
+                         "Functional model, or its layers (cb.layers)") from None  # fmt: skip
+    return read(found, changes)
+
+
+def archived(file: BinaryIO) -> str:
+    """The architecture in an archive that Keras 3 saved; "" where it is another archive. Nothing else is unpacked."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if not {INSIDE, "metadata.json"} <= set(archive.namelist()):
+                return ""
+            with archive.open(INSIDE) as inside:
+                text = inside.read(MOST_BYTES_OF_TEXT + 1)
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError):
+        return ""
+    return text.decode("utf-8", "replace") if len(text) <= MOST_BYTES_OF_TEXT else ""
+
+
+def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
+    """A network from an architecture.
+
+    Parameters
+    ----------
+    found : mapping
+        What ``model.to_json()`` writes, or ``config.json`` of a ``.keras`` archive holds.
+    changes : mapping
+        ``shape`` of one sample as Keras has it, (224, 224, 3), where the model leaves it open; ``title``.
+    title : str
+        Name in print where the model has none of its own.
+
+    Raises
+    ------
+    ValueError
+        A layer that is not known or holds code, by name; a shape that is open; a graph that does not fit together.
+    """
+    unknown = [name for name in changes if name not in ("shape", "title")]
+    if unknown:
+        raise ValueError(f"{shown(unknown[0])} is no argument of a Keras model; it takes shape and title")
+    if not is_architecture(found):
+        raise ValueError("this is no architecture of a Keras model: Sequential and Functional models are read")
+    network = _Network(changes.get("shape"))
+    network.model(found, None)
+    if not network.trace.rows:
+        raise ValueError("the Keras model has no layer that computes; nothing can be counted")
+    ops = network.trace.ops()
+    if not possible(ops):
+        raise ValueError("the work of the Keras model cannot be counted; check its sizes")
+    own = _text(_fields(found), "name")
+    named = "" if own.rstrip("0123456789_") in GIVEN_NAMES else own
+    pictures = network.axes == 2
+    return Workload("custom", titled(changes.get("title") or named or title or "Keras model"), ops,
+                    data_kind="images" if pictures else "", sample="image" if pictures else "sample",
+                    assumed=tuple(dict.fromkeys(network.assumed)))  # fmt: skip
+
+
+def _fields(layer: Any) -> Config:
+    """The fields of a layer or model; a Sequential of old was a list of its layers."""
+    found = layer.get("config") if isinstance(layer, Mapping) else None
+    return {"layers": found} if isinstance(found, list) else found if isinstance(found, Mapping) else {}
+
+
+def _text(fields: Config, name: str) -> str:
+    value = fields.get(name)
+    return value[:60] if isinstance(value, str) else ""
+
+
+class _Trace(Trace):
+    """A trace whose rows can be seen, so that a layer used again adds no parameters."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return self._rows
+
+
+class _Network:
+    """Tensors by the layer that makes them, and the operations."""
+
+    def __init__(self, shape: Any) -> None:
+        self.trace, self.shape, self.assumed = _Trace(), shape, list[str]()
+        self.written, self.depth, self.axes = 0, 0, -1
+
+    def model(self, found: Config, inputs: list[Shape] | None) -> list[Shape]:
+        """Write a model down; its outputs."""
+        layers = _fields(found).get("layers")
+        if not isinstance(layers, list) or not layers:
+            raise ValueError("the Keras model has no list of layers")
+        self.depth += 1
+        if self.depth > MOST_DEPTH:
+            raise ValueError(f"the Keras model has models within models deeper than {MOST_DEPTH}")
+        graph = any(isinstance(layer, Mapping) and layer.get("inbound_nodes") for layer in layers)
+        made = self._graph(found, layers, inputs) if graph else self._chain(found, layers, inputs)
+        self.depth -= 1
+        return made
+
+    def _chain(self, found: Config, layers: list[Any], inputs: list[Shape] | None) -> list[Shape]:
+        """A Sequential model."""
+        x = inputs[0] if inputs else None
+        stated = _fields(found).get("build_input_shape")
+        for layer in layers:
+            fields, name = _fields(layer), _text(_fields(layer), "name") or "layer"
+            if x is None:
+                x = self._input(fields, name, stated)
+            if not isinstance(layer, Mapping) or layer.get("class_name") != "InputLayer":
+                x = self.layer(layer, name, [x])[0]
+        return [] if x is None else [x]
+
+    def _graph(self, found: Config, layers: list[Any], inputs: list[Shape] | None) -> list[Shape]:
+        """A Functional model: every node as soon as what it needs is there."""
+        made, waiting, given = dict[tuple[str, int], list[Shape]](), list[tuple[Any, str, int, list[Any]]](), inputs
+        order = [name for name, *_ in _references(_fields(found).get("input_layers"))]
+        for layer in layers:
+            name = _text(layer if isinstance(layer, Mapping) else {}, "name") or _text(_fields(layer), "name")
+            if isinstance(layer, Mapping) and layer.get("class_name") == "InputLayer":
+                place = order.index(name) if name in order else len(made)
+                there = given[min(place, len(given) - 1)] if given else self._input(_fields(layer), name, None)
+                made[name, 0] = [there]
+                continue
+            nodes = layer.get("inbound_nodes") if isinstance(layer, Mapping) else None
+            for place, node in enumerate(nodes if isinstance(nodes, list) else []):
+                waiting.append((layer, name, place, list(_references(node))))
+        while waiting:
+            ready = [each for each in waiting if each[3] and all((who, at) in made for who, at, _ in each[3])]
+            if not ready:
+                raise ValueError(f"layer {waiting[0][1]!r} of the Keras model needs a tensor that no layer makes")
+            for layer, name, place, needs in ready:
+                xs = [made[who, at][min(which, len(made[who, at]) - 1)] for who, at, which in needs]
+                made[name, place] = self.layer(layer, name, xs, again=place > 0)
+            gone = {(name, place) for _, name, place, _ in ready}
+            waiting = [each for each in waiting if each[1:3] not in gone]
+        ends = [(who, at) for who, at, _ in _references(_fields(found).get("output_layers"))]
+        return [made[end][0] for end in ends if end in made] or list(made.values())[-1]
+
+    def _input(self, fields: Config, name: str, stated: Any) -> Shape:
+        """Shape of one sample; what stays open is asked for."""
+        sizes = next((fields[each] for each in ("batch_shape", "batch_input_shape") if fields.get(each)), stated)
+        sizes = list(sizes)[1:] if isinstance(sizes, list) else None
+        if self.shape is not None:
+            if not isinstance(self.shape, list | tuple) or not 0 < len(self.shape) <= 4:
+                raise ValueError(f"shape = {shown(self.shape)} must be that of one sample, such as (224, 224, 3)")
+            sizes, self.shape = list(self.shape), None
+        if not sizes or any(each is None for each in sizes):
+            raise ValueError(f"input {name!r} of the Keras model has no size; give shape= of one sample, such as "
+                             "(224, 224, 3)")  # fmt: skip
+        *space, channels = [whole(each, "shape", LONGEST_SIDE) for each in sizes[:5]]
+        self.axes = max(self.axes, len(space))
+        return Shape(channels, tuple(space))
+
+    def layer(self, layer: Any, name: str, xs: list[Shape], again: bool = False) -> list[Shape]:
+        """Write one layer down; used again it has no further parameters."""
+        kind = _text(layer if isinstance(layer, Mapping) else {}, "class_name")
+        self.written += 1
+        if self.written > MOST_LAYERS:
+            raise ValueError(f"the Keras model has more than {MOST_LAYERS:,} layers")
+        begin = len(self.trace.rows)
+        made = self.model(layer, xs) if kind in MODELS else [self._written(kind, _fields(layer), name, xs)]
+        for row in self.trace.rows[begin:] if again else ():
+            row["parameters"] = row["active_parameters"] = 0.0
+        return made
+
+    def _written(self, kind: str, fields: Config, name: str, xs: list[Shape]) -> Shape:
+        if kind in CODE:
+            raise ValueError(f"layer {name!r} of the Keras model is code ({kind}), which is not run; put a layer of "
+                             "Keras in its place, or give the network as ONNX")  # fmt: skip
+        writer = WRITERS.get(kind)
+        if writer is None:
+            raise ValueError(f"layer {name!r} of the Keras model is of class {kind or '(none)'}, which is not known "
+                             "here; give the network as ONNX, or its layers (cb.layers)")  # fmt: skip
+        try:
+            if fields.get("data_format") == "channels_first":
+                raise ValueError("data_format = channels_first cannot be read; save the model with channels_last")
+            return writer(self, xs, fields, name)
+        except ValueError as problem:
+            raise ValueError(f"layer {name!r} ({kind}) of the Keras model: {problem}") from None
+        except (TypeError, ArithmeticError, IndexError, AttributeError, KeyError):
+            raise ValueError(f"layer {name!r} ({kind}) of the Keras model cannot be built as stated") from None
+
+
+def _references(node: Any, depth: int = 0) -> Iterator[tuple[str, int, int]]:
+    """(layer, node, tensor) of everything that a node takes, as versions 2 and 3 write it."""
+    if isinstance(node, Mapping):
+        history = node.get("config", {}).get("keras_history") if isinstance(node.get("config"), Mapping) else None
+        for inner in [history] if history is not None else node.values():
+            yield from _references(inner, depth + 1) if depth < MOST_DEPTH else ()
+    elif isinstance(node, list):
+        if len(node) >= 3 and isinstance(node[0], str) and all(type(each) is int for each in node[1:3]):
+            yield node[0], node[1], node[2]
+            node = node[3:]
+        for inner in node[:MOST_LAYERS]:
+            yield from _references(inner, depth + 1) if depth < MOST_DEPTH else ()
+
+
+def _count(fields: Config, name: str, usual: int | None = None) -> int:
+    value = fields.get(name)
+    if value is None and usual is None:
+        raise ValueError(f"{name} is missing")
+    return whole(usual if value is None else value, name, MOST_FEATURES)
+
+
+def _sides(fields: Config, name: str, axes: int, usual: Any = 1) -> tuple[int, ...]:
+    """A number for each axis."""
+    value = fields.get(name)
+    value = usual if value is None else value
+    sides = list(value) if isinstance(value, list | tuple) else [value] * axes
+    if len(sides) != axes:
+        raise ValueError(f"{name} = {shown(value)} must have {axes} numbers")
+    return tuple(whole(each, name, LONGEST_SIDE) for each in sides)
+
+
+def _padding(fields: Config) -> str:
+    padding = fields.get("padding", "valid")
+    if padding not in ("valid", "same", "causal"):
+        raise ValueError(f"padding = {shown(padding)} must be valid, same or causal")
+    return "same" if padding == "causal" else str(padding)
+
+
+def _acted(n: _Network, x: Shape, function: Any, name: str) -> Shape:
+    """An activation by its name, or as Keras writes a function."""
+    if isinstance(function, Mapping):
+        kind = function.get("class_name")
+        if kind in CODE:
+            raise ValueError("its activation is code, which is not run")
+        function = function.get("config") if isinstance(function.get("config"), str) else str(kind).lower()
+    if function in (None, "linear"):
+        return x
+    if function == "softmax":
+        return n.trace.softmax(x, f"{name}.softmax")
+    if function not in ACTS:
+        raise ValueError(f"activation {shown(function)} is not known here; known are {', '.join(ACTS)}")
+    return n.trace.act(x, ACTS[function], f"{name}.{function}")
+
+
+def _dense(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    y = n.trace.linear(xs[0], _count(c, "units"), c.get("use_bias") is not False, name)
+    return _acted(n, y, c.get("activation"), name)
+
+
+def _conv(n: _Network, xs: list[Shape], c: Config, name: str, transposed: bool = False) -> Shape:
+    x, axes = xs[0], len(xs[0].space)
+    pad: Any = _padding(c)
+    pad = 0 if transposed and pad == "valid" else pad
+    y = n.trace.conv(x, _count(c, "filters"), _sides(c, "kernel_size", axes), _sides(c, "strides", axes), pad,
+                     _count(c, "groups", 1), _sides(c, "dilation_rate", axes), c.get("use_bias") is not False,
+                     transposed, name)  # fmt: skip
+    return _acted(n, y, c.get("activation"), name)
+
+
+def _conv_transposed(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    return _conv(n, xs, c, name, transposed=True)
+
+
+def _depthwise(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    y = _by_channel(n, xs[0], c, name, c.get("use_bias") is not False)
+    return _acted(n, y, c.get("activation"), name)
+
+
+def _by_channel(n: _Network, x: Shape, c: Config, name: str, bias: bool) -> Shape:
+    channels, axes = int(x.channels), len(x.space)
+    return n.trace.conv(x, channels * _count(c, "depth_multiplier", 1), _sides(c, "kernel_size", axes),
+                        _sides(c, "strides", axes), _padding(c), channels, _sides(c, "dilation_rate", axes), bias,
+                        name=name)  # fmt: skip
+
+
+def _separable(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    y = _by_channel(n, xs[0], c, f"{name}.depthwise", False)
+    y = n.trace.conv(y, _count(c, "filters"), 1, bias=c.get("use_bias") is not False, name=f"{name}.pointwise")
+    return _acted(n, y, c.get("activation"), name)
+
+
+def _pooled(kind: str) -> Callable[[_Network, list[Shape], Config, str], Shape]:
+    def pool(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+        axes = len(xs[0].space)
+        size = _sides(c, "pool_size", axes, 2)
+        strides = _sides(c, "strides", axes, size)
+        return n.trace.pool(xs[0], size, strides, _padding(c), kind, name=name)
+
+    return pool
+
+
+def _global(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    y = n.trace.global_pool(xs[0], name)
+    return Shape(y.channels, (1,) * len(xs[0].space), y.tensor) if c.get("keepdims") is True else y
+
+
+def _norm(kind: str) -> Callable[[_Network, list[Shape], Config, str], Shape]:
+    def norm(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+        scaled, centred = c.get("scale") is not False, c.get("center") is not False and kind != "rms"
+        y = n.trace.norm(xs[0], kind, affine=scaled, bias=centred, name=name)
+        if centred and not scaled:
+            n.trace.parameter(xs[0].channels, f"{name}.beta")
+        return y
+
+    return norm
+
+
+def _activation(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    return _acted(n, xs[0], c.get("activation"), name)
+
+
+def _relu(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    return n.trace.act(xs[0], "relu6" if c.get("max_value") == 6 else "relu", name)
+
+
+def _prelu(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    """One slope for each element, but for those axes that share it."""
+    shared, sides = c.get("shared_axes") or [], [*xs[0].space, xs[0].channels]
+    slopes = 1.0
+    for axis, side in enumerate(sides, start=1):
+        slopes *= 1 if axis in shared else float(side)  # type: ignore[arg-type]
+    n.trace.parameter(slopes, f"{name}.slope")
+    return n.trace.act(xs[0], "prelu", name)
+
+
+def _function(kind: str) -> Callable[[_Network, list[Shape], Config, str], Shape]:
+    return lambda n, xs, c, name: _acted(n, xs[0], kind, name)
+
+
+def _dropout(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    return n.trace.dropout(xs[0], name) if c.get("rate", 1) != 0 else xs[0]
+
+
+def _flatten(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    return n.trace.flatten(xs[0])
+
+
+def _same(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    return xs[0]
+
+
+def _reshape(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    sizes, elements = list(c["target_shape"]), float(xs[0].elements[0])
+    known = [whole(each, "target_shape", MOST_FEATURES) for each in sizes if each != -1]
+    rest = 1
+    for each in known:
+        rest *= each
+    sizes = [whole(elements / rest, "target_shape", MOST_FEATURES) if each == -1 else each for each in sizes]
+    return n.trace.reshape(xs[0], sizes[-1], *sizes[:-1])
+
+
+def _permuted(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    sides = [*xs[0].space, xs[0].channels]
+    if sorted(c["dims"]) != list(range(1, len(sides) + 1)):
+        raise ValueError(f"dims = {shown(c['dims'])} must name each of {len(sides)} axes once")
+    *space, channels = [sides[axis - 1] for axis in c["dims"]]
+    return n.trace.sample(xs[0], Shape(channels, tuple(space)), name)
+
+
+def _repeated(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    return n.trace.sample(xs[0], Shape(xs[0].channels, (_count(c, "n"),)), name)
+
+
+def _edges(sign: int, field: str) -> Callable[[_Network, list[Shape], Config, str], Shape]:
+    """Rows added to (1) or taken from (-1) both ends of each axis."""
+
+    def cut(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+        axes, value = len(xs[0].space), c.get(field)
+        each = [value] * axes if isinstance(value, int) else list(value or [])
+        each = [each] if axes == 1 and len(each) == 2 else each
+        pairs = [[ends, ends] if isinstance(ends, int) else ends for ends in each]
+        sides = [side + sign * sum(whole(end, field, LONGEST_SIDE, 0) for end in ends)
+                 for side, ends in zip(xs[0].space, pairs, strict=True)]  # fmt: skip
+        space = tuple(whole(side, field, LONGEST_SIDE) for side in sides)
+        return n.trace.sample(xs[0], Shape(xs[0].channels, space), name)
+
+    return cut
+
+
+def _upsampled(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    factors = _sides(c, "size", len(xs[0].space), 2)
+    space = tuple(side * factor for side, factor in zip(xs[0].space, factors, strict=True))
+    return n.trace.sample(xs[0], Shape(xs[0].channels, space), name)
+
+
+def _resized(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    return n.trace.sample(xs[0], Shape(xs[0].channels, (_count(c, "height"), _count(c, "width"))), name)
+
+
+def _combined(product: bool) -> Callable[[_Network, list[Shape], Config, str], Shape]:
+    def combine(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+        if len(xs) < 2:
+            raise ValueError("it needs two inputs or more")
+        widest = max(xs, key=lambda x: float(x.elements.sum()))
+        if any(x.channels not in (1, widest.channels) for x in xs):
+            raise ValueError("its inputs have different sizes")
+        return n.trace.multiply(*xs, name=name) if product else n.trace.add(*xs, name=name)
+
+    return combine
+
+
+def _concatenated(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    axes = len(xs[0].space) + 1
+    axis = c.get("axis", -1)
+    axis = axis - 1 if isinstance(axis, int) and axis > 0 else axes + axis
+    sides = [[*x.space, x.channels] for x in xs]
+    if not 0 <= axis < axes or any([*each[:axis], *each[axis + 1 :]] != [*sides[0][:axis], *sides[0][axis + 1 :]]
+                                   for each in sides):  # fmt: skip
+        raise ValueError(f"its inputs cannot be joined along axis {axis + 1}")
+    if axis == axes - 1:
+        return n.trace.concat(xs, name)
+    *space, channels = [*sides[0][:axis], sum(each[axis] for each in sides), *sides[0][axis + 1 :]]  # type: ignore[misc]
+    return n.trace.sample(xs[0], Shape(channels, tuple(space)), name)  # type: ignore[arg-type]
+
+
+def _embedding(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    """Rows of a table for a vector of numbers, or for one number."""
+    places = (*xs[0].space, int(xs[0].channels))
+    return n.trace.embedding(places, _count(c, "input_dim"), _count(c, "output_dim"), name)
+
+
+def _recurrent(cell: str, directions: int = 1) -> Callable[[_Network, list[Shape], Config, str], Shape]:
+    def recurrent(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+        if len(xs[0].space) != 1:
+            raise ValueError("its input must be a sequence")
+        vectors = 0 if c.get("use_bias") is False else 2 if cell == "gru" and c.get("reset_after", True) else 1
+        y = n.trace.recurrent(xs[0], _count(c, "units"), cell, bidirectional=directions == 2, biases=vectors, name=name)
+        return y if c.get("return_sequences") is True else Shape(y.channels)
+
+    return recurrent
+
+
+def _both_ways(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    inner = c.get("layer")
+    kind = _text(inner if isinstance(inner, Mapping) else {}, "class_name")
+    if kind not in CELLS:
+        raise ValueError(f"only {', '.join(CELLS)} can be read in it, not {kind or 'nothing'}")
+    y = _recurrent(CELLS[kind], 2)(n, xs, _fields(inner), name)
+    return y if c.get("merge_mode", "concat") == "concat" else y.with_channels(y.channels / 2)
+
+
+def _at_each_step(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    inner = c.get("layer")
+    kind = _text(inner if isinstance(inner, Mapping) else {}, "class_name")
+    if kind not in ("Dense", "Activation", "Dropout", "LayerNormalization"):
+        raise ValueError(f"only layers that work at each position can be read in it, not {kind or 'nothing'}")
+    return WRITERS[kind](n, xs, _fields(inner), name)
+
+
+def _attention(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
+    """Projections of query, key and value, attention, and the projection of what it gives."""
+    query, value = xs[0], xs[1] if len(xs) > 1 else xs[0]
+    heads, size, t = _count(c, "num_heads"), _count(c, "key_dim"), n.trace
+    wide, biased = _count(c, "value_dim", size), c.get("use_bias") is not False
+    out = c.get("output_shape")
+    out = out[0] if isinstance(out, list) and len(out) == 1 else out
+    q = t.linear(query, heads * size, biased, f"{name}.query")
+    keys = xs[2] if len(xs) > 2 else value
+    t.linear(keys, heads * size, biased, f"{name}.key")
+    t.linear(value, heads * wide, biased, f"{name}.value")
+    memory = None if value.space == query.space else value
+    y = t.attention(q, heads, head_dim=size, v_dim=wide, memory=memory, name=name)
+    return t.linear(y, whole(int(query.channels) if out is None else out, "output_shape", MOST_FEATURES), biased,
+                    f"{name}.output")  # fmt: skip
+
+
+CELLS = {"LSTM": "lstm", "GRU": "gru", "SimpleRNN": "rnn"}
+AXES = ("1D", "2D", "3D")
+WRITERS: dict[str, Callable[[_Network, list[Shape], Config, str], Shape]] = {
+    "Dense": _dense, **{f"Conv{axes}": _conv for axes in AXES},
+    **{f"Conv{axes}Transpose": _conv_transposed for axes in AXES},
+    **dict.fromkeys(("DepthwiseConv1D", "DepthwiseConv2D"), _depthwise),
+    **dict.fromkeys(("SeparableConv1D", "SeparableConv2D"), _separable),
+    **{f"MaxPooling{axes}": _pooled("max") for axes in AXES},
+    **{f"AveragePooling{axes}": _pooled("average") for axes in AXES},
+    **{f"Global{which}Pooling{axes}": _global for axes in AXES for which in ("Average", "Max")},
+    "BatchNormalization": _norm("batch"), "LayerNormalization": _norm("layer"), "GroupNormalization": _norm("group"),
+    "RMSNormalization": _norm("rms"), "Activation": _activation, "ReLU": _relu, "PReLU": _prelu,
+    "LeakyReLU": _function("leaky_relu"), "ELU": _function("elu"), "Softmax": _function("softmax"),
+    **dict.fromkeys(("Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout",
+                     "GaussianDropout"), _dropout),
+    "Flatten": _flatten, "Reshape": _reshape, "Permute": _permuted, "RepeatVector": _repeated,
+    **{f"ZeroPadding{axes}": _edges(1, "padding") for axes in AXES},
+    **{f"Cropping{axes}": _edges(-1, "cropping") for axes in AXES},
+    **{f"UpSampling{axes}": _upsampled for axes in AXES}, "Resizing": _resized,
+    **dict.fromkeys(("Add", "Subtract", "Average", "Maximum", "Minimum"), _combined(False)),
+    "Multiply": _combined(True), "Concatenate": _concatenated, "Embedding": _embedding,
+    **{name: _recurrent(cell) for name, cell in CELLS.items()},
+    "Bidirectional": _both_ways, "TimeDistributed": _at_each_step, "MultiHeadAttention": _attention,
+    # What prepares or regularises, and has no parameter that trains.
+    **dict.fromkeys(("Rescaling", "Normalization", "Masking", "GaussianNoise", "ActivityRegularization", "Identity",
+                     "RandomFlip", "RandomRotation", "RandomZoom", "RandomTranslation", "RandomContrast",
+                     "RandomBrightness"), _same),
+}  # fmt: skip
