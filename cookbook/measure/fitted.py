@@ -22,7 +22,7 @@ from cookbook import catalog
 from cookbook.catalog import UnknownName
 from cookbook.catalog.printed import Printed
 from cookbook.hardware import Accelerator, Calibrated, accelerator, accelerator_table
-from cookbook.measure.comparison import ASKED, measured_device
+from cookbook.measure.comparison import ASKED, NUMPY, measured_device
 from cookbook.measure.environment import ONE_THREAD
 from cookbook.measure.rates import NORMAL, TIER, Figure, calm, figures, seconds_of, student
 from cookbook.measure.report import Report, of_document, read
@@ -202,6 +202,8 @@ def joined(report: Any) -> Report:
             if mine != theirs and (what in ("processor", "cores") or None not in (mine, theirs)):
                 raise ValueError(f"report: one is of {what} = {shown(mine)}, another of {shown(theirs)}; calibrate "
                                  "each machine by itself")  # fmt: skip
+    if len({row["path"] for each in read_all for row in each.rows if row["benchmark"] in ASKED}) > 1:
+        raise ValueError("report: networks of one ran in NumPy, of another in PyTorch; calibrate each by itself")
     told: dict[str, Any] = {}
     for each in reversed(read_all):
         told |= each.environment
@@ -327,6 +329,8 @@ def expected(report: Report, device: Accelerator) -> dict[str, float]:
     for kind in (networks.KIND, forward.KIND):
         found[f"compute/{kind}"] = _constant(kind, "vector_product" if vector else "product_efficiency")
     found[f"compute/{generation.KIND}"] = prompt = _constant(generation.KIND, "prompt_share")
+    if any(row["benchmark"] == "forward pass" and row["path"] == "numpy" for row in report.rows):
+        found[f"compute/{forward.KIND}"] *= forward.does()[NUMPY]["kernels"]
     found = {name: 1 / share for name, share in found.items()}
     usual = next((name for name in ("fp32", "bf16", "fp16") if _products(report, name)), "fp32")
     best = max((row["work"] / seconds_of(report, row) for row in _products(report, usual)), default=math.nan)
