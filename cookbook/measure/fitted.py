@@ -57,7 +57,7 @@ FEWEST_MODELS = 2
 MOST_REPORTS = 20
 COLUMNS = ("benchmark", "model", "batch", "seq", "number_format", "method", "kind", "measured_s", "before_s",
            "after_s", "left_out_s", "low80_s", "high80_s", "before_error", "after_error", "left_out_error",
-           "inside80")  # fmt: skip
+           "inside80", "path")  # fmt: skip
 WORDS = {"compute": "share of the best measured product that networks reach",
          "convolution": "rate of convolutions beside that of products, over that on other devices",
          "memory": "memory bandwidth over what networks reach of it on other devices",
@@ -101,7 +101,7 @@ class Calibration(Printed):
         """Each measured network beside its predictions: by the datasheet, calibrated, and with its model left out.
 
         Times in seconds; errors are predicted over measured, less 1; `inside80` says whether the measured time lies in
-        the 80 % interval around the prediction with its model left out.
+        the 80 % interval around the prediction with its model left out; `path` is the library that ran the network.
         """
         import pandas as pd
 
@@ -482,7 +482,7 @@ def _judged(
             **{name: row.get(name) for name in COLUMNS[:6]}, "kind": _kind(row), "measured_s": measured,
             **{f"{name}_s": value for name, value in times.items()}, "low80_s": left_out / reach,
             "high80_s": left_out * reach, **{f"{name}_error": value / measured - 1 for name, value in times.items()},
-            "inside80": left_out / reach <= measured <= left_out * reach,
+            "inside80": left_out / reach <= measured <= left_out * reach, "path": row["path"],
         })  # fmt: skip
     return tuple(found)
 

@@ -16,7 +16,9 @@ from cookbook.panels.this_machine import this_machine
 READY = ("Matrix products, memory, the drive and a few networks, in about {seconds:.0f} s at most. Nothing is sent "
          "anywhere. Close other programs first.")  # fmt: skip
 STATIC = "This button measures the machine that runs the page; it works in JupyterLab, on Binder and in Colab."
-KEEP = "Run the cells below to use it; to keep it: button.report.write(&quot;measured.json&quot;)."
+KEEP = "Run the cells below to use it; to keep it: <code>button.report.write(&quot;measured.json&quot;)</code>."
+# Sentences that wrap stand closer than a row of widgets.
+CLOSE = '<div style="line-height:1.5">{}</div>'
 
 
 class Measuring(ipywidgets.VBox):
@@ -37,12 +39,13 @@ class Measuring(ipywidgets.VBox):
         self.stop = ipywidgets.Button(description="Cancel", disabled=True, layout=wide,
                                       tooltip="Stops after the present sample; what was measured is kept")  # fmt: skip
         self.bar = ipywidgets.IntProgress(value=0, max=1, layout=ipywidgets.Layout(flex="1 1 120px", max_width="400px"))
-        self.said = ipywidgets.HTML(escape(READY.format(seconds=asked["seconds"])))
+        self.said = ipywidgets.HTML(CLOSE.format(escape(READY.format(seconds=asked["seconds"]))))
         self.start.on_click(lambda _: self.press())
         self.stop.on_click(lambda _: self._wish.set())
         self.found = ipywidgets.VBox()
         row = ipywidgets.HBox([self.start, self.stop, self.bar], layout=ipywidgets.Layout(flex_flow="row wrap"))
         super().__init__([row, self.said, self.found])
+        self.add_class("cookbook-measuring")
 
     def press(self) -> threading.Thread:
         """Measure beside the kernel's own work, so that the page can still ask to stop."""
@@ -60,7 +63,7 @@ class Measuring(ipywidgets.VBox):
             self.report = run(**self._asked, progress=self._progress, cancelled=self._wish.is_set)
             self._show(self.report)
         except (ValueError, OSError) as problem:
-            self.said.value = escape(f"{problem}.")
+            self.said.value = CLOSE.format(escape(f"{problem}."))
         finally:
             self.start.disabled, self.stop.disabled = False, True
             self._begun.release()
@@ -77,7 +80,8 @@ class Measuring(ipywidgets.VBox):
             known: Calibration | None = calibrate(report)
         except ValueError as problem:
             known, said = None, f"{said} {problem}."
-        self.said.value = escape(f"{said} {known.summary()}. " if known else said) + (KEEP if known else "")
+        said = f"{said} {known.summary()[:1].upper()}{known.summary()[1:]}. " if known else said
+        self.said.value = CLOSE.format(escape(said) + (KEEP if known else ""))
         self.found.children = [this_machine(known, picture="products")] if known else []
 
     def __repr__(self) -> str:
