@@ -1,8 +1,14 @@
 """The few commands that a shell needs: `python -m cookbook --help`."""
 
+from __future__ import annotations
+
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cookbook.hardware import Machine
 
 KINDS = ("training_classic", "training_transformer", "inference")
 
@@ -82,6 +88,8 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("output", metavar="OUTPUT.csv", type=Path)
         command.add_argument("--kind", required=True, choices=(*KINDS, "storage"))
         command.add_argument("--strict", action="store_true", help="refuse a table with columns that are not known")
+        command.add_argument("--machine", metavar="MEASURED.json", type=Path, help="a file of the command measure: "
+                             "rows without an accelerator, or of 'this machine', are of that machine")  # fmt: skip
         command.add_argument("--no-neighbours", action="store_true", help="do not correct by similar measurements")
 
 
@@ -225,9 +233,10 @@ def _predict(options: argparse.Namespace) -> None:
     from cookbook.prediction.answer import answer_blocks, answer_file, as_csv, unknown_columns
 
     check_target(options.output, options.input)
+    here = _machine(options)
     rows, given, told = 0, 0, False
     with writing(options.output) as file:
-        for frame, found in answer_blocks(options.input, options.kind, not options.no_neighbours):
+        for frame, found in answer_blocks(options.input, options.kind, not options.no_neighbours, here):
             lost = [] if told else unknown_columns(options.kind, frame)
             if lost and options.strict:
                 raise ValueError("; ".join(lost[:8]) + "; --strict refuses tables with unknown columns")
@@ -242,6 +251,20 @@ def _predict(options: argparse.Namespace) -> None:
     print(f"{options.output}: {given:,} of {rows:,} rows predicted; the others say why not")
     if not given:
         raise SystemExit(1)
+
+
+def _machine(options: argparse.Namespace) -> Machine | None:
+    """The machine that a file of measurements was calibrated to, where one is given."""
+    from cookbook import measure
+    from cookbook.hardware import machine
+
+    if options.machine is None:
+        return None
+    if options.kind == "storage":
+        raise ValueError("--machine goes with networks: storage is predicted from the drives that a row names")
+    found = measure.calibrate(options.machine)
+    print(f"{options.machine}: {found.summary()}", file=sys.stderr)
+    return machine(found.accelerator)
 
 
 def _measure(options: argparse.Namespace) -> None:

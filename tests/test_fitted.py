@@ -263,3 +263,16 @@ def test_the_calibration_tells_itself(calibration):
     assert repr(calibration).startswith("<Calibration: this machine: median error ")
     assert calibration.lines()[-1] == calibration.summary() and "GFLOP/s" in " ".join(calibration.lines())
     assert "<table" in calibration._repr_html_()
+
+
+def test_networks_in_numpy_and_in_pytorch_are_not_mixed():
+    """Each is predicted as its library runs it; single operations of one may stand beside networks of the other."""
+    whole = artificial(asks=ASKS[:4])
+    numpy = [{**each, "path": "numpy"} if "model" in each else each for each in whole.rows]
+    with pytest.raises(ValueError, match="of one ran in NumPy, of another in PyTorch"):
+        cb.measure.calibrate([whole, replace(whole, rows=numpy)])
+    found = cb.measure.calibrate(replace(whole, rows=numpy))
+    assert set(found.predictions()["path"]) == {"numpy"} and found.errors()["models"] == 2
+    step = cb.train_step("vgg16", found.before, micro_batch=2, precision="fp32", software="native")
+    told = found.predictions().query("benchmark == 'training step' and model == 'vgg16'")
+    assert told["before_s"].item() == pytest.approx(step.point), "convolutions as matrix products"

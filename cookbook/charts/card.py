@@ -15,8 +15,9 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # Where a front end shows both, the card stands below the live one: one of the two is hidden. A widget that was not
 # restored leaves an error in its place; the card waits until one that still loads has had its time.
 BESIDE = """<style>
-.jp-OutputArea-child:has(.cookbook-panel, .cookbook-record, .cookbook-chart) + .jp-OutputArea-child:has(.ck-beside),
-.jp-OutputArea-child:not(:has(.cookbook-panel, .cookbook-record, .cookbook-chart))\
+.jp-OutputArea-child:has(.cookbook-panel, .cookbook-record, .cookbook-chart, .cookbook-measuring)\
+ + .jp-OutputArea-child:has(.ck-beside),
+.jp-OutputArea-child:not(:has(.cookbook-panel, .cookbook-record, .cookbook-chart, .cookbook-measuring))\
 :has(+ .jp-OutputArea-child .ck-beside) {
   display: none;
 }

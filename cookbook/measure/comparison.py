@@ -20,8 +20,10 @@ from cookbook.workloads import zoo
 if TYPE_CHECKING:
     import pandas as pd
 
-# How PyTorch ran, in the words of the table of software.
+# How networks ran, in the words of the table of software.
 SOFTWARE = {"graph": "torch.compile"}
+# NumPy makes convolutions into matrix products, as the first frameworks did.
+NUMPY = "native"
 COLUMNS = ("benchmark", "model", "batch", "seq", "number_format", "method", "measured_s", "predicted_s", "low80_s",
            "high80_s", "ratio", "inside80", "measured_bytes", "predicted_bytes", "memory_ratio", "tier",
            "why")  # fmt: skip
@@ -127,13 +129,18 @@ def _training(row: Mapping[str, Any], system: Any) -> Estimate:
     if "lora" in method:
         plan |= {"fine_tuning": "lora", "target_modules": "all linear", "rank": RANK}
     return train_step(row["model"], system, plan, seq=row.get("seq"), precision=row.get("number_format"),
-                      software="PyTorch")  # fmt: skip
+                      software=_software(row))  # fmt: skip
+
+
+def _software(row: Mapping[str, Any]) -> str:
+    return NUMPY if row.get("path") == "numpy" and not _language(row) else "PyTorch"
 
 
 def _forward(row: Mapping[str, Any], system: Any) -> Estimate:
     # Of networks PyTorch ran each operation by itself, also where the libraries of a maker would compile them.
+    alone = _software(row) if _language(row) or row.get("path") == "numpy" else "eager"
     return forward_pass(row["model"], system, batch=row["batch"], precision=row.get("number_format"),
-                        seq=row.get("seq"), software="PyTorch" if _language(row) else "eager")  # fmt: skip
+                        seq=row.get("seq"), software=alone)  # fmt: skip
 
 
 def _language(row: Mapping[str, Any]) -> bool:

@@ -22,7 +22,7 @@ from cookbook import catalog
 from cookbook.catalog import UnknownName
 from cookbook.catalog.printed import Printed
 from cookbook.hardware import Accelerator, Calibrated, accelerator, accelerator_table
-from cookbook.measure.comparison import ASKED, measured_device
+from cookbook.measure.comparison import ASKED, NUMPY, measured_device
 from cookbook.measure.environment import ONE_THREAD
 from cookbook.measure.rates import NORMAL, TIER, Figure, calm, figures, seconds_of, student
 from cookbook.measure.report import Report, of_document, read
@@ -57,7 +57,7 @@ FEWEST_MODELS = 2
 MOST_REPORTS = 20
 COLUMNS = ("benchmark", "model", "batch", "seq", "number_format", "method", "kind", "measured_s", "before_s",
            "after_s", "left_out_s", "low80_s", "high80_s", "before_error", "after_error", "left_out_error",
-           "inside80")  # fmt: skip
+           "inside80", "path")  # fmt: skip
 WORDS = {"compute": "share of the best measured product that networks reach",
          "convolution": "rate of convolutions beside that of products, over that on other devices",
          "memory": "memory bandwidth over what networks reach of it on other devices",
@@ -101,7 +101,7 @@ class Calibration(Printed):
         """Each measured network beside its predictions: by the datasheet, calibrated, and with its model left out.
 
         Times in seconds; errors are predicted over measured, less 1; `inside80` says whether the measured time lies in
-        the 80 % interval around the prediction with its model left out.
+        the 80 % interval around the prediction with its model left out; `path` is the library that ran the network.
         """
         import pandas as pd
 
@@ -202,6 +202,8 @@ def joined(report: Any) -> Report:
             if mine != theirs and (what in ("processor", "cores") or None not in (mine, theirs)):
                 raise ValueError(f"report: one is of {what} = {shown(mine)}, another of {shown(theirs)}; calibrate "
                                  "each machine by itself")  # fmt: skip
+    if len({row["path"] for each in read_all for row in each.rows if row["benchmark"] in ASKED}) > 1:
+        raise ValueError("report: networks of one ran in NumPy, of another in PyTorch; calibrate each by itself")
     told: dict[str, Any] = {}
     for each in reversed(read_all):
         told |= each.environment
@@ -327,6 +329,8 @@ def expected(report: Report, device: Accelerator) -> dict[str, float]:
     for kind in (networks.KIND, forward.KIND):
         found[f"compute/{kind}"] = _constant(kind, "vector_product" if vector else "product_efficiency")
     found[f"compute/{generation.KIND}"] = prompt = _constant(generation.KIND, "prompt_share")
+    if any(row["benchmark"] == "forward pass" and row["path"] == "numpy" for row in report.rows):
+        found[f"compute/{forward.KIND}"] *= forward.does()[NUMPY]["kernels"]
     found = {name: 1 / share for name, share in found.items()}
     usual = next((name for name in ("fp32", "bf16", "fp16") if _products(report, name)), "fp32")
     best = max((row["work"] / seconds_of(report, row) for row in _products(report, usual)), default=math.nan)
@@ -478,7 +482,7 @@ def _judged(
             **{name: row.get(name) for name in COLUMNS[:6]}, "kind": _kind(row), "measured_s": measured,
             **{f"{name}_s": value for name, value in times.items()}, "low80_s": left_out / reach,
             "high80_s": left_out * reach, **{f"{name}_error": value / measured - 1 for name, value in times.items()},
-            "inside80": left_out / reach <= measured <= left_out * reach,
+            "inside80": left_out / reach <= measured <= left_out * reach, "path": row["path"],
         })  # fmt: skip
     return tuple(found)
 

@@ -23,6 +23,8 @@ from cookbook.measure.report import row
 from cookbook.measure.timing import Case, Watch, run_program
 
 FORMATS = {"fp32": np.float32, "fp64": np.float64}
+# Rows of products such as a language model makes for each token: one sequence, and a batch.
+FEW_ROWS = (1, 16)
 # Bytes that one element of each operation of STREAM reads and writes, in elements (McCalpin, 1995).
 STREAM = {"copy": 2, "scale": 2, "add": 3}
 SEQUENTIAL_BLOCK, RANDOM_BLOCK = 2**20, 4096
@@ -39,11 +41,12 @@ def generator() -> np.random.Generator:
 
 
 def products(quick: bool) -> Iterator[Case]:
-    """Square matrix products of several sizes and both formats of NumPy, and one of a single row."""
+    """Square matrix products of several sizes and both formats of NumPy, and those of one row and of a few."""
     for name, kind in FORMATS.items():
         for size in (256, 1024) if quick else (128, 256, 512, 1024, 2048):
             yield product(size, size, size, name, kind)
-    yield product(1, 4096, 1024 if quick else 4096, "fp32", np.float32)
+    for rows in FEW_ROWS:
+        yield product(rows, 4096, 1024 if quick else 4096, "fp32", np.float32)
 
 
 def product(m: int, n: int, k: int, number_format: str, kind: Any) -> Case:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -14,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.measure import array_networks, exchange, host, steps
 from cookbook.measure import device as torched
-from cookbook.measure import exchange, host, steps
 from cookbook.measure.device import DEVICES, Device, device_named
 from cookbook.measure.environment import (
     ONE_THREAD,
@@ -35,11 +36,13 @@ from cookbook.workloads import zoo
 
 SUITES = ("micro", "macro", "language")
 # Seconds of a run where none are given: by NumPy alone, with PyTorch, and of the suite of language models.
-NUMPY_SECONDS, QUICK_SECONDS, TORCH_SECONDS, LANGUAGE_SECONDS = 50.0, 60.0, 600.0, 1200.0
+NUMPY_SECONDS, QUICK_SECONDS, TORCH_SECONDS, LANGUAGE_SECONDS = 55.0, 60.0, 600.0, 1200.0
 SCRATCH = {True: 2**25, False: 2**28}
 # A processor or GPU that ends slower than it began by this share is told to have been throttled or shared.
 SLOWED = 0.1
 MOST_ROUNDS = 20
+# Rows of the product whose rate tells what networks will take, and whether the processor slows down.
+REFERENCE = 384
 Progress = Callable[[int, int, str], Any]
 
 
@@ -67,7 +70,7 @@ def run(
         "micro" (single operations), "macro" (networks) and "language" (language models at many batches and lengths);
         the last two need PyTorch.
     seconds : float
-        Time after which the run stops, between two samples [s]; by default 50 s of NumPy, 1 to 20 min of PyTorch.
+        Time after which the run stops, between two samples [s]; by default 55 s of NumPy, 1 to 20 min of PyTorch.
     folder : str or Path
         Where the scratch file for the drive is written and removed; the system's folder for such files by default.
     rounds : int
@@ -145,10 +148,12 @@ class _Run:
         self.kept: dict[int, int] = {}
         self.samples: dict[int, list[float]] = {}
         self.alone = one_thread(device)
+        self.rate = math.inf
 
     def whole(self, suites: Sequence[str], folder: str | Path | None, options: dict[str, Any]) -> Report:
         """All cases, and the report of what came of them."""
         state, begun, began = "complete", load(), self._reference()
+        self.rate = 2.0 * REFERENCE**3 / began
         with ExitStack() as files:
             try:
                 cases = list(self._cases(suites, folder, files)) * int(options["rounds"])
@@ -169,7 +174,7 @@ class _Run:
 
     def _reference(self) -> float:
         """Fastest of a few products of moderate size [s], for comparison of end and beginning."""
-        a = host.generator().random((384, 384)).astype(np.float32)
+        a = host.generator().random((REFERENCE, REFERENCE)).astype(np.float32)
         now, times = time.process_time if self.alone else time.perf_counter, []
         for _ in range(12):
             begin = now()
@@ -184,7 +189,7 @@ class _Run:
             yield from self._files(folder, files)
         for suite, cases in (("macro", steps.macro), ("language", steps.language)):
             if suite in suites and device is None:
-                self._skip(suite, "all", absent("torch") or "NumPy was asked for; give device = 'cpu' or 'cuda'")
+                yield from array_networks.cases(suite, quick, self.rate)
             elif suite in suites and device is not None:
                 yield from cases(device, quick)
 
@@ -217,6 +222,10 @@ class _Run:
 
     def _one(self, case: Case) -> None:
         if any(each["case"] == case.case and each["benchmark"] == case.benchmark for each in self.skipped):
+            return
+        if case.seconds > self.watch.left():
+            why = f"it would take about {case.seconds:.0f} s, and {self.watch.left():.0f} s are left: give more seconds"
+            self._skip(case.benchmark, case.case, why)
             return
         wait = self.device.wait if self.device and case.path == "torch" else partial(int, 0)
         name = self.device.name if self.device and case.path == "torch" else "cpu"

@@ -36,6 +36,8 @@ class Case:
         Further fields of the row: model, batch, seq, number_format, method, note.
     path : str
         Library that runs it.
+    seconds : float
+        About what all its calls take together [s], where that is known before: what does not fit is left out.
     """
 
     benchmark: str
@@ -44,6 +46,7 @@ class Case:
     prepare: Callable[[], Callable[[], Any]]
     told: dict[str, Any] = field(default_factory=dict)
     path: str = "numpy"
+    seconds: float = 0.0
 
 
 @dataclass
@@ -73,6 +76,10 @@ class Watch:
     def __post_init__(self) -> None:
         self.end = self.clock() + self.seconds
         self.timer = self.clock
+
+    def left(self) -> float:
+        """Seconds that are left [s]."""
+        return self.end - self.clock()
 
     def check(self) -> None:
         """Raises Stopped where the run is cancelled or out of time."""

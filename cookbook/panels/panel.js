@@ -370,6 +370,6 @@ async function render({ model, el }) {
   const lost = asked && !asked.here && location.pathname.endsWith(".ipynb") ? astray(asked, root, take) : 0;
   if (asked?.here) take(asked.state);
   const unwatch = await watchKernel(model, stopped);
-return () => { model.off("change:shown", answered); unwatch(); redrawn.disconnect(); clearTimeout(later); clearTimeout(lost); chart?.dispose(); };
+  return () => { model.off("change:shown", answered); unwatch(); redrawn.disconnect(); clearTimeout(later); clearTimeout(lost); chart?.dispose(); };
 }
 export default { render };

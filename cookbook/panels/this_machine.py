@@ -275,7 +275,7 @@ def _step(known: Calibration, batch: int) -> dict[str, Any]:
     """The first training step that was measured, or whatever network was, at a batch of the reader's."""
     rows = [each for each in known.judged if each["benchmark"] == "training step"] or list(known.judged)
     usual: Mapping[str, Any] = {"benchmark": "training step", "model": "resnet50"}
-    names = ("benchmark", "model", "seq", "number_format")
+    names = ("benchmark", "model", "seq", "number_format", "path")
     return {**{name: (rows[0] if rows else usual).get(name) for name in names}, "batch": batch}
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from cookbook.hardware import Machine
+
 COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tier", "why", "assumed")
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
@@ -47,17 +49,19 @@ def more_columns(kind: str) -> tuple[str, ...]:
     return ("reason", *MEMORY_COLUMNS) if kind != "training_classic" else ("reason",)
 
 
-def answer_blocks(path: str | Path, kind: str, neighbours: bool = True) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+def answer_blocks(
+    path: str | Path, kind: str, neighbours: bool = True, here: Machine | None = None
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Predict every row of a CSV file of any usual encoding, block by block: rows as read, and their answers."""
     for frame, why in read_blocks(path):
-        yield frame, answer(frame, kind, neighbours, why)
+        yield frame, answer(frame, kind, neighbours, why, here)
 
 
-def answer_file(path: str | Path, kind: str, neighbours: bool = True) -> pd.DataFrame:
+def answer_file(path: str | Path, kind: str, neighbours: bool = True, here: Machine | None = None) -> pd.DataFrame:
     """Predict every row of a CSV file as one table; see `answer_blocks`."""
     import pandas as pd
 
-    blocks = [found for _, found in answer_blocks(path, kind, neighbours)]
+    blocks = [found for _, found in answer_blocks(path, kind, neighbours, here)]
     return pd.concat(blocks, ignore_index=True) if blocks else answer(pd.DataFrame(), kind)
 
 
@@ -72,7 +76,9 @@ def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
     return [f"column {header[:60]!r} is not known and was not read; nearest: {near}" for header, near in lost]
 
 
-def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, why: Any = None) -> pd.DataFrame:
+def answer(
+    frame: pd.DataFrame, kind: str, neighbours: bool = True, why: Any = None, here: Machine | None = None
+) -> pd.DataFrame:
     """Predict every row of a table, in its order; a row that cannot be predicted has blank numbers and a reason.
 
     Parameters
@@ -86,6 +92,8 @@ def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, why: Any = N
         Whether similar measurements correct the points.
     why : sequence of str, optional
         What reading said about single rows.
+    here : Machine, optional
+        A machine of the reader's own, for rows that have its name in the place of the accelerator, or none.
 
     Returns
     -------
@@ -99,7 +107,7 @@ def answer(frame: pd.DataFrame, kind: str, neighbours: bool = True, why: Any = N
     if kind == "storage":
         found = _storage(frame, known)
     else:
-        asked = tables.read(kind, frame, known)
+        asked = tables.read(kind, frame, known, here)
         parts = tables.split(asked) if kind == "inference" else [(np.arange(len(frame)), asked)]
         found = _joined(kind, frame, [(at, part, estimate(part, neighbours)) for at, part in parts])
     named = levels_of(frame["id"]) if "id" in frame else BLANK

@@ -120,6 +120,14 @@ class Columns:
             self._columns[name] = column = levels_of(column)
         return column
 
+    def own_rows(self, name: str, own: str) -> np.ndarray:
+        """Rows whose cell is `own` or blank, which is noted; from now on it is blank in all of them."""
+        column = self.text(name)
+        self.note(column.map(lambda cell: f"{name} = {own}" if words.is_blank(cell) else ""))
+        if name in self._columns:
+            self._columns[name] = column.map(lambda cell: "" if normal(cell) == normal(own) else cell)
+        return np.broadcast_to(self.text(name).where(words.is_blank), (self.size,))
+
     def number(self, name: str, scale: float = 1.0, field: str = "") -> np.ndarray:
         """A column of numbers; NaN where nothing is stated."""
         if name not in self._columns:

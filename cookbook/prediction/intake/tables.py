@@ -57,7 +57,8 @@ VARIANT = re.compile(r"variant \d+ of")
 BESIDE = re.compile(r"(?:fp[48]|int8)\s*[+/]\s*(?=b?fp?16)", re.I)
 
 
-def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None) -> Scenario:
+def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None,
+         here: hardware.Machine | None = None) -> Scenario:  # fmt: skip
     """Rows of a table as a scenario; outcomes are never read.
 
     Parameters
@@ -69,9 +70,15 @@ def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None) -> Scena
         spellings there, any may be absent or blank.
     why : numpy.ndarray of str, optional
         What is known to be wrong with single rows.
+    here : Machine, optional
+        A machine of the reader's own, for rows that have its name in the place of the accelerator, or none.
     """
     cells = Columns(kind, frame)
+    own = cells.own_rows("accelerator", here.accelerator.name) if here else None
     columns = {T: _transformer, N: _network, SERVED: _inference}[kind](cells)
+    if own is not None:
+        found = columns["accelerator"]
+        columns["accelerator"] = Coded(np.where(own, len(found.levels), found.codes), (*found.levels, here))
     columns = {name: each.lean() if isinstance(each, Coded) else each for name, each in columns.items()}
     return Scenario(kind, cells.size, columns, cells.why(why), cells.noted())
 
