@@ -188,11 +188,14 @@ async function copyText(text) {
   }
 }
 
-// The address of this notebook that opens a panel in a state: of no workspace, and with nothing of a query that was there.
+const inApp = () => Boolean(document.body.dataset.voila);
+
+// The address of this notebook, or of the app, that opens a panel in a state: of no workspace, and with nothing of a query
+// that was there, be it a token.
 function linkTo(query, binder) {
   const path = location.pathname.replace(/\/workspaces\/[^/]+(?=\/tree\/)/, "");
-  if (!query || !/^https?:$/.test(location.protocol) || !path.endsWith(".ipynb")) return "";
-  if (!binder) return `${location.origin}${path}?${query}`;
+  if (!query || !/^https?:$/.test(location.protocol) || !(path.endsWith(".ipynb") || inApp())) return "";
+  if (!binder || inApp()) return `${location.origin}${path}?${query}`;
   return `${binder}?urlpath=${encodeURIComponent(`${path.replace(/^\/user\/[^/]+\//, "")}?${query}`)}`;
 }
 
@@ -206,6 +209,7 @@ function linkedState(name, cell) {
     try { url = new URL(address); } catch { continue; }
     if (url.searchParams.get("panel") !== name || notebook(url) !== notebook(location)) continue;
     if ((url.searchParams.get("cell") || cell) !== cell) continue;
+    if (inApp() && !url.searchParams.has("state")) return null;
     if (globalThis.__cookbookLinked) return null;
     globalThis.__cookbookLinked = true;
     return url.searchParams.get("state") ?? "";
