@@ -195,11 +195,11 @@ def test_a_panel_that_is_not_there_is_told(here: tuple[str, Any]) -> None:
     (2, 1e8, "The memory of this machine is exhausted: 100 MB are left"),
 ])  # fmt: skip
 def test_when_the_app_is_full(pages: int, free: float, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One process more than pages waits in the pool, and is no page."""
-    pool = [SimpleNamespace(done=lambda: True), SimpleNamespace(done=lambda: False)]
-    manager = SimpleNamespace(_pools={"panel.ipynb": pool}, list_kernel_ids=lambda: range(pages + 1))
+    """A process that waits for a page is none, nor is one that has ended."""
+    manager = SimpleNamespace(list_kernel_ids=lambda: [*map(str, range(pages)), "waits"])
     monkeypatch.setattr(dashboard.psutil, "virtual_memory", lambda: SimpleNamespace(available=free))
-    told = dashboard.Dashboard.full(SimpleNamespace(kernel_manager=manager, most=3))  # type: ignore[arg-type]
+    told = dashboard.Dashboard.full(  # type: ignore[arg-type]
+        SimpleNamespace(kernel_manager=manager, most=3, given={*map(str, range(pages)), "ended"}))
     assert told.startswith(words) and bool(told) == bool(words)
 
 

@@ -6,7 +6,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
-from contextlib import suppress
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -103,16 +102,12 @@ def spread(
                 return
             for future in sorted(wait(given, return_when=FIRST_COMPLETED).done, key=given.__getitem__):
                 number = given.pop(future)
-                try:
-                    result = future.result()
-                except Exception as problem:
-                    if not _is_loss(problem):
-                        raise
+                if _is_loss(future.exception()):
                     again.append(number)
                     broken = True
                 else:
                     losses = 0
-                    yield number, result
+                    yield number, future.result()
             if broken:
                 losses += 1
                 _bear(losses)
@@ -133,7 +128,7 @@ def _bear(losses: int) -> None:
                            "memory: give the executor fewer workers, or a smaller size of a part")  # fmt: skip
 
 
-def _is_loss(problem: Exception) -> bool:
+def _is_loss(problem: BaseException | None) -> bool:
     """Whether a worker died; the work itself did not fail."""
     return isinstance(problem, BrokenExecutor) or type(problem).__name__ == "KilledWorker"
 
@@ -152,8 +147,7 @@ def _pool(executor: Any) -> Any:
 
 def _another(pool: ProcessPoolExecutor, own: bool) -> ProcessPoolExecutor:
     """A pool like a broken one, which takes no more work."""
-    with suppress(Exception):
-        if own:
-            pool.shutdown(wait=False, cancel_futures=True)
+    if own:
+        pool.shutdown(wait=False, cancel_futures=True)
     given: Any = pool
     return ProcessPoolExecutor(given._max_workers, given._mp_context, given._initializer, given._initargs)

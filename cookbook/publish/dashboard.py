@@ -76,6 +76,19 @@ class Dashboard(Voila):
         self.template_paths.insert(0, str(Path(__file__).parent / "voila"))
         self.gate = asyncio.Semaphore(AT_ONCE)
 
+    def init_settings(self) -> dict[str, Any]:
+        """Voila's, with a list of the processes that were given to a page: the others wait for one."""
+        found = super().init_settings()
+        self.given, give = set[str](), self.kernel_manager.get_rendered_notebook
+
+        async def noted(*asked: Any, **more: Any) -> Any:
+            page = await give(*asked, **more)
+            self.given.add(page[2])
+            return page
+
+        self.kernel_manager.get_rendered_notebook = noted
+        return dict(found)
+
     def init_handlers(self) -> list[Any]:
         """Voila's, with ours in place of the one that shows the notebook; no file is handed out."""
         *others, (_, __, given) = super().init_handlers()
@@ -84,10 +97,7 @@ class Dashboard(Voila):
 
     def full(self) -> str:
         """Why no other page can be opened; "" where one can."""
-        manager = self.kernel_manager
-        waiting = sum(task.done() for pool in manager._pools.values() for task in pool)
-        pages = len(manager.list_kernel_ids()) - waiting
-        if pages >= self.most:
+        if len(self.given.intersection(self.kernel_manager.list_kernel_ids())) >= self.most:
             return (f"This app was started for {counted(self.most, 'page')} at once, and as many are open. Close one "
                     "that you no longer need and try again in a minute, or ask whoever started it for more (--most).")
         free = psutil.virtual_memory().available

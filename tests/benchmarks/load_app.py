@@ -180,9 +180,10 @@ def main() -> None:
     parser.add_argument("--presses", type=int, default=20)
     parser.add_argument("--apart", type=float, default=1.0, help="seconds between readers who come")
     parser.add_argument("--pause", type=float, default=2.0, help="seconds between two presses of a reader, on average")
+    parser.add_argument("--spare", type=int, default=2, help="processes ready before the first reader comes")
     options = parser.parse_args()
-    with running("--most", str(options.readers)) as (host, server):
-        time.sleep(5)  # the spare processes get ready, as they would before a course begins
+    with running("--most", str(options.readers), "--spare", str(options.spare)) as (host, server):
+        time.sleep(4 + 2 * options.spare)  # they get ready, as they would before a course begins
         told = asyncio.run(measured(options.readers, options.presses, options.apart, options.pause, server.pid, host))
         print(json.dumps({name: round(value, 1) for name, value in told.items()}, indent=1))
 
