@@ -178,10 +178,12 @@ def test_a_page_answers_and_the_next_waits_for_room(here: tuple[str, Any]) -> No
         await reader.press(1)
         await reader.press(2)
         assert before and reader.shape["title"] == "Who waits in a pipeline?"
+        status, text = fetched(here[0], "/?panel=host")
+        assert status == 503 and "started for 1 page at once" in text and "--most" in text
+        await reader.close()
 
     asyncio.run(visit())
-    status, text = fetched(here[0], "/?panel=host")
-    assert status == 503 and "started for 1 page at once" in text and "--most" in text
+    asyncio.run(visit())  # no process waits for it: one is started
 
 
 def test_a_panel_that_is_not_there_is_told(here: tuple[str, Any]) -> None:
@@ -198,8 +200,9 @@ def test_when_the_app_is_full(pages: int, free: float, words: str, monkeypatch: 
     """A process that waits for a page is none, nor is one that has ended."""
     manager = SimpleNamespace(list_kernel_ids=lambda: [*map(str, range(pages)), "waits"])
     monkeypatch.setattr(dashboard.psutil, "virtual_memory", lambda: SimpleNamespace(available=free))
-    told = dashboard.Dashboard.full(  # type: ignore[arg-type]
-        SimpleNamespace(kernel_manager=manager, most=3, given={*map(str, range(pages)), "ended"}))
+    server = dashboard.Dashboard(most=3)
+    server.kernel_manager, server.given = manager, {*map(str, range(pages)), "ended"}
+    told = server.full()
     assert told.startswith(words) and bool(told) == bool(words)
 
 

@@ -42,6 +42,7 @@ class Page(TornadoVoilaHandler):
         """Answer a reader; `path` is always empty."""
         app: Dashboard = self.settings["voila"]
         name = self.get_argument("panel", "")
+        _ = self.xsrf_token  # sets the cookie without which a page that is closed could not end its process
         if not name:
             self.finish(first_page(self.base_url))
         elif name not in {each.name for each in questions()}:
@@ -77,27 +78,42 @@ class Dashboard(Voila):
         self.gate = asyncio.Semaphore(AT_ONCE)
 
     def init_settings(self) -> dict[str, Any]:
-        """Voila's, with a list of the processes that were given to a page: the others wait for one."""
-        found = super().init_settings()
-        self.given, give = set[str](), self.kernel_manager.get_rendered_notebook
+        """Voila's; its manager notes which processes have a page, and prepares no more than there may be pages."""
+        found, manager = super().init_settings(), self.kernel_manager
+        give, begin, fill = manager.get_rendered_notebook, manager.start_kernel, manager.fill_if_needed
+        self.given = set[str]()
 
-        async def noted(*asked: Any, **more: Any) -> Any:
-            page = await give(*asked, **more)
+        async def given(**more: Any) -> Any:
+            page = await give(**more)
             self.given.add(page[2])
             return page
 
-        self.kernel_manager.get_rendered_notebook = noted
+        async def begun(**more: Any) -> str:  # where none waits
+            kernel = str(await begin(**more))
+            self.given.add(kernel)
+            filled(notebook_name=Path(self.notebook_path).name)
+            return kernel
+
+        def filled(delay: float | None = None, notebook_name: str = "", **more: Any) -> None:
+            if self.pages() + manager.get_pool_size(notebook_name) + 1 < self.most:
+                fill(delay, notebook_name, **more)
+
+        manager.get_rendered_notebook, manager.start_kernel, manager.fill_if_needed = given, begun, filled
         return dict(found)
 
+    def pages(self) -> int:
+        """How many pages are open."""
+        return len(self.given.intersection(self.kernel_manager.list_kernel_ids()))
+
     def init_handlers(self) -> list[Any]:
-        """Voila's, with ours in place of the one that shows the notebook; no file is handed out."""
+        """Voila's, with ours in place of the one that shows the notebook; no file is handed out, nor what was asked."""
         *others, (_, __, given) = super().init_handlers()
-        kept = [each for each in others if not each[0].endswith("/voila/files/(.*)")]
+        kept = [each for each in others if "/voila/files/" not in each[0] and "/voila/query/" not in each[0]]
         return [*kept, (url_path_join(self.server_url, "/"), Page, given)]
 
     def full(self) -> str:
         """Why no other page can be opened; "" where one can."""
-        if len(self.given.intersection(self.kernel_manager.list_kernel_ids())) >= self.most:
+        if self.pages() >= self.most:
             return (f"This app was started for {counted(self.most, 'page')} at once, and as many are open. Close one "
                     "that you no longer need and try again in a minute, or ask whoever started it for more (--most).")
         free = psutil.virtual_memory().available
@@ -210,7 +226,7 @@ def serve(
     with TemporaryDirectory(prefix="cookbook-app-") as folder:
         path = Path(folder) / "panel.ipynb"
         nbformat.write(notebook(memory if sys.platform == "linux" else None), path)
-        app = Dashboard(config=settings(path, bind, port, token, spare, most))
+        app = Dashboard(config=settings(path, bind, port, token, min(spare, most), most))
         app.initialize([])
         app.start()
 

@@ -73,13 +73,15 @@ class Reader:
         self.host, self.panel, self.comm, self.session = host, panel, "", uuid.uuid4().hex
         self.shape: dict[str, Any] = {}
         self.shown: dict[str, Any] = {}
-        self.kernel = ""
+        self.kernel = self.ticket = ""
         self.channel: WebSocketClientConnection
 
     async def open(self) -> float:
         """Seconds from asking for the page until its panel has told its first answer."""
         begun = time.perf_counter()
         answer = await AsyncHTTPClient().fetch(f"http://{self.host}/?panel={self.panel}", request_timeout=PATIENCE)
+        cookies = " ".join(answer.headers.get_list("Set-Cookie"))
+        self.ticket = re.search(r"_xsrf=([^;]+)", cookies)[1]  # type: ignore[index]
         self.kernel = re.search(r'"kernelId": "([^"]+)"', answer.body.decode())[1]  # type: ignore[index]
         self.channel = await websocket_connect(f"ws://{self.host}/api/kernels/{self.kernel}/channels",
                                                max_message_size=1 << 28)  # fmt: skip
@@ -106,6 +108,12 @@ class Reader:
             state = message["content"].get("data", {}).get("state", {})
             if message["msg_type"] == "comm_msg" and state.get("shown", {}).get("seq") == times:
                 return time.perf_counter() - begun
+
+    async def close(self) -> None:
+        """Close the page: its process ends."""
+        address = f"http://{self.host}/voila/api/shutdown/{self.kernel}"
+        headers = {"Cookie": f"_xsrf={self.ticket}", "X-XSRFToken": self.ticket}
+        await AsyncHTTPClient().fetch(address, method="POST", body="", headers=headers, request_timeout=PATIENCE)
 
     def control(self) -> tuple[str, list[Any]]:
         """A control that can be used, sliders first, and two values of it."""
@@ -164,9 +172,6 @@ async def measured(readers: int, presses: int, apart: float, pause: float, serve
     found = await asyncio.gather(*(read(each, apart * at, presses, pause) for at, each in enumerate(everybody)))
     opened, times = np.array([each for each, _ in found]), np.array([each for _, some in found for each in some])
     used = memory(server)
-    for each in everybody:
-        await AsyncHTTPClient().fetch(f"http://{host}/voila/api/shutdown/{each.kernel}", method="POST", body="",
-                                      raise_error=False)  # fmt: skip
     return {"readers": readers, "open_p50_s": float(np.median(opened)), "open_most_s": float(opened.max()),
             "presses": times.size, "press_p50_ms": 1e3 * float(np.median(times)),
             "press_p95_ms": 1e3 * float(np.quantile(times, 0.95)), "press_most_ms": 1e3 * float(times.max()),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +37,12 @@ def panel_of(page: Any, address: str) -> Any:
     return page.locator(".cookbook-panel")
 
 
+def process_of(page: Any) -> int:
+    """The process behind a page."""
+    command = ["pgrep", "-f", f"kernel-{page.evaluate(KERNEL)}"]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0])
+
+
 def test_from_a_decision_to_an_answer_with_nothing_from_elsewhere(app: str, page: Any) -> None:
     page.goto(app)
     for width in (1300, 400, 320):
@@ -52,8 +60,13 @@ def test_from_a_decision_to_an_answer_with_nothing_from_elsewhere(app: str, page
     page.wait_for_function(SETTLED)
     assert panel.locator(".ck-code").inner_text().startswith("cb.panels.assembly_line(stages=")
     assert not page.outside and not page.problems
+    process = process_of(page)
     page.get_by_role("link", name="All questions").click()
     page.get_by_role("heading", name="What must you decide?").wait_for()
+    end = time.monotonic() + page.patience / 1000
+    while Path(f"/proc/{process}").exists():
+        assert time.monotonic() < end, "a page that was left keeps its process"
+        time.sleep(0.1)
 
 
 def test_a_link_opens_the_state_for_somebody_else(app: str, page: Any, browser: Any, patience: float) -> None:
@@ -78,9 +91,7 @@ def test_a_link_opens_the_state_for_somebody_else(app: str, page: Any, browser: 
 
 def test_a_process_that_stops_is_told(app: str, page: Any) -> None:
     panel = panel_of(page, f"{app}?panel=assembly_line")
-    command = ["pgrep", "-f", f"kernel-{page.evaluate(KERNEL)}"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+    os.kill(process_of(page), signal.SIGKILL)
     panel.locator(".ck-say", has_text="The process of this page has stopped").wait_for()
     assert "reload the page" in panel.locator(".ck-say").inner_text()
     page.reload()
