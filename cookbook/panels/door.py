@@ -17,10 +17,17 @@ EXHAUSTED = "There is not enough memory for this panel. Close pages that you no 
 
 
 class Door(anywidget.AnyWidget):
-    """Tells the process which panel the address of its page names."""
+    """Tells the process which panel the address of its page names; says so if none comes."""
 
-    _esm = """export default { render({ model }) {
+    _esm = """export default { render({ model, el }) {
+      el.setAttribute("role", "status");
+      el.textContent = "Opening the panel.";
+      const late = setTimeout(() => {
+        el.textContent = "The panel has not come yet. If it does not, the memory of its process may be exhausted: "
+          + "close pages that you no longer need, then reload this one.";
+      }, 20000);
       model.send({ panel: new URLSearchParams(location.search).get("panel") ?? "" });
+      return () => clearTimeout(late);
     } };"""
 
 

@@ -204,7 +204,7 @@ def serve(
     most : int
         Pages that may be open at once, at least 1.
     memory : float
-        Memory that the process of one page may allocate [B], at least 300 MB.
+        Memory that the process of one page may allocate [B], at least 500 MB.
     tell : callable
         Takes each line that is said.
 
@@ -217,8 +217,8 @@ def serve(
     for name, (value, low, high) in ranges.items():
         if not low <= value <= high:
             raise ValueError(f"{name} = {value} is out of range: give {low:,} to {high:,}")
-    if not 3e8 <= memory <= 1e13:
-        raise ValueError(f"memory = {human(memory, 'B')} is out of range: a page needs 300 MB to 10 TB")
+    if not 5e8 <= memory <= 1e13:
+        raise ValueError(f"memory = {human(memory, 'B')} is out of range: give 500 MB, which a page needs, to 10 TB")
     token = token_for(bind, token or os.environ.get("COOKBOOK_TOKEN") or None)
     _free(bind, port)
     for line in greeting(bind, port, token):
