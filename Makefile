@@ -9,10 +9,11 @@ UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 BUNDLE := cookbook/charts/vega_bundle.js
 SETTINGS := $(VENV)/share/jupyter/lab/settings/overrides.json
 NOTEBOOKS ?=
+APP ?=
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: help lab test test-more test-all notebooks lint lock bench browser-figures peers site student binder-links binder-image validate-data data-readme refresh-prices calibrate validate clean
+.PHONY: help lab app test test-more test-all notebooks lint lock bench browser-figures peers site student binder-links binder-image validate-data data-readme refresh-prices calibrate validate clean
 
 # Thousands of small solves in two processes: threads of the linear algebra would only wait for one another.
 test test-more notebooks calibrate validate: export OMP_NUM_THREADS := 1
@@ -23,6 +24,9 @@ help: ## Show this list
 lab: $(VENV)/charts.stamp ## Set up and open JupyterLab on the first notebook (LAB=… for its options)
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00-start-here.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
+
+app: $(VENV)/lab.stamp $(VENV)/package.stamp ## Serve all panels to this machine's browser (APP="--bind 0.0.0.0" for a room, with a token)
+	$(BIN)/python -m cookbook app $(APP)
 
 test: $(VENV)/test.stamp $(VENV)/package.stamp ## Set up and run the tests of a change
 	@status=0; set -x; \

@@ -32,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
         ("prepare", _prepare, "keep the first charts of the recipes ready, so that they show sooner"),
         ("student", _student, "write copies without solutions to build/student"),
         ("site", _site, "write static pages that open offline to build/site"),
+        ("app", _app, "serve all panels to a browser, of this machine alone unless --bind says otherwise"),
         ("lint-notebooks", _lint, "check the notebooks against the page budgets"),
         ("binder-links", _binder_links, "write launch links pinned to a tag into README.md"),
         ("data-readme", _data_readme, "count the rows of every table, write data/README.md from the schemas"),
@@ -67,6 +68,15 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("--markdown", type=Path, help="write the report to this file, not to the screen")
         command.add_argument("--write", action="store_true", help="write data/validation*.csv and README.md")
         command.add_argument("--baseline", action="store_true", help="with --write: set the baseline of tests")
+    if name == "app":
+        command.add_argument("--bind", default="127.0.0.1", metavar="ADDRESS", help="listen here; beyond this machine "
+                             "a token is needed and made (default: %(default)s)")  # fmt: skip
+        command.add_argument("--port", type=int, default=8866, help="default: %(default)s")
+        command.add_argument("--token", help="what readers need to get in (default: COOKBOOK_TOKEN of the environment)")
+        command.add_argument("--spare", type=int, default=2, help="processes ready for readers (default: %(default)s)")
+        command.add_argument("--most", type=int, default=30, help="pages open at once (default: %(default)s)")
+        command.add_argument("--memory", type=float, default=1.0, metavar="GB",
+                             help="what the process of one page may allocate (default: %(default)s)")  # fmt: skip
     if name == "refresh-prices":
         command.add_argument("catalogues", nargs="*", metavar="CATALOGUE", help="azure, aws (default: both)")
     if name == "measure":
@@ -138,6 +148,12 @@ def _site(options: argparse.Namespace) -> None:
     from cookbook.publish.site import site
 
     print(f"open {site('notebooks', options.out) / 'index.html'}")
+
+
+def _app(options: argparse.Namespace) -> None:
+    from cookbook.publish.dashboard import serve
+
+    serve(options.bind, options.port, options.token, options.spare, options.most, 1e9 * options.memory)
 
 
 def _lint(options: argparse.Namespace) -> None:

@@ -1,7 +1,9 @@
 // Shared by LiveChart and the panels, after fit.js: one Vega runtime per page, charts that repaint without being rebuilt.
 const CANVAS_ABOVE = 2000;
 const MISSING = "The chart library did not arrive. Run all cells again; if that does not help, reinstall the package.";
-const KERNEL_STOPPED = "Kernel stopped: run all cells again.";
+const KERNEL_STOPPED = globalThis.document?.body?.dataset.voila
+  ? "The process of this page has stopped, perhaps because memory was exhausted. Copy the link, then reload the page."
+  : "Kernel stopped: run all cells again.";
 
 async function runtimeModel(model) {
   return model.widget_manager.get_model(model.get("runtime").slice("IPY_MODEL_".length));

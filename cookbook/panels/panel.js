@@ -189,11 +189,14 @@ async function copyText(text) {
   }
 }
 
-// The address of this notebook that opens a panel in a state: of no workspace, and with nothing of a query that was there.
+const inApp = () => Boolean(document.body.dataset.voila);
+
+// The address of this notebook, or of the app, that opens a panel in a state: of no workspace, and with nothing of a query
+// that was there, be it a token.
 function linkTo(query, binder) {
   const path = location.pathname.replace(/\/workspaces\/[^/]+(?=\/tree\/)/, "");
-  if (!query || !/^https?:$/.test(location.protocol) || !path.endsWith(".ipynb")) return "";
-  if (!binder) return `${location.origin}${path}?${query}`;
+  if (!query || !/^https?:$/.test(location.protocol) || !(path.endsWith(".ipynb") || inApp())) return "";
+  if (!binder || inApp()) return `${location.origin}${path}?${query}`;
   return `${binder}?urlpath=${encodeURIComponent(`${path.replace(/^\/user\/[^/]+\//, "")}?${query}`)}`;
 }
 
@@ -206,6 +209,7 @@ function linkedState(name, cell) {
     let url;
     try { url = new URL(address); } catch { continue; }
     if (!url.searchParams.get("panel") || notebook(url) !== notebook(location)) continue;
+    if (inApp() && !url.searchParams.has("state")) return null;
     if (globalThis.__cookbookLinked) return null;
     const alike = url.searchParams.get("panel") === name, here = alike && (url.searchParams.get("cell") || cell) === cell;
     globalThis.__cookbookLinked = here;

@@ -25,7 +25,7 @@ from cookbook.charts import live, ready
 from cookbook.charts.card import card, kept
 from cookbook.panels.ahead import Ahead, packed
 from cookbook.panels.controls import MISUSED, Combo, Control, Slider, from_link, place, same, to_link
-from cookbook.panels.text import levels, sentence, sources_of, table_of
+from cookbook.panels.text import levels, no_answer, sentence, sources_of, table_of
 from cookbook.prediction.requirements import ratio
 from cookbook.units import shown
 from cookbook.workloads import zoo
@@ -113,7 +113,7 @@ Draw = Callable[[dict[str, Any], "View | None"], View]
 Off = Callable[[dict[str, Any]], dict[str, str]]
 # What refuses in the caller's words, and what a value that slips through may raise in Python's.
 REFUSALS = (ValueError, catalog.UnknownName)
-PROBLEMS = (*MISUSED, IndexError, RecursionError)
+PROBLEMS = (*MISUSED, IndexError, RecursionError, MemoryError)
 
 
 class Panel(anywidget.AnyWidget):
@@ -401,7 +401,7 @@ class Panel(anywidget.AnyWidget):
         """The sentence, with the words beside a control in place of the name of its parameter."""
         if not isinstance(problem, REFUSALS):
             what = ", ".join(f"{self._controls[name].label} = {shown(changed[name])}" for name in list(changed)[:3])
-            return f"Nothing can be computed with {what}; choose another value."
+            return no_answer(problem, what)
         text = sentence(problem)
         for name, control in self._controls.items():
             head = f"{name[0].upper()}{name[1:]} = "

@@ -57,6 +57,21 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
+def no_answer(problem: Exception, what: str) -> str:
+    """Why a state has no answer, where the reason itself is in Python's words.
+
+    Examples
+    --------
+    >>> no_answer(TypeError("bad operand"), "Batch = 0")
+    'Nothing can be computed with Batch = 0; choose another value.'
+    >>> no_answer(MemoryError(), "Batch = 4").partition(":")[0]
+    'There is not enough memory to compute this with Batch = 4'
+    """
+    if isinstance(problem, MemoryError):
+        return f"There is not enough memory to compute this with {what}: choose smaller values, or close other pages."
+    return f"Nothing can be computed with {what}; choose another value."
+
+
 def capital(text: str) -> str:
     """A text with its first letter large."""
     return f"{text[:1].upper()}{text[1:]}"

@@ -39,6 +39,7 @@ _HOMES = {
     "engine_costs": "engines",
     "epoch_parts": "platforms",
     "exchange_times": "parallel",
+    "explore": "exploring",
     "growth_lines": "comparison",
     "growth_rates": "comparison",
     "hourly_usd": "cost",

@@ -16,6 +16,7 @@ import numpy as np
 from cookbook import hardware
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
+from cookbook.planning.parts import Parts, spread
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.doors import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
 from cookbook.prediction.engine import NOT_FINITE, Estimate, memory_constants, prepare, reasons
@@ -46,7 +47,7 @@ OUTER = ("model", "seq", "precision", "optimiser", "recompute", "samples", "epoc
 INNER = ("batch", "accelerator")
 
 
-def sweep(of: str = "needs", *, progress: bool = True, **axes: Any) -> pd.DataFrame:
+def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **axes: Any) -> pd.DataFrame:
     """Many scenarios at once: one row for each combination of the values of each axis.
 
     Parameters
@@ -55,6 +56,8 @@ def sweep(of: str = "needs", *, progress: bool = True, **axes: Any) -> pd.DataFr
         What to tell of each: "needs" (what `cookbook.requirements` tells), "train_step", "forward_pass" or "generate".
     progress : bool
         Whether to show on standard error how far a sweep of more than a second is.
+    executor : concurrent.futures.Executor or dask.distributed.Client, optional
+        Where to compute it, in parts; here where none is given. Not of "needs". The frame is the same.
     **axes
         One value or a list for each. Of "needs" these are the arguments of `requirements`, where `accelerators` is
         `accelerator`; of the others every field of ``data/schema/scenario.csv`` that this kind of question has: model,
@@ -70,7 +73,8 @@ def sweep(of: str = "needs", *, progress: bool = True, **axes: Any) -> pd.DataFr
     Raises
     ------
     ValueError
-        An axis that does not exist or has no values; a value that is not listed or out of range.
+        An axis that does not exist or has no values; a value that is not listed or out of range; more combinations than
+        a frame should hold, which `cookbook.planning.explore` goes through without one.
     cookbook.catalog.UnknownName
         A name that no table has.
 
@@ -86,16 +90,35 @@ def sweep(of: str = "needs", *, progress: bool = True, **axes: Any) -> pd.DataFr
     """
     (of,) = choices("of", [of], (NEEDS, *KINDS), ())
     if of == NEEDS:
+        if executor is not None:
+            raise ValueError(f"executor goes with {', '.join(KINDS)}: what models need is computed here, at once")
         return _needs(axes)
+    values = listed_axes(of, axes)
+    rows = math.prod(map(len, values.values()))
+    if rows > MOST:
+        raise ValueError(f"the axes make {rows:,} combinations, more than {MOST:,}: give fewer values, several sweeps, "
+                         "or cb.planning.explore, which keeps the best of them and no table")  # fmt: skip
+    return _estimated(of, values, rows, progress, executor)
+
+
+def listed_axes(of: str, axes: dict[str, Any]) -> dict[str, list[Any]]:
+    """Fields and values that the `axes` of a question `of` this kind stand for, each value checked.
+
+    Raises
+    ------
+    ValueError
+        As of `sweep`.
+    cookbook.catalog.UnknownName
+        A name that no table has.
+    """
     if "model" not in axes or "accelerator" not in axes:
         raise ValueError("a sweep needs the axes model and accelerator; give at least one name of each")
     values = {_field(of, name): _listed(name, value) for name, value in axes.items()}
-    rows = math.prod(map(len, values.values()))
-    if rows > MOST:
-        raise ValueError(
-            f"the axes make {rows:,} combinations, more than {MOST:,}: give fewer values, or several sweeps"
-        )
-    return _estimated(of, values, rows, progress)
+    for each in values["model"]:
+        _in_grid(of, network_of(each))
+    for name, given in values.items():
+        _levels(name, given)
+    return values
 
 
 def _field(of: str, name: str) -> str:
@@ -114,31 +137,66 @@ def _field(of: str, name: str) -> str:
     raise ValueError(f"unknown axis {shown(name)} of {of}; nearest: {close}")
 
 
-def _estimated(of: str, values: dict[str, list[Any]], rows: int, progress: bool) -> pd.DataFrame:
+def _estimated(
+    of: str, values: dict[str, list[Any]], rows: int, progress: bool, executor: Any = None
+) -> pd.DataFrame:
     import pandas as pd
 
-    networks = [network_of(each) for each in values["model"]]
-    grids = np.array([_in_grid(of, each) for each in networks])
-    for name, given in values.items():
-        _levels(name, given)
     found = {name: np.empty(rows) for name in NUMBERS} | {name: np.empty(rows, dtype=object) for name in WORDS}
     begun, done = time.monotonic(), 0
+    for at, told in _anywhere(of, values, executor):
+        for name, value in told.items():
+            found[name][at] = value
+        done += len(told["seconds"])
+        if progress and time.monotonic() - begun > 1:
+            show(done, rows)
+    sizes = [len(each) for each in values.values()]
+    frame = {name: _axis(given, at, sizes) for at, (name, given) in enumerate(values.items())}
+    return pd.DataFrame(frame | found, copy=False)
+
+
+def _anywhere(of: str, values: dict[str, list[Any]], executor: Any) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
+    """Rows and what is told of them, computed here or by the workers of an executor."""
+    if executor is None:
+        yield from answers(of, values)
+        return
+    for _, blocks in spread(_part, (of, values), range(len(parts_of(values, STRIDE))), executor):
+        yield from blocks
+
+
+def _part(question: tuple[str, dict[str, list[Any]]], number: int) -> list[tuple[Any, dict[str, np.ndarray]]]:
+    """One part of a sweep: rows of the whole, and what is told of them."""
+    of, values = question
+    return list(part_answers(of, values, number, STRIDE))
+
+
+def parts_of(values: dict[str, list[Any]], most: int) -> Parts:
+    """The outer product of `values` in parts of at most so many rows (`most`)."""
+    return Parts([len(each) for each in values.values()], most)
+
+
+def part_answers(
+    of: str, values: dict[str, list[Any]], number: int, most: int
+) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+    """What is told `of` part `number` of `values`, block by block: rows of the whole, and columns; `most` as above."""
+    start, cuts = parts_of(values, most)[number]
+    some = {name: given[cut] for (name, given), cut in zip(values.items(), cuts, strict=True)}
+    for at, told in answers(of, some):
+        yield start + (np.arange(at.start, at.stop) if isinstance(at, slice) else at), told
+
+
+def answers(of: str, values: dict[str, list[Any]]) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
+    """Answers to a question `of` this kind on the outer product of `values`, block by block: rows, and columns."""
+    networks = [network_of(each) for each in values["model"]]
+    grids = np.array([_in_grid(of, each) for each in networks])
     parts: list[tuple[np.ndarray, Workload | None]] = [(grids, None)] if grids.any() else []
     parts += [(np.arange(len(networks)) == at, networks[at]) for at in np.flatnonzero(~grids)]
     for wanted, network in parts:
         some = values | {"model": [each for each, its in zip(values["model"], wanted, strict=True) if its]}
         place = _places(values, wanted)
         for start, told in _grids(TRANSFORMERS, some) if network is None else _blocks(of, network, some):
-            size = len(next(iter(told.values())))
-            at = slice(start, start + size) if place is None else place[start : start + size]
-            for name, value in told.items():
-                found[name][at] = value
-            done += size
-            if progress and time.monotonic() - begun > 1:
-                _show(done, rows)
-    sizes = [len(each) for each in values.values()]
-    frame = {name: _axis(given, at, sizes) for at, (name, given) in enumerate(values.items())}
-    return pd.DataFrame(frame | found, copy=False)
+            size = len(told["seconds"])
+            yield slice(start, start + size) if place is None else place[start : start + size], told
 
 
 def _places(values: dict[str, list[Any]], wanted: np.ndarray) -> np.ndarray | None:
@@ -229,17 +287,7 @@ def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[
 
 def _cuts(sizes: list[int]) -> Iterator[tuple[int, list[slice]]]:
     """Blocks of an outer product of at most `GRID` rows: the first row, and which levels of each axis."""
-    inner = len(sizes)
-    while inner and math.prod(sizes[inner - 1 :]) <= GRID:
-        inner -= 1
-    # Whole axes from there on, some levels of the one before, and one of each further out.
-    block, start = math.prod(sizes[inner:]), 0
-    steps = [1] * (inner - 1) + [max(GRID // block, 1)] * bool(inner)
-    lead = [[slice(at, min(at + step, size)) for at in range(0, size, step)]
-            for size, step in zip(sizes[:inner], steps, strict=True)]  # fmt: skip
-    for cuts in itertools.product(*lead):
-        yield start, [*cuts, *(slice(0, size) for size in sizes[inner:])]
-        start += block * math.prod(cut.stop - cut.start for cut in cuts)
+    yield from map(Parts(sizes, GRID).__getitem__, range(len(Parts(sizes, GRID))))
 
 
 def _grid(kind: str, scenario: Scenario) -> dict[str, np.ndarray]:
@@ -301,8 +349,8 @@ def _told(found: Estimate) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def _show(done: int, rows: int) -> None:
-    """A bar on standard error, where somebody looks at it."""
+def show(done: int, rows: int) -> None:
+    """A bar on standard error, where somebody looks at it: so many rows `done` of all `rows`."""
     if sys.stderr.isatty():
         filled = 30 * done // rows
         print(

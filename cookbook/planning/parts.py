@@ -1,0 +1,153 @@
+"""Large outer products in parts, by number, and the parts on many processes or machines, some of which may die."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+# Parts that are given out at a time, and how often in a row workers may die before one part is done.
+AHEAD, LOSSES = 16, 5
+
+
+class Parts:
+    """An outer product cut into parts of at most so many rows, the last axis fastest; a part is known by its number.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Levels of each axis.
+    most : int
+        Rows of a part at most.
+
+    Examples
+    --------
+    >>> parts = Parts([2, 5, 3], 6)
+    >>> len(parts), parts[1], parts[5]
+    (6, (6, [slice(0, 1, None), slice(2, 4, None), slice(0, 3, None)]), (27, [slice(1, 2, None), slice(4, 5, None), \
+slice(0, 3, None)]))
+    """
+
+    def __init__(self, sizes: list[int], most: int) -> None:
+        inner = len(sizes)
+        while inner and math.prod(sizes[inner - 1 :]) <= most:
+            inner -= 1
+        # Whole axes from there on, some levels of the one before, and one of each further out.
+        self._sizes, self._inner, self._block = sizes, inner, math.prod(sizes[inner:])
+        self._step = max(most // self._block, 1)
+        self._pieces = -(-sizes[inner - 1] // self._step) if inner else 1
+
+    def __len__(self) -> int:
+        return math.prod(self._sizes[: max(self._inner - 1, 0)]) * self._pieces
+
+    def __getitem__(self, number: int) -> tuple[int, list[slice]]:
+        """First row of a part, and its levels of each axis."""
+        if not 0 <= number < len(self):
+            raise IndexError(f"there are parts 0 to {len(self) - 1}, not {number}")
+        whole = [slice(0, size) for size in self._sizes[self._inner :]]
+        if not self._inner:
+            return 0, whole
+        lead, piece = divmod(number, self._pieces)
+        size = self._sizes[self._inner - 1]
+        low, high = piece * self._step, min((piece + 1) * self._step, size)
+        cuts, start = [slice(low, high)], self._block * (lead * size + low)
+        for each in self._sizes[self._inner - 2 :: -1] if self._inner > 1 else ():
+            lead, level = divmod(lead, each)
+            cuts.insert(0, slice(level, level + 1))
+        return start, [*cuts, *whole]
+
+
+def spread(
+    work: Callable[[Any, int], Result], what: Any, numbers: Iterable[int], executor: Any = None
+) -> Iterator[tuple[int, Result]]:
+    """Results of `work(what, number)` for all of `numbers`, in the order in which they are done.
+
+    Parameters
+    ----------
+    work : callable
+        A function of a module, which other processes find by its name.
+    what : object
+        Its first argument, the same each time.
+    numbers : iterable of int
+        Its second argument, one after another.
+    executor : concurrent.futures.Executor or dask.distributed.Client, optional
+        Where to work; here, one after another, where none is given. A part whose worker dies is given out again, to a
+        new pool where a pool of processes is broken.
+
+    Raises
+    ------
+    ValueError
+        For an executor that is none.
+    RuntimeError
+        Where workers died so often in a row that memory, and not bad luck, must be the reason.
+    """
+    if executor is None:
+        yield from ((number, work(what, number)) for number in numbers)
+        return
+    pool, own = _pool(executor), False
+    todo, again, given, losses = iter(numbers), deque[int](), dict[Future[Result], int](), 0
+    try:
+        while True:
+            broken = False
+            while len(given) < AHEAD and not broken and (number := again.popleft() if again else next(todo, -1)) >= 0:
+                try:
+                    given[pool.submit(work, what, number)] = number
+                except BrokenExecutor:
+                    again.append(number)
+                    broken = True
+            if not given and not broken:
+                return
+            for future in sorted(wait(given, return_when=FIRST_COMPLETED).done, key=given.__getitem__):
+                number = given.pop(future)
+                if _is_loss(future.exception()):
+                    again.append(number)
+                    broken = True
+                else:
+                    losses = 0
+                    yield number, future.result()
+            if broken:
+                losses += 1
+                _bear(losses)
+                if isinstance(pool, ProcessPoolExecutor):
+                    again.extend(given.values())
+                    given.clear()
+                    pool, own = _another(pool, own), True
+    finally:
+        for future in given:
+            future.cancel()
+        if own:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _bear(losses: int) -> None:
+    if losses > LOSSES:
+        raise RuntimeError(f"workers died {losses} times in a row before one part was done, probably for want of "
+                           "memory: give the executor fewer workers, or a smaller size of a part")  # fmt: skip
+
+
+def _is_loss(problem: BaseException | None) -> bool:
+    """Whether a worker died; the work itself did not fail."""
+    return isinstance(problem, BrokenExecutor) or type(problem).__name__ == "KilledWorker"
+
+
+def _pool(executor: Any) -> Any:
+    """An executor of `concurrent.futures`; what a client of dask.distributed offers as one."""
+    if hasattr(executor, "get_executor"):
+        return executor.get_executor(pure=False, retries=LOSSES)
+    if not callable(getattr(executor, "submit", None)):
+        raise ValueError(
+            f"executor = {str(executor)[:60]!r} takes no work: give an executor of concurrent.futures, such as "
+            "ProcessPoolExecutor(2), or a dask.distributed.Client"
+        )
+    return executor
+
+
+def _another(pool: ProcessPoolExecutor, own: bool) -> ProcessPoolExecutor:
+    """A pool like a broken one, which takes no more work."""
+    if own:
+        pool.shutdown(wait=False, cancel_futures=True)
+    given: Any = pool
+    return ProcessPoolExecutor(given._max_workers, given._mp_context, given._initializer, given._initargs)

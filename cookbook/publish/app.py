@@ -1,0 +1,81 @@
+"""All panels as one app for a room: a first page that asks what must be decided, and a page for each panel."""
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import nbformat
+from jinja2 import Environment, FileSystemLoader
+
+from cookbook import panels
+
+HERE = Path(__file__).parent
+# What the first page asks, and the panels that lead to an answer, in the order in which to open them.
+DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("I must buy or rent hardware for a training run", ("model_zoo", "accelerators", "training_run", "where_to_run")),
+    ("I must fine-tune a model on what I have", ("finetuning", "model_zoo", "where_to_run")),
+    ("I must serve a model to users", ("serving", "accelerators", "where_to_run")),
+    ("I must make a slow training step faster", ("clinic", "host", "storage")),
+    ("I must split a model over many devices", ("scaling", "assembly_line", "training_run")),
+    ("I must judge whether a figure can be believed", ("accuracy", "measurements", "this_machine")),
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A panel as the first page names it: its name, its question, the number of its recipe, what it asks in full."""
+
+    name: str
+    title: str
+    recipe: str
+    line: str
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """Every panel, in the order of the recipes, in the words of its own module; nothing is imported.
+
+    Examples
+    --------
+    >>> questions()[0]
+    Question(name='finetuning', title='Can I fine-tune this model on that GPU?', recipe='01', line='Can this language \
+model be fine-tuned on these GPUs, by which method, and what would help?')
+    """
+    found = []
+    for name in panels._RECIPES:
+        tree = ast.parse((Path(panels.__file__).parent / f"{name}.py").read_text(encoding="utf-8"))
+        made = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+        where, _, line = (ast.get_docstring(tree) or "").partition("\n")[0].partition(": ")
+        title = (ast.get_docstring(made) or "").partition('"')[2].partition('"')[0]
+        found.append(Question(name, title, where.rpartition(" ")[2], line[:1].upper() + line[1:]))
+    return tuple(sorted(found, key=lambda each: (each.recipe, each.name)))
+
+
+def first_page(base: str = "/") -> str:
+    """HTML that asks what the reader must decide, and lists every panel; `base` is where the app stands."""
+    words = "Choose what is nearest to your decision, and take its questions in their order."
+    return _page(base, "What must you decide?", words, False)
+
+
+def problem_page(title: str, words: str, base: str = "/") -> str:
+    """HTML that says why a page cannot be opened (`title`), what to do (`words`), and which there are below `base`."""
+    return _page(base, title, words, True)
+
+
+def _page(base: str, title: str, words: str, problem: bool) -> str:
+    environment = Environment(loader=FileSystemLoader(HERE), autoescape=True)
+    known = {each.name: each for each in questions()}
+    style = (HERE / "site.css").read_text(encoding="utf-8")
+    decisions = [(decision, [known[name] for name in names]) for decision, names in DECISIONS]
+    return environment.get_template("app.html").render(
+        base=base, title=title, words=words, problem=problem, panels=questions(), decisions=decisions, style=style
+    )
+
+
+def notebook(most_bytes: float | None) -> nbformat.NotebookNode:
+    """The notebook behind every page: one cell, run before anybody asks; `most_bytes` as of a page."""
+    source = f"from cookbook.panels.door import page\npage({most_bytes!r})"
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"kernelspec": kernel, "title": "Deep Learning Cookbook"}
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source, id="page")], metadata=metadata)

@@ -1,0 +1,251 @@
+"""The server of the app: Voila, with a first page of its own, a limit of pages, and nothing fetched from elsewhere."""
+
+import asyncio
+import ipaddress
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
+
+import nbformat
+import psutil
+import tornado.web
+from jupyter_server.utils import url_path_join
+from traitlets import Int
+from traitlets.config import Config
+from voila.app import Voila
+from voila.tornado.handler import TornadoVoilaHandler
+
+from cookbook.panels.text import counted
+from cookbook.publish.app import first_page, notebook, problem_page, questions
+from cookbook.units import human
+
+PORT = 8866
+LOOPBACK = "127.0.0.1"
+# Processes that wait for a reader, pages at once, memory that one may allocate [B], and letters of a token at least.
+SPARE, MOST, MEMORY, TOKEN = 2, 30, 1e9, 16
+# Memory that stays free [B]; pages that start at the same time; a page that nobody looks at is closed after [s].
+LEAST_FREE, AT_ONCE, IDLE = 5e8, 4, 600
+NEEDED = ("@jupyter-widgets/jupyterlab-manager", "@voila-dashboards/widgets-manager8", "anywidget")
+
+
+class Page(TornadoVoilaHandler):
+    """The first page, or the page of the panel that the address names; in words, why it cannot be opened."""
+
+    @tornado.web.authenticated
+    async def get(self, path: str | None = None) -> None:
+        """Answer a reader; `path` is always empty."""
+        app: Dashboard = self.settings["voila"]
+        name = self.get_argument("panel", "")
+        _ = self.xsrf_token  # sets the cookie without which a page that is closed could not end its process
+        if not name:
+            self.finish(first_page(self.base_url))
+        elif name not in {each.name for each in questions()}:
+            self._sorry(404, "There is no such panel", f"The address asks for {name[:60]!r}. These are the panels:")
+        else:
+            async with app.gate:
+                if why := app.full():
+                    self.set_header("Retry-After", "60")
+                    self._sorry(503, "No room for another page", why)
+                else:
+                    await super().get(None)
+
+    def write_error(self, status_code: int, **_: Any) -> None:
+        """Say in words that a page could not be made, with `status_code`."""
+        title = HTTPStatus(status_code).phrase
+        self._sorry(status_code, title, "This page could not be opened. Reload it; the log of the app says more.")
+
+    def _sorry(self, status: int, title: str, words: str) -> None:
+        self.set_status(status)
+        self.set_header("Content-Type", "text/html; charset=UTF-8")
+        self.finish(problem_page(title, words, self.base_url))
+
+
+class Dashboard(Voila):
+    """Voila with one notebook, whose page is that of any panel."""
+
+    most = Int(1, config=True, help="Pages that may be open at once.")
+
+    def setup_template_dirs(self) -> None:
+        """Our page before Voila's, which would fetch styles from elsewhere."""
+        super().setup_template_dirs()
+        self.template_paths.insert(0, str(Path(__file__).parent / "voila"))
+        self.gate = asyncio.Semaphore(AT_ONCE)
+
+    def init_settings(self) -> dict[str, Any]:
+        """Voila's; its manager notes which processes have a page, and prepares no more than there may be pages."""
+        found, manager = super().init_settings(), self.kernel_manager
+        give, begin, fill = manager.get_rendered_notebook, manager.start_kernel, manager.fill_if_needed
+        self.given = set[str]()
+
+        async def given(**more: Any) -> Any:
+            page = await give(**more)
+            self.given.add(page[2])
+            return page
+
+        async def begun(**more: Any) -> str:  # where none waits
+            kernel = str(await begin(**more))
+            self.given.add(kernel)
+            filled(notebook_name=Path(self.notebook_path).name)
+            return kernel
+
+        def filled(delay: float | None = None, notebook_name: str = "", **more: Any) -> None:
+            if self.pages() + manager.get_pool_size(notebook_name) + 1 < self.most:
+                fill(delay, notebook_name, **more)
+
+        manager.get_rendered_notebook, manager.start_kernel, manager.fill_if_needed = given, begun, filled
+        return dict(found)
+
+    def pages(self) -> int:
+        """How many pages are open."""
+        return len(self.given.intersection(self.kernel_manager.list_kernel_ids()))
+
+    def init_handlers(self) -> list[Any]:
+        """Voila's, with ours in place of the one that shows the notebook; no file is handed out, nor what was asked."""
+        *others, (_, __, given) = super().init_handlers()
+        kept = [each for each in others if "/voila/files/" not in each[0] and "/voila/query/" not in each[0]]
+        return [*kept, (url_path_join(self.server_url, "/"), Page, given)]
+
+    def full(self) -> str:
+        """Why no other page can be opened; "" where one can."""
+        if self.pages() >= self.most:
+            return (f"This app was started for {counted(self.most, 'page')} at once, and as many are open. Close one "
+                    "that you no longer need and try again in a minute, or ask whoever started it for more (--most).")
+        free = psutil.virtual_memory().available
+        if free < LEAST_FREE:
+            return (f"The memory of this machine is exhausted: {human(free, 'B')} are left, and a page needs "
+                    f"{human(LEAST_FREE, 'B')}. Close pages that you no longer need and try again.")
+        return ""
+
+
+def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int) -> Config:
+    """What the server is told: the notebook at `path`, and `bind`, `port`, `token`, `spare` and `most` of `serve`."""
+    local = [bind, "localhost"]
+    return Config({
+        "Dashboard": {"most": most},
+        "Voila": {"notebook_path": str(path), "root_dir": str(path.parent), "ip": bind, "port": port, "token": token,
+                  "port_retries": 0, "open_browser": False, "log_level": "WARN",
+                  # Without a token, pages of other sites must not reach the app under a name of theirs.
+                  "tornado_settings": {"allow_remote_access": bool(token), "local_hostnames": local}},
+        "VoilaConfiguration": {"preheat_kernel": True, "default_pool_size": spare, "extension_allowlist": list(NEEDED),
+                               "allow_template_override": "NO", "allow_theme_override": "NO"},
+        # Files that nobody else may open, in place of ports, where their names are not too long for the system.
+        "KernelManager": {"transport": "ipc" if sys.platform == "linux" and len(gettempdir()) < 25 else "tcp"},
+        "MappingKernelManager": {"cull_idle_timeout": IDLE, "cull_interval": 60},
+        "VoilaKernelManager": {"fill_delay": 0.2},
+    })  # fmt: skip
+
+
+def token_for(bind: str, token: str | None) -> str:
+    """The token that readers need: `token`, or a new one where `bind` lets others in, or none on this machine alone.
+
+    Raises
+    ------
+    ValueError
+        For an address that is none, and for a token that can be guessed.
+
+    Examples
+    --------
+    >>> token_for("127.0.0.1", None), len(token_for("0.0.0.0", None))
+    ('', 32)
+    """
+    if token is not None and len(token) < TOKEN:
+        raise ValueError(
+            f"token has {len(token)} letters: give at least {TOKEN}, or none, and one is made where one is needed"
+        )
+    return token or ("" if is_loopback(bind) else secrets.token_urlsafe(24))
+
+
+def is_loopback(bind: str) -> bool:
+    """Whether the address `bind` is reached from this machine alone.
+
+    Raises
+    ------
+    ValueError
+        For what is not an address.
+
+    Examples
+    --------
+    >>> is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if bind == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(bind).is_loopback
+    except ValueError:
+        raise ValueError(
+            f"bind = {bind[:60]!r} is not an address: give {LOOPBACK} for this machine alone, 0.0.0.0 for everybody "
+            "who reaches it, or the address of one of its networks"
+        ) from None
+
+
+def serve(
+    bind: str = LOOPBACK, port: int = PORT, token: str | None = None, spare: int = SPARE, most: int = MOST,
+    memory: float = MEMORY, tell: Callable[[str], None] = print,
+) -> None:  # fmt: skip
+    """Serve all panels until interrupted.
+
+    Parameters
+    ----------
+    bind : str
+        Address to listen at; of this machine alone unless told otherwise.
+    port : int
+        Port to listen at, 1 to 65535.
+    token : str, optional
+        What readers give to be let in; made where `bind` lets others in and none is given.
+    spare : int
+        Processes kept ready for the next readers, at least 1.
+    most : int
+        Pages that may be open at once, at least 1.
+    memory : float
+        Memory that the process of one page may allocate [B], at least 500 MB.
+    tell : callable
+        Takes each line that is said.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of its range, and for a port that is taken.
+    """
+    ranges = {"port": (port, 1, 65535), "spare": (spare, 1, 100), "most": (most, 1, 10_000)}
+    for name, (value, low, high) in ranges.items():
+        if not low <= value <= high:
+            raise ValueError(f"{name} = {value} is out of range: give {low:,} to {high:,}")
+    if not 5e8 <= memory <= 1e13:
+        raise ValueError(f"memory = {human(memory, 'B')} is out of range: give 500 MB, which a page needs, to 10 TB")
+    token = token_for(bind, token or os.environ.get("COOKBOOK_TOKEN") or None)
+    _free(bind, port)
+    for line in greeting(bind, port, token):
+        tell(line)
+    with TemporaryDirectory(prefix="cookbook-app-") as folder:
+        path = Path(folder) / "panel.ipynb"
+        nbformat.write(notebook(memory if sys.platform == "linux" else None), path)
+        app = Dashboard(config=settings(path, bind, port, token, min(spare, most), most))
+        app.initialize([])
+        app.start()
+
+
+def greeting(bind: str, port: int, token: str) -> list[str]:
+    """What the shell says: `bind`, `port` and `token` as one address, who can reach it, and how to stop the app."""
+    host = socket.gethostname() if bind in ("0.0.0.0", "::") else f"[{bind}]" if ":" in bind else bind
+    lines = [f"The cookbook's app: http://{host}:{port}/{f'?token={token}' if token else ''}"]
+    if not is_loopback(bind):
+        lines.append("Everybody who reaches this machine and has the token can use it. The connection is not "
+                     "encrypted: put a proxy with TLS before it on a network that you do not trust.")  # fmt: skip
+    return [*lines, "Stop it with Ctrl+C."]
+
+
+def _free(bind: str, port: int) -> None:
+    family, kind, protocol, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError as problem:
+            raise ValueError(f"port = {port} at {bind} cannot be used ({problem.strerror}): choose another") from None

@@ -1,0 +1,347 @@
+"""Explorations: what they keep is what a table of all scenarios would tell, wherever they run and whoever dies."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cookbook as cb
+from cookbook.planning import exploring
+from cookbook.planning.exploring import ERROR, Explored, explore
+from cookbook.planning.parts import AHEAD, LOSSES, Parts, spread
+
+AXES: dict[str, Any] = {
+    "model": ["llama2_7b", "llama2_13b"], "accelerator": ["h100-sxm", "a100-sxm-80gb"],
+    "devices": [8, 16, 32, 64, 128], "tp": [1, 2, 4, 8], "pp": [1, 2, 4], "zero": [0, 1, 3],
+    "recompute": ["none", "full"], "micro_batch": [1, 2, 4], "global_batch": [128, 256, 384, 512],
+}  # fmt: skip
+ASKED: dict[str, Any] = {
+    "best": {"tokens_per_s": "most"}, "front": {"tokens_per_s": "most", "devices": "least", "memory_bytes": "least"},
+    "quantiles": ("seconds", "memory_bytes", "devices"), "keep": 25, "size": 1000, "progress": False,
+}  # fmt: skip
+SPAWN = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    """Every scenario, as a sweep gives them."""
+    return cb.sweep("train_step", progress=False, **AXES)
+
+
+@pytest.fixture(scope="module")
+def serial() -> Explored:
+    """The exploration in this process."""
+    return explore("train_step", **ASKED, **AXES)
+
+
+def same(one: Explored, other: Explored) -> None:
+    assert (one.rows, one.answered, one.fitting) == (other.rows, other.answered, other.fitting)
+    for name in ("best", "front", "quantiles"):
+        pd.testing.assert_frame_equal(getattr(one, name), getattr(other, name), check_exact=True, check_dtype=False)
+
+
+# What is kept, against the table of everything.
+
+
+def test_counts_and_the_best_are_those_of_the_whole_table(table: pd.DataFrame, serial: Explored) -> None:
+    fits = table[table["fits"] == "yes"]
+    assert (serial.rows, serial.answered, serial.fitting) == (17_280, table["seconds"].notna().sum(), len(fits))
+    order = fits.sort_values("tokens_per_s", ascending=False, kind="stable").head(25)
+    assert serial.best["row"].tolist() == order.index.tolist()
+    for name in ("model", "devices", "global_batch", "seconds", "bottleneck", "tier"):
+        expected = order[name].astype(str if name == "model" else order[name].dtype).tolist()
+        assert [str(each) if name == "model" else each for each in serial.best[name]] == expected
+
+
+def test_the_front_is_what_nothing_beats(table: pd.DataFrame, serial: Explored) -> None:
+    """By comparing every pair, and keeping the first of equals."""
+    fits = table[table["fits"] == "yes"]
+    points = np.column_stack([-fits["tokens_per_s"], fits["devices"], fits["memory_bytes"]]).astype(float)
+    first = ~pd.DataFrame(points).duplicated().to_numpy()
+    found = [row for row, point, fresh in zip(fits.index, points, first, strict=True)
+             if fresh and not ((points <= point).all(axis=1) & (points < point).any(axis=1)).any()]  # fmt: skip
+    assert serial.front["row"].tolist() == found and 3 < len(found) < 1000
+
+
+def test_quantiles_keep_their_error(table: pd.DataFrame, serial: Explored) -> None:
+    fits = table[table["fits"] == "yes"]
+    for name in ASKED["quantiles"]:
+        exact = np.quantile(fits[name].astype(float), serial.quantiles.index, method="inverted_cdf")
+        assert np.abs(serial.quantiles[name] / exact - 1).max() <= ERROR + 1e-12
+        assert serial.quantiles[name].iloc[[0, -1]].tolist() == [fits[name].min(), fits[name].max()]
+
+
+def test_rows_that_do_not_fit_count_where_asked(table: pd.DataFrame) -> None:
+    found = explore("train_step", **ASKED | {"fitting": False, "best": {"memory_bytes": "most"}}, **AXES)
+    assert found.best["memory_bytes"].iloc[0] == table["memory_bytes"].max() and found.best["fits"].iloc[0] == "no"
+
+
+def per_device(columns: Any) -> Any:
+    """Tokens per second of one device."""
+    return columns["tokens_per_s"] / columns["devices"]
+
+
+def test_a_measure_may_be_a_function(table: pd.DataFrame) -> None:
+    found = explore("train_step", **ASKED | {"best": {per_device: "most"}}, **AXES)
+    fits = table[table["fits"] == "yes"]
+    most = (fits["tokens_per_s"] / fits["devices"]).max()
+    assert found.best["tokens_per_s"].iloc[0] / found.best["devices"].iloc[0] == most
+
+
+@pytest.mark.parametrize("of", ["forward_pass", "generate"])
+def test_other_questions_are_explored_as_they_are_swept(of: str) -> None:
+    models = ["resnet50", "vgg16"] if of == "forward_pass" else ["llama2_7b", "gpt2"]
+    axes = {"model": models, "accelerator": ["h100-sxm", "a100-sxm-80gb"], "batch": [1, 2, 4, 8]}
+    table = cb.sweep(of, **axes)
+    found = explore(of, best={"seconds": "least"}, keep=3, **axes)
+    fits = table[table["fits"] == "yes"].sort_values("seconds", kind="stable").head(3)
+    assert found.best["row"].tolist() == fits.index.tolist() and found.rows == 16
+
+
+def test_where_nothing_fits_the_tables_are_empty() -> None:
+    found = explore("train_step", model="llama2_70b", accelerator="v100-sxm2-16gb", devices=1, tp=1, global_batch=8,
+                    front={"seconds": "least"})  # fmt: skip
+    assert found.fitting == 0 and len(found.best) == len(found.front) == 0 and found.quantiles.isna().all().all()
+
+
+# Parts.
+
+
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=5), st.integers(1, 60))
+def test_parts_hold_every_row_once_and_in_order(sizes: list[int], most: int) -> None:
+    parts, rows = Parts(sizes, most), list(itertools.product(*map(range, sizes)))
+    found: list[tuple[int, ...]] = []
+    for number in range(len(parts)):
+        start, cuts = parts[number]
+        assert start == len(found)
+        held = list(itertools.product(*(range(cut.start, cut.stop) for cut in cuts)))
+        assert 1 <= len(held) <= most
+        found += held
+    assert found == rows
+
+
+points = st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=40)
+
+
+@given(points, st.integers(1, 3), st.integers(1, 39))
+def test_a_front_of_fronts_is_the_front(given_points: list[list[int]], measures: int, cut: int) -> None:
+    scores, rows = np.array(given_points, dtype=float)[:, :measures], np.arange(len(given_points))
+    whole = set(exploring._front(scores, rows))
+    beaten = [((scores <= one).all(axis=1) & ((scores < one).any(axis=1) | (rows < row))).any()
+              for row, one in zip(rows, scores, strict=True)]  # fmt: skip
+    assert whole == set(rows[~np.array(beaten)])
+    sides = [part[exploring._front(scores[part], part)] for part in (rows[cut:], rows[:cut]) if len(part)]
+    both = np.concatenate(sides)
+    assert set(both[exploring._front(scores[both], both)]) == whole
+
+
+# Other places to compute.
+
+
+@pytest.mark.parametrize("places", [2, 3])
+def test_threads_find_the_same(places: int, serial: Explored) -> None:
+    with ThreadPoolExecutor(places) as pool:
+        same(explore("train_step", executor=pool, **ASKED, **AXES), serial)
+
+
+def test_a_sweep_in_parts_is_the_sweep(table: pd.DataFrame) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        swept = cb.sweep("train_step", progress=False, executor=pool, **AXES)
+        networks = {"model": ["resnet50", "llama2_7b"], "accelerator": ["h100-sxm"], "global_batch": [64, 128]}
+        mixed = cb.sweep("train_step", executor=pool, **networks)
+    pd.testing.assert_frame_equal(swept, table, check_exact=True)
+    pd.testing.assert_frame_equal(mixed, cb.sweep("train_step", **networks), check_exact=True)
+    with pytest.raises(ValueError, match="executor goes with train_step"):
+        cb.sweep(model="resnet50", executor=pool)
+
+
+class Deadly(ProcessPoolExecutor):
+    """A pool of which one process is killed when the third part is given out."""
+
+    killed = 0
+    count = 0
+
+    def submit(self, *asked: Any, **more: Any) -> Future[Any]:
+        future = super().submit(*asked, **more)
+        self.count += 1
+        if self.count == 3:
+            self.killed = next(iter(self._processes))
+            os.kill(self.killed, signal.SIGKILL)
+        return future
+
+
+def test_a_killed_worker_loses_nothing(serial: Explored) -> None:
+    with Deadly(2, SPAWN) as pool:
+        same(explore("train_step", executor=pool, **ASKED, **AXES), serial)
+        assert pool.killed
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(int)
+
+
+def fatal(what: Any, number: int) -> int:
+    """Dies of part 2, each time."""
+    if number == what:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_part_that_kills_every_worker_is_told() -> None:
+    told = f"{LOSSES + 1} times in a row.*memory"
+    with ProcessPoolExecutor(1, SPAWN) as pool, pytest.raises(RuntimeError, match=told):
+        list(spread(fatal, 2, range(3), pool))
+
+
+def wrong(what: Any, number: int) -> int:
+    """Fails of part 2."""
+    if number == 2:
+        raise ValueError(what)
+    return number
+
+
+@pytest.mark.parametrize("make", [lambda: None, lambda: ThreadPoolExecutor(2)])
+def test_what_the_work_itself_raises_is_raised(make: Callable[[], Executor | None]) -> None:
+    pool = make()
+    with pytest.raises(ValueError, match="so it is"):
+        list(spread(wrong, "so it is", range(10 * AHEAD), pool))
+    if pool:
+        pool.shutdown()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two workers of dask on this machine, each a process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as found:
+        yield found
+
+
+def test_dask_finds_the_same_though_a_worker_is_killed(cluster: Any, serial: Explored) -> None:
+    from distributed import Client
+
+    with Client(cluster) as client:
+        workers = sorted(client.run(os.getpid).values())
+        first = iter([workers[0]])
+
+        class Killing:
+            """The client's executor; a worker is killed when the third part is given out."""
+
+            def __init__(self) -> None:
+                self.inner, self.count = client.get_executor(pure=False, retries=LOSSES), 0
+
+            def submit(self, *asked: Any) -> Any:
+                future = self.inner.submit(*asked)
+                self.count += 1
+                if self.count == 3:
+                    os.kill(next(first), signal.SIGKILL)
+                return future
+
+        same(explore("train_step", executor=Killing(), **ASKED, **AXES), serial)
+        assert next(first, None) is None
+        same(explore("train_step", executor=client, **ASKED, **AXES), serial)
+
+
+# Going on after the process itself died.
+
+
+def test_a_killed_process_goes_on_where_it_was(tmp_path: Path, serial: Explored, monkeypatch: Any) -> None:
+    """It is killed right after the fourth time that it kept what it had found: at the start, and after three parts."""
+    code = f"""
+        import os, signal
+        from cookbook.planning import exploring
+        keep, kept = exploring._save, []
+        exploring.EVERY = 0.0
+        def save(*given):
+            keep(*given)
+            kept.append(1)
+            if len(kept) == 4:
+                os.kill(os.getpid(), signal.SIGKILL)
+        exploring._save = save
+        exploring.explore("train_step", checkpoint="kept.json", **{ASKED!r}, **{AXES!r})
+    """
+    died = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})  # fmt: skip
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    kept = json.loads((tmp_path / "kept.json").read_text())
+    assert kept["done"] == [0, 1, 2] and kept["found"]["rows"] < 17_280
+    computed, reduced = [], exploring._reduced
+
+    def counting(question: Any, number: int) -> Any:
+        computed.append(number)
+        return reduced(question, number)
+
+    monkeypatch.setattr(exploring, "_reduced", counting)
+    same(explore("train_step", checkpoint=tmp_path / "kept.json", **ASKED, **AXES), serial)
+    parts = len(exploring.parts_of({name: each for name, each in AXES.items()}, 1000))
+    assert computed == list(range(3, parts))
+    same(explore("train_step", checkpoint=tmp_path / "kept.json", **ASKED, **AXES), serial)
+    assert len(computed) == parts - 3 and list(tmp_path.iterdir()) == [tmp_path / "kept.json"]
+    with pytest.raises(ValueError, match="another exploration"):
+        explore("train_step", checkpoint=tmp_path / "kept.json", **ASKED | {"keep": 24}, **AXES)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"question": 1}', '{"question": "", "done": 7, "found": {}}'])
+def test_what_is_no_checkpoint_is_told(text: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(ValueError, match="is no checkpoint"):
+        explore("train_step", checkpoint=tmp_path / "file", **ASKED, **AXES)
+
+
+# What cannot be.
+
+
+@pytest.mark.parametrize(("wrong_argument", "words"), [
+    ({"of": "needs"}, "train_step"), ({"keep": 0}, "keep = 0 is out of range"), ({"keep": True}, "keep"),
+    ({"size": 10}, "size = 10 is out of range: give a whole number of 1,000"),
+    ({"best": {"beauty": "most"}}, "best = 'beauty' is no measure; there are seconds"),
+    ({"best": {"seconds": "fast"}}, "best = 'fast' for 'seconds': give 'least' or 'most'"),
+    ({"best": {}}, "best has 0 measures"), ({"best": {"model": "most"}}, "best = 'model' is no measure"),
+    ({"quantiles": ("recompute",)}, "quantiles = 'recompute'"), ({"executor": 7}, "executor = '7' takes no work"),
+    ({"colour": 1}, "unknown axis 'colour'"), ({"tp": []}, "tp = "), ({"model": []}, "model"),
+    ({"recompute": "perhaps"}, "recompute"), ({"checkpoint": "no/such/folder/file"}, "no/such/folder"),
+])  # fmt: skip
+def test_an_exploration_that_cannot_be_is_refused(wrong_argument: dict[str, Any], words: str) -> None:
+    given_all = {"of": "train_step", **ASKED, **AXES} | wrong_argument
+    with pytest.raises((ValueError, OSError)) as refused:
+        explore(given_all.pop("of"), **given_all)
+    assert words in str(refused.value)
+
+
+def test_a_sweep_that_is_too_large_names_the_way() -> None:
+    with pytest.raises(ValueError, match=r"cb\.planning\.explore"):
+        cb.sweep("train_step", model="llama2_7b", accelerator="h100-sxm", devices=list(range(1, 5001)),
+                 global_batch=list(range(1, 5002)))  # fmt: skip
+
+
+@pytest.mark.all
+def test_a_million_scenarios_need_no_table() -> None:
+    """Memory of one part; a table would take some hundred MB. Counted in a process of its own."""
+    axes = {**AXES, "global_batch": list(range(128, 128 + 4 * 240, 4))}
+    code = f"""
+        import resource, cookbook as cb
+        def most():
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        cb.planning.explore("train_step", **{ASKED!r}, **{AXES!r})
+        before = most()
+        found = cb.planning.explore("train_step", **{ASKED | {"size": 65536}!r}, **{axes!r})
+        assert found.rows == 1_036_800, found.rows
+        print(most() - before)
+    """
+    told = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert float(told.stdout) < 200e6
