@@ -184,5 +184,6 @@ def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> 
 def _finite(name: str, values: Array, most: float = np.inf) -> Array:
     """One finite number."""
     if np.ndim(values) or not np.isfinite(values) or not values <= most:
-        raise ValueError(f"{name} = {str(values)[:40]} must be one finite number{'' if most == np.inf else f' up to {most:,}'}")
+        ends = "" if most == np.inf else f" up to {most:,}"
+        raise ValueError(f"{name} = {str(values)[:40]} must be one finite number{ends}")
     return values

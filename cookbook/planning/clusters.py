@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +42,8 @@ CLAIMED = {"utilisation": "gain of GPU utilisation", "finished": "gain of job th
 AGAIN, ENDS = 2000, (0.05, 0.95)
 RELIABLE = "Meta RSC-1"
 PERCENTILES = (50, 95)
+# Lanes from one node to the next in a chart.
+PITCH = 9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,26 +54,40 @@ class ClusterRun:
     ----------
     title : str
         The policy and the cluster.
-    measures : mapping
+    measures : dict
         Of what is measured, the weeks after one day or all of the jobs given: utilisation (GPU time that jobs hold
         over all), effective (the same, counting only work at the speed of a packed job that keeps its GPUs busy),
         goodput (effective over held), jobs that arrived, finished within that time, wait_p50, wait_p95 and wait_mean
         [s], stay_p50 and stay_p95 (wait and run) [s], makespan (until the last is done) [s], fairness (Jain's index
         of the part of their stay that the jobs of each team run), stops (jobs stopped for others), service and
-        idle_waiting (GPU time of the service, and idle while a job waited, over all), kwh and usd with low and high (rented GPUs at their list prices), usd_per_job.
-    sums : mapping
+        idle_waiting (GPU time of the service, and idle while a job waited, over all), kwh and usd with low and high
+        (rented GPUs at their list prices), usd_per_job.
+    sums : dict
         GPU-seconds held (busy) and worked (work), job-seconds inside (jobs) and waiting, of the whole run.
     assumed : tuple of str
         What was not given, and what was taken.
+    gpus, window : int, tuple of float
+        GPUs of the cluster; begin and end of what is measured [s].
     """
 
     title: str
-    measures: Mapping[str, float]
-    sums: Mapping[str, float]
+    _measures: dict[str, float] = field(repr=False)
+    _sums: dict[str, float] = field(repr=False)
     assumed: tuple[str, ...]
+    gpus: int
     window: tuple[float, float]
     _jobs: list[Job] = field(repr=False)
     _lines: list[Line] = field(repr=False)
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """What the run is judged by."""
+        return dict(self._measures)
+
+    @property
+    def sums(self) -> dict[str, float]:
+        """What was summed up by the clock over the whole run."""
+        return dict(self._sums)
 
     @property
     def jobs(self) -> pd.DataFrame:
@@ -89,16 +104,44 @@ class ClusterRun:
 
     @property
     def timeline(self) -> pd.DataFrame:
-        """Every stay of a job on a GPU: job, team, kind, gpus, start, end [s], node, lane; the service's have the job -1.
+        """Every stay of a job on a GPU: job, team, kind, gpus, start, end [s], node, lane; of the service: job -1.
 
         Empty if `log` was False.
         """
         import pandas as pd
 
         found = pd.DataFrame(self._lines, columns=["job", "start", "end", "node", "lane"])
-        for name, served in (("team", "service"), ("kind", "service"), ("gpus", 1)):
-            found[name] = [served if job == SERVICE else getattr(self._jobs[job], name) for job in found["job"]]
-        return found
+        named = [self._named(job) for job in found["job"]]
+        return found.assign(**{name: [each[name] for each in named] for name in ("team", "kind", "gpus")})
+
+    def drawn(self) -> pd.DataFrame:
+        """The first week as `cookbook.charts.timeline` takes it: stays of jobs on GPUs, and each hour in words."""
+        import pandas as pd
+
+        begin, end = self.window[0], min(self.window[1], self.window[0] + WEEK)
+        lines = [line for line in self._lines if line[2] > begin and line[1] < end]
+        held = np.array(lines or np.empty((0, 5)), dtype=float)
+        rows = [{"what": "stay", "node": node, "low": node * PITCH + low, "high": node * PITCH + high,
+                 "start": (max(since, begin) - begin) / HOUR, "end": (min(until, end) - begin) / HOUR,
+                 **self._named(job), "text": None}
+                for job, since, until, node, low, high in _bands(lines)]  # fmt: skip
+        ends = np.array([[job.arrival, job.ended] for job in self._jobs])
+        for hour in range(int((end - begin) // HOUR) + 1):
+            at = begin + hour * HOUR
+            on = held[(held[:, 1] <= at) & (at < held[:, 2])]
+            inside = int(((ends[:, 0] <= at) & (at < ends[:, 1])).sum())
+            wait = inside - len(set(on[:, 0]) - {SERVICE})
+            used = len(np.unique(on[:, 3:], axis=0))
+            said = f"{used} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
+            rows.append({"what": "hour", "start": float(hour), "text": said})
+        return pd.DataFrame(rows)
+
+    def _named(self, job: int) -> dict[str, Any]:
+        """Whose a stay is."""
+        if job == SERVICE:
+            return {"team": "service", "kind": "service", "gpus": 1}
+        found = self._jobs[job]
+        return {"team": found.team, "kind": found.kind, "gpus": found.gpus}
 
     def frame(self) -> pd.DataFrame:
         """The measures, one row each, in SI units but for kWh and USD."""
@@ -112,13 +155,27 @@ class ClusterRun:
 
     def __repr__(self) -> str:
         found = self.measures
-        return (f"<{self.title}: {100 * found['utilisation']:.0f} % in use, {found['finished']:,.0f} jobs done, half of "
-                f"them waited {units.human(found['wait_p50'], 's')} or less, 5 % more than "
+        return (f"<{self.title}: {100 * found['utilisation']:.0f} % in use, {found['finished']:,.0f} jobs done, half "
+                f"of them waited {units.human(found['wait_p50'], 's')} or less, 5 % more than "
                 f"{units.human(found['wait_p95'], 's')}>")  # fmt: skip
 
     def _repr_html_(self) -> str:
         return card(repr(self)[1:-1], self.frame().round(3), [f"Taken where nothing was given: {each}."
                                                               for each in self.assumed])  # fmt: skip
+
+
+def _bands(lines: Sequence[Line]) -> Iterator[tuple[int, float, float, int, int, int]]:
+    """Stays with neighbouring lanes put together: job, since, until, node, first lane and that after the last."""
+    stays: dict[tuple[int, float, float, int], list[int]] = {}
+    for job, since, until, node, lane in lines:
+        stays.setdefault((job, since, until, node), []).append(lane)
+    for key, lanes in stays.items():
+        lanes.sort()
+        first = lanes[0]
+        for lane, after in zip(lanes, [*lanes[1:], math.inf], strict=True):
+            if after != lane + 1:
+                yield *key, first, lane + 1
+                first = int(after) if math.isfinite(after) else 0
 
 
 def cluster(
@@ -147,7 +204,7 @@ def cluster(
     progress: bool = True,
     log: bool = True,
 ) -> ClusterRun:
-    """Weeks of a cluster that teams share, simulated event by event; what was drawn depends on `seed`, not on the policy.
+    """Weeks of a cluster that teams share, simulated event by event; all policies of one `seed` meet the same jobs.
 
     Parameters
     ----------
@@ -175,7 +232,7 @@ def cluster(
         How long after a day to warm up; what is drawn; 0 for even arrivals, 1 for those of working days.
     accelerator, per_switch, network, oversubscription
         What jobs run on, nodes behind one switch, rate of a node's network [B/s], and how many times as much the nodes
-        behind a switch can send as its uplink takes. They set the speed of jobs that lie apart, by `cookbook.train_step`.
+        behind a switch can send as its uplink takes. They set the speed of jobs that lie apart.
     mtbf_days : float, optional
         Mean time between failures of one GPU [d]; that of a large cluster by default; infinite: none.
     jobs : table, optional
@@ -193,7 +250,8 @@ def cluster(
 
     Examples
     --------
-    >>> run = cluster("fifo", nodes=1, jobs=[{"arrival": 0, "gpus": 8, "hours": 2}, {"arrival": 1, "gpus": 1, "hours": 1}])
+    >>> sent = [{"arrival": 0, "gpus": 8, "hours": 2}, {"arrival": 1, "gpus": 1, "hours": 1}]
+    >>> run = cluster("fifo", nodes=1, jobs=sent)
     >>> [round(wait / 3600, 1) for wait in run.jobs["wait"]], round(run.measures["utilisation"], 3)
     ([0.0, 1.0], 0.708)
     """
@@ -219,8 +277,8 @@ def cluster(
     name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
     measures = _measures(sent, sums, window, found, accelerator)
     assumed = _assumed(found, jobs is not None, mtbf_days)
-    return ClusterRun(f"{name} on {there.total:,} GPUs", MappingProxyType(measures), MappingProxyType(there.areas),
-                      assumed, window, sent, there.lines or [])  # fmt: skip
+    return ClusterRun(f"{name} on {there.total:,} GPUs", measures, there.areas, assumed,
+                      there.total, window, sent, there.lines or [])  # fmt: skip
 
 
 def _setting(
@@ -230,7 +288,7 @@ def _setting(
     count, each = whole("nodes", nodes, MOST_NODES), whole("per_node", per_node, 64)
     wanted = whole("service", service, count * each) if service != 0 or isinstance(service, bool) else 0
     if wanted == count * each:
-        raise ValueError(f"service = {wanted} takes all {wanted} GPUs, so that no job can run; lower service or add nodes")
+        raise ValueError(f"service = {wanted} takes all {wanted} GPUs: no job can run; lower service or add nodes")
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
     restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
     held = partial(_served, wanted, flag("beside", beside)) if wanted else None
@@ -299,14 +357,14 @@ def _owned(quota: Any, teams: tuple[str, ...], gpus: int) -> dict[str, int]:
     else:
         given = {}
     if set(given) != set(teams):
-        raise ValueError(f"quota = {shown(quota)} must have one number of GPUs for each of the teams {', '.join(teams)}")
+        raise ValueError(f"quota = {shown(quota)} must have a number of GPUs for each of the teams {', '.join(teams)}")
     for team, count in given.items():
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 0 <= count <= gpus:
-            raise ValueError(f"quota of team {team} = {shown(count)} must be a whole number from 0 to the {gpus} GPUs of "
-                             "the cluster; lower it or add nodes")  # fmt: skip
+            raise ValueError(f"quota of team {team} = {shown(count)} must be a whole number from 0 to the {gpus} GPUs "
+                             "of the cluster; lower it or add nodes")  # fmt: skip
     if sum(given.values()) > gpus:
-        raise ValueError(f"quota = {shown(quota)} sums to {sum(given.values())} GPUs, more than the {gpus} of the cluster; "
-                         "lower one of them or add nodes")  # fmt: skip
+        raise ValueError(f"quota = {shown(quota)} sums to {sum(given.values())} GPUs, more than the {gpus} of the "
+                         "cluster; lower one of them or add nodes")  # fmt: skip
     return {team: int(given[team]) for team in teams}
 
 
@@ -324,8 +382,8 @@ def _possible(sent: Sequence[Job], found: Rules, owned: Mapping[str, int] | None
         held = min(found.service(hour * HOUR) for hour in range(24)) if beside else found.service(0.0)
     for job in sorted(sent, key=lambda each: -each.gpus):
         if job.gpus > gpus:
-            raise ValueError(f"gpus = {job.gpus} of job {job.order} are more than the {gpus} that exist; add nodes, or ask "
-                             "fewer")  # fmt: skip
+            raise ValueError(f"gpus = {job.gpus} of job {job.order} are more than the {gpus} that exist; add nodes, or "
+                             "ask fewer")  # fmt: skip
         if job.gpus > gpus - held:
             raise ValueError(f"service = {held} at least and a job that asks {job.gpus} GPUs contradict each other on "
                              f"{gpus} GPUs; lower service or add nodes")  # fmt: skip

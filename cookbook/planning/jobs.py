@@ -68,7 +68,7 @@ def speeds_of(
     if not whole["rate"] > 0:
         raise ValueError(f"accelerator = {accelerator!r}: no step of {model} on {gpus} is predicted ({whole['why']}); "
                          "take another accelerator")  # fmt: skip
-    # Lying apart never helps: where a step across nodes is predicted to be shorter, by a few per cent, it counts as packed.
+    # Lying apart never helps: a step across nodes that is predicted to be shorter, by a few per cent, counts as packed.
     packed = {count: rows[count, max(each for each in nodes if each <= count), network]["rate"] for count in counts}
     speeds = {
         (count, on, crossed): float(min(rows[count, on, across if crossed else network]["rate"], packed[count])

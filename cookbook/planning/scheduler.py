@@ -1,4 +1,4 @@
-"""A cluster in simulated time: jobs come, a policy starts them, they fail and go on, and end (simpy keeps the clock)."""
+"""A cluster in simulated time: jobs come, a policy starts them, they fail, go on and end (simpy keeps the clock)."""
 
 from __future__ import annotations
 
@@ -277,9 +277,10 @@ class Cluster:
 
     def _slice(self, job: Job) -> bool:
         """A part of a GPU, of one that is shared already if there is any."""
-        cell = max((each for each in self._cells if each[1] < self.rules.slices), key=lambda each: each[1], default=None)
+        open_ = [each for each in self._cells if each[1] < self.rules.slices]
+        cell = max(open_, key=lambda each: int(each[1]), default=None)
         if cell is None:
-            node = max(range(len(self._room)), key=lambda each: (0 < self._room[each], -self._room[each]))
+            node = max(range(len(self._room)), key=lambda each: (self._room[each] > 0, -self._room[each]))
             if not self._room[node]:
                 return False
             self.summed()
