@@ -305,7 +305,7 @@ def test_gains_by_hand() -> None:
     (row,) = cb.planning.cluster_gains(table.assign(load=1.0, mix="x"), "a").to_dict("records")
     assert row["utilisation"] == pytest.approx(0.3) and row["finished"] == pytest.approx(0.3)
     assert row["utilisation_claim"] == 1 and row["finished_claim"] == 0.5 and row["both"] == 0.5
-    assert row["wait"] == pytest.approx(0.375)
+    assert row["wait"] == pytest.approx(0.375) and row["sooner"] == 1
     assert 0.199 < row["utilisation_low"] <= row["utilisation_high"] < 0.401
 
 

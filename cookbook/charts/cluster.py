@@ -81,17 +81,20 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     return chart.add_params(alt.param(name="hour", value=float(hours.min()) + HOURS, bind=bound))
 
 
-def gains(frame: pd.DataFrame, title: str | None = None, claim: float | None = None) -> Any:
+def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float | None = None) -> Any:
     """What policies gain over another on the same weeks, by load.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `load`, `policy` (five at most), `gain`, `low`, `high` [%].
+        Tidy rows: `load`, `policy` (five at most), and under the name of what is gained the gain as a share, with its
+        interval under that name and "_low" and "_high".
+    of : str
+        That name.
     title : str, optional
         The takeaway; the largest gain by default.
     claim : float, optional
-        What is claimed [%]: a dashed line.
+        What is claimed, as a share: a dashed line.
 
     Returns
     -------
@@ -100,29 +103,31 @@ def gains(frame: pd.DataFrame, title: str | None = None, claim: float | None = N
 
     Examples
     --------
-    >>> rows = [{"load": 0.5, "policy": "fifo", "gain": 1.0, "low": 0.0, "high": 2.0}]
-    >>> gains(pd.DataFrame(rows), claim=20).title.text
+    >>> rows = [{"load": 0.5, "policy": "fifo", "finished": 0.01, "finished_low": 0.0, "finished_high": 0.02}]
+    >>> gains(pd.DataFrame(rows), "finished", claim=0.2).title.text
     'At most 1 % is gained, by fifo at a load of 0.5'
     """
     known = dict(zip(dict.fromkeys(frame["policy"]), PALETTE, strict=False))
-    best = frame.loc[frame["gain"].idxmax()]
+    low, high = f"{of}_low", f"{of}_high"
+    best = frame.loc[frame[of].idxmax()]
     x = alt.X("load:Q", title="Load: GPU time asked over that there is", scale=alt.Scale(zero=False, nice=False,
               padding=12), axis=alt.Axis(values=sorted(set(frame["load"])), format="~g"))  # fmt: skip
-    low, high = min(0.0, float(frame["low"].min())), max(float(frame["high"].max()), claim or 0.0)
-    y = alt.Y("gain:Q", title="Gain [%]", scale=alt.Scale(domain=[low, high * 1.08], nice=False))
+    ends = [min(0.0, float(frame[low].min())), 1.08 * max(float(frame[high].max()), claim or 0.0)]
+    y = alt.Y(f"{of}:Q", title="Gain [%]", scale=alt.Scale(domain=ends, nice=False), axis=alt.Axis(
+        labelExpr="format(100 * datum.value, '~g')"))  # fmt: skip
     colour = look.coloured("policy", known, look.top_legend(symbolType="square", columns=5))
     shapes = alt.Scale(domain=list(known), range=list(look.SHAPES[: len(known)]))
     shape = alt.Shape("policy:N", scale=shapes, legend=None)
-    tip = [alt.Tooltip("policy:N"), *look.number_tips(",.3~g", "load", "gain", "low", "high")]
+    tip = [alt.Tooltip("policy:N"), *look.number_tips(",.3~g", "load", of, low, high)]
     point = alt.Chart().mark_point(filled=True, size=60, opacity=1)
     layers = [
-        alt.Chart().mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title="Gain [%]"), y2="high:Q", color=colour),
+        alt.Chart().mark_rule(strokeWidth=2).encode(x=x, y=alt.Y(f"{low}:Q", title="Gain [%]"), y2=f"{high}:Q", color=colour),
         alt.Chart().mark_line().encode(x=x, y=y, color=colour),
         point.encode(x=x, y=y, color=colour, shape=shape, tooltip=tip),
     ]
     if claim is not None:
         layers.append(look.one_row(claimed=str(claim)).mark_rule(color=MUTED, strokeDash=[6, 4]).encode(y="claimed:Q"))
-    said = f"At most {best['gain']:.0f} % is gained, by {best['policy']} at a load of {best['load']:g}"
-    ends = f"{frame['load'].min():g} to {frame['load'].max():g}"
-    words = f"Lines of what {len(known)} policies gain over loads from {ends}, with intervals."
+    said = f"At most {100 * best[of]:.0f} % is gained, by {best['policy']} at a load of {best['load']:g}"
+    loads = f"{frame['load'].min():g} to {frame['load'].max():g}"
+    words = f"Lines of what {len(known)} policies gain over loads from {loads}, with intervals."
     return look.finished(frame, layers, title or said, _GAINS_KEY, words)

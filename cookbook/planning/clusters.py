@@ -517,7 +517,7 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
         One row a case and policy: for utilisation and finished (jobs done in a week) the mean gain over the weeks,
         its low and high (bootstrap over weeks), and `claim`, the share of weeks that gain as much as the claim in the
         table ``cluster_facts``; both: the share in which both do. wait: the median over weeks of the ratio of mean
-        waits.
+        waits; sooner: the share of weeks with a shorter mean wait.
 
     Raises
     ------
@@ -548,7 +548,8 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
             both &= reached
             row |= {name: gain.mean(), f"{name}_low": low, f"{name}_high": high, f"{name}_claim": reached.mean()}
         waits = (own["wait_mean"] / other["wait_mean"].where(other["wait_mean"] > 0)).median()
-        rows.append({**row, "both": both.mean(), "wait": waits, "weeks": len(own)})
+        sooner = (own["wait_mean"] < other["wait_mean"]).mean()
+        rows.append({**row, "both": both.mean(), "wait": waits, "sooner": sooner, "weeks": len(own)})
     return pd.DataFrame(rows)
 
 
