@@ -85,6 +85,15 @@ def test_links_are_shared_as_by_hand() -> None:
     assert drawn.share_across(12.5e9, 1.0, 4) == pytest.approx(12.5e9)
 
 
+def test_rates_scale_with_their_unit() -> None:
+    routes = [[0], [0, 1], [1, 2], [2], [0, 2]]
+    once, thousand = (cb.planning.max_min_rates(routes, [unit * size for size in (10.0, 4.0, 7.0)]) for unit in (1, 1e3))
+    assert thousand == pytest.approx(1e3 * once)
+    used = [sum(once[flow] for flow, links in enumerate(routes) if link in links) for link in range(3)]
+    assert all(each <= size + 1e-9 for each, size in zip(used, (10, 4, 7), strict=True))
+    assert cb.planning.drf_tasks([900, 18e9], [[100, 4e9], [300, 1e9]]) == [3, 2]  # each resource in a unit of its own
+
+
 def test_dominant_resources_as_published() -> None:
     """Ghodsi et al., NSDI 2011, section 4.1: 9 CPUs and 18 GB; tasks of 1 CPU, 4 GB and of 3 CPUs, 1 GB: 3 and 2."""
     assert cb.planning.drf_tasks([9, 18], [[1, 4], [3, 1]]) == [3, 2]

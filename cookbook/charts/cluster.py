@@ -28,11 +28,12 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     ----------
     frame : pandas.DataFrame
         Tidy rows. Where `what` is "stay": `node` and `low`, `high` (lanes, with one free between two nodes), `start`,
-        `end` [h], `team` (a key of `TEAMS`), `kind`, `gpus`. Where it is "hour": `start` [h] and `text`.
+        `end` [h], `team` (a key of `TEAMS`), `kind`, `gpus`. Where it is "hour": `start` [h], `text`, and how many are
+        `waiting` and `idle`.
     title : str, optional
-        The takeaway; the number of stays by default.
+        The takeaway; the worst hour by default.
     slider : bool
-        Whether a slider under the chart moves the hour, with no kernel needed; else it is a signal.
+        Whether a slider under the chart moves the hour, from the worst on, with no kernel needed; else it is a signal.
 
     Returns
     -------
@@ -42,8 +43,9 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     Examples
     --------
     >>> stay = {"what": "stay", "node": 0, "low": 0, "high": 8, "start": 0.0, "end": 5.0, "team": "A"}
-    >>> timeline(pd.DataFrame([{**stay, "kind": "language", "gpus": 8, "text": None}])).title.text
-    '1 stays of jobs on GPUs'
+    >>> hour = {"what": "hour", "start": 2.0, "text": "8 of 8 GPUs in use", "waiting": 1, "idle": 0}
+    >>> timeline(pd.DataFrame([{**stay, "kind": "language", "gpus": 8}, hour])).title.text
+    'At the worst hour 1 job waits beside 0 idle GPUs'
     """
     x = alt.X("start:Q", title=None, scale=alt.Scale(
         domainMin=alt.ExprRef(f"hour - {HOURS}"), domainMax=alt.ExprRef(f"hour + {HOURS}"), nice=False),
@@ -68,17 +70,19 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     ]  # fmt: skip
     whole = frame[frame["what"] == "stay"]
     nodes, pitch = int(whole["node"].max()) + 1, 9
-    said = f"{len(whole):,} stays of jobs on GPUs"
+    hours = frame[frame["what"] == "hour"].reset_index(drop=True)
+    worst = hours.loc[hours[["waiting", "idle"]].min(axis=1).idxmax()]
+    wait = f"{worst['waiting']:.0f} {'job waits' if worst['waiting'] == 1 else 'jobs wait'}"
+    said = f"At the worst hour {wait} beside {worst['idle']:.0f} idle GPUs"
     words = (f"Every GPU of {nodes} nodes as a line over two days around an hour, coloured by the team whose job has "
              "it; white where it is idle. A dashed rule marks the hour.")  # fmt: skip
-    first = float(frame["start"].min())
     chart = look.finished(frame, layers, title or said, _KEY, words, top=float(nodes * pitch), pitch=pitch, teams=teams,
-                          **({} if slider else {"hour": first}))  # fmt: skip
+                          **({} if slider else {"hour": float(worst["start"])}))  # fmt: skip
     if not slider:
         return chart
-    hours = frame.loc[frame["what"] == "hour", "start"]
-    bound = alt.binding_range(min=float(hours.min()), max=float(hours.max()), step=1, name="Hour of the week ")
-    return chart.add_params(alt.param(name="hour", value=float(hours.min()) + HOURS, bind=bound))
+    ends = (float(hours["start"].min()), float(hours["start"].max()))
+    bound = alt.binding_range(min=ends[0], max=ends[1], step=1, name="Hour ")
+    return chart.add_params(alt.param(name="hour", value=float(worst["start"]), bind=bound))
 
 
 def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float | None = None) -> Any:
@@ -121,7 +125,7 @@ def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float |
     tip = [alt.Tooltip("policy:N"), *look.number_tips(",.3~g", "load", of, low, high)]
     point = alt.Chart().mark_point(filled=True, size=60, opacity=1)
     layers = [
-        alt.Chart().mark_rule(strokeWidth=2).encode(x=x, y=alt.Y(f"{low}:Q", title="Gain [%]"), y2=f"{high}:Q", color=colour),
+        alt.Chart().mark_rule().encode(x=x, y=alt.Y(f"{low}:Q", title="Gain [%]"), y2=f"{high}:Q", color=colour),
         alt.Chart().mark_line().encode(x=x, y=y, color=colour),
         point.encode(x=x, y=y, color=colour, shape=shape, tooltip=tip),
     ]

@@ -34,7 +34,7 @@ MIXES = (("research", "research", "Many small jobs"), ("mixed", "mixed", "Jobs o
 NIGHTS = (("day and night", "kept", "The service keeps the GPUs of its peak all day and night"),
           ("by day", "lent", "Training has at night what people do not need"))  # fmt: skip
 PRESETS = (
-    ("Each team has bought its own nodes", {"policy": "static"}),
+    ("Each team keeps its own quarter", {"policy": "static"}),
     ("One queue for everybody", {"policy": "fifo"}),
     ("Small jobs may overtake", {"policy": "backfill"}),
     ("A chat service by day, training at night", {"policy": "priority", "service": 24, "night": "by day", "load": 0.6}),

@@ -84,8 +84,11 @@ def jain_index(shares: Sequence[float]) -> float:
     (1.0, 0.25)
     """
     values = np.ravel(non_negative("shares", shares))  # type: ignore[arg-type]
-    squares = float((values**2).sum())
-    return float(values.sum() ** 2 / (len(values) * squares)) if squares > 0 else float("nan")
+    most = values.max(initial=0.0)
+    if not 0 < most < np.inf:
+        return float("nan")
+    parts = values / most  # so that squares of large numbers stay finite
+    return float(parts.sum() ** 2 / (len(parts) * (parts**2).sum()))
 
 
 def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) -> Array:

@@ -23,7 +23,7 @@ from cookbook.planning.cost import hourly_usd, machine_power, power_watts
 from cookbook.planning.jobs import DAY, HOUR, MIXES, WEEK
 from cookbook.planning.policies import PLACEMENTS, POLICIES
 from cookbook.planning.scheduler import SERVICE, Cluster, Job, Line, Rules
-from cookbook.prediction.asked import choices, flag, quantity, shown, text, whole
+from cookbook.prediction.asked import choices, flag, listed, quantity, shown, text, whole
 from cookbook.prediction.constants import figure
 
 if TYPE_CHECKING:
@@ -133,7 +133,8 @@ class ClusterRun:
             wait = inside - len(set(on[:, 0]) - {SERVICE})
             used = len(np.unique(on[:, 3:], axis=0))
             said = f"{used} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
-            rows.append({"what": "hour", "start": float(hour), "text": said})
+            rows.append({"what": "hour", "start": float(hour), "text": said,
+                         "waiting": wait, "idle": self.gpus - used})  # fmt: skip
         return pd.DataFrame(rows)
 
     def _named(self, job: int) -> dict[str, Any]:
@@ -286,7 +287,8 @@ def _setting(
 ) -> Rules:
     """Rules of the cluster, each argument looked at."""
     count, each = whole("nodes", nodes, MOST_NODES), whole("per_node", per_node, 64)
-    wanted = whole("service", service, count * each) if service != 0 or isinstance(service, bool) else 0
+    none = isinstance(service, (int, np.integer)) and not isinstance(service, bool) and service == 0
+    wanted = 0 if none else whole("service", service, count * each)
     if wanted == count * each:
         raise ValueError(f"service = {wanted} takes all {wanted} GPUs: no job can run; lower service or add nodes")
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
@@ -477,7 +479,7 @@ def cluster_weeks(
 
     if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
         raise ValueError(f"policies = {shown(policies)} must be a list of policies, such as ['static', 'backfill']")
-    loads, mixes = ([each] if np.ndim(each) == 0 else list(each) for each in (load, mix))
+    loads, mixes = listed("load", load), listed("mix", mix)
     count, first = whole("weeks", weeks, 10_000), int(quantity("seed", seed, "", "0", 0, 2**31))
     taken = {"weeks", "log"} & set(fixed)
     if taken:
@@ -526,10 +528,12 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     """
     import pandas as pd
 
+    if not isinstance(by, (list, tuple)) or not by or not all(isinstance(each, str) for each in by):
+        raise ValueError(f"by = {shown(by)} must be a list of columns, such as ['load', 'mix']")
     needed = {*by, "week", "policy", "wait_mean", *CLAIMED}
     if not isinstance(found, pd.DataFrame) or not needed <= set(found):
         raise ValueError(f"found must be a table as of cb.planning.cluster_weeks, with {', '.join(sorted(needed))}")
-    if against not in set(found["policy"]):
+    if not isinstance(against, str) or against not in set(found["policy"]):
         raise ValueError(f"against = {shown(against)} is no policy of the table; take one of "
                          f"{', '.join(map(repr, dict.fromkeys(found['policy'])))}")  # fmt: skip
     keys, claims = [*by, "week"], claimed()
