@@ -87,7 +87,9 @@ def test_links_are_shared_as_by_hand() -> None:
 
 def test_rates_scale_with_their_unit() -> None:
     routes = [[0], [0, 1], [1, 2], [2], [0, 2]]
-    once, thousand = (cb.planning.max_min_rates(routes, [unit * size for size in (10.0, 4.0, 7.0)]) for unit in (1, 1e3))
+    once, thousand = (
+        cb.planning.max_min_rates(routes, [unit * size for size in (10.0, 4.0, 7.0)]) for unit in (1, 1e3)
+    )
     assert thousand == pytest.approx(1e3 * once)
     used = [sum(once[flow] for flow, links in enumerate(routes) if link in links) for link in range(3)]
     assert all(each <= size + 1e-9 for each, size in zip(used, (10, 4, 7), strict=True))
@@ -341,3 +343,35 @@ def test_a_hundred_thousand_jobs_are_not_many(within: Any) -> None:
         with within(counts):
             found = cb.planning.cluster(policy, nodes=64, load=0.9, weeks=4, log=False, **QUIET)
         assert len(found.jobs) > 8_000
+
+
+# The weeks that are stored
+
+
+def test_stored_weeks_are_pairs() -> None:
+    """540 weeks, each under six policies, which met the same jobs."""
+    rows = cb.table("cluster_weeks")
+    groups = rows.groupby(["load", "mix", "week"])
+    assert len(groups) == 540 and (groups["policy"].nunique() == 6).all() and (groups["jobs"].nunique() == 1).all()
+    assert (rows["utilisation"] + rows["idle_waiting"] <= 1 + 1e-6).all()
+
+
+def test_stored_weeks_are_like_those_of_today() -> None:
+    """Four weeks simulated now lie among the thirty that are stored, policy by policy."""
+    names = ["static", "fair"]
+    now = cb.planning.cluster_weeks(names, load=0.9, mix="mixed", weeks=4, seed=100, progress=False)
+    stored = cb.table("cluster_weeks").query("load == 0.9 and mix == 'mixed'")
+    for name in names:
+        own, other = now[now["policy"] == name], stored[stored["policy"] == name]
+        for measure in ("utilisation", "idle_waiting", "finished"):
+            assert other[measure].min() <= own[measure].mean() <= other[measure].max(), (name, measure)
+
+
+def test_what_the_recipe_concludes_of_the_claim() -> None:
+    """Few weeks gain both at a load of 0.7; utilisation gains a fifth from 0.8; over FIFO next to nothing is left."""
+    rows = cb.table("cluster_weeks")
+    gains = cb.planning.cluster_gains(rows).query("policy == 'fair'").set_index("load")
+    assert (gains.loc[[0.5, 0.7], "both"] < 0.25).all() and (gains["both"] < 0.75).all()
+    assert (gains.loc[[0.9, 1.0, 1.2], "utilisation"] > 0.15).all() and (gains.loc[0.5, "utilisation"] < 0.15).all()
+    over = cb.planning.cluster_gains(rows, against="fifo").query("policy == 'backfill'")
+    assert (over["utilisation"].abs() < 0.05).all() and (over.query("load >= 0.7")["sooner"] > 0.9).all()

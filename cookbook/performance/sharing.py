@@ -83,7 +83,7 @@ def jain_index(shares: Sequence[float]) -> float:
     >>> jain_index([1, 1, 1, 1]), jain_index([4, 0, 0, 0])
     (1.0, 0.25)
     """
-    values = np.ravel(non_negative("shares", shares))  # type: ignore[arg-type]
+    values = np.ravel(non_negative("shares", shares))
     most = values.max(initial=0.0)
     if not 0 < most < np.inf:
         return float("nan")
@@ -119,7 +119,7 @@ def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) 
     >>> max_min_rates([[0], [0, 1], [1]], [10.0, 4.0]).tolist()
     [8.0, 2.0, 2.0]
     """
-    left = np.ravel(np.array(positive("capacities", capacities), dtype=float))  # type: ignore[arg-type]
+    left = np.ravel(np.array(positive("capacities", capacities), dtype=float))
     try:
         free = {flow: set(links) for flow, links in enumerate(routes)}
     except TypeError:
@@ -167,8 +167,8 @@ def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> 
     >>> drf_tasks([9, 18], [[1, 4], [3, 1]])
     [3, 2]
     """
-    room = np.array(positive("capacity", capacity), dtype=float)  # type: ignore[arg-type]
-    tasks = np.array(non_negative("demands", demands), dtype=float)  # type: ignore[arg-type]
+    room = np.array(positive("capacity", capacity), dtype=float)
+    tasks = np.array(non_negative("demands", demands), dtype=float)
     if tasks.ndim != 2 or tasks.shape[1] != len(room):
         raise ValueError(f"demands has shape {tasks.shape}; give for each user one number for each of {len(room)}")
     if not (tasks > 0).any(axis=1).all():

@@ -372,7 +372,7 @@ def _owned(quota: Any, teams: tuple[str, ...], gpus: int) -> dict[str, int]:
 
 def _function(name: str, given: Any, known: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
     if callable(given):
-        return given  # type: ignore[no-any-return]
+        return given
     (chosen,) = choices(name, given if isinstance(given, str) else [given], tuple(known), ())
     return known[chosen]
 
