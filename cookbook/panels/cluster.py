@@ -99,7 +99,7 @@ def _controls() -> tuple[Control, ...]:
         Slider("skew", "Busiest team", "Jobs", (1, 1.5, 2, 3, 4, 6, 8), "× the quietest", whole=False, more=True,
                tooltip="How many times as many jobs the busiest team sends as the quietest"),
         Choice("place", "Placement", "Cluster", PLACES, more=True, tooltip="Which of the free GPUs a job gets"),
-        Slider("share", "Share a GPU", "Cluster", tuple(range(1, 8)), "small jobs", more=True,
+        Slider("share", "Share a GPU", "Cluster", tuple(range(1, 6)), "small jobs", more=True,
                tooltip="Notebooks and tests that may share a GPU, each with its part of it"),
         Slider("service", "Service", "Cluster", tuple(range(0, 65, 4)), "GPUs at its peak", more=True,
                tooltip="GPUs that a service for people needs in the afternoon; 0: none"),
