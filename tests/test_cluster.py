@@ -375,3 +375,19 @@ def test_what_the_recipe_concludes_of_the_claim() -> None:
     assert (gains.loc[[0.9, 1.0, 1.2], "utilisation"] > 0.15).all() and (gains.loc[0.5, "utilisation"] < 0.15).all()
     over = cb.planning.cluster_gains(rows, against="fifo").query("policy == 'backfill'")
     assert (over["utilisation"].abs() < 0.05).all() and (over.query("load >= 0.7")["sooner"] > 0.9).all()
+
+
+@pytest.mark.parametrize("case", [{}, {"share": 5, "mix": "research"}, {"service": 16, "policy": "priority"}])
+def test_each_hour_is_told_as_the_timeline_has_it(case: dict[str, Any]) -> None:
+    """GPUs in use, counted once however many share one, and jobs that are inside and have none."""
+    found = cb.planning.cluster(**{"policy": "backfill", "seed": 6, **QUIET, **case})
+    hours = found.drawn().query("what == 'hour'").set_index("start")
+    stays, each, begin = found.timeline, found.jobs, found.window[0]
+    for hour in range(0, 169, 6):
+        at = begin + hour * HOUR
+        on = stays[(stays["start"] <= at) & (at < stays["end"])]
+        used = len(on[["node", "lane"]].drop_duplicates())
+        inside = int(((each["arrival"] <= at) & (at < each["end"])).sum())
+        waiting = inside - on.loc[on["job"] >= 0, "job"].nunique()
+        assert (hours["idle"][hour], hours["waiting"][hour]) == (64 - used, waiting)
+        assert hours["text"][hour].startswith(f"{used} of 64 GPUs in use, {waiting} job")

@@ -17,7 +17,7 @@ TEAMS = {
 HOURS = 24  # that are drawn on either side of the hour chosen
 _DAYS = "['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']"
 _CLOCK = f"{_DAYS}[floor((datum.value + 168) / 24) % 7] + ' ' + format((datum.value + 168) % 24, '02d') + ':00'"
-_KEY = "One line a GPU; white: idle. The rule is the hour chosen: words above say what was in use and who waited."
+_KEY = "One line a GPU; gap: idle. The rule is the hour chosen: words above say what was in use and who waited."
 _GAINS_KEY = "Points: mean over weeks; lines: 90 % interval. Dashed: what is claimed."
 
 
@@ -75,7 +75,7 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     wait = f"{worst['waiting']:.0f} {'job waits' if worst['waiting'] == 1 else 'jobs wait'}"
     said = f"At the worst hour {wait} beside {worst['idle']:.0f} idle GPUs"
     words = (f"Every GPU of {nodes} nodes as a line over two days around an hour, coloured by the team whose job has "
-             "it; white where it is idle. A dashed rule marks the hour.")  # fmt: skip
+             "it; a gap where it is idle. A dashed rule marks the hour.")  # fmt: skip
     chart = look.finished(frame, layers, title or said, _KEY, words, top=float(nodes * pitch), pitch=pitch, teams=teams,
                           **({} if slider else {"hour": float(worst["start"])}))  # fmt: skip
     if not slider:

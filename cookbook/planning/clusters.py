@@ -120,21 +120,17 @@ class ClusterRun:
 
         begin, end = self.window[0], min(self.window[1], self.window[0] + WEEK)
         lines = [line for line in self._lines if line[2] > begin and line[1] < end]
-        held = np.array(lines or np.empty((0, 5)), dtype=float)
         rows = [{"what": "stay", "node": node, "low": node * PITCH + low, "high": node * PITCH + high,
                  "start": (max(since, begin) - begin) / HOUR, "end": (min(until, end) - begin) / HOUR,
                  **self._named(job), "text": None}
                 for job, since, until, node, low, high in _bands(lines)]  # fmt: skip
-        ends = np.array([[job.arrival, job.ended] for job in self._jobs])
-        for hour in range(int((end - begin) // HOUR) + 1):
-            at = begin + hour * HOUR
-            on = held[(held[:, 1] <= at) & (at < held[:, 2])]
-            inside = int(((ends[:, 0] <= at) & (at < ends[:, 1])).sum())
-            wait = inside - len(set(on[:, 0]) - {SERVICE})
-            used = len(np.unique(on[:, 3:], axis=0))
-            said = f"{used} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
-            rows.append({"what": "hour", "start": float(hour), "text": said,
-                         "waiting": wait, "idle": self.gpus - used})  # fmt: skip
+        at = begin + HOUR * np.arange(int((end - begin) // HOUR) + 1)
+        waiting = _at(at, [(job.arrival, job.ended) for job in self._jobs])
+        waiting -= _at(at, list({(since, until, job) for job, since, until, _, _ in lines if job != SERVICE}))
+        used = _at(at, _merged(lines))
+        for hour, (wait, held) in enumerate(zip(waiting.tolist(), used.tolist(), strict=True)):
+            said = f"{held} of {self.gpus} GPUs in use, {wait} {'job waits' if wait == 1 else 'jobs wait'}"
+            rows.append({"what": "hour", "start": float(hour), "text": said, "waiting": wait, "idle": self.gpus - held})
         return pd.DataFrame(rows)
 
     def _named(self, job: int) -> dict[str, Any]:
@@ -163,6 +159,25 @@ class ClusterRun:
     def _repr_html_(self) -> str:
         return card(repr(self)[1:-1], self.frame().round(3), [f"Taken where nothing was given: {each}."
                                                               for each in self.assumed])  # fmt: skip
+
+
+def _at(times: np.ndarray, stays: Sequence[tuple[float, ...]]) -> np.ndarray:
+    """How many stays, (since, until), hold at each time."""
+    ends = np.sort(np.array([stay[:2] for stay in stays] or np.empty((0, 2)), dtype=float), axis=0)
+    return np.asarray(np.searchsorted(ends[:, 0], times, "right") - np.searchsorted(ends[:, 1], times, "right"))
+
+
+def _merged(lines: Sequence[Line]) -> list[tuple[float, float]]:
+    """When each GPU is in use, however many share it."""
+    found: list[tuple[float, float]] = []
+    last: tuple[int, int] | None = None
+    for _, since, until, node, lane in sorted(lines, key=lambda line: (line[3], line[4], line[1])):
+        if (node, lane) == last and since < found[-1][1]:
+            found[-1] = (found[-1][0], max(until, found[-1][1]))
+        else:
+            found.append((since, until))
+        last = (node, lane)
+    return found
 
 
 def _bands(lines: Sequence[Line]) -> Iterator[tuple[int, float, float, int, int, int]]:

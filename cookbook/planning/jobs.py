@@ -28,6 +28,7 @@ GIVEN = "given"
 MOST_JOBS = 2_000_000
 
 
+@lru_cache(maxsize=8)
 def classes(mix: str) -> list[dict[str, Any]]:
     """Rows of the table ``cluster_jobs`` that a mix has, with their share of the jobs as `share`."""
     rows = catalog.table("cluster_jobs")
