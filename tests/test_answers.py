@@ -30,7 +30,7 @@ from cookbook.panels.text import figure, percent
 from cookbook.units import dollars, human
 
 PANELS = ("where_to_run", "accuracy", "accelerators", "storage", "host", "measurements", "training_run", "scaling",
-          "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine")  # fmt: skip
+          "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine", "cluster")  # fmt: skip
 # States of each panel, and the random seed they come from; the second set is tried in the long run.
 STATES, MORE_STATES, SEED, OTHER_SEED = 50, 100, 7, 8
 OWN = 0.3  # of the states that set a control which takes entries of one's own have one of those below
@@ -410,17 +410,33 @@ def marks_agree(state: State) -> set[str]:
     return {state["picture"]}
 
 
+def idleness_agrees(state: State) -> set[str]:
+    """What is idle in the chart is what the parts say, with and without a queue; headline and title say the latter."""
+    drawn, values, bold = state["drawn"], state["values"], state["bold"]
+    stays, held = drawn[drawn["what"] == "stay"], 0.0
+    for _, own in stays.groupby(["node", "low", "high"]):  # a GPU that several share counts once
+        end = -1.0
+        for since, until, lanes in sorted(zip(own["start"], own["end"], own["high"] - own["low"], strict=True)):
+            held += max(until - max(since, end), 0.0) * lanes
+            end = max(end, until)
+    idle = {part.name: part.value for part in state["parts"] if part.name.startswith("idle")}
+    assert sum(idle.values()) == pytest.approx(1 - held / (168 * 8 * values["nodes"]), abs=1e-4)
+    assert told(bold, lambda value: f"{100 * value:.0f} %", idle.get("idle, jobs wait", 0.0))
+    assert bold in state["title"]
+    return {"served"} if values["service"] else {values["policy"]}
+
+
 AGREE: dict[str, Callable[[State], set[str] | None]] = {
     "where_to_run": costs_agree, "accuracy": shares_agree, "accelerators": devices_agree, "storage": stages_agree,
     "host": limits_agree, "measurements": medians_agree, "training_run": deadlines_agree, "scaling": efficiency_agrees,
     "assembly_line": waiting_agrees, "model_zoo": needs_agree, "finetuning": methods_agree, "serving": serving_agrees,
-    "clinic": causes_agree, "this_machine": marks_agree,
+    "clinic": causes_agree, "this_machine": marks_agree, "cluster": idleness_agrees,
 }  # fmt: skip
 # Kinds that must be among the states, or a check has checked nothing.
 KINDS = {
     "training_run": {"meet", "miss"}, "host": {"links", ""}, "model_zoo": {"zoo", "some can", "none can", "memory"},
     "finetuning": {"fits", "likely fits", "does not fit"}, "serving": {"kept"},
-    "this_machine": {"networks", "products"},
+    "this_machine": {"networks", "products"}, "cluster": {"served", "static", "fifo"},
 }  # fmt: skip
 
 

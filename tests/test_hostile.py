@@ -101,6 +101,11 @@ def step_costs() -> Any:
 
 
 @functools.cache
+def simulated_weeks() -> Any:
+    return cb.planning.cluster_weeks(["static", "fifo"], load=0.3, weeks=2, progress=False)
+
+
+@functools.cache
 def trained() -> Any:
     return cb.train_step("resnet50", "a100-sxm-80gb")
 
@@ -116,15 +121,22 @@ BASE: dict[str, dict[str, Any]] = {
     "accelerator": {"like": "h100-sxm", "memory_bytes": 90e9, "mem_bandwidth": 3e12, "peak_bf16": 1e15},
     "accuracy": {},
     "chain_figures": {"found": matched},
+    "cluster": {"policy": "fifo", "load": 0.3, "weeks": 1, "quota": [16, 16, 16, 16], "mtbf_days": 100},
+    "cluster_gains": {"found": simulated_weeks},
+    "cluster_weeks": {"policies": ["static", "fifo"], "load": 0.3, "weeks": 1},
     "check": {"answer": 2.0, "expected": 2.0},
     "compare_published": {"names": ["resnet50"]},
     "device_usd": {"system": "a100-sxm-80gb"},
+    "drf_tasks": {"capacity": [9, 18], "demands": [[1, 4], [3, 1]]},
     "epoch_parts": {"found": matched},
+    "erlang_wait_seconds": {"servers": 4, "arrival_rate": 0.5, "service_seconds": 2},
     "generate": {"workload": "llama2_7b", "accelerator": "h100-sxm", "input_len": 512, "output_len": 64, "batch": 8},
     "finetune": {"model": "llama2_7b", "system": "a100-sxm-80gb", "tokens": "1e7", "recompute": "full", "zero": 0},
     "forward_pass": {"workload": "resnet50", "accelerator": "t4", "batch": 8},
     "hint": {"*": ("Think of bytes.",)},
     "human": {"value": 3e9, "unit": "B/s"},
+    "jain_index": {"shares": [1, 2, 3]},
+    "max_min_rates": {"routes": [[0], [0, 1]], "capacities": [10, 4]},
     "layers": {"table": [{"layer": "linear", "out": 10}], "input": [784]},
     "machine": {"what": "dgx-h100", "per_node": 8},
     "match_storage": {

@@ -7,6 +7,7 @@ from typing import Any
 
 _OFFERED = {
     "clinic": "attribution",
+    "cluster": "gains timeline",
     "devices": "growth paid per_device place_costs roofline tornado",
     "explore": "coverage errors explored points",
     "host": "gets machine over_cores",

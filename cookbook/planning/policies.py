@@ -1,0 +1,131 @@
+"""Who gets GPUs next, and which: each policy is a plain function of the cluster, each placement one of its free GPUs.
+
+A policy is called whenever a job arrives or ends. It walks through `cluster.waiting()` (or `waiting(team)`), jobs in
+the order in which they came, and calls `cluster.start(job)`, which says whether the job runs now. It may look at `now`
+[s], `free`, `total` (GPUs), `used` and `quota` (GPUs of each team), `running`, and at a job's `gpus`, `team`, `urgent`,
+`arrival` and `expected` (predicted time [s]). Every start is a gang's: all GPUs of a job at once, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+HOUR = 3600.0
+# Between two changes of the size of one elastic job.
+CALM = 2 * HOUR
+Spots = list[tuple[int, int]]
+
+
+def static(cluster: Any) -> None:
+    """Each team has its own GPUs, used by nobody else, first come, first served."""
+    for team in cluster.teams:
+        for job in cluster.waiting(team):
+            if cluster.used[team] + job.gpus > cluster.quota[team] or not cluster.start(job):
+                break
+
+
+def fifo(cluster: Any) -> None:
+    """One queue for all, first come, first served: nobody overtakes."""
+    for job in cluster.waiting():
+        if not cluster.start(job):
+            break
+
+
+def backfill(cluster: Any) -> None:
+    """One queue; others overtake a job that waits, if by prediction they do not delay it (EASY, Lifka 1995)."""
+    at, spare = None, 0
+    for job in cluster.waiting():
+        if at is None:
+            if not cluster.start(job):
+                at, spare = cluster.reservation(job)
+        elif cluster.now + job.expected <= at:
+            cluster.start(job)
+        elif job.gpus <= spare and cluster.start(job):
+            spare -= job.gpus
+
+
+def fair(cluster: Any) -> None:
+    """The team that holds least goes first: max-min fair shares, which is what DRF is with one resource."""
+    teams = set(cluster.teams)
+    while teams and cluster.free:
+        team = min(teams, key=lambda each: (cluster.used[each], each))
+        if not any(cluster.start(job) for job in cluster.waiting(team)):
+            teams.remove(team)
+
+
+def priority(cluster: Any) -> None:
+    """As backfill, but urgent jobs go first and stop others, which write a checkpoint and wait again."""
+    for job in cluster.waiting(urgent=True):
+        if not cluster.start(job):
+            victims = [each for each in reversed(cluster.running) if not each.urgent]
+            if cluster.free + sum(each.held for each in victims) >= job.gpus:
+                while not cluster.start(job) and victims:
+                    cluster.stop(victims.pop(0))
+    backfill(cluster)
+
+
+def elastic(cluster: Any) -> None:
+    """As backfill, but elastic jobs shrink when others wait and grow when nobody does."""
+    backfill(cluster)
+    first = next(cluster.waiting(full=True), None)
+    able = [job for job in cluster.running if job.most > job.least and cluster.now - job.since >= CALM]
+    if first and first.gpus > cluster.free:
+        shrunk = False
+        for job in sorted(able, key=lambda each: -each.held):
+            if job.held > job.least and cluster.free < first.gpus:
+                shrunk = cluster.resize(job, max(job.held // 2, job.least)) or shrunk
+        if shrunk:
+            backfill(cluster)
+    elif not first and cluster.free:
+        for job in sorted(able, key=lambda each: each.held):
+            if job.held < job.most and cluster.free >= job.held:
+                cluster.resize(job, job.held * 2)
+
+
+POLICIES: Mapping[str, Callable[[Any], None]] = MappingProxyType({
+    "static": static, "fifo": fifo, "backfill": backfill, "fair": fair, "priority": priority, "elastic": elastic,
+})  # fmt: skip
+
+
+def pack(free: Sequence[int], gpus: int, per_node: int, per_switch: int) -> Spots:
+    """As few nodes as can be, behind one switch if one has room; a small job fills the fullest node that has room."""
+    if gpus <= per_node:
+        rooms = [(room, node) for node, room in enumerate(free) if room >= gpus]
+        if rooms:
+            return [(min(rooms)[1], gpus)]
+    blocks = [range(at, min(at + per_switch, len(free))) for at in range(0, len(free), per_switch)]
+    able = [block for block in blocks if sum(free[node] for node in block) >= gpus]
+    nodes = min(able, key=lambda block: sum(free[node] for node in block)) if able else range(len(free))
+    return _filled(sorted(nodes, key=lambda node: -free[node]), free, gpus, per_node)
+
+
+def same_node(free: Sequence[int], gpus: int, per_node: int, per_switch: int) -> Spots:
+    """As `pack`, but a job waits until the fewest nodes that could hold it are free."""
+    found = pack(free, gpus, per_node, per_switch)
+    return found if len(found) <= -(-gpus // per_node) else []
+
+
+def spread(free: Sequence[int], gpus: int, per_node: int, _per_switch: int) -> Spots:
+    """Evenly over as many nodes as have room, the emptiest first."""
+    nodes = sorted((node for node, room in enumerate(free) if room), key=lambda node: -free[node])[:gpus]
+    return _filled(nodes, free, gpus, -(-gpus // max(len(nodes), 1))) or _filled(nodes, free, gpus, per_node)
+
+
+def _filled(nodes: Sequence[int], free: Sequence[int], gpus: int, most: int) -> Spots:
+    """GPUs of some nodes in their order, no more than `most` of each; empty if they have too few."""
+    spots: Spots = []
+    for node in nodes:
+        take = min(free[node], gpus, most)
+        if take:
+            spots.append((node, take))
+            gpus -= take
+        if not gpus:
+            return spots
+    return []
+
+
+PLACEMENTS: Mapping[str, Callable[[Sequence[int], int, int, int], Spots]] = MappingProxyType({
+    "pack": pack, "same node": same_node, "spread": spread,
+})  # fmt: skip
