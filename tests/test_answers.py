@@ -29,7 +29,7 @@ from cookbook.panels.text import figure, percent
 from cookbook.units import dollars, human
 
 PANELS = ("where_to_run", "accuracy", "accelerators", "storage", "host", "measurements", "training_run", "scaling",
-          "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine")  # fmt: skip
+          "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine", "crossbar")  # fmt: skip
 # States of each panel, and the random seed they come from; the second set is tried in the long run.
 STATES, MORE_STATES, SEED, OTHER_SEED = 50, 100, 7, 8
 MOST_WORDS, MOST_FACTS, TRIES = 20, 5, 6
@@ -395,17 +395,38 @@ def marks_agree(state: State) -> set[str]:
     return {state["picture"]}
 
 
+def crossbars_agree(state: State) -> set[str]:
+    """What is chosen is read off the chart: a share of digits, operations for a joule, or machines near ours."""
+    drawn, bold = state["drawn"], state["bold"]
+    assert bold in state["title"]
+    if state["picture"] == "published":
+        ours = drawn[(drawn["whose"] == "ours") & drawn["value"].notna() & drawn["other"].notna()]
+        ratios = ours["value"] / ours["other"]
+        assert bold == f"{((ratios <= 2) & (ratios >= 0.5)).sum()} of {len(ratios)}"
+        return {"published"}
+    if state["picture"] == "roofline":
+        point = drawn[(drawn["what"] == "point") & (drawn["id"] == "crossbar")]
+        assert told(bold, lambda value: f"{human(value, 'FLOP')}/J", point["y"].item())
+        levels = drawn[drawn["what"] == "roof"].groupby("kind")["y"].max()
+        assert levels["cells alone"] > levels["cells and drivers"] > levels["with ADCs and sums"]
+        return {"roofline"}
+    here = drawn[drawn["here"]]
+    assert told(bold, lambda value: f"{value:.1f} %", here["mean"].item())
+    assert (drawn["least"] <= drawn["mean"] + ROUNDED).all() and (drawn["mean"] <= drawn["most"] + ROUNDED).all()
+    return {"digits"}
+
+
 AGREE: dict[str, Callable[[State], set[str] | None]] = {
     "where_to_run": costs_agree, "accuracy": shares_agree, "accelerators": devices_agree, "storage": stages_agree,
     "host": limits_agree, "measurements": medians_agree, "training_run": deadlines_agree, "scaling": efficiency_agrees,
     "assembly_line": waiting_agrees, "model_zoo": needs_agree, "finetuning": methods_agree, "serving": serving_agrees,
-    "clinic": causes_agree, "this_machine": marks_agree,
+    "clinic": causes_agree, "this_machine": marks_agree, "crossbar": crossbars_agree,
 }  # fmt: skip
 # Kinds that must be among the states, or a check has checked nothing.
 KINDS = {
     "training_run": {"meet", "miss"}, "host": {"links", ""}, "model_zoo": {"zoo", "some can", "none can", "memory"},
     "finetuning": {"fits", "likely fits", "does not fit"}, "serving": {"kept"},
-    "this_machine": {"networks", "products"},
+    "this_machine": {"networks", "products"}, "crossbar": {"digits", "roofline", "published"},
 }  # fmt: skip
 
 

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _HOMES = {
+    "Mapped": "crossbar",
     "Price": "cost",
     "StepCosts": "simulation",
+    "Tile": "crossbar",
+    "accuracy_curve": "digits",
     "annuity_usd": "cost",
     "arrivals": "engines",
     "assembly_line": "parallel",
@@ -33,8 +36,13 @@ _HOMES = {
     "chain_figures": "platforms",
     "compare": "comparison",
     "cores_needed": "platforms",
+    "crossbar_accuracy": "digits",
+    "crossbar_tile": "crossbar",
     "cumulative": "where",
     "device_usd": "cost",
+    "digit_images": "digits",
+    "digital_intensity": "crossbar",
+    "digital_roofs": "crossbar",
     "electricity_usd": "cost",
     "engine_costs": "engines",
     "epoch_parts": "platforms",
@@ -46,6 +54,7 @@ _HOMES = {
     "least_squares_growth": "comparison",
     "lengths": "engines",
     "machines": "platforms",
+    "map_to_crossbars": "crossbar",
     "measured_links": "platforms",
     "milestones": "comparison",
     "nodes_needed": "platforms",
@@ -53,6 +62,7 @@ _HOMES = {
     "ownership_usd": "cost",
     "plan_run": "run",
     "power_watts": "cost",
+    "published_crossbars": "crossbar",
     "rank_changes": "platforms",
     "rented": "platforms",
     "run_cost": "cost",
@@ -67,6 +77,7 @@ _HOMES = {
     "storage_usd": "cost",
     "sweep": "sweeps",
     "tariff": "cost",
+    "train_digits": "digits",
     "where_to_run": "where",
 }
 
