@@ -145,8 +145,13 @@ def test_a_network_of_the_zoo_on_tiles() -> None:
 
 
 def test_all_that_has_weights_is_on_tiles_and_attention_is_not() -> None:
-    found = cb.planning.map_to_crossbars("gpt2")
-    assert 0.05 < found.left_macs / found.macs < 0.1
+    found, whole = cb.planning.map_to_crossbars("gpt2"), cb.planning.map_to_crossbars("gpt2", seq=1024)
+    assert found.sample == "token" and 1000 * found.macs < whole.macs < 1025 * found.macs
+    assert found.left_macs < 0.001 * found.macs and 0.05 < whole.left_macs / whole.macs < 0.1
+    # All weights of the layers are read for each token, 2 FLOP a byte; 64 tokens together read them once.
+    assert cb.planning.digital_intensity("llama2_7b") == pytest.approx(2)
+    assert cb.planning.digital_intensity("llama2_7b", 64) == pytest.approx(128)
+    assert cb.planning.digital_intensity("mixtral_8x7b") == pytest.approx(2)  # of experts, those that are asked
     depthwise = cb.planning.map_to_crossbars("mobilenet_v2")
     assert depthwise.mac_joules > 2 * cb.planning.map_to_crossbars("resnet50").mac_joules
 

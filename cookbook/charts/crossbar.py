@@ -101,7 +101,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     left, right, bottom, top = roofline_domain(frame)
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 22)
-    x = alt.X("x:Q", title="Arithmetic per byte moved [FLOP/B], logarithmic", axis=tenths,
+    x = alt.X("x:Q", title="Arithmetic per byte of weights [FLOP/B], logarithmic", axis=tenths,
               scale=look.log_scale("left", "right"))  # fmt: skip
     y = alt.Y("y:Q", title="For one joule [FLOP/J = FLOP/s per W], logarithmic", axis=tenths,
               scale=look.log_scale("bottom", "top"))  # fmt: skip

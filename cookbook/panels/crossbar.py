@@ -46,7 +46,7 @@ _READS = ("programming", "wire_ohms", "days")
 
 
 def crossbar(
-    adc_bits: Any = 8, rows: Any = 64, weight_bits: Any = 4, programming: Any = 5, model: Any = "resnet50",
+    adc_bits: Any = 8, rows: Any = 64, weight_bits: Any = 4, programming: Any = 5, model: Any = "llama3_8b",
     accelerators: Any = ("h100-sxm", "t4", "jetson-agx-orin-64gb"), cell_bits: Any = 2, input_bits: Any = 4,
     drive_bits: Any = 1, wire_ohms: Any = 1, days: Any = 0, batch: Any = 1, picture: str = "adc_bits",
 ) -> Panel:  # fmt: skip
@@ -120,7 +120,7 @@ def _controls() -> tuple[Control, ...]:
         Slider("days", "Days since", "Cells", (0, 1, 7, 30, 365, 3650), unit="days", whole=False, more=True,
                zero="as programmed", tooltip="Cells of phase-change memory lose conductance with time"),
         Slider("batch", "Batch", "Roofline", powers_of_two(0, 10), more=True,
-               tooltip="Samples that digital devices compute together; a crossbar holds its weights anyway"),
+               tooltip="Samples, or tokens of a language model, that digital devices compute together"),
         Choice("picture", "Chart", "", (
             ("adc_bits", "ADC", "Accuracy over the resolution of the converters"),
             ("weight_bits", "Weights", "Accuracy over the bits of a weight"),
@@ -235,7 +235,7 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         answer=f"**{rate}** on crossbars, converters included: {figure(gain)}× {best['name'].split(' (')[0]} at batch "
                f"{values['batch']:,}. Network: {network}. {_energy(mapped)} ADC for nothing: at most "
                f"{1 / (1 - share):.2f}× as good, by Amdahl's law. {_tiles(mapped)} Time: {human(mapped.seconds, 's')} "
-               f"a sample in a full pipeline.",
+               f"from {mapped.sample} to {mapped.sample} in a full pipeline.",
         headline={"operations for a joule": ours},
         chips=_CHIPS[1:], picture=Picture("roofline", frame, f"{network}: {rate} with converters; digital is at most "
                                           f"{_per_joule(best['flop_per_joule'])}",

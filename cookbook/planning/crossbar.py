@@ -155,8 +155,8 @@ class Mapped:
 
     Attributes
     ----------
-    title : str
-        The network.
+    title, sample : str
+        The network, and what one sample of it is called.
     tile : Tile
         On which it is.
     tiles, cells, conversions : float
@@ -172,6 +172,7 @@ class Mapped:
     """
 
     title: str
+    sample: str
     tile: Tile
     tiles: float
     cells: float
@@ -216,7 +217,7 @@ class Mapped:
     def _said(self) -> str:
         return (f"{self.title}: {self.tiles:,.0f} tiles of {self.tile.rows} x {self.tile.columns}, "
                 f"{human(self.mac_joules, 'J')} a MAC, {100 * self.share('ADC'):.0f} % of it in ADCs, "
-                f"{human(self.seconds, 's')} a sample")  # fmt: skip
+                f"{human(self.seconds, 's')} for each {self.sample}")  # fmt: skip
 
     def _repr_html_(self) -> str:
         import pandas as pd
@@ -240,12 +241,12 @@ def map_to_crossbars(
     tile : Tile
         `crossbar_tile()` by default.
     seq : float
-        Sequence length [tokens]; the network's own by default.
+        Tokens of a sample; by default one, a step of decoding, where the network reads tokens.
 
     Raises
     ------
     ValueError
-        The network has no layers with weights, or needs a sequence length.
+        The network has no layers with weights to store.
 
     Examples
     --------
@@ -253,11 +254,8 @@ def map_to_crossbars(
     True
     """
     tile = tile or crossbar_tile()
-    network = network_of(workload)
-    length = network.seq if seq is None else number("seq", seq, 1, 1e8, whole=False)
+    network, length = _asked(workload, seq)
     layers = _layers(network, length)
-    if not len(layers):
-        raise ValueError(f"workload = {network.title!r} has no layer with weights to store: take another network")
     inputs, outputs, groups, times = (layers[name].to_numpy() for name in ("inputs", "outputs", "groups", "products"))
     beside = 2 * tile.slices
     parts = formulas.product_joules(inputs, outputs, tile.rows, tile.columns, beside, tile.slices, tile.cycles,
@@ -275,7 +273,7 @@ def map_to_crossbars(
     layers["seconds"] = each * times
     whole = float(network.ops.total("macs", 1, length))
     return Mapped(
-        network.title, tile, float(layers["tiles"].sum()), float(layers["cells"].sum()), float(converted.sum()),
+        network.title, "token" if length == 1 else network.sample, tile, float(layers["tiles"].sum()), float(layers["cells"].sum()), float(converted.sum()),
         float(layers["macs"].sum()), max(whole - float(layers["macs"].sum()), 0.0),
         {name: float((part * all_times).sum()) for name, part in parts.items()},
         float((layers["seconds"] * count).sum()), float(layers["seconds"].max()), layers,
@@ -292,6 +290,8 @@ def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
     n, k, count, groups = n[kept], k[kept], ops.count[kept], ops.groups[kept]
     # A layer of several products of one shape with other weights each (experts, recurrent gates) has more groups.
     held = np.maximum(np.rint(ops.weights[kept] / (n * k)), groups)
+    if not kept.any():
+        raise ValueError(f"workload = {network.title!r} has no layer with weights to store: take another network")
     return pd.DataFrame({
         "layer": ops.name[kept], "inputs": k, "outputs": n, "groups": held, "count": count,
         "products": macs[kept] / (n * k * held * count),
@@ -377,15 +377,32 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
 
 
 def digital_intensity(workload: str | Workload, batch: int = 1, seq: float | None = None) -> float:
-    """Arithmetic for each byte that a digital device moves for a batch, one byte a number: weights and activations.
+    """Arithmetic for each byte of weights that a digital device reads once for a batch, one byte a weight [FLOP/B].
+
+    Activations are left out, as beside a crossbar: as if they all stayed on the chip.
+
+    Parameters
+    ----------
+    workload, seq
+        As for `map_to_crossbars`.
+    batch : int
+        Samples that are computed together.
 
     Examples
     --------
-    >>> digital_intensity("alexnet") < 50 < digital_intensity("alexnet", 256)
-    True
+    >>> round(digital_intensity("alexnet")), round(digital_intensity("alexnet", 100))
+    (24, 2377)
     """
+    layers = _layers(*_asked(workload, seq))
+    weights = layers["inputs"] * layers["outputs"] * layers["groups"] * layers["count"]
+    used = number("batch", batch, 1, 1e6) * layers["products"]
+    # Of experts, a small batch reads those that it asks for.
+    return FLOP_PER_MAC * float((weights * used).sum() / (weights * np.minimum(used, 1)).sum())
+
+
+def _asked(workload: str | Workload, seq: float | None) -> tuple[Workload, float | None]:
+    """The network, and tokens of a sample: one, a step of decoding, where it reads tokens and none are given."""
     network = network_of(workload)
-    size = number("batch", batch, 1, 1e6)
-    length = network.seq if seq is None else number("seq", seq, 1, 1e8, whole=False)
-    moved = sum(float(network.ops.total(name, size, length)) for name in ("reads", "writes", "weights"))
-    return FLOP_PER_MAC * float(network.ops.total("macs", size, length)) / moved
+    if seq is not None:
+        return network, number("seq", seq, 1, 1e8, whole=False)
+    return network, 1.0 if network.ops.needs_seq else None
