@@ -305,6 +305,39 @@ def test_matrices_scale_by_their_units() -> None:
         np.testing.assert_allclose(2 * first, second)
 
 
+# What the recipe says of these figures.
+
+
+def test_15_answers_of_its_questions() -> None:
+    """Ten bits lose nothing; five cost at most five points, four cost more; then the converters lead, by far."""
+    tile = cb.planning.crossbar_tile()
+    assert tile.lossless_bits == 10
+    mean = cb.planning.accuracy_curve("adc_bits", [4, 5, 10], tile, programming=0.05)["mean"].tolist()
+    assert mean[2] - mean[1] < 0.05 < mean[2] - mean[0]
+    mapped = cb.planning.map_to_crossbars("llama3_8b", tile)
+    assert mapped.share("ADC") > 0.5 and max(mapped.joules, key=mapped.joules.get) == "ADC"
+    six = cb.planning.map_to_crossbars("llama3_8b", cb.planning.crossbar_tile(adc_bits=6))
+    assert max(six.joules, key=six.joules.get) == "DAC"
+
+
+def test_15_a_gpu_and_a_crossbar() -> None:
+    """Some 300 times at one token, about equal where the batch is full; 40 per cent of what the cells alone give."""
+    mapped = cb.planning.map_to_crossbars("llama3_8b")
+    at = [cb.planning.digital_intensity("llama3_8b", batch) for batch in (1, 1024)]
+    one, full = cb.planning.digital_roofs(["h100-sxm"], at)["mac_joules"] / mapped.mac_joules
+    assert 250 < one < 350 and 0.8 < full < 1.2
+    assert full * mapped.mac_joules == pytest.approx(0.7e-12, rel=0.02)  # 700 W over 1,979 TOP/s, two a MAC
+
+
+def test_15_twice_the_side_of_a_tile_loses_four_times_as_much() -> None:
+    lost = []
+    for side in (8, 16, 32):
+        cells, volts = np.full((side, side), 12.5e-6), np.full(side, 0.2)
+        ideal = formulas.column_currents(cells, volts).sum()
+        lost.append(1 - formulas.wire_currents(cells, volts, 5.0).sum() / ideal)
+    assert 3.4 < lost[1] / lost[0] < 4.1 and 3.4 < lost[2] / lost[1] < 4.1
+
+
 # What nobody should ask.
 
 

@@ -103,7 +103,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 22)
     x = alt.X("x:Q", title="Arithmetic per byte of weights [FLOP/B], logarithmic", axis=tenths,
               scale=look.log_scale("left", "right"))  # fmt: skip
-    y = alt.Y("y:Q", title="For one joule [FLOP/J = FLOP/s per W], logarithmic", axis=tenths,
+    y = alt.Y("y:Q", title="For one joule [FLOP/J], logarithmic", axis=tenths,
               scale=look.log_scale("bottom", "top"))  # fmt: skip
     key = look.top_legend(columns=2, symbolType="stroke")
     colour = look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, key)

@@ -237,9 +237,10 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
                f"{1 / (1 - share):.2f}× as good, by Amdahl's law. {_tiles(mapped)} Time: {human(mapped.seconds, 's')} "
                f"from {mapped.sample} to {mapped.sample} in a full pipeline.",
         headline={"operations for a joule": ours},
-        chips=_CHIPS[1:], picture=Picture("roofline", frame, f"{network}: {rate} with converters; digital is at most "
-                                          f"{_per_joule(best['flop_per_joule'])}",
-                                          {"left": left, "right": right, "bottom": bottom, "top": up}),
+        chips=(*_CHIPS[1:], _DIGITAL),
+        picture=Picture("roofline", frame, f"{network}: {rate} with converters; digital is at most "
+                        f"{_per_joule(best['flop_per_joule'])}",
+                        {"left": left, "right": right, "bottom": bottom, "top": up}),
         parts=_parts(mapped), parts_title="Energy of one MAC",
         table=lambda: _device_table(digital, mapped, at), data=lambda: frame,
         sources=lambda: _sources(values["accelerators"]),
@@ -265,10 +266,9 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     said = f"{len(near)} of {len(known)}"
     ends = f"{known['ratio'].min():.2g} to {known['ratio'].max():.2g}×"
     return View(
-        answer=f"**{said}** machines reach our figure within a factor of two, though only ISAAC's energies are in it. "
-               f"Ratio: ours is {ends} what was published. Left out: {left} do "
-               f"not state their tile or energy. Largest: {rows['name'].iloc[0]}, which is a "
-               f"{rows['evidence'].iloc[0]}. {_energy(mapped)}",
+        answer=f"**{said}** machines lie within a factor of two of our figure, which knows only ISAAC's energies. "
+               f"Ratio: ours is {ends} what was published. Left out: {left} do not state their tile or energy. "
+               f"Largest: {rows['name'].iloc[0]}, {rows['evidence'].iloc[0]}. {_energy(mapped)}",
         headline={"machines within a factor of two": float(len(near))},
         chips=(("published peaks", "Each counts what its authors counted; see the table."), *_CHIPS[2:]),
         picture=Picture("published", frame, f"{said} machines lie within a factor of two of our figure",
@@ -293,6 +293,10 @@ _CHIPS = (
     ("tiles alone", "Cells, wires and converters by formulas; buffers, routers and activations are not counted."),
     ("energies of ISAAC", "Converters as ISAAC counted them in 2016 for 32 nm; published ones differ by 10×."),
 )  # fmt: skip
+
+
+_DIGITAL = ("INT8 at design power", "Digital devices multiply 8-bit integers at their peak, or as fast as memory gives "
+            "weights, which a batch reads once; activations stay on the chip.")  # fmt: skip
 
 
 def _converters(tile: Tile) -> str:

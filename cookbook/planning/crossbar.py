@@ -273,7 +273,8 @@ def map_to_crossbars(
     layers["seconds"] = each * times
     whole = float(network.ops.total("macs", 1, length))
     return Mapped(
-        network.title, "token" if length == 1 else network.sample, tile, float(layers["tiles"].sum()), float(layers["cells"].sum()), float(converted.sum()),
+        network.title, "token" if length == 1 else network.sample, tile, float(layers["tiles"].sum()),
+        float(layers["cells"].sum()), float(converted.sum()),
         float(layers["macs"].sum()), max(whole - float(layers["macs"].sum()), 0.0),
         {name: float((part * all_times).sum()) for name, part in parts.items()},
         float((layers["seconds"] * count).sum()), float(layers["seconds"].max()), layers,
