@@ -112,7 +112,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     tip = [alt.Tooltip("text:N", title="on"), alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
            alt.Tooltip("y:Q", title="FLOP/J", format=".3~s")]  # fmt: skip
     roof, point, name = (look.rows_of(what) for what in ("roof", "point", "label"))
-    place = {"align": "right", "dy": -9, "fontSize": 12}
+    place = {"align": "right", "dy": 30, "fontSize": 12}
     layers = [
         roof.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, detail="id:N", color=colour, strokeDash=dash),
         point.mark_point(filled=True, size=110, opacity=1, clip=True).encode(

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _HOMES = {
-    "Mapped": "crossbar",
     "Price": "cost",
     "StepCosts": "simulation",
-    "Tile": "crossbar",
     "accuracy_curve": "digits",
     "annuity_usd": "cost",
     "arrivals": "engines",

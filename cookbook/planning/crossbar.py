@@ -138,15 +138,31 @@ def _joules(
 ) -> dict[str, float]:
     """Energy of one conversion, drive, reading of a cell and addition [J]."""
     step = figure("crossbar-adc-energy") / 2 ** figure("crossbar-adc-bits")
-    adc = formulas.walden_1999(adc_bits, step) if converter is None else converter(adc_bits)
-    if not np.isfinite(adc) or adc < 0:
-        raise ValueError(f"converter gives {shown(adc)} J for {adc_bits} bits, outside [0, inf): give an energy")
+    adc = formulas.walden_1999(adc_bits, step) if converter is None else _converted(converter, adc_bits)
     # Levels are taken as equally frequent, and of a pair one cell rests.
     least, largest = figure("crossbar-least-share"), figure("crossbar-largest-conductance")
     mean = largest * (least + (1 - least) * (0.25 if paired else 0.5))
     heat = formulas.cell_joules(mean, figure("crossbar-read-volts"), pulse, formulas.mean_square_input(drive_bits))
     drive = formulas.walden_1999(drive_bits, figure("crossbar-dac-energy") / 2)
     return {"ADC": float(adc), "DAC": float(drive), "cells": float(heat), "digital sums": figure("crossbar-add-energy")}
+
+
+def _converted(converter: Callable[[int], Any], bits: int) -> float:
+    """Energy of one conversion by a formula of the reader's [J]."""
+    try:
+        joules = float(converter(bits))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"converter gives no number for {bits} bits: give a function from bits to joules") from None
+    if not np.isfinite(joules) or joules < 0:
+        raise ValueError(f"converter gives {joules:g} J for {bits} bits, outside [0, inf): give an energy")
+    return joules
+
+
+def checked_tile(tile: Any) -> Tile:
+    """A tile; `crossbar_tile()` where none is given. ValueError for anything else."""
+    if tile is not None and not isinstance(tile, Tile):
+        raise ValueError(f"tile = {shown(tile)} is no tile: give one of cb.planning.crossbar_tile")
+    return tile or crossbar_tile()
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +269,7 @@ def map_to_crossbars(
     >>> map_to_crossbars("alexnet").tiles > 20_000
     True
     """
-    tile = tile or crossbar_tile()
+    tile = checked_tile(tile)
     network, length = _asked(workload, seq)
     layers = _layers(network, length)
     inputs, outputs, groups, times = (layers[name].to_numpy() for name in ("inputs", "outputs", "groups", "products"))
@@ -358,6 +374,8 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     ------
     cookbook.catalog.UnknownName
         A name that the catalogue does not have.
+    ValueError
+        No list of devices, or an intensity that is none.
 
     Examples
     --------
@@ -366,11 +384,17 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     """
     import pandas as pd
 
-    at, rows = np.atleast_1d(np.asarray(intensity, dtype=float)), []
-    if not np.all(at > 0):
+    try:
+        at = np.atleast_1d(np.asarray(intensity, dtype=float))
+    except (TypeError, ValueError, OverflowError):
+        at = np.zeros(1)
+    if at.ndim > 1 or not at.size or not np.all(at > 0):
         raise ValueError(f"intensity = {shown(intensity)} is outside (0, inf): give operations for each byte")
+    if not isinstance(devices, Iterable) or isinstance(devices, (str, bytes, Mapping)):
+        raise ValueError(f"devices = {shown(devices)} is no list: give names of accelerators, such as ['h100-sxm']")
+    rows: list[tuple[Any, ...]] = []
     for each in devices:
-        device = device_named(each) if isinstance(each, str) else each
+        device = each if isinstance(each, Accelerator) else device_named(each)
         peak = device.peaks.get(PEAK, np.nan)
         rate = np.minimum(peak, at * device.mem_bandwidth) / device.tdp_watts
         rows += [(device.key, device.name, x, y, FLOP_PER_MAC / y) for x, y in zip(at, rate, strict=True) if y > 0]

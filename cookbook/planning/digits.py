@@ -5,7 +5,7 @@ The digits are the test set of UCI's Optical Recognition of Handwritten Digits: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -15,8 +15,9 @@ import numpy as np
 
 from cookbook import catalog
 from cookbook.performance import crossbar as formulas
-from cookbook.planning.crossbar import Tile, crossbar_tile, number
+from cookbook.planning.crossbar import Tile, checked_tile, crossbar_tile, number
 from cookbook.prediction.constants import figure
+from cookbook.units import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ CELLS = {
     "programming": "crossbar-programming-spread", "read": "crossbar-read-spread", "wire_ohms": "crossbar-wire-ohms",
 }  # fmt: skip
 OVER = ("adc_bits", "rows", "weight_bits", "cell_bits", "input_bits", *CELLS, "days")
-MOST_DRAWS, DAY = 100, 86400.0
+MOST_DRAWS, MOST_VALUES, DAY = 100, 100, 86400.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +74,6 @@ def digit_images() -> tuple[np.ndarray, np.ndarray]:
     return images, written
 
 
-@lru_cache(maxsize=16)
 def train_digits(hidden: int = 32, epochs: int = 40, seed: int = 0) -> DigitNetwork:
     """Train a network on the first 1,200 digits; the other 597 are its test.
 
@@ -82,18 +82,27 @@ def train_digits(hidden: int = 32, epochs: int = 40, seed: int = 0) -> DigitNetw
     hidden : int
         Units of the hidden layer, 1 to 256.
     epochs : int
-        Passes over the images, 1 to 500.
+        Passes over the images, 1 to 200.
     seed : int
         Of the first weights and of the order of the images.
+
+    Raises
+    ------
+    ValueError
+        A number outside its range.
 
     Examples
     --------
     >>> train_digits().accuracy > 0.9
     True
     """
-    number("hidden", hidden, 1, 256)
-    number("epochs", epochs, 1, 500)
-    number("seed", seed, 0, 2**32 - 1)
+    sizes = number("hidden", hidden, 1, 256), number("epochs", epochs, 1, 200), number("seed", seed, 0, 2**32 - 1)
+    return _trained(*map(int, sizes))
+
+
+@lru_cache(maxsize=16)
+def _trained(hidden: int, epochs: int, seed: int) -> DigitNetwork:
+    """Adam on the mean cross-entropy, fifty images at a time."""
     images, written = (each[:TRAINED_ON] for each in digit_images())
     rng = np.random.default_rng(seed)
     sizes = (SIDE * SIDE, hidden, CLASSES)
@@ -171,7 +180,10 @@ def crossbar_accuracy(
     >>> float(crossbar_accuracy(tile=crossbar_tile(adc_bits=10), programming=0, read=0, wire_ohms=0, draws=1)[0]) > 0.9
     True
     """
-    network, tile = network or train_digits(), tile or crossbar_tile()
+    network = train_digits() if network is None else network
+    tile = checked_tile(tile)
+    if not isinstance(network, DigitNetwork):
+        raise ValueError(f"network = {shown(network)} is no trained network: give one of cb.planning.train_digits")
     given = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
     spreads = {name: number(name, figure(CELLS[name]) if value is None else value, 0, 1 if name != "wire_ohms" else 1e4,
                             whole=False) for name, value in given.items()}  # fmt: skip
@@ -295,12 +307,14 @@ def accuracy_curve(
     """
     import pandas as pd
 
-    if over not in OVER:
-        raise ValueError(f"over = {over!r} is nothing that a curve can go over; take one of {', '.join(OVER)}")
-    if not len(values):
-        raise ValueError("values = []: give at least one value to set it to")
-    tile, rows = tile or crossbar_tile(), []
-    for value in values:
+    if not isinstance(over, str) or over not in OVER:
+        raise ValueError(f"over = {shown(over)} is nothing that a curve can go over; take one of {', '.join(OVER)}")
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)) or not (tried := list(values)):
+        raise ValueError(f"values = {shown(values)} holds no value: give a list of values to set it to, at least one")
+    if len(tried) > MOST_VALUES:
+        raise ValueError(f"values holds {len(tried):,} values, outside [1, {MOST_VALUES}]: give fewer")
+    tile, rows = checked_tile(tile), []
+    for value in tried:
         fields = ("adc_bits", "weight_bits", "cell_bits", "input_bits")
         each = replace_tile(tile, **{over: value}) if over in fields else tile
         each = replace_tile(tile, rows=value, columns=value) if over == "rows" else each
