@@ -239,7 +239,8 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         headline={"operations for a joule": ours},
         chips=(*_CHIPS[1:], _DIGITAL),
         picture=Picture("roofline", frame, f"{network}: {rate} with converters, {_per_joule(best['flop_per_joule'])} "
-                        f"on {best['name'].split(' (')[0]}", {"left": left, "right": right, "bottom": bottom, "top": up}),
+                        f"on {best['name'].split(' (')[0]}",
+                        {"left": left, "right": right, "bottom": bottom, "top": up}),
         parts=_parts(mapped), parts_title="Energy of one MAC",
         table=lambda: _device_table(digital, mapped, at), data=lambda: frame,
         sources=lambda: _sources(values["accelerators"]),
