@@ -46,6 +46,7 @@ _HOMES = {
 _MODULES = {
     "arithmetic": "performance.arithmetic",
     "charts": "charts",
+    "crossbar": "performance.crossbar",
     "measure": "measure",
     "memory": "performance.memory",
     "panels": "panels",

@@ -30,7 +30,8 @@ from cookbook.panels.text import figure, percent
 from cookbook.units import dollars, human
 
 PANELS = ("where_to_run", "accuracy", "accelerators", "storage", "host", "measurements", "training_run", "scaling",
-          "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine", "cluster")  # fmt: skip
+          "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine", "cluster",
+          "crossbar")  # fmt: skip
 # States of each panel, and the random seed they come from; the second set is tried in the long run.
 STATES, MORE_STATES, SEED, OTHER_SEED = 50, 100, 7, 8
 OWN = 0.3  # of the states that set a control which takes entries of one's own have one of those below
@@ -426,17 +427,40 @@ def idleness_agrees(state: State) -> set[str]:
     return {"served"} if values["service"] else {values["policy"]}
 
 
+def crossbars_agree(state: State) -> set[str]:
+    """What is chosen is read off the chart: a share of digits, operations for a joule, or machines near ours."""
+    drawn, bold = state["drawn"], state["bold"]
+    assert bold in state["title"]
+    if state["picture"] == "published":
+        ours = drawn[(drawn["whose"] == "ours") & drawn["value"].notna() & drawn["other"].notna()]
+        ratios = ours["value"] / ours["other"]
+        assert bold == f"{((ratios <= 2) & (ratios >= 0.5)).sum()} of {len(ratios)}"
+        return {"published"}
+    if state["picture"] == "roofline":
+        point = drawn[(drawn["what"] == "point") & (drawn["id"] == "crossbar")]
+        assert told(bold, lambda value: f"{human(value, 'FLOP')}/J", point["y"].item())
+        levels = drawn[drawn["what"] == "roof"].groupby("kind")["y"].max()
+        assert levels["cells alone"] > levels["cells and drivers"] > levels["with ADCs and sums"]
+        return {"roofline"}
+    here = drawn[drawn["here"]]
+    assert told(bold, lambda value: f"{value:.1f} %", here["mean"].item())
+    assert (drawn["least"] <= drawn["mean"] + ROUNDED).all() and (drawn["mean"] <= drawn["most"] + ROUNDED).all()
+    return {"digits"}
+
+
 AGREE: dict[str, Callable[[State], set[str] | None]] = {
     "where_to_run": costs_agree, "accuracy": shares_agree, "accelerators": devices_agree, "storage": stages_agree,
     "host": limits_agree, "measurements": medians_agree, "training_run": deadlines_agree, "scaling": efficiency_agrees,
     "assembly_line": waiting_agrees, "model_zoo": needs_agree, "finetuning": methods_agree, "serving": serving_agrees,
     "clinic": causes_agree, "this_machine": marks_agree, "cluster": idleness_agrees,
+    "crossbar": crossbars_agree,
 }  # fmt: skip
 # Kinds that must be among the states, or a check has checked nothing.
 KINDS = {
     "training_run": {"meet", "miss"}, "host": {"links", ""}, "model_zoo": {"zoo", "some can", "none can", "memory"},
     "finetuning": {"fits", "likely fits", "does not fit"}, "serving": {"kept"},
     "this_machine": {"networks", "products"}, "cluster": {"served", "static", "fifo"},
+    "crossbar": {"digits", "roofline", "published"},
 }  # fmt: skip
 
 

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 
 import cookbook.performance
 
-BASES = ("FLOP", "B", "s", "W", "USD")
+BASES = ("FLOP", "B", "s", "W", "USD", "V")
 registry = pint.UnitRegistry(None)
 for base in BASES:
     registry.define(f"{base} = [{base}]")
 registry.define("J = W * s")
+registry.define("A = W / V")
+registry.define("S = A / V")
 registry.define("MAC = 2 FLOP")
 
 UNIT = re.compile(r"\[([^\[\]]+)\]")
@@ -38,13 +40,16 @@ def physics():
                     yield f"{module.name}.{name}", function
 
 
-# They take a name and lists, functions, models as a whole, or refuse most numbers drawn at random; they are scaled in
-# tests/test_parallelism.py, tests/test_service.py, tests/test_generation.py and tests/test_cluster.py.
+# They take a name and lists, matrices, functions, models as a whole, or refuse most numbers drawn at random; they are
+# scaled in tests/test_parallelism.py, tests/test_service.py, tests/test_generation.py, tests/test_cluster.py and
+# tests/test_crossbar.py.
 APART = {"parallelism.bubble_share", "parallelism.schedule", "parallelism.replicated_seconds",
          "serving.service_latencies", "generation.decode_step_seconds", "generation.decode_parts",
          "generation.prefill_seconds", "generation.prefill_parts", "generation.cache_slots",
-         "generation.steady_service", "generation.open_service", "sharing.drf_tasks",
-         "sharing.max_min_rates"}  # fmt: skip
+         "generation.steady_service", "generation.open_service", "sharing.drf_tasks", "sharing.max_min_rates",
+         "crossbar.column_currents", "crossbar.wire_currents", "crossbar.wired_conductances",
+         "crossbar.conductance_pair", "crossbar.hebb_1949", "crossbar.hopfield_1982_energy",
+         "crossbar.recall"}  # fmt: skip
 FUNCTIONS = {name: function for name, function in physics() if name not in APART}
 
 

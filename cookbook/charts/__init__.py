@@ -8,6 +8,7 @@ from typing import Any
 _OFFERED = {
     "clinic": "attribution",
     "cluster": "gains timeline",
+    "crossbar": "accuracy beside energy_roofline",
     "devices": "growth paid per_device place_costs roofline tornado",
     "explore": "coverage errors explored points",
     "host": "gets machine over_cores",

@@ -1,0 +1,187 @@
+"""Charts of computing in crossbars: accuracy over one figure, operations for a joule, and what others published."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from cookbook.charts import look
+from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, alt
+
+# What a curve goes over: words of the axis.
+AXES = {
+    "adc_bits": "Resolution of the ADCs [bit]",
+    "weight_bits": "Bits of a weight, its sign included",
+    "programming": "Spread of programming [% of the largest conductance]",
+    "rows": "Rows and columns of a tile",
+}
+# Parts of the energy in the order of a bar.
+PARTS = {"ADC": PALETTE[1], "DAC": PALETTE[3], "cells": PALETTE[0], "digital sums": "#696E6E"}
+# Lines of what a crossbar gives, from its cells to the whole: colour and dash.
+ROOFS = {
+    "cells alone": (PALETTE[0], [2, 2]), "cells and drivers": (PALETTE[3], [6, 3]),
+    "with ADCs and sums": (PALETTE[1], [1, 0]), "digital devices": (MUTED, [1, 0]),
+}  # fmt: skip
+WHOSE = {"ours": (PALETTE[0], "circle"), "published": (PALETTE[1], "diamond")}
+_CURVE_KEY = "Line: mean of the draws; band: worst to best. Dashed: the network in floating point. Ring: as chosen."
+_ROOF_KEY = "Level lines: weights stay in the crossbar. Digital: peak or memory over design power. Marks: this network."
+_BESIDE_KEY = "A full tile of each machine: published peak, and ours from its tile and bits. Nothing is fitted to them."
+_ROOM = 190
+
+
+def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bits") -> Any:
+    """Share of digits read right over one figure of the crossbar.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `label` (what the figure is set to, in order), `mean`, `least`, `most`, `exact` (in floating point)
+        [%], `here` (True for what is chosen).
+    title : str, optional
+        The takeaway; the best mean by default.
+    over : str
+        A key of `AXES`.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `labels`, the order of the axis.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["2", 30.0, 20.0, 40.0, 93.0, False], ["8", 90.0, 89.0, 91.0, 93.0, True]]
+    >>> accuracy(pd.DataFrame(rows, columns=["label", "mean", "least", "most", "exact", "here"])).title.text
+    'Up to 90.0 % of the digits are read right'
+    """
+    scale = alt.Scale(type="point", domain=alt.ExprRef("labels"), padding=0.3)
+    x = alt.X("label:O", title=AXES[over], scale=scale, axis=alt.Axis(labelAngle=0, labelOverlap=True, grid=False))
+    y = partial(alt.Y, title="Test digits read right [%]", scale=alt.Scale(domain=[0, 100], nice=False))
+    tip = [alt.Tooltip("label:N", title=AXES[over]), *look.number_tips(".1f", "mean", "least", "most")]
+    base, here = alt.Chart(), alt.Chart().transform_filter("datum.here")
+    layers = [
+        base.mark_area(color=PALETTE[0], opacity=0.25).encode(x=x, y=y("least:Q"), y2="most:Q"),
+        base.mark_line(color=MUTED, strokeDash=[6, 3], strokeWidth=2).encode(x=x, y=y("exact:Q")),
+        base.mark_line(color=PALETTE[0], strokeWidth=2).encode(x=x, y=y("mean:Q")),
+        base.mark_point(filled=True, size=60, opacity=1, color=PALETTE[0]).encode(x=x, y=y("mean:Q"), tooltip=tip),
+        here.mark_point(size=330, color=INK, strokeWidth=2, filled=False).encode(x=x, y=y("mean:Q")),
+    ]
+    words = (
+        f"Share of test digits read right over {len(frame)} settings ({AXES[over]}): a line with a band from the worst "
+        "to the best draw of the cells, and a dashed line for floating point. A ring marks what is chosen."
+    )
+    best = title or f"Up to {frame['mean'].max():.1f} % of the digits are read right"
+    return look.finished(frame, layers, best, _CURVE_KEY, words, labels=list(frame["label"]))
+
+
+def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """Operations for a joule over arithmetic for each byte: digital devices under their roofs, a crossbar level.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `what` (roof, point or label), `id` (line), `kind` (a key of `ROOFS`), `x` [FLOP/B], `y` [FLOP/J],
+        `text` (words of a label or a point).
+    title : str, optional
+        The takeaway; how many devices are drawn by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `left`, `right`, `bottom`, `top`, the ends of the axes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["roof", "a", "digital devices", x, y, ""] for x, y in ((1.0, 1e10), (100.0, 1e12))]
+    >>> energy_roofline(pd.DataFrame(rows, columns=["what", "id", "kind", "x", "y", "text"])).title.text
+    'A crossbar beside 1 digital device'
+    """
+    left, right, bottom, top = roofline_domain(frame)
+    tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 22)
+    x = alt.X("x:Q", title="Arithmetic per byte of weights [FLOP/B], logarithmic", axis=tenths,
+              scale=look.log_scale("left", "right"))  # fmt: skip
+    y = alt.Y("y:Q", title="For one joule [FLOP/J], logarithmic", axis=tenths,
+              scale=look.log_scale("bottom", "top"))  # fmt: skip
+    key = look.top_legend(columns=2, symbolType="stroke")
+    colour = look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, key)
+    dash = alt.StrokeDash("kind:N", legend=key, scale=alt.Scale(
+        domain=list(ROOFS), range=[dash for _, dash in ROOFS.values()]))  # fmt: skip
+    tip = [alt.Tooltip("text:N", title="on"), alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
+           alt.Tooltip("y:Q", title="FLOP/J", format=".3~s")]  # fmt: skip
+    roof, point, name = (look.rows_of(what) for what in ("roof", "point", "label"))
+    place = {"align": "right", "dy": 30, "fontSize": 12}
+    layers = [
+        roof.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, detail="id:N", color=colour, strokeDash=dash),
+        point.mark_point(filled=True, size=110, opacity=1, clip=True).encode(
+            x=x, y=y, color=look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, None),
+            tooltip=tip),
+        name.mark_text(**place, stroke=PAPER, strokeWidth=4, color=PAPER).encode(x=x, y=y, text="text:N"),
+        name.mark_text(**place, color=INK).encode(x=x, y=y, text="text:N"),
+    ]  # fmt: skip
+    count = frame.loc[(frame["what"] == "roof") & (frame["kind"] == "digital devices"), "id"].nunique()
+    words = (
+        f"Operations for one joule on two logarithmic axes. {count} digital devices: a slope where memory is the "
+        "limit, level where arithmetic is. A crossbar: level lines for its cells, with drivers, and with converters."
+    )
+    said = title or f"A crossbar beside {count} digital device{'s' * (count != 1)}"
+    ends = {"left": left, "right": right, "bottom": bottom, "top": top}
+    return look.finished(frame, layers, said, _ROOF_KEY, words, **ends)
+
+
+def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
+    """Ends of both axes of `energy_roofline`: whole decades around its lines."""
+    left, right = look.decades(frame["x"], 1.0, 1000.0)
+    bottom, top = look.decades(frame["y"], 1e9, 1e15)
+    return left, right, bottom, top
+
+
+def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
+    """Published operations for a joule beside ours, one row a machine.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Tidy rows: `row` (machine, in order from the top), `whose` (a key of `WHOSE`), `value` [FLOP/J], missing where
+        it is not known, `other` (the value of the other one), `text` (words at the right, once a row).
+    title : str, optional
+        The takeaway; how many have both by default.
+
+    Returns
+    -------
+    altair.LayerChart
+        Signals: `rows`, the order of the rows; `low` and `high`, the ends of the axis.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [["a", "ours", 2e12, 1e12, "2×"], ["a", "published", 1e12, 2e12, None]]
+    >>> beside(pd.DataFrame(rows, columns=["row", "whose", "value", "other", "text"])).title.text
+    '1 machine beside our figures'
+    """
+    low, high = beside_domain(frame)
+    scale, y = look.log_scale("low", "high"), look.rows_axis(_ROOM)
+    x = alt.X("value:Q", title="For one joule [FLOP/J], logarithmic", scale=scale, axis=look.decade_axis("'~s'", 6, 18))
+    known = look.rows_with("value")
+    tip = [alt.Tooltip("row:N", title="machine"), alt.Tooltip("whose:N"), *look.number_tips(".3~s", "value")]
+    layers = [
+        *look.row_text(alt.Chart(), _ROOM),
+        known.transform_filter("isValid(datum.other)").mark_rule(strokeWidth=2, color=MUTED, clip=True).encode(
+            x=x, x2="other:Q", y=y),
+        known.mark_point(filled=True, size=110, opacity=1, clip=True).encode(
+            x=x, y=y, tooltip=tip, **look.looks("whose", WHOSE, look.top_legend())),
+    ]  # fmt: skip
+    count = frame.loc[frame["value"].notna() & frame["other"].notna(), "row"].nunique()
+    words = (
+        f"One row for each of {frame['row'].nunique()} published machines: a diamond at its peak operations for a "
+        "joule, a circle at ours, on a logarithmic axis; at the right their ratio, or what is not stated."
+    )
+    said = title or f"{count} machine{'s' * (count != 1)} beside our figures"
+    return look.finished(frame, layers, said, _BESIDE_KEY, words, low=low, high=high)
+
+
+def beside_domain(frame: pd.DataFrame) -> tuple[float, float]:
+    """Ends of the axis of `beside`: whole decades."""
+    return look.decades(frame["value"].dropna(), 1e11, 1e15)
