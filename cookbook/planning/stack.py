@@ -25,7 +25,8 @@ from cookbook.planning.stack_sizes import SERVE, TASKS, Candidate, Wanted, candi
 from cookbook.planning.where import MOST_YEARS, UNTIMED, WhereToRun
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of
-from cookbook.prediction.terms.transformer import USUAL_SEQ
+from cookbook.prediction.terms.feed_arguments import mismatch
+from cookbook.prediction.terms.transformer import USUAL_SEQ, answers_tokens
 from cookbook.workloads.zoo import Workload
 
 if TYPE_CHECKING:
@@ -181,18 +182,24 @@ class StackChoice(Printed):
         value = total(found["parts"]) if self.by == "usd" else found[self.by]
         return value[0] if np.size(value) == 1 else value
 
+    @cached_property
+    def _open(self) -> dict[str, float]:
+        """Time of a run [s] of every stack that keeps the limits, deadline and budget apart."""
+        table, hard = self.ranked, dict(self.limits) | {"budget": None, "deadline": None}
+        broken = [check(table) for check in checks(self.wanted, hard).values()]
+        return {key: float(run_seconds(row)) for key, row in table.iterrows()
+                if not row["impossible"] and not any(words[key] for words in broken)}  # fmt: skip
+
     def _able(self, each: Candidate, name: str, factor: Any) -> Any:
         """Whether a stack keeps the limits with one input so many times as large; budgets stay out of it."""
-        row, limits = self.ranked.loc[each.key], self.limits
-        hard = [check(self.ranked)[each.key] for key, check in checks(self.wanted, limits).items()
-                if key not in ("budget", "deadline")]  # fmt: skip
-        if row["impossible"] or any(hard):
+        seconds, limits = self._open.get(each.key), self.limits
+        if seconds is None:
             return np.zeros(np.shape(factor), dtype=bool)
-        if limits["deadline"] is None or self.wanted.task == SERVE:
+        if limits["deadline"] is None:
             return np.ones(np.shape(factor), dtype=bool)
         longer = np.asarray(factor) if name == "volume" else 1.0
         later = np.asarray(factor) if name == "deadline" else 1.0
-        return run_seconds(row) * longer <= limits["deadline"] * later * (1 + NEAR)
+        return seconds * longer <= limits["deadline"] * later * (1 + NEAR)
 
     def winners(self, name: str, factors: Any) -> np.ndarray:
         """Keys of the best stack with one input so many times as large; "" where none will do.
@@ -426,6 +433,7 @@ def _wanted(row: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Wanted, t
     model = network.name if isinstance(model, str) else model
     data = catalog.lookup("data_sets", text("data", row["data"] if given["data"] is None else given["data"]))
     card = card_of(data)
+    _suits(row, network, data, isinstance(model, str))
     whole = given["data"] is not None or not row["samples"] > 0
     usual = {"samples": float(card["samples"]) if whole else row["samples"]}
     taken, assumed = dict[str, float](), list[str]()
@@ -450,6 +458,20 @@ def _wanted(row: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Wanted, t
         since=checked_year(given["since"]), prices=tuple((key, float(usd.median)) for key, usd in own.items()), **taken,
     )  # fmt: skip
     return wanted, (*([] if given["model"] is not None else [f"model = {row['network']}"]), f"data = {data}", *assumed)
+
+
+def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> None:
+    """Refuse a network that does not take the samples of the application, or that answers in another way."""
+    wrong = mismatch(network.name, data) if zoo else ""
+    if wrong:
+        raise ValueError(f"model = {network.name!r} takes {network.data_kind}, and data = {data!r} is something else: take "
+                         f"one of {row['networks'].replace(';', ', ')}, or other data")  # fmt: skip
+    speaks, asked = answers_tokens(network), row["prompt"] > 0
+    if row["task"] == SERVE and speaks != asked:
+        how = "answers token by token" if speaks else "is no language model"
+        other = "take application = 'chat'" if speaks else f"take one such as {row['network']!r}"
+        raise ValueError(f"model = {network.title!r} {how}, which is not what serving {row['application']!r} asks for: "
+                         f"{other}")  # fmt: skip
 
 
 def _or(value: Any, other: float) -> float:

@@ -117,7 +117,7 @@ def _said(
         among = f"of the stacks that keep {' and '.join(rest)}, " if rest else ""
         nearest.append(f"{among}{able.loc[key, 'name']} comes nearest with {_spell(amounts[key], unit)}, "
                        f"{_spell(more, unit)} more ({ratio:.3g} times as much): {FIGURES[name][1]} {name} = "
-                       f"{_spell(_up(amounts[key]), unit)}")  # fmt: skip
+                       f"{_up(amounts[key], unit)}")  # fmt: skip
     if not nearest:
         kept = [able.loc[key, "name"] for key in able.index if not broken[names[-1]][key]]
         loose = f"; {told[-1]} leaves {', '.join(kept[:4])}" if kept else ""
@@ -125,10 +125,13 @@ def _said(
     return f"{head}: {'; or '.join(nearest)}"
 
 
-def _up(value: float) -> float:
-    """A figure with three digits that is no less, so that a limit of so much is kept."""
+def _up(value: float, unit: str) -> str:
+    """A figure as printed with three digits, and no less, so that a limit of so much is kept."""
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / step - 1e-6) * step
+    found = math.ceil(value / step - 1e-6) * step
+    while unit != "USD" and units.si(_spell(found, unit), unit) < value:
+        found += step
+    return _spell(found, unit)
 
 
 def _amounts(able: pd.DataFrame, name: str) -> pd.Series:
