@@ -99,7 +99,9 @@ class StackChoice(Printed):
                "impossible": bool(each.why) or place.way == PER_TOKEN}  # fmt: skip
         if serves:
             row |= {"hours": math.nan, "upload_hours": math.nan}
-        missing = "" if math.isfinite(usd) else "a figure is missing"
+        if each.why:  # what cannot do the task has no cost of it
+            row |= dict.fromkeys(("usd", *QUANTITIES, "watts"), math.nan)
+        missing = "" if math.isfinite(usd) or each.why else "a figure is missing"
         return row | {"why": each.why or missing or (UNTIMED if place.way == PER_TOKEN else "")}
 
     def _interval(self, each: Candidate) -> dict[str, float]:
@@ -110,7 +112,8 @@ class StackChoice(Printed):
         for name, values in {"usd": self.where.usd(each.key), **{name: known[name] for name in QUANTITIES}}.items():
             low, high = np.percentile(values, ENDS)
             point = self.ranked.loc[each.key, name]
-            found |= {f"{name}_low": min(low * less, point), f"{name}_high": max(high * more, point)}
+            ends = (low * less, high * more) if math.isfinite(point) else (math.nan, math.nan)
+            found |= {f"{name}_low": min(ends[0], point), f"{name}_high": max(ends[1], point)}
         return found
 
     def frame(self) -> pd.DataFrame:
@@ -464,8 +467,9 @@ def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> N
     """Refuse a network that does not take the samples of the application, or that answers in another way."""
     wrong = mismatch(network.name, data) if zoo else ""
     if wrong:
-        raise ValueError(f"model = {network.name!r} takes {network.data_kind}, and data = {data!r} is something else: take "
-                         f"one of {row['networks'].replace(';', ', ')}, or other data")  # fmt: skip
+        others = row["networks"].replace(";", ", ")
+        raise ValueError(f"model = {network.name!r} takes {network.data_kind}, and data = {data!r} is something else: "
+                         f"take one of {others}, or other data")  # fmt: skip
     speaks, asked = answers_tokens(network), row["prompt"] > 0
     if row["task"] == SERVE and speaks != asked:
         how = "answers token by token" if speaks else "is no language model"
