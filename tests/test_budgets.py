@@ -18,12 +18,13 @@ import cookbook
 
 # What the house may grow to; lowered as it shrinks, never raised without a reason.
 # Benchmarks of a machine are a room of their own, the clinic that reads traces is one in it; records of decisions and
-# cards of charts; importers, one a format; a panel on the site.
-MOST_MODULES = 166
+# cards of charts; importers, one a format; a panel on the site; stacks (three of planning, a panel, a chart); reports.
+MOST_MODULES = 172
 # With benchmarks of a machine and its calibration, links and records of panels, charts for narrow pages, networks that
 # keep states, importers of models (3,000: seven formats, and some seventy families of models by name), and the clinic
-# (2,200: readers of ten tools, attribution, diagnosis, its panel and chart).
-MOST_LINES = 59_500
+# (2,200: readers of ten tools, attribution, diagnosis, its panel and chart); stacks for an application with what
+# contradicts and what changes them, and reports (1,900).
+MOST_LINES = 61_500
 MOST_LINES_OF_CODE = 400  # of one module: docstrings, comments and blank lines are not counted
 MOST_NAMES = 39  # of the front door
 

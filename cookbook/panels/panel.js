@@ -337,12 +337,15 @@ async function render({ model, el }) {
   } catch (error) {
     figure.replaceChildren(h("p", { class: "ck-error", role: "alert", text: error.message }));
   }
+  // Records in the same page ask for the picture of the state that they tell.
+  const pictures = (globalThis.__cookbookPictures ??= new Map());
+  pictures.set(root, { code: () => shown().code, png: () => chart?.png() ?? "" });
   const redrawn = new MutationObserver(describe);
   redrawn.observe(figure, { childList: true, subtree: true });
   describe();
   const asked = linkedState(shown().name, model.get("shape").cell);
   if (asked !== null) { post({ do: "link", state: asked }); root.scrollIntoView({ block: "nearest" }); }
   const unwatch = await watchKernel(model, stopped);
-  return () => { model.off("change:shown", update); unwatch(); redrawn.disconnect(); clearTimeout(later); chart?.dispose(); };
+  return () => { model.off("change:shown", update); unwatch(); redrawn.disconnect(); clearTimeout(later); pictures.delete(root); chart?.dispose(); };
 }
 export default { render };

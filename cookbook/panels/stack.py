@@ -198,7 +198,7 @@ def _code(values: dict[str, Any], asked: dict[str, Any]) -> str:
     written = {name: as_python(value) for name, value in (plain | times_).items()}
     panel = panel_call(stack, values, written=written)
     if values["picture"] == "matrix":
-        limits = {name: asked[name] for name in ("private", "years") if name in asked}
+        limits = {str(name): asked[name] for name in ("private", "years") if name in asked}
         return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(limits)}).frame()"
     given = {name: times_.get(name, int(value) if isinstance(value, float) and value.is_integer() else value)
              for name, value in asked.items()}  # fmt: skip
@@ -255,7 +255,7 @@ def _turns(found: StackChoice, most: int = 2) -> str:
     table = _changes(found)
     if table.empty:
         return "none of the inputs, each up to a hundred times as large or as small"
-    said = []
+    said = list[str]()
     for row in table.itertuples():
         if any(words.endswith(row.name) for words in said):
             continue
@@ -395,15 +395,15 @@ def _table(found: StackChoice) -> pd.DataFrame:
                          for _, row in rows.iterrows()],
         "Storage": [printed("storage", "key", "name", key) if key else "the provider's" for key in rows["storage"]],
         "Held back by": [LIMITS.get(each, each) or "not known" for each in rows["limit"]],
-        "Energy": [_range(row, "kwh", " kWh") for _, row in rows.iterrows()],
+        "Energy": [_range(row, "kwh", " MWh", KILO) for _, row in rows.iterrows()],
         "CO2e": ["not known" if math.isnan(kg) else f"{kg / KILO:.3g} t" for kg in rows["kgco2e"]],
         "Priced": rows["priced"].replace("", "undated"),
     })  # fmt: skip
 
 
-def _range(row: Any, name: str, unit: str = "") -> str:
-    low, value, high = (row[f"{name}{end}"] for end in ("_low", "", "_high"))
-    return "not known" if math.isnan(value) else f"{value:,.3g}{unit} ({low:,.3g} to {high:,.3g})"
+def _range(row: Any, name: str, unit: str = "", scale: float = 1.0) -> str:
+    low, value, high = (row[f"{name}{end}"] / scale for end in ("_low", "", "_high"))
+    return "not known" if math.isnan(value) else f"{_digits(value)}{unit} ({_digits(low)} to {_digits(high)})"
 
 
 def _matrix_table(sizes: OneSize) -> pd.DataFrame:

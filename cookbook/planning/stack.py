@@ -108,7 +108,7 @@ class StackChoice(Printed):
         """10th and 90th percentile of cost, energy and time; of a service with as many machines as either end needs."""
         known, count = self.where.outcomes[each.key], max(each.place.machines, 1)
         less, more = (each.least / count, each.most / count) if self.wanted.task == SERVE else (1.0, 1.0)
-        found = {}
+        found = dict[str, float]()
         for name, values in {"usd": self.where.usd(each.key), **{name: known[name] for name in QUANTITIES}}.items():
             low, high = np.percentile(values, ENDS)
             point = self.ranked.loc[each.key, name]
@@ -399,7 +399,7 @@ def pick_stack(
     wanted, assumed = _wanted(row, given)
     late, slow = (amount(name, given[name], "s", example, above=True) if given[name] is not None else float(row[name])
                   for name, example in (("deadline", "3 d"), ("latency", "500 ms")))  # fmt: skip
-    limits = {
+    limits: dict[str, Any] = {
         "stacks": None if stacks is None else tuple(_listed(stacks)), "private": _rule(private),
         "power": None if power is None else amount("power", power, "W", "10 kW", above=True),
         "deadline": None if task == SERVE else late, "latency": slow if task == SERVE else None,
@@ -408,6 +408,9 @@ def pick_stack(
     ways = list(BY) if task != SERVE else ["usd", "kwh"]
     if not isinstance(by, str) or by not in ways:
         raise ValueError(f"by = {shown(by)} is not a choice; take one of {', '.join(ways)}")
+    name = "latency" if task == SERVE else "deadline"
+    if given[name] is None:
+        assumed = (*assumed, f"{name} = {units.human(limits[name], 's')}")
     choice = StackChoice(wanted, candidates(wanted), limits, by, assumed)
     if not choice.ranked["will_do"].any():
         raise ValueError(contradiction(choice.ranked, wanted, limits))

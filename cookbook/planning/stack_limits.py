@@ -116,13 +116,17 @@ def _said(
         rest = [each for each in told if not each.startswith(f"{name} = ")]
         among = f"of the stacks that keep {' and '.join(rest)}, " if rest else ""
         nearest.append(f"{among}{able.loc[key, 'name']} comes nearest with {_spell(amounts[key], unit)}, "
-                       f"{_spell(more, unit)} more ({ratio:.3g} times as much): {FIGURES[name][1]} {name} = "
+                       f"{_spell(more, unit)} more ({_times(ratio)} times as much): {FIGURES[name][1]} {name} = "
                        f"{_up(amounts[key], unit)}")  # fmt: skip
     if not nearest:
         kept = [able.loc[key, "name"] for key in able.index if not broken[names[-1]][key]]
         loose = f"; {told[-1]} leaves {', '.join(kept[:4])}" if kept else ""
         nearest = [f"no stack is in both{loose}. Loosen one of them"]
     return f"{head}: {'; or '.join(nearest)}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
 
 
 def _up(value: float, unit: str) -> str:

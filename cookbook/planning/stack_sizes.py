@@ -234,7 +234,8 @@ def _software(assumed: Any) -> str:
 def _tuned(wanted: Wanted, row: Mapping[str, Any], place: Place) -> Candidate:
     """A stack that fine-tunes a language model by adapters: the faster of LoRA and QLoRA that fits."""
     try:
-        found = finetune(wanted.model, row["device"], method=["lora", "qlora"], devices=place.devices, seq=wanted.seq)
+        found = finetune(wanted.model, row["device"], method=["lora", "qlora"], devices=place.devices,
+                         seq=int(wanted.seq) if wanted.seq else None)  # fmt: skip
     except ValueError as problem:
         return Candidate(row["key"], row["name"], place, row, why=str(problem)[:200])
     table = found.table
@@ -394,7 +395,7 @@ def _service(wanted: Wanted, row: Mapping[str, Any], speaks: bool) -> Candidate:
     each = np.asarray((asked["usd_input"] * wanted.prompt + asked["usd_output"] * wanted.answer) / tokens, dtype=float)
     dates = sorted(asked["date"])
     price = Price(float(each.min()), float(np.median(each)), float(each.max()), "USD/million tokens", dates[0],
-                  dates[-1], len(each), tuple(dict.fromkeys(asked["source"])))  # fmt: skip
+                  dates[-1], len(each), tuple(dict.fromkeys(";".join(asked["source"]).split(";"))))  # fmt: skip
     return Candidate(row["key"], row["name"], replace(place, figures={"price": price}, why=""), row,
                      software="the provider's")  # fmt: skip
 
