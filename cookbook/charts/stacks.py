@@ -7,11 +7,13 @@ from typing import Any
 import pandas as pd
 
 from cookbook.charts import look
-from cookbook.charts.look import INK, PAPER, alt
+from cookbook.charts.look import PALETTE, alt
 
 _ROOM = 216
 # Cells are pale at the best and dark at so many times its cost.
 DARKEST = 1000.0
+# Words on cells, which keep their colours in dark themes too.
+_DARK, _PALE = "#101010", "#fdfdfd"
 _KEY = "Number: times the cost of the best stack of the column. Outlined: the best. No number: it will not do."
 
 
@@ -40,8 +42,8 @@ def fit_matrix(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     cases = list(dict.fromkeys(frame["case"]))
     x = alt.X("case:N", title=None, scale=alt.Scale(type="band", domain=alt.ExprRef("cases"), padding=0.06),
-              axis=alt.Axis(orient="top", labelAngle=-40, ticks=False, domain=False, grid=False, labelPadding=4,
-                            labelLimit=120))  # fmt: skip
+              axis=alt.Axis(orient="top", labelAngle=60, labelAlign="right", labelBaseline="middle", ticks=False,
+                            domain=False, grid=False, labelPadding=6, labelLimit=130))  # fmt: skip
     y = look.rows_axis(_ROOM)
     shade = alt.Color("ratio:Q", legend=None, scale=alt.Scale(type="log", domain=[1, DARKEST], clamp=True,
                                                               range=["#e3f1fa", "#003e63"]))  # fmt: skip
@@ -49,11 +51,11 @@ def fit_matrix(frame: pd.DataFrame, title: str | None = None) -> Any:
            alt.Tooltip("text:N", title="times the best"), alt.Tooltip("why:N", title="note")]  # fmt: skip
     known = alt.Chart().transform_filter("isValid(datum.ratio)")
     none = alt.Chart().transform_filter("!isValid(datum.ratio)")
-    best = alt.condition("datum.ratio <= 1.0000001", alt.value(INK), alt.value("#00000000"))
-    words = alt.condition("datum.ratio > 30", alt.value(PAPER), alt.value(INK))
+    best = alt.condition("datum.ratio <= 1.0000001", alt.value(PALETTE[1]), alt.value("#00000000"))
+    words = alt.condition("datum.ratio > 30", alt.value(_PALE), alt.value(_DARK))
     layers = [
         none.mark_rect(fill="#9e9e9e", opacity=0.18).encode(x=x, y=y, tooltip=tip),
-        known.mark_rect(strokeWidth=2).encode(x=x, y=y, color=shade, stroke=best, tooltip=tip),
+        known.mark_rect(strokeWidth=2.5).encode(x=x, y=y, color=shade, stroke=best, tooltip=tip),
         known.mark_text(fontSize=12).encode(x=x, y=y, text="text:N", color=words, tooltip=tip),
     ]
     count = frame.loc[frame["ratio"] <= 1, "row"].nunique()

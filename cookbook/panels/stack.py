@@ -291,8 +291,8 @@ def _of_all(sizes: OneSize, task: str, row: Any) -> str:
     fits = "one size does fit all" if different == 1 else "no one size fits all"
     won = pd.Series(list(sizes.wins.values())).value_counts()
     winners = ", ".join(f"{printed('stacks', 'key', 'name', key)} ({count})" for key, count in won.items())
-    alone = (f"it does {sizes.does} of {cases}, for {times(sizes.penalty)} of the best on average and "
-             f"{times(sizes.worst)} at most")  # fmt: skip
+    alone = f"for {times(sizes.penalty)} of the best on average and {times(sizes.worst)} at most"
+    alone = f"it does {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.005 else alone}"
     lost = MOST_CASES - cases
     left = f" Left out: {counted(lost, 'application')} that no stack can do within the limits." if lost else ""
     return (

@@ -286,7 +286,7 @@ def several(row: Any) -> str:
 
 def times(ratio: float) -> str:
     """A ratio, printed."""
-    return f"×{ratio:,.0f}" if ratio >= 10 else f"×{ratio:.2g}"
+    return f"×{float(f'{ratio:.3g}'):,.0f}" if ratio >= 10 else f"×{ratio:.2g}"
 
 
 def told_value(value: float, by: str) -> str:
