@@ -87,7 +87,7 @@ def report(
 
 
 def made(name: str, state: Mapping[str, Any]) -> Any:
-    """The panel of a name in a state; ValueError says what is wrong with either."""
+    """The panel called `name` with its controls set as `state` says; ValueError says what is wrong with either."""
     known = [each for each in panels.__all__ if each not in ("Panel", "View", "record")]
     if name not in known:
         raise ValueError(f"{shown(name)} is no panel; take one of {', '.join(known)}")
@@ -102,7 +102,9 @@ def made(name: str, state: Mapping[str, Any]) -> Any:
 
 
 def read_state(given: list[str]) -> dict[str, Any]:
-    """Controls of ``name=value`` on a command line; lists and empty values are written as JSON.
+    """Controls `given` as ``name=value`` on a command line; lists and empty values are written as JSON.
+
+    ValueError says where one has no name or no sign.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def _outputs(notebook: nbformat.NotebookNode, kind: str) -> list[str]:
 
 
 def printed(source: Path) -> Path:
-    """A page as PDF beside it, printed by a Chromium that has no network to ask."""
+    """The page `source` as PDF beside it, printed by the Chromium of this machine; OSError where there is none."""
     names = (os.environ.get("CHROMIUM", ""), *BROWSERS)
     browser = next((path for path in (shutil.which(name) for name in names if name) if path), None)
     if browser is None:
