@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -562,11 +562,10 @@ def one_size(
     """
     import pandas as pd
 
-    names = list(dict.fromkeys(catalog.table("applications")["application"])) if applications is None else applications
+    known = list(dict.fromkeys(catalog.table("applications")["application"]))
+    names = known if applications is None else _several("applications", applications, known)
     frames, wins, problem = [], dict[str, str](), None
-    tasks = [task] if isinstance(task, str) else task
-    for name, what in product([names] if isinstance(names, str) else names, tasks):
-        application_row(name, what)
+    for name, what in product(names, _several("task", task, TASKS)):
         try:
             found = pick_stack(name, what, by=by, **limits)
         except ValueError as why:
@@ -578,7 +577,7 @@ def one_size(
         frames.append(frame.assign(case=case, application=name, task=what, ratio=ratio)[
             ["case", "application", "task", "stack", "name", by, "machines", "ratio", "will_do", "why"]])  # fmt: skip
     if not frames:
-        raise problem or ValueError("applications = []: give at least one, or leave it out for all")
+        raise problem or ValueError("no case is left: give at least one application and one task")
     table = pd.concat(frames, ignore_index=True)
     able = table[table["will_do"]].groupby("stack")["ratio"]
     means = pd.DataFrame({"does": able.count(), "mean": np.exp(able.apply(lambda each: np.log(each).mean())),
@@ -587,7 +586,12 @@ def one_size(
     return OneSize(table, wins, str(means.index[0]), int(top["does"]), float(top["mean"]), float(top["most"]))
 
 
-@lru_cache(maxsize=4)
-def stack_names() -> dict[str, str]:
-    """Key -> name of every stack, in the order of the table."""
-    return {key: row["name"] for key, row in stack_rows().items()}
+def _several(name: str, given: Any, known: Sequence[str]) -> list[str]:
+    """One or more of the words that are known."""
+    chosen = [given] if isinstance(given, str) else given
+    if not isinstance(chosen, (list, tuple)) or not chosen or len(chosen) > len(known):
+        raise ValueError(f"{name} = {shown(given)} is no list of words; give one or more of {', '.join(known)}")
+    strange = [each for each in chosen if each not in known]
+    if strange:
+        raise ValueError(f"{name} = {shown(strange[0])} is not a choice; take one of {', '.join(known)}")
+    return list(chosen)
