@@ -226,7 +226,8 @@ def _answer(found: StackChoice, values: dict[str, Any]) -> str:
         f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. "
         f"Interval (80 %): {dollar_range(row['usd_low'], row['usd_high'])}; the cheapest in "
         f"{percent(found.odds[found.best])} of Monte Carlo samples. "
-        f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(found, row)}. "
+        f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(found, row)}"
+        f"{_within(found)}. "
         f"Stack: {_made_of(row)}.{second} What would change it: {_turns(found)}."
     )
 
@@ -238,6 +239,14 @@ def _does(found: StackChoice, row: Any) -> str:
     if found.wanted.task == SERVE:
         return f"{found.wanted.rate:,g} requests/s, an answer in {told_time(row['latency'])}{held}"
     return f"a run takes {human(row['hours'] * 3600, 's')}{held}"
+
+
+def _within(found: StackChoice) -> str:
+    """Limits of money and power that were set."""
+    budget, power = (found.limits[name] for name in ("budget", "power"))
+    told = [*([f"{dollars(budget)} in all"] if budget else []),
+            *([f"{human(power, 'W')} in the house"] if power else [])]  # fmt: skip
+    return f", within {' and '.join(told)}" if told else ""
 
 
 def _made_of(row: Any) -> str:
