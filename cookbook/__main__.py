@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         ("judge-storage", _judge_storage, "judge predictions of storage by measurements that were left out"),
         ("judge-exchanges", _judge_exchanges, "judge times of collectives by measurements that were left out"),
         ("predict", _predict, "predict every row of a CSV file"),
+        ("report", _report, "write what a panel says as one page that opens offline, for a manager"),
         ("measure", _measure, "benchmark this machine and write a JSON file; nothing is sent anywhere"),
     ):
         command = commands.add_parser(name, help=words, description=words)
@@ -91,6 +92,14 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("--beside", metavar="DEVICE", help="predict the networks for a device of the catalogue")
         command.add_argument("--calibrate", action="store_true", help="tell the constants of this machine, "
                              "and how well networks are predicted by them")  # fmt: skip
+    if name == "report":
+        command.add_argument("panel", metavar="PANEL", help="a panel of cb.panels, such as stack")
+        command.add_argument("--set", dest="state", action="append", default=[], metavar="NAME=VALUE",
+                             help="a control of the panel; again for each")  # fmt: skip
+        command.add_argument("--out", type=Path, default=Path("report.html"), help="default: %(default)s")
+        command.add_argument("--question", default="", help="title: what is to be decided")
+        command.add_argument("--note", default="", help="your own words")
+        command.add_argument("--pdf", action="store_true", help="print it to PDF too, by a Chromium of this machine")
     if name == "judge-storage":
         command.add_argument("--write", action="store_true", help="write data/validation_storage_rows.csv instead")
     if name == "predict":
@@ -281,6 +290,14 @@ def _machine(options: argparse.Namespace) -> Machine | None:
     found = measure.calibrate(options.machine)
     print(f"{options.machine}: {found.summary()}", file=sys.stderr)
     return machine(found.accelerator)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from cookbook.publish.report import read_state, report
+
+    state = read_state(options.state)
+    for path in report(options.panel, options.out, state, options.question, options.note, options.pdf):
+        print(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
 
 
 def _measure(options: argparse.Namespace) -> None:

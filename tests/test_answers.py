@@ -31,7 +31,7 @@ from cookbook.units import dollars, human
 
 PANELS = ("where_to_run", "accuracy", "accelerators", "storage", "host", "measurements", "training_run", "scaling",
           "assembly_line", "model_zoo", "finetuning", "serving", "clinic", "this_machine", "cluster",
-          "crossbar")  # fmt: skip
+          "crossbar", "stack")  # fmt: skip
 # States of each panel, and the random seed they come from; the second set is tried in the long run.
 STATES, MORE_STATES, SEED, OTHER_SEED = 50, 100, 7, 8
 OWN = 0.3  # of the states that set a control which takes entries of one's own have one of those below
@@ -448,12 +448,29 @@ def crossbars_agree(state: State) -> set[str]:
     return {"digits"}
 
 
+def stacks_agree(state: State) -> set[str]:
+    """The best stack is the cheapest of the chart that will do; stacks that win are those with a ratio of one."""
+    drawn, title, bold = state["drawn"], state["title"], state["bold"]
+    if state["picture"] == "matrix":
+        best = drawn[drawn["ratio"] == 1]
+        count, cases = best["row"].nunique(), best["case"].nunique()
+        assert bold.split()[0] == str(count) and f" {cases} application" in state["headline"] and bold in title
+        assert len(best) == cases == drawn["case"].nunique()
+    else:
+        able = drawn[drawn["verdict"].isin(["will do", "cheapest that will do"])]
+        best = able.loc[able["usd"].idxmin()]
+        assert f": {best['row']} is the" in state["headline"] and title.startswith(f"{best['row']} is cheapest")
+        assert told(bold, dollars, best["usd"]) and f"at {bold};" in title
+    return {state["picture"]}
+
+
 AGREE: dict[str, Callable[[State], set[str] | None]] = {
     "where_to_run": costs_agree, "accuracy": shares_agree, "accelerators": devices_agree, "storage": stages_agree,
     "host": limits_agree, "measurements": medians_agree, "training_run": deadlines_agree, "scaling": efficiency_agrees,
     "assembly_line": waiting_agrees, "model_zoo": needs_agree, "finetuning": methods_agree, "serving": serving_agrees,
     "clinic": causes_agree, "this_machine": marks_agree, "cluster": idleness_agrees,
     "crossbar": crossbars_agree,
+    "stack": stacks_agree,
 }  # fmt: skip
 # Kinds that must be among the states, or a check has checked nothing.
 KINDS = {
@@ -461,6 +478,7 @@ KINDS = {
     "finetuning": {"fits", "likely fits", "does not fit"}, "serving": {"kept"},
     "this_machine": {"networks", "products"}, "cluster": {"served", "static", "fifo"},
     "crossbar": {"digits", "roofline", "published"},
+    "stack": {"costs", "matrix"},
 }  # fmt: skip
 
 

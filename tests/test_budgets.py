@@ -19,8 +19,8 @@ import cookbook
 # What the house may grow to; lowered as it shrinks, never raised without a reason.
 # Benchmarks of a machine are a room of their own, the clinic that reads traces is one in it; records of decisions and
 # cards of charts; importers, one a format; a panel on the site; networks in NumPy (3, with a button that measures);
-# the app and explorations without a table (5); a cluster that teams share (7); crossbars (5); stacks and reports (6); states
-# drawn ahead, charts that stand ready (3).
+# the app and explorations without a table (5); a cluster that teams share (7); crossbars (5); stacks and reports
+# (6); states drawn ahead, charts that stand ready (3).
 MOST_MODULES = 195
 # With benchmarks of a machine and its calibration, links and records of panels, charts for narrow pages, networks that
 # keep states, importers of models (3,000: seven formats, and some seventy families of models by name), and the clinic

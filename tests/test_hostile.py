@@ -184,6 +184,8 @@ BASE: dict[str, dict[str, Any]] = {
     "plan_run": {"model": "llama2_7b", "system": "h100-sxm", "devices": 64, "tokens": "1e12"},
     "power_watts": {"rated_watts": 400, "active_share": 0.5, "idle_share": 0.2, "full_share": 0.9},
     "rank_changes": {"found": matched},
+    "pick_stack": {"application": "image", "task": "train"},
+    "one_size": {"task": "train", "applications": ["sensor"]},
     "rented": {"instances": ["aws-p3-16xlarge"], "workload": "resnet50", "data": DATA},
     "run_cost": {"prediction": trained, "device": "a100-sxm-80gb", "samples_per_step": 64, "samples": 1e6},
     "search": {"model": "llama2_7b", "system": "h100-sxm", "devices": 8, "global_batch": 8},

@@ -621,7 +621,7 @@ def drawn(panel: Any, seeded: random.Random) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", [
     "accelerators", "accuracy", "assembly_line", "clinic", "cluster", "crossbar", "finetuning", "host", "measurements",
-    "model_zoo", "scaling", "serving", "storage", "this_machine", "training_run", "where_to_run",
+    "model_zoo", "scaling", "serving", "stack", "storage", "this_machine", "training_run", "where_to_run",
 ])  # fmt: skip
 def test_headlines_are_short_and_every_error_can_be_mended(name: str) -> None:
     panel, seeded = getattr(cb.panels, name)(), random.Random(5)
@@ -700,7 +700,7 @@ def state_of(link: str) -> str:
 
 @pytest.mark.parametrize("name", [
     "accelerators", "accuracy", "assembly_line", "clinic", "cluster", "crossbar", "finetuning", "host", "measurements",
-    "model_zoo", "scaling", "serving", "storage", "this_machine", "training_run", "where_to_run",
+    "model_zoo", "scaling", "serving", "stack", "storage", "this_machine", "training_run", "where_to_run",
 ])  # fmt: skip
 def test_a_link_gives_the_state_again(name: str) -> None:
     panel, other, seeded = getattr(cb.panels, name)(), getattr(cb.panels, name)(), random.Random(8)

@@ -116,7 +116,7 @@ def test_bad_arguments_are_told(panel: Any, arguments: tuple[Any, ...], words: s
 
 @pytest.mark.parametrize("name", [
     "accelerators", "accuracy", "assembly_line", "clinic", "cluster", "crossbar", "finetuning", "host", "measurements",
-    "model_zoo", "scaling", "serving", "storage", "this_machine", "training_run", "where_to_run",
+    "model_zoo", "scaling", "serving", "stack", "storage", "this_machine", "training_run", "where_to_run",
 ])  # fmt: skip
 def test_every_panel_gives_a_record(name: str) -> None:
     panel = getattr(cb.panels, name)()

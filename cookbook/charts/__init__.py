@@ -16,6 +16,7 @@ _OFFERED = {
     "look": "palette theme",
     "models": "memory_bars parameters_vs_flop rate_needed",
     "run": "assembly_line checkpoints days_hours days_usd efficiencies engine_memory knee speedups step_parts",
+    "stacks": "fit_matrix",
 }
 _HOMES = {name: home for home, names in _OFFERED.items() for name in names.split()}
 

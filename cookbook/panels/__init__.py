@@ -9,7 +9,7 @@ from typing import Any
 
 _RECIPES = (
     "accelerators", "accuracy", "assembly_line", "clinic", "cluster", "crossbar", "finetuning", "host", "measurements",
-    "model_zoo", "scaling", "serving", "storage", "this_machine", "training_run", "where_to_run",
+    "model_zoo", "scaling", "serving", "stack", "storage", "this_machine", "training_run", "where_to_run",
 )  # fmt: skip
 _HOMES = {"Panel": "shell", "View": "shell", "record": "decision", "measure_here": "measuring",
           **{name: name for name in _RECIPES}}  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from base64 import b64decode
 from collections.abc import Mapping
 from datetime import date
 from html import escape
@@ -28,12 +29,19 @@ Row = tuple[str, str, str]
 Section = tuple[str, list[Row]]
 LONGEST_QUESTION, LONGEST_NOTE, LONGEST_DATE = 300, 10_000, 10  # letters
 CODE = "Code that gives it again"
+MOST_ROWS, LONGEST_PICTURE = 15, 6_000_000  # of a table in a report; letters of its chart
+PICTURE = "data:image/png;base64,"
 # What Markdown gives a meaning anywhere in a line; what it would read as a heading or a list stands behind a label.
 MEANT = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>&#|~$!"})
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:48rem;margin:2rem auto;padding:0 1rem}
 body{color:#212121;background:#fff}h1{font-size:1.5rem}
 h2{font-size:1.1rem;margin:1.5rem 0 .25rem;border-bottom:1px solid #bdbdbd}ul{padding-left:1.2rem}
 pre,.note{white-space:pre-wrap;overflow-wrap:anywhere}pre{background:#f5f5f5;padding:.5rem}"""
+# What a report needs besides: its chart, its table, and a sheet of paper.
+REPORT_STYLE = """img{max-width:100%}table{border-collapse:collapse;font-size:.8rem;margin:.5rem 0}
+th,td{text-align:left;vertical-align:top;padding:.15rem .5rem .15rem 0;border-bottom:1px solid #e0e0e0}
+.ck-card table div{height:12px}.ck-badges{color:#616161;font-size:.85rem}.wide{overflow-x:auto}
+@media print{body{margin:0;max-width:none;font-size:11pt}table{font-size:8pt}h2,tr,img,li{break-inside:avoid}}"""
 
 
 class Record(anywidget.AnyWidget):
@@ -46,14 +54,19 @@ class Record(anywidget.AnyWidget):
     date = traitlets.Unicode().tag(sync=True)
     said: traitlets.List[Any] = traitlets.List().tag(sync=True)
     limits = traitlets.Dict({"question": LONGEST_QUESTION, "note": LONGEST_NOTE}).tag(sync=True)
+    code = traitlets.Unicode().tag(sync=True)
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
     def __init__(self, panel: Panel, question: str, decided: Mapping[str, str], note: str) -> None:
         self._panel, self._decided = panel, decided
         today = date.today().isoformat()
-        super().__init__(question=question, note=note, date=today, runtime=live.runtime(), said=self._live())
-        panel.observe(lambda _: self.set_trait("said", self._live()), "shown")
+        super().__init__(question=question, note=note, date=today, runtime=live.runtime(), said=self._live(),
+                         code=panel.code)  # fmt: skip
+        panel.observe(lambda _: self._follow(), "shown")
         self.on_msg(lambda _, message, __: self.receive(message))
+
+    def _follow(self) -> None:
+        self.said, self.code = self._live(), self._panel.code
 
     def _live(self) -> list[Any]:
         """What the form shows besides its fields: it changes with the panel, and stays while that tells an error."""
@@ -84,23 +97,43 @@ class Record(anywidget.AnyWidget):
 
     def html(self) -> str:
         """The record as one page that needs nothing else: no script, no picture, no network."""
-        policy = "default-src 'none'; style-src 'unsafe-inline'"
-        return (
-            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(self.question)}</title>'
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-            f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>\n'
-            f"<body><main><h1>{escape(self.question)}</h1>\n{_body(self.sections(), 2)}</main></body></html>\n"
-        )
+        return page(self.question, f"<h1>{escape(self.question)}</h1>\n{_body(self.sections(), 2)}")
+
+    def report(self, picture: str = "") -> str:
+        """The record as one page with the chart and the table of the panel, to print or to hand on.
+
+        Parameters
+        ----------
+        picture : str
+            The chart as the address of a PNG that holds its data; left out where it is none.
+        """
+        return page(self.question, f"<h1>{escape(self.question)}</h1>\n{self.sheet(picture)}", report=True)
+
+    def sheet(self, picture: str = "") -> str:
+        """What stands in the report below its title, as HTML: answer, chart, table, and then the rest of the record."""
+        first, *rest = self._split()
+        shown = f'<img src="{picture}" alt="{escape(self._panel.shown["signals"][live.TITLE_SIGNAL])}">'
+        chart = shown if _is_picture(picture) else ""
+        return f"{_body(first, 2)}\n{chart}\n{_table(self._panel)}\n{_body(rest[0], 2)}"
+
+    def _split(self) -> tuple[list[Section], list[Section]]:
+        """Sections that stand before the chart, the reader's own words among them, and those after it."""
+        early = ("Decision", "Answer", "Note")
+        every = self.sections()
+        return [each for each in every if each[0] in early], [each for each in every if each[0] not in early]
 
     def receive(self, message: Mapping[str, Any]) -> None:
         """Send the file that the browser asks for, or say why there is none; also what a test sends."""
         problem = _problem(self.question, self.note, self.date)
-        makers = {"md": (self.markdown, "text/markdown"), "html": (self.html, "text/html")}
+        drawn = message.get("picture")
+        makers = {"md": (self.markdown, "text/markdown"), "html": (self.html, "text/html"),
+                  "report": (lambda: self.report(drawn if isinstance(drawn, str) else ""), "text/html")}  # fmt: skip
         if problem:
             self.send({"problem": problem})
         elif (kind := message.get("save")) in makers:
             make, media = makers[kind]
-            self.send({"file": f"decision-{self._panel.name}.{kind}", "text": make(), "type": media})
+            name = f"{'report' if kind == 'report' else 'decision'}-{self._panel.name}"
+            self.send({"file": f"{name}.{'html' if kind == 'report' else kind}", "text": make(), "type": media})
 
     def __repr__(self) -> str:
         """The record as Markdown, without what differs from day to day."""
@@ -153,6 +186,38 @@ def record(panel: Panel, question: str = "", decided: Mapping[str, Any] | None =
     if problem := _problem(question, note, ""):
         raise ValueError(problem)
     return Record(panel, question, {str(label): str(text) for label, text in (decided or {}).items()}, note)
+
+
+def page(title: str, body: str, report: bool = False) -> str:
+    """A page of HTML that asks for nothing else; pictures of a `report` are in the page itself."""
+    policy = f"default-src 'none'; style-src 'unsafe-inline'{'; img-src data:' * report}"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}{REPORT_STYLE * report}</style></head>\n'
+        f"<body><main>{body}</main></body></html>\n"
+    )
+
+
+def _is_picture(text: str) -> bool:
+    """Whether a text is the address of a PNG that holds its own data, and nothing else."""
+    data = text.removeprefix(PICTURE)
+    if data == text or len(text) > LONGEST_PICTURE:
+        return False
+    try:
+        return b64decode(data, validate=True).startswith(b"\x89PNG")
+    except ValueError:
+        return False
+
+
+def _table(panel: Panel) -> str:
+    """The first rows of a panel's table, with how many there are."""
+    head, rows, count = panel.printed(MOST_ROWS)
+    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    title = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    more = f", the first {len(rows)} of {count:,} rows" if count > len(rows) else ""
+    return (f'<h2>Table{more}</h2><div class="wide"><table><tr>{title}</tr><tr>{"</tr><tr>".join(lines)}</tr></table>'
+            "</div>") if rows else ""  # fmt: skip
 
 
 def _problem(question: str, note: str, day: str) -> str:

@@ -26,6 +26,15 @@ async function render({ model, el }) {
   const save = (kind, name) => h("button", { type: "button", text: `Save as ${name}`, title: `Download this record as ${name}, with its sources`, onclick: () => {
     try { model.send({ save: kind }); } catch { status.textContent = KERNEL_STOPPED; }
   } });
+  // The chart is drawn by the panel's own view: it may stand far up in the notebook, or have gone.
+  const drawn = async () => {
+    const same = [...(globalThis.__cookbookPictures?.values() ?? [])].find((one) => one.code() === model.get("code"));
+    try { return await same?.png() ?? ""; } catch { return ""; }
+  };
+  const report = h("button", { type: "button", text: "Report with chart and table", title: "Download one page to print or hand on: answer, chart, table, inputs, sources", onclick: async () => {
+    const picture = await drawn();
+    try { model.send({ save: "report", picture }); } catch { status.textContent = KERNEL_STOPPED; }
+  } });
   model.on("msg:custom", ({ problem, file, text, type }) => {
     if (file) download(file, URL.createObjectURL(new Blob([text], { type })));
     status.textContent = problem ?? `Saved as ${file}.`;
@@ -36,7 +45,7 @@ async function render({ model, el }) {
     field("question", "Question", h("input", { type: "text", class: "ck-text", maxlength: limits.question })), said,
     field("note", "Your decision and why", h("textarea", { class: "ck-text", rows: 4, maxlength: limits.note })),
     field("date", "Date", h("input", { type: "date", class: "ck-text" })),
-    h("div", { class: "ck-tools", role: "group", "aria-label": "Save the record" }, save("md", "Markdown"), save("html", "HTML")), status);
+    h("div", { class: "ck-tools", role: "group", "aria-label": "Save the record" }, save("md", "Markdown"), save("html", "HTML"), report), status);
   keepKeys(root);
   el.replaceChildren(root);
   const unwatch = await watchKernel(model, (gone) => { if (gone) status.textContent = KERNEL_STOPPED; });

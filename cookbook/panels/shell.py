@@ -242,6 +242,12 @@ class Panel(anywidget.AnyWidget):
         """(title, address, note) of whatever the answer comes from."""
         return self._view.sources()
 
+    def printed(self, most: int) -> tuple[list[str], list[list[str]], int]:
+        """Headings and rows of the table as they are printed, so many at most, and how many there are."""
+        table = self._view.table()
+        rows = [[str(cell[0] if isinstance(cell, tuple) else cell) for cell in row] for row in table.head(most).values]
+        return [str(name) for name in table.columns], rows, len(table)
+
     def update(self, **values: Any) -> None:
         """Set controls and redraw; a value that cannot be used is told in the answer, and the picture stays.
 

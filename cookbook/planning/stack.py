@@ -1,0 +1,597 @@
+"""Which complete stack for an application: every stack ranked, what would change that, and what one size for all costs.
+
+Limits that contradict each other are told as the smallest set of them that no stack keeps, and by how much.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cookbook import catalog, units
+from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text
+from cookbook.catalog.printed import Printed
+from cookbook.planning import places as sites
+from cookbook.planning.cost import HOUR
+from cookbook.planning.places import PER_TOKEN, PRIVACY, costs, own_price, total
+from cookbook.planning.stack_limits import NEAR, checks, contradiction, run_seconds
+from cookbook.planning.stack_sizes import SERVE, TASKS, Candidate, Wanted, candidates, card_of, stack_rows
+from cookbook.planning.where import MOST_YEARS, UNTIMED, WhereToRun
+from cookbook.prediction.constants import figure
+from cookbook.prediction.doors import network_of
+from cookbook.prediction.terms.feed_arguments import mismatch
+from cookbook.prediction.terms.transformer import USUAL_SEQ, answers_tokens
+from cookbook.workloads.zoo import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What stacks are ranked by: column, unit, and how it is called.
+BY = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "energy")}
+INPUTS = ("price", "use", "volume", "deadline", "years")
+# Inputs are changed up to so many times either way; so many points a decade find where, so many halvings how much.
+REACH, STEPS, HALVINGS = 100.0, 16, 40
+ENDS, QUANTITIES = (10, 90), ("kwh", "kgco2e", "hours")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StackChoice(Printed):
+    """Every stack for one application, ranked.
+
+    Attributes
+    ----------
+    wanted : Wanted
+        What was asked, with what the table ``applications`` says where nothing was.
+    found : tuple of Candidate
+    limits : dict
+        deadline, latency [s], budget [USD], power [W], private and stacks; None where nothing limits.
+    by : str
+        usd, hours or kwh.
+    assumed : tuple of str
+        What was not given, and what was taken.
+    """
+
+    wanted: Wanted
+    found: tuple[Candidate, ...] = field(repr=False)
+    limits: Mapping[str, Any]
+    by: str
+    assumed: tuple[str, ...]
+
+    @cached_property
+    def where(self) -> WhereToRun:
+        """The same stacks as places, with Monte Carlo outcomes and `tornado`."""
+        return WhereToRun(self.wanted.job(), {each.key: each.place for each in self.found})
+
+    @cached_property
+    def ranked(self) -> pd.DataFrame:
+        """Every stack with all figures at their medians, the best first."""
+        import pandas as pd
+
+        frame = pd.DataFrame([self._row(each) for each in self.found]).set_index("stack")
+        broken = [check(frame) for check in checks(self.wanted, self.limits).values()]
+        frame["why"] = [why or next((words[key] for words in broken if words[key]), "")
+                        for key, why in frame["why"].items()]  # fmt: skip
+        frame["will_do"] = frame["why"] == ""
+        order = frame.assign(last=~frame["will_do"]).sort_values(["last", self.by], kind="stable").index
+        return frame.loc[order]
+
+    def _row(self, each: Candidate) -> dict[str, Any]:
+        place, serves = each.place, self.wanted.task == SERVE
+        known = self.where.points[each.key]
+        figures = {name: float(np.ravel(known[name])[0]) for name in ("kwh", "kgco2e", "hours")}
+        usd = float(np.ravel(total(known["parts"]))[0])
+        late = place.data_at != "house" and not serves
+        upload = self.where.task.data_bytes / self.wanted.uplink / HOUR if late else 0.0
+        rated = place.figures["rated"].median if place.data_at == "house" else 0.0
+        row = {"stack": each.key, "name": each.name, "place": place.kind, "way": place.way, "data_at": place.data_at,
+               "accelerator": each.row["device"], "devices": place.devices, "machines": place.machines,
+               "least": each.least, "most": each.most, "system": each.row["system"], "storage": each.row["storage"],
+               "network": each.row["network"], "software": each.software, "usd": usd, **figures,
+               "upload_hours": upload, "latency": each.latency, "watts": float(rated), "limit": each.limit,
+               "used": each.used, "batch": place.batch, "tier": place.tier,
+               "priced": place.figures["price"].dates,
+               "impossible": bool(each.why) or place.way == PER_TOKEN}  # fmt: skip
+        if serves:
+            row |= {"hours": math.nan, "upload_hours": math.nan}
+        if each.why:  # what cannot do the task has no cost of it
+            row |= dict.fromkeys(("usd", *QUANTITIES, "watts"), math.nan)
+        missing = "" if math.isfinite(usd) or each.why else "a figure is missing"
+        return row | {"why": each.why or missing or (UNTIMED if place.way == PER_TOKEN else "")}
+
+    def _interval(self, each: Candidate) -> dict[str, float]:
+        """10th and 90th percentile of cost, energy and time; of a service with as many machines as either end needs."""
+        known, count = self.where.outcomes[each.key], max(each.place.machines, 1)
+        less, more = (each.least / count, each.most / count) if self.wanted.task == SERVE else (1.0, 1.0)
+        found = dict[str, float]()
+        for name, values in {"usd": self.where.usd(each.key), **{name: known[name] for name in QUANTITIES}}.items():
+            low, high = np.percentile(values, ENDS)
+            point = self.ranked.loc[each.key, name]
+            ends = (low * less, high * more) if math.isfinite(point) else (math.nan, math.nan)
+            found |= {f"{name}_low": min(ends[0], point), f"{name}_high": max(ends[1], point)}
+        return found
+
+    def frame(self) -> pd.DataFrame:
+        """A row a stack, the best first, those that will not do at the end with the reason; figures at their medians.
+
+        name, place, way, data_at, accelerator, devices, machines (least and most of a service's interval), system,
+        storage, network, software; usd, kwh and kgco2e over the horizon and hours of a run, each with _low and _high of
+        the 80 % interval; upload_hours; latency [s]; watts on one's own premises, rated; limit, used, batch, tier,
+        priced, will_do, why.
+        """
+        return self._whole.copy()
+
+    @cached_property
+    def _whole(self) -> pd.DataFrame:
+        import pandas as pd
+
+        ends = pd.DataFrame({each.key: self._interval(each) for each in self.found}).T
+        return self.ranked.join(ends)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Stack -> its row."""
+        return self._whole.to_dict("index")
+
+    @cached_property
+    def best(self) -> str:
+        """Key of the best stack."""
+        return str(self.ranked.index[0])
+
+    @cached_property
+    def odds(self) -> dict[str, float]:
+        """Part of the Monte Carlo samples in which each stack that will do costs least of them."""
+        table = self.ranked[self.ranked["will_do"]]
+        usd = np.array([self.where.usd(key) for key in table.index])
+        cheapest = np.argmin(usd, axis=0)
+        return {key: float(np.mean(cheapest == at)) for at, key in enumerate(table.index)}
+
+    def summary(self) -> str:
+        """The best stack and what it takes."""
+        row = self.ranked.iloc[0]
+        what = told_value(row[self.by], self.by)
+        return (f"{row['name']}{several(row)} is the best of {int(self.ranked['will_do'].sum())} stacks that will do "
+                f"by {BY[self.by][1]}: {what}")  # fmt: skip
+
+    def value(self, each: Candidate, name: str = "", factor: Any = 1.0) -> np.ndarray:
+        """What a stack is ranked by, with one input so many times as large; figures at their medians.
+
+        Of a service the machines follow the requests, whole machines at a time, each as many requests as now.
+        """
+        factor, task, serves = np.asarray(factor, dtype=float), self.wanted.job(), self.wanted.task == SERVE
+        draws, scale = dict(sites.middle(each.place)), np.ones_like(np.asarray(factor, dtype=float))
+        if name == "use":
+            task = replace(task, samples=task.samples * factor) if serves else replace(task, runs=task.runs * factor)
+        elif name == "volume" and not serves:
+            task = replace(task, samples=task.samples * factor, data_bytes=task.data_bytes * factor)
+        elif name == "volume":
+            machines = np.maximum(np.ceil(each.need * factor - NEAR), 1)
+            scale = factor if each.place.way == PER_TOKEN else machines / max(each.place.machines, 1)
+        elif name == "price" and each.key == self.best:
+            draws["price"] = draws["price"] * factor
+        if name == "years":
+            years = np.atleast_1d(factor) * task.years
+            found = np.array([self._amount(each, draws, replace(task, years=float(year))) for year in years])
+            return np.reshape(found, np.shape(factor))
+        return np.broadcast_to(self._amount(each, draws, task) * scale, np.shape(factor))
+
+    def _amount(self, each: Candidate, draws: Mapping[str, Any], task: Any) -> Any:
+        with np.errstate(all="ignore"):
+            found = costs(each.place, draws, task)
+        value = total(found["parts"]) if self.by == "usd" else found[self.by]
+        return value[0] if np.size(value) == 1 else value
+
+    @cached_property
+    def _open(self) -> dict[str, float]:
+        """Time of a run [s] of every stack that keeps the limits, deadline and budget apart."""
+        table, hard = self.ranked, dict(self.limits) | {"budget": None, "deadline": None}
+        broken = [check(table) for check in checks(self.wanted, hard).values()]
+        return {key: float(run_seconds(row)) for key, row in table.iterrows()
+                if not row["impossible"] and not any(words[key] for words in broken)}  # fmt: skip
+
+    def _able(self, each: Candidate, name: str, factor: Any) -> Any:
+        """Whether a stack keeps the limits with one input so many times as large; budgets stay out of it."""
+        seconds, limits = self._open.get(each.key), self.limits
+        if seconds is None:
+            return np.zeros(np.shape(factor), dtype=bool)
+        if limits["deadline"] is None:
+            return np.ones(np.shape(factor), dtype=bool)
+        longer = np.asarray(factor) if name == "volume" else 1.0
+        later = np.asarray(factor) if name == "deadline" else 1.0
+        return seconds * longer <= limits["deadline"] * later * (1 + NEAR)
+
+    def winners(self, name: str, factors: Any) -> np.ndarray:
+        """Keys of the best stack with one input so many times as large; "" where none will do.
+
+        Parameters
+        ----------
+        name : str
+            price (of the stack that is best now), use (runs a month, or hours a day of a service), volume (samples, or
+            requests a second), deadline or years.
+        factors : array_like
+            How many times as large it is.
+        """
+        factors = np.atleast_1d(np.asarray(factors, dtype=float))
+        values = np.array([np.where(self._able(each, name, factors), self.value(each, name, factors), np.inf)
+                           for each in self.found])  # fmt: skip
+        values = np.where(np.isfinite(values), values, np.inf)
+        keys = np.array([each.key for each in self.found], dtype=object)
+        return np.where(np.isfinite(values.min(axis=0)), keys[np.argmin(values, axis=0)], "")
+
+    def _ends(self, name: str) -> tuple[float, float]:
+        """How far an input can go down and up."""
+        up = REACH
+        if name == "use" and self.wanted.task == SERVE:
+            up = 24 / self.wanted.hours
+        return 1 / REACH, min(up, MOST_YEARS / self.wanted.years) if name == "years" else up
+
+    def changes(self) -> pd.DataFrame:
+        """What would change the ranking: for each input the nearest values, up and down, from which another stack wins.
+
+        Found by bisection, one input changed at a time, the budget left aside.
+
+        Returns
+        -------
+        pandas.DataFrame
+            input, now and at (in SI; price: times today's), factor, wins (its key; "" where none will do), name; no row
+            where nothing changes within a hundred times either way.
+        """
+        import pandas as pd
+
+        now, rows = self._now(), list[tuple[Any, ...]]()
+        names = {each.key: each.name for each in self.found}
+        for name in now:
+            low, high = self._ends(name)
+            for end in (high, low):
+                if abs(math.log(end)) < NEAR or (found := self._turn(name, end)) is None:
+                    continue
+                factor, wins = found
+                rows.append((name, now[name], now[name] * factor, factor, wins, names.get(wins, "none will do")))
+        columns = ["input", "now", "at", "factor", "wins", "name"]
+        table = pd.DataFrame(rows, columns=columns)
+        return table.iloc[np.argsort(np.abs(np.log(table["factor"].to_numpy(dtype=float))), kind="stable")]
+
+    def _now(self) -> dict[str, float]:
+        """Inputs that can change, and what they are now."""
+        asked = self.wanted
+        if asked.task == SERVE:
+            return {"price": 1.0, "use": asked.hours, "volume": asked.rate, "years": asked.years}
+        late = {"deadline": float(self.limits["deadline"])} if self.limits["deadline"] else {}
+        return {"price": 1.0, "use": asked.runs, "volume": asked.samples, **late, "years": asked.years}
+
+    def _turn(self, name: str, end: float) -> tuple[float, str] | None:
+        """The factor nearest to 1, on the way to an end, from which another stack is best."""
+        count = max(int(abs(math.log10(end)) * STEPS), 2)
+        tried = np.exp(np.linspace(0, math.log(end), count + 1))
+        other = np.flatnonzero(self.winners(name, tried) != self.best)
+        if not len(other) or other[0] == 0:
+            return None
+        near, far = tried[other[0] - 1], tried[other[0]]
+        for _ in range(HALVINGS):
+            middle = math.sqrt(near * far)
+            near, far = (near, middle) if self.winners(name, middle)[0] != self.best else (middle, far)
+            if abs(math.log(far / near)) < 1e-4:
+                break
+        return float(far), str(self.winners(name, far)[0])
+
+
+def several(row: Any) -> str:
+    """How many machines of a stack, where it is more than one."""
+    return f", {row['machines']:,.0f} of them" if row["machines"] > 1 and row["place"] != "cluster" else ""
+
+
+def times(ratio: float) -> str:
+    """A ratio, printed."""
+    return f"×{float(f'{ratio:.3g}'):,.0f}" if ratio >= 10 else f"×{ratio:.2g}"
+
+
+def told_value(value: float, by: str) -> str:
+    """What stacks are ranked by, printed."""
+    return units.dollars(value) if by == "usd" else units.human(value * HOUR, "s") if by == "hours" else (
+        f"{value:,.0f} kWh" if value >= 100 else f"{value:.3g} kWh")  # fmt: skip
+
+
+def application_row(application: str, task: str) -> dict[str, Any]:
+    """A row of the table ``applications``."""
+    table = catalog.table("applications")
+    known = list(dict.fromkeys(table["application"]))
+    if not isinstance(application, str) or application not in known:
+        raise ValueError(f"application = {shown(application)} is not in the table; take one of {', '.join(known)}")
+    if not isinstance(task, str) or task not in TASKS:
+        raise ValueError(f"task = {shown(task)} is not a choice; take one of {', '.join(TASKS)}")
+    row: dict[str, Any] = table[(table["application"] == application) & (table["task"] == task)].iloc[0].to_dict()
+    return row
+
+
+def pick_stack(
+    application: str = "chat",
+    task: str = "serve",
+    *,
+    model: str | Workload | None = None,
+    data: str | None = None,
+    samples: float | None = None,
+    epochs: float | None = None,
+    runs: float | None = None,
+    deadline: float | str | None = None,
+    rate: float | None = None,
+    hours: float | None = None,
+    latency: float | str | None = None,
+    years: float = 3,
+    budget: float | None = None,
+    power: float | str | None = None,
+    private: str = "anywhere",
+    stacks: Sequence[str] | None = None,
+    region: str = "us",
+    uplink: float | str = "1 Gb/s",
+    away: float | str | None = None,
+    prices: Mapping[str, float] | None = None,
+    by: str = "usd",
+    since: int | None = 2025,
+) -> StackChoice:
+    """Rank complete stacks for an application: accelerators, host, storage, network, software and place.
+
+    Parameters
+    ----------
+    application : str
+        image, video, speech, text, chat, sensor, recommender or image generation.
+    task : {"train", "fine-tune", "serve"}
+        What is to be done. What is left out below is as the table ``applications`` has it.
+    model : str or Workload, optional
+        Network of the zoo, or one of the reader's own.
+    data : str, optional
+        Card of the table ``data_sets``.
+    samples, epochs, runs : float, optional
+        Samples of an epoch, epochs of a run, and runs a month.
+    deadline : float or str, optional
+        Longest time of a run, upload of the data included [s].
+    rate, hours : float, optional
+        Requests a second, and hours a day in which the service is on.
+    latency : float or str, optional
+        Longest time to an answer, of a chat to its first token, the way to the user included [s].
+    years : float
+        Horizon.
+    budget : float, optional
+        Most that may be spent over the horizon [USD].
+    power : float or str, optional
+        Most that machines on one's own premises may be rated for [W].
+    private : {"anywhere", "own machines", "in house"}
+        Where the data may lie.
+    stacks : sequence of str, optional
+        Keys of the table ``stacks``; all by default.
+    region : str
+        Of electricity and carbon, a row of the table ``regions``.
+    uplink : float or str
+        Rate at which data leave the house [B/s].
+    away : float or str, optional
+        Round trip of a request to machines in another building [s].
+    prices : mapping, optional
+        Your own price by stack: USD of the purchase, USD an hour of one accelerator, or USD a million tokens; of
+        "electricity": USD a kWh.
+    by : {"usd", "hours", "kwh"}
+        What to rank by: cost over the horizon, time of a run, or energy over the horizon.
+    since : int, optional
+        First year of prices to count.
+
+    Returns
+    -------
+    StackChoice
+        `frame()`, `best`, `odds`, `changes()`.
+
+    Raises
+    ------
+    cookbook.catalog.UnknownName
+        A network, card, region or stack that the catalogue does not have.
+    ValueError
+        A figure that cannot be; limits that contradict each other: which, and by how much.
+
+    Examples
+    --------
+    >>> found = pick_stack("image", "train", deadline="3 d")
+    >>> table = found.frame()
+    >>> bool(table["will_do"].iloc[0]), bool((table["usd_low"] <= table["usd"]).iloc[0])
+    (True, True)
+    """
+    row, given = application_row(application, task), dict(locals())
+    wanted, assumed = _wanted(row, given)
+    late, slow = (amount(name, given[name], "s", example, above=True) if given[name] is not None else float(row[name])
+                  for name, example in (("deadline", "3 d"), ("latency", "500 ms")))  # fmt: skip
+    limits: dict[str, Any] = {
+        "stacks": None if stacks is None else tuple(_listed(stacks)), "private": _rule(private),
+        "power": None if power is None else amount("power", power, "W", "10 kW", above=True),
+        "deadline": None if task == SERVE else late, "latency": slow if task == SERVE else None,
+        "budget": None if budget is None else number("budget", budget),
+    }  # fmt: skip
+    ways = list(BY) if task != SERVE else ["usd", "kwh"]
+    if not isinstance(by, str) or by not in ways:
+        raise ValueError(f"by = {shown(by)} is not a choice; take one of {', '.join(ways)}")
+    name = "latency" if task == SERVE else "deadline"
+    if given[name] is None:
+        assumed = (*assumed, f"{name} = {units.human(limits[name], 's')}")
+    choice = StackChoice(wanted, candidates(wanted), limits, by, assumed)
+    if not choice.ranked["will_do"].any():
+        raise ValueError(contradiction(choice.ranked, wanted, limits))
+    return choice
+
+
+def _rule(private: Any) -> str:
+    if not isinstance(private, str) or private not in PRIVACY:
+        raise ValueError(f"private = {shown(private)} is not a rule; take one of {', '.join(PRIVACY)}")
+    return private
+
+
+def _listed(stacks: Any) -> list[str]:
+    given = [stacks] if isinstance(stacks, str) else stacks
+    if not isinstance(given, Sequence) or not len(given):
+        raise ValueError(f"stacks = {shown(stacks)} is no list of names; give one or more, such as ['cloud-l4']")
+    return [catalog.lookup("stacks", each) for each in given]
+
+
+def _wanted(row: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Wanted, tuple[str, ...]]:
+    """What is asked, with what the table says where nothing is, and which that is."""
+    model = row["network"] if given["model"] is None else given["model"]
+    if not isinstance(model, (str, Workload)):
+        raise ValueError(f"model = {shown(model)} is no network; give a name such as 'resnet50', or cb.layers([...])")
+    network = network_of(model)
+    model = network.name if isinstance(model, str) else model
+    data = catalog.lookup("data_sets", text("data", row["data"] if given["data"] is None else given["data"]))
+    card = card_of(data)
+    _suits(row, network, data, isinstance(model, str))
+    whole = given["data"] is not None or not row["samples"] > 0
+    usual = {"samples": float(card["samples"]) if whole else row["samples"]}
+    taken, assumed = dict[str, float](), list[str]()
+    for name in ("samples", "epochs", "runs", "rate", "hours"):
+        most = 24.0 if name == "hours" else 1e15
+        value = usual.get(name, row[name]) if given[name] is None else number(name, given[name], most)
+        taken[name] = _or(value, 0.0)
+        if given[name] is None and value == value:
+            assumed.append(f"{name} = {value:,g}")
+    speaks = sites.language_model(model)
+    length = row["seq"] if row["seq"] > 0 else network.seq or (USUAL_SEQ if speaks else None)
+    own = {"electricity" if key == sites.ELECTRICITY else catalog.lookup("stacks", key): own_price(usd, "USD")
+           for key, usd in _mapping(given["prices"]).items()}  # fmt: skip
+    far = figure("stack-round-trip-elsewhere") if given["away"] is None else amount("away", given["away"], "s", "30 ms")
+    late = row["latency"] if given["latency"] is None else amount("latency", given["latency"], "s", "500 ms", True)
+    wanted = Wanted(
+        given["application"], given["task"], model, data, passes=float(row["passes"]),
+        seq=float(length) if speaks and length else None, latency=_or(late, 0.0), tpot=_or(row["tpot"], 0.0),
+        prompt=_or(row["prompt"], 1.0), answer=_or(row["answer"], 0.0),
+        years=number("years", given["years"], MOST_YEARS), region=region_row(given["region"])["key"],
+        uplink=amount("uplink", given["uplink"], "B/s", "1 Gb/s", above=True), away=far,
+        since=checked_year(given["since"]), prices=tuple((key, float(usd.median)) for key, usd in own.items()), **taken,
+    )  # fmt: skip
+    return wanted, (*([] if given["model"] is not None else [f"model = {row['network']}"]), f"data = {data}", *assumed)
+
+
+def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> None:
+    """Refuse a network that does not take the samples of the application, or that answers in another way."""
+    wrong = mismatch(network.name, data) if zoo else ""
+    if wrong:
+        others = row["networks"].replace(";", ", ")
+        raise ValueError(f"model = {network.name!r} takes {network.data_kind}, and data = {data!r} is something else: "
+                         f"take one of {others}, or other data")  # fmt: skip
+    speaks, asked = answers_tokens(network), row["prompt"] > 0
+    if row["task"] == SERVE and speaks != asked:
+        how = "answers token by token" if speaks else "is no language model"
+        other = "take application = 'chat'" if speaks else f"take one such as {row['network']!r}"
+        raise ValueError(f"model = {network.title!r} {how}, which is not what serving {row['application']!r} asks for: "
+                         f"{other}")  # fmt: skip
+
+
+def _or(value: Any, other: float) -> float:
+    return float(value) if value > 0 else other
+
+
+def _mapping(prices: Any) -> Mapping[str, Any]:
+    if prices is not None and not isinstance(prices, Mapping):
+        raise ValueError(f"prices = {shown(prices)} is no mapping; give one such as {{'workstation': 3500}}")
+    return prices or {}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OneSize(Printed):
+    """Every application beside every stack.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        case, application, task, stack, name, usd, machines, ratio (to the best of the case), will_do, why.
+    wins : dict of str to str
+        Case -> its best stack.
+    size : str
+        The one stack that does most cases, among those the one that costs least more than the best.
+    does : int
+        How many cases it does.
+    penalty, worst : float
+        Geometric mean and most of what it costs over the best, of those that it does.
+    """
+
+    table: pd.DataFrame = field(repr=False)
+    wins: Mapping[str, str]
+    size: str
+    does: int
+    penalty: float
+    worst: float
+
+    def frame(self) -> pd.DataFrame:
+        """The table."""
+        return self.table.copy()
+
+    def summary(self) -> str:
+        """Whether one stack wins all, and what one size costs."""
+        different, cases = len(set(self.wins.values())), len(self.wins)
+        win = "stacks win" if different > 1 else "stack wins"
+        return (f"{different} {win} {cases} cases; {stack_rows()[self.size]['name']} alone does {self.does} of them "
+                f"for {times(self.penalty)} of the best on average, {times(self.worst)} at most")  # fmt: skip
+
+
+def one_size(
+    task: str | Sequence[str] = TASKS, applications: Sequence[str] | None = None, by: str = "usd", **limits: Any
+) -> OneSize:
+    """Every application beside every stack, each relative to the best: does one size fit all, and what does it cost?
+
+    Parameters
+    ----------
+    task : str or sequence of str
+        "train", "fine-tune", "serve", or several of them.
+    applications : sequence of str, optional
+        Those of the table ``applications``; all by default.
+    by : str
+        As for `pick_stack`.
+    **limits
+        Further arguments of `pick_stack`, the same for every application.
+
+    Returns
+    -------
+    OneSize
+        Cases that no stack can do within the limits are not among its `wins`.
+
+    Raises
+    ------
+    ValueError
+        As `pick_stack`; where no case is left, the reason of the last.
+
+    Examples
+    --------
+    >>> found = one_size("train", ["image", "sensor"])
+    >>> sorted(found.wins)
+    ['image, train', 'sensor, train']
+    """
+    import pandas as pd
+
+    known = list(dict.fromkeys(catalog.table("applications")["application"]))
+    names = known if applications is None else _several("applications", applications, known)
+    frames, wins, problem = [], dict[str, str](), None
+    for name, what in product(names, _several("task", task, TASKS)):
+        try:
+            found = pick_stack(name, what, by=by, **limits)
+        except ValueError as why:
+            problem = why
+            continue
+        frame, case = found.ranked.reset_index(), f"{name}, {what}"
+        wins[case] = found.best
+        ratio = (frame[by] / float(frame[by].iloc[0])).where(frame["will_do"])
+        frames.append(frame.assign(case=case, application=name, task=what, ratio=ratio)[
+            ["case", "application", "task", "stack", "name", by, "machines", "ratio", "will_do", "why"]])  # fmt: skip
+    if not frames:
+        raise problem or ValueError("no case is left: give at least one application and one task")
+    table = pd.concat(frames, ignore_index=True)
+    able = table[table["will_do"]].groupby("stack")["ratio"]
+    means = pd.DataFrame({"does": able.count(), "mean": np.exp(able.apply(lambda each: np.log(each).mean())),
+                          "most": able.max()}).sort_values(["does", "mean"], ascending=[False, True])  # fmt: skip
+    top = means.iloc[0]
+    return OneSize(table, wins, str(means.index[0]), int(top["does"]), float(top["mean"]), float(top["most"]))
+
+
+def _several(name: str, given: Any, known: Sequence[str]) -> list[str]:
+    """One or more of the words that are known."""
+    chosen = [given] if isinstance(given, str) else given
+    if not isinstance(chosen, (list, tuple)) or not chosen or len(chosen) > len(known):
+        raise ValueError(f"{name} = {shown(given)} is no list of words; give one or more of {', '.join(known)}")
+    strange = [each for each in chosen if each not in known]
+    if strange:
+        raise ValueError(f"{name} = {shown(strange[0])} is not a choice; take one of {', '.join(known)}")
+    return list(chosen)

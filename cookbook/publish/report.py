@@ -1,0 +1,159 @@
+"""A report of one panel: a notebook that papermill runs, stored as one page that opens without a network, or as PDF."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import nbformat
+
+from cookbook import panels
+from cookbook.catalog.printed import check_target, write_text
+from cookbook.charts.live import TITLE_SIGNAL
+from cookbook.panels.decision import PICTURE, page
+from cookbook.publish.notebook import run_with
+from cookbook.publish.site import clean
+from cookbook.units import shown
+
+# What a report runs: the panel in its state, with its chart, and the record that holds all the rest.
+PARAMETERS = 'name = ""  # panel\nstate = {}  # its controls\nquestion = ""  # to be decided\nnote = ""  # own words'
+CELLS = (
+    "import cookbook as cb\nfrom IPython.display import HTML",
+    "panel = getattr(cb.panels, name)(**state)\npanel",
+    "record = cb.panels.record(panel, question, note=note)\nHTML(record.sheet())",
+)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-pdf-header-footer")
+LONGEST_PRINT = 120  # seconds
+STANDS_AFTER = "<h2>Table"
+
+
+def report(
+    name: str, out: str | Path = "report.html", state: Mapping[str, Any] | None = None, question: str = "",
+    note: str = "", pdf: bool = False,
+) -> list[Path]:  # fmt: skip
+    """Write what a panel says in one state as a page of its own, and as PDF where asked.
+
+    The page holds answer, interval, inputs, chart, table, sources with their links, versions and the code that gives it
+    again. It has no script and asks for nothing.
+
+    Parameters
+    ----------
+    name : str
+        A panel of `cookbook.panels`, such as "stack".
+    out : str or Path
+        The page to write; the PDF gets the same name.
+    state : mapping, optional
+        Controls that differ from the panel's defaults, as they would be typed.
+    question, note : str
+        Title of the report, and the reader's own words.
+    pdf : bool
+        Whether to print it to PDF too, by the Chromium of this machine (or CHROMIUM of the environment).
+
+    Returns
+    -------
+    list of Path
+        What was written.
+
+    Raises
+    ------
+    ValueError
+        A panel that there is none of, a control that it does not have, or a state without an answer: its reason.
+    OSError
+        No Chromium, or one that wrote nothing.
+    """
+    panel = made(name, state or {})
+    out = check_target(Path(out))
+    record = panels.record(panel, question, note=note)
+    values = {each: value for each, value in panel.values.items() if _plain(value)}
+    with TemporaryDirectory() as folder:
+        source = Path(folder) / "report.ipynb"
+        nbformat.write(_notebook(), source)
+        ran = run_with(source, name=name, state=values, question=record.question, note=note)
+    title, picture = record.question, _outputs(ran, "image/png")[-1:]
+    body = clean(_outputs(ran, "text/html")[-1])
+    words = escape(str(panel.shown["signals"][TITLE_SIGNAL]))
+    image = [f'<img src="{PICTURE}{data.strip()}" alt="{words}">' for data in picture]
+    body = body.replace(STANDS_AFTER, f"{''.join(image)}\n{STANDS_AFTER}", 1)
+    written = [write_text(out, page(title, f"<h1>{escape(title)}</h1>\n{body}", report=True))]
+    return [*written, printed(written[0])] if pdf else written
+
+
+def made(name: str, state: Mapping[str, Any]) -> Any:
+    """The panel called `name` with its controls set as `state` says; ValueError says what is wrong with either."""
+    known = [each for each in panels.__all__ if each not in ("Panel", "View", "record")]
+    if name not in known:
+        raise ValueError(f"{shown(name)} is no panel; take one of {', '.join(known)}")
+    panel = getattr(panels, name)()
+    strange = [each for each in state if each not in panel.values]
+    if strange:
+        raise ValueError(f"{name} has no control {shown(strange[0])}; it has {', '.join(panel.values)}")
+    panel.update(**state)
+    if panel.shown["error"]:
+        raise ValueError(panel.shown["error"])
+    return panel
+
+
+def read_state(given: list[str]) -> dict[str, Any]:
+    """Controls `given` as ``name=value`` on a command line; lists and empty values are written as JSON.
+
+    ValueError says where one has no name or no sign.
+
+    Examples
+    --------
+    >>> read_state(["task=serve", "rate=20", 'accelerators=["t4", "l4"]', "seq=null"])
+    {'task': 'serve', 'rate': 20, 'accelerators': ['t4', 'l4'], 'seq': None}
+    """
+    found: dict[str, Any] = {}
+    for each in given:
+        name, sign, text = each.partition("=")
+        if not sign or not name.strip():
+            raise ValueError(f"--set {shown(each)} is not NAME=VALUE; write one such as task=serve")
+        try:
+            found[name.strip()] = json.loads(text)
+        except ValueError:
+            found[name.strip()] = text
+    return found
+
+
+def _plain(value: Any) -> bool:
+    """Whether papermill can write a value into a cell."""
+    try:
+        return bool(json.loads(json.dumps(value)) == value)
+    except (TypeError, ValueError):
+        return False
+
+
+def _notebook() -> nbformat.NotebookNode:
+    cells = [nbformat.v4.new_code_cell(source) for source in (CELLS[0], PARAMETERS, *CELLS[1:])]
+    cells[1].metadata["tags"] = ["parameters"]
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def _outputs(notebook: nbformat.NotebookNode, kind: str) -> list[str]:
+    """What the cells of a notebook show of one kind, in order."""
+    return [str(output["data"][kind]) for cell in notebook.cells for output in cell.get("outputs", [])
+            if kind in output.get("data", {})]  # fmt: skip
+
+
+def printed(source: Path) -> Path:
+    """The page `source` as PDF beside it, printed by the Chromium of this machine; OSError where there is none."""
+    names = (os.environ.get("CHROMIUM", ""), *BROWSERS)
+    browser = next((path for path in (shutil.which(name) for name in names if name) if path), None)
+    if browser is None:
+        raise OSError("no Chromium was found to print with: install one, give its path in CHROMIUM, or open "
+                      f"{source} in any browser and print it there")  # fmt: skip
+    target = source.with_suffix(".pdf").resolve()
+    with TemporaryDirectory() as profile:
+        command = [browser, *FLAGS, f"--user-data-dir={profile}", f"--print-to-pdf={target}", source.resolve().as_uri()]
+        subprocess.run(command, check=False, capture_output=True, timeout=LONGEST_PRINT)
+    if not target.is_file() or not target.read_bytes().startswith(b"%PDF"):
+        raise OSError(f"{browser} printed nothing to {target}; open {source} in a browser and print it there")
+    return target

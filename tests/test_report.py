@@ -1,0 +1,135 @@
+"""Reports: one page of a panel that opens without a network, with inputs, interval, chart, table and sources."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cookbook as cb
+from cookbook.__main__ import main
+from cookbook.panels.decision import LONGEST_PICTURE, PICTURE
+from cookbook.publish import report as reports
+from cookbook.publish.report import made, read_state, report
+
+from .test_record import HOSTILE, Read
+
+PIXEL = PICTURE + base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
+# Three buyers: data in the house and a budget; a chat in a cloud or at home; an answer within 10 ms.
+BUYERS = {
+    "radiology": {"application": "image", "task": "fine-tune", "private": "in house", "budget": 20000},
+    "start-up": {"application": "chat", "task": "serve", "rate": 10},
+    "factory": {"application": "sensor", "task": "serve"},
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The reports of the three buyers, each run by papermill."""
+    folder = tmp_path_factory.mktemp("reports")
+    return {who: report("stack", folder / f"{who}.html", state, f"What does {who} buy?", HOSTILE)[0]
+            for who, state in BUYERS.items()}  # fmt: skip
+
+
+@pytest.mark.parametrize("who", BUYERS)
+def test_a_report_holds_what_a_manager_asks_for(who: str, pages: dict[str, Path]) -> None:
+    panel, page = made("stack", BUYERS[who]), Read(pages[who].read_text(encoding="utf-8"))
+    text = " ".join(page.text.split())
+    headline, *facts = panel.answer.replace("**", "").split(". ")
+    for said in (headline, facts[0], "Interval (80 %): $", "What would change it:", f"What does {who} buy?",
+                 cb.__version__, "Python", "Date", panel.code.splitlines()[0], panel.sources[0][0]):  # fmt: skip
+        assert " ".join(said.split()) in text, said
+    assert all(f"{label}: {value}" in text for label, value in panel.inputs)
+    assert {url for _, url, _ in panel.sources if url} <= set(page.addresses)
+    assert "(recalled, not opened)" in text
+    head, rows, _ = panel.printed(15)
+    assert len(rows) == 15 and all(name in text for name in head) and all(row[0] in text for row in rows)
+
+
+@pytest.mark.parametrize("who", BUYERS)
+def test_a_report_needs_nothing_else(who: str, pages: dict[str, Path]) -> None:
+    source = pages[who].read_text(encoding="utf-8")
+    page = Read(source)
+    assert not page.tags & {"script", "link", "iframe", "object", "form", "video"} and "onerror" not in page.names
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in source
+    pictures = [each for each in page.addresses if each.startswith("data:")]
+    assert len(pictures) == 1 and base64.b64decode(pictures[0].removeprefix(PICTURE)).startswith(b"\x89PNG")
+    assert all(each.startswith(("https://", "http://", PICTURE)) for each in page.addresses)
+    assert page.text.count("<script>alert") == 1  # the note, as words
+    assert 20_000 < len(source) < 1_000_000
+
+
+def test_it_opens_in_a_browser_without_a_network(pages: dict[str, Path], chromium: str | None) -> None:
+    if chromium is None:
+        pytest.skip("no Chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        for path in pages.values():
+            context = browser.new_context(offline=True)
+            opened, asked, problems = context.new_page(), list[str](), list[str]()
+            opened.on("request", lambda request, asked=asked: asked.append(request.url))
+            opened.on("pageerror", lambda error, problems=problems: problems.append(str(error)))
+            opened.goto(path.as_uri())
+            assert opened.evaluate("document.images[0].naturalWidth") > 300 and problems == []
+            assert [each for each in asked if not each.startswith("data:")] == [path.as_uri()]
+            assert "Interval (80 %)" in opened.locator("body").inner_text()
+            context.close()
+        browser.close()
+
+
+def test_it_is_printed_to_pdf(tmp_path: Path, chromium: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<h1>Hello</h1>", encoding="utf-8")
+    if chromium is not None:
+        monkeypatch.setenv("CHROMIUM", chromium)
+        assert reports.printed(page).read_bytes().startswith(b"%PDF")
+    monkeypatch.setenv("CHROMIUM", "")
+    monkeypatch.setattr(reports, "BROWSERS", ("no-such-browser",))
+    with pytest.raises(OSError, match="no Chromium was found to print with: install one"):
+        reports.printed(page)
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["nothing"], "'nothing' is no panel; take one of accelerators"),
+    (["stack", "--set", "colour=red"], "stack has no control 'colour'; it has application"),
+    (["stack", "--set", "budget=1"], "Budget = $1.00 cannot be kept by any stack"),
+    (["stack", "--set", "budget"], "is not NAME=VALUE; write one such as task=serve"),
+    (["stack", "--set", "application=tea"], "Application = 'tea' is not a choice; nearest names"),
+])  # fmt: skip
+def test_what_cannot_be_reported_is_told_in_a_sentence(arguments: list[str], words: str, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as told:
+        main(["report", *arguments, "--out", str(tmp_path / "x.html")])
+    assert words in str(told.value) and not (tmp_path / "x.html").exists()
+
+
+def test_states_are_read_from_a_command_line() -> None:
+    assert read_state(["a=1", "b=2.5", "c=x y", 'd=["t4"]', "e=null", "f="]) == {
+        "a": 1, "b": 2.5, "c": "x y", "d": ["t4"], "e": None, "f": ""}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["accelerators", "serving", "clinic", "stack"])
+def test_the_form_of_every_recipe_gives_the_same_report(name: str) -> None:
+    record, sent = cb.panels.record(getattr(cb.panels, name)(), "Buy it?", {"Choice": "A"}, HOSTILE), list[Any]()
+    record.send = sent.append
+    record.receive({"save": "report", "picture": PIXEL})
+    page = Read(sent[0]["text"])
+    assert sent[0]["file"] == f"report-{name}.html" and PIXEL in page.addresses and "table" in page.tags
+    assert not page.tags & {"script", "iframe"} and "onerror" not in page.names
+    assert "Choice: A" in page.text and record.code == record._panel.code
+    order = [page.text.index(word) for word in ("Choice: A", "Answer", "Table", "Inputs: ", "Sources", "Made with")]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("picture", [
+    "", None, 5, "https://example.org/x.png", "data:text/html,<script>", PICTURE + "!!", PICTURE + "AAAA",
+    PIXEL + '" onerror="alert(1)', "javascript:alert(1)", PICTURE + "A" * LONGEST_PICTURE,
+])  # fmt: skip
+def test_only_a_picture_that_is_one_stands_in_a_report(picture: Any) -> None:
+    record, sent = cb.panels.record(cb.panels.assembly_line()), list[Any]()
+    record.send = sent.append
+    record.receive({"save": "report", "picture": picture})
+    assert "img" not in Read(sent[0]["text"]).tags and "onerror" not in sent[0]["text"]
