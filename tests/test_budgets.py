@@ -18,7 +18,8 @@ import cookbook
 
 # What the house may grow to; lowered as it shrinks, never raised without a reason.
 # Benchmarks of a machine are a room of their own, the clinic that reads traces is one in it; records of decisions and
-# cards of charts; importers, one a format; a panel on the site; layers and networks in NumPy, and a button that measures.
+# cards of charts; importers, one a format; a panel on the site; layers and networks in NumPy, and a button that
+# measures.
 MOST_MODULES = 169
 # With benchmarks of a machine and its calibration, links and records of panels, charts for narrow pages, networks that
 # keep states, importers of models (3,000: seven formats, and some seventy families of models by name), and the clinic
