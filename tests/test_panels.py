@@ -869,6 +869,8 @@ def test_a_network_of_ones_own_is_answered_in_each_panel(name: str) -> None:
     assert other.answer == again.answer == panel.answer and other.code == again.code == panel.code
     if name != "host":  # whose calls have the time of a step
         assert 'cb.model({"model_type": "resnet", "depths": [3, 4, 6, 3]' in panel.code
+    record = cb.panels.record(panel).markdown()
+    assert "Assumed: 1,000 classes" in record and "resnet" in record
     given = getattr(cb.panels, name)(**{**panel.values, "model": cb.model(RESNET)})
     assert given.answer == panel.answer and given.link == ""
     for picture, *_ in next(each for each in panel._controls.values() if each.name == "picture").options:
