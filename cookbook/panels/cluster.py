@@ -9,7 +9,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.charts import cluster as charts
-from cookbook.charts.look import MONEY_PARTS, MUTED, TIME_PARTS
+from cookbook.charts.look import MUTED, TIME_PARTS
 from cookbook.panels.controls import Choice, Control, Slider
 from cookbook.panels.options import cited
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, panel_call
@@ -169,12 +169,13 @@ def _parts(measures: Any) -> tuple[Part, ...]:
     waiting, rest = measures["idle_waiting"], 1 - held - measures["service"]
     parts = (
         ("useful work", work, TIME_PARTS["compute"], "Work, at the speed of a packed job that keeps GPUs busy."),
-        ("held, not used", held - work, MONEY_PARTS["electricity"],
+        ("held, not used", held - work, TIME_PARTS["optimiser"],
          "Held by jobs beyond that: restarts, lost work, slow places, GPUs that small jobs leave idle."),
         ("service", measures["service"], MUTED, "GPUs of the service for people."),
-        ("idle, jobs wait", waiting, TIME_PARTS["input"],
+        ("idle, jobs wait", waiting, TIME_PARTS["waiting"],
          "Free GPUs while at least one job waits: too few for it, of another team, or kept for a larger job."),
-        ("idle, nobody waits", max(rest - waiting, 0.0), TIME_PARTS["bubble"], "Free GPUs, and an empty queue."),
+        ("idle, nobody waits", max(rest - waiting, 0.0), TIME_PARTS["data-parallel communication"],
+         "Free GPUs, and an empty queue."),
     )  # fmt: skip
     return tuple(Part(name, share, f"{100 * share:.0f} %", colour, words)
                  for name, share, colour, words in parts if share > 0)  # fmt: skip
