@@ -213,8 +213,11 @@ class Cluster:
 
     def run(self, jobs: Sequence[Job], marks: Sequence[float] = (), progress: bool = False) -> list[dict[str, float]]:
         """All jobs from the first to the end of the last; what had been summed up by each of the `marks` [s]."""
-        import simpy
-
+        try:
+            import simpy
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError("simulating a cluster needs the package simpy: run `make lab`, or "
+                                      "`python -m pip install simpy`") from None  # fmt: skip
         self._env = simpy.Environment()
         found: list[dict[str, float]] = []
         for mark in marks:
