@@ -17,6 +17,8 @@ DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("I must fine-tune a model on what I have", ("finetuning", "model_zoo", "where_to_run")),
     ("I must serve a model to users", ("serving", "accelerators", "where_to_run")),
     ("I must make a slow training step faster", ("clinic", "host", "storage")),
+    ("I must share a cluster, or buy one thing for a whole group", ("cluster", "stack", "where_to_run")),
+    ("I must judge a chip of a new kind", ("crossbar", "accelerators")),
     ("I must split a model over many devices", ("scaling", "assembly_line", "training_run")),
     ("I must judge whether a figure can be believed", ("accuracy", "measurements", "this_machine")),
 )
