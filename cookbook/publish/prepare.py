@@ -8,15 +8,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cookbook import panels
-
-if TYPE_CHECKING:
-    from cookbook.panels.shell import Panel
+from cookbook.panels.shell import Panel
 
 OFFERED = "cb.panels."
-RECORD = "record"  # made from a panel, and draws nothing
 
 
 def panels_of(notebooks: Path) -> Iterator[Panel]:
@@ -25,9 +22,8 @@ def panels_of(notebooks: Path) -> Iterator[Panel]:
     A call whose arguments are made by cells above it, other than that of the parameters, is left out: its chart is then
     written when the reader runs the cell.
     """
-    for name in panels.__all__:
-        if name.islower() and name != RECORD:
-            yield getattr(panels, name)()
+    for name in panels._RECIPES:
+        yield getattr(panels, name)()
     for path in sorted(notebooks.glob("*.ipynb")):
         names: dict[str, Any] = {"cb": sys.modules["cookbook"]}
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
@@ -56,7 +52,8 @@ def _made(tree: ast.Module, names: dict[str, Any]) -> Iterator[Panel]:
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
-        if called.startswith(OFFERED) and called != OFFERED + RECORD:
+        if called.removeprefix(OFFERED) in panels._RECIPES:
             with suppress(NameError, ValueError, KeyError, TypeError, AttributeError):
                 panel = eval(compile(ast.Expression(node), called, "eval"), dict(names))  # a recipe's own code
-                yield panel
+                if isinstance(panel, Panel):
+                    yield panel
