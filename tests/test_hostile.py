@@ -129,6 +129,8 @@ BASE: dict[str, dict[str, Any]] = {
     "device_usd": {"system": "a100-sxm-80gb"},
     "drf_tasks": {"capacity": [9, 18], "demands": [[1, 4], [3, 1]]},
     "epoch_parts": {"found": matched},
+    "explore": {"of": "train_step", "model": "llama2_7b", "accelerator": "h100-sxm", "devices": [8, 16], "tp": [1, 2],
+                "global_batch": 512, "progress": False},
     "erlang_wait_seconds": {"servers": 4, "arrival_rate": 0.5, "service_seconds": 2},
     "generate": {"workload": "llama2_7b", "accelerator": "h100-sxm", "input_len": 512, "output_len": 64, "batch": 8},
     "finetune": {"model": "llama2_7b", "system": "a100-sxm-80gb", "tokens": "1e7", "recompute": "full", "zero": 0},

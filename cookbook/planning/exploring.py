@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog.printed import check_target
 from cookbook.planning.parts import spread
 from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, listed_axes, part_answers, parts_of, show
 from cookbook.prediction.asked import choices, shown
@@ -138,18 +139,26 @@ def explore(
     for name, number, low, high in (("keep", keep, 1, 100_000), ("size", size, 1_000, 10_000_000)):
         if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
             raise ValueError(f"{name} = {shown(number)} is out of range: give a whole number of {low:,} to {high:,}")
+    for name, switch in (("fitting", fitting), ("progress", progress)):
+        if not isinstance(switch, bool):
+            raise ValueError(f"{name} = {shown(switch)} is neither True nor False")
+    if isinstance(quantiles, str) or not isinstance(quantiles, Sequence):
+        raise ValueError(f'quantiles = {shown(quantiles)} is not a list; give names such as ["seconds"]')
     values = listed_axes(of, axes)
     ranked = _measures("best", {"seconds": LEAST} if best is None else best, values)
     if len(ranked) != 1:
         raise ValueError(f"best has {len(ranked)} measures: give one; several go into front")
     spreads = tuple(_column("quantiles", each, values) for each in quantiles)
-    question = _Question(of, values, ranked[0], _measures("front", front or {}, values), spreads, keep, fitting, size)
-    return _explored(question, executor, Path(checkpoint) if checkpoint else None, progress)
+    fronts = _measures("front", {} if front is None else front, values)
+    question = _Question(of, values, ranked[0], fronts, spreads, keep, fitting, size)
+    return _explored(question, executor, None if checkpoint is None else _file(checkpoint), progress)
 
 
 def _measures(what: str, given: Mapping[Measure, str], values: dict[str, list[Any]]) -> tuple[tuple[Measure, str], ...]:
+    if not isinstance(given, Mapping):
+        raise ValueError(f'{what} = {shown(given)} is not a dict; give measures such as {{"seconds": "least"}}')
     for measure, direction in given.items():
-        if direction not in (LEAST, MOST):
+        if not isinstance(direction, str) or direction not in (LEAST, MOST):
             raise ValueError(f"{what} = {shown(direction)} for {shown(measure)}: give 'least' or 'most'")
     return tuple((each if callable(each) else _column(what, each, values), way) for each, way in given.items())
 
@@ -157,7 +166,7 @@ def _measures(what: str, given: Mapping[Measure, str], values: dict[str, list[An
 def _column(what: str, name: str, values: dict[str, list[Any]]) -> str:
     """A measure by its name: a column of numbers, or an axis of numbers."""
     known = [*NUMBERS, *(axis for axis in values if fields()[axis].type in NUMERIC)]
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise ValueError(f"{what} = {shown(name)} is no measure; there are {', '.join(known)}")
     return name
 
@@ -364,6 +373,17 @@ def _fingerprint(question: _Question) -> str:
     measures = [[measure, way] for measure, way in (question.best, *question.front)]
     text = json.dumps([asked, measures, tables], default=told, sort_keys=True)
     return sha256(text.encode()).hexdigest()
+
+
+def _file(checkpoint: Any) -> Path:
+    """The file of a checkpoint, where one can be written."""
+    if not isinstance(checkpoint, (str, Path)) or not str(checkpoint).strip("\0 "):
+        raise ValueError(f"checkpoint = {shown(checkpoint)} is no path; give the name of a file")
+    try:
+        return check_target(checkpoint)
+    except (ValueError, OSError) as problem:
+        why = "" if isinstance(problem, OSError) or "null byte" in str(problem) else f" ({problem})"
+        raise ValueError(f"checkpoint = {shown(checkpoint)} cannot be written{why}; give another") from None
 
 
 def _save(path: Path, mark: str, found: Mapping[str, Any], done: set[int]) -> None:
