@@ -396,7 +396,7 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     for each in devices:
         device = each if isinstance(each, Accelerator) else device_named(each)
         peak = device.peaks.get(PEAK, np.nan)
-        rate = np.minimum(peak, at * device.mem_bandwidth) / device.tdp_watts
+        rate = device.mem_bandwidth * np.minimum(peak / device.mem_bandwidth, at) / device.tdp_watts
         rows += [(device.key, device.name, x, y, FLOP_PER_MAC / y) for x, y in zip(at, rate, strict=True) if y > 0]
     return pd.DataFrame(rows, columns=["key", "name", "intensity", "flop_per_joule", "mac_joules"])
 
