@@ -66,15 +66,21 @@ def test_a_first_picture_that_stands_ready_waits_for_no_altair(store):
         assert run.stdout.strip() == said
 
 
-def test_panels_are_made_as_recipes_call_them(tmp_path):
-    cells = [
-        {"cell_type": "markdown", "metadata": {}, "source": "cb.panels.storage()"},
-        {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": ["stages = 6\n", "other = min(1, 2)"]},
-        {"cell_type": "code", "metadata": {}, "source": "panel = cb.panels.assembly_line('gpipe', stages)\npanel"},
-        {"cell_type": "code", "metadata": {}, "source": "cb.panels.assembly_line('gpipe', other)"},
-        {"cell_type": "code", "metadata": {}, "source": "%broken ("},
-    ]
-    (tmp_path / "01-one.ipynb").write_text(json.dumps({"cells": cells}))
-    made = list(panels_of(tmp_path))
-    assert [panel.name for panel in made] == [*cb.panels._RECIPES, "assembly_line"]
-    assert made[-1].values["stages"] == 6
+def notebook(path, *sources):
+    cells = [{"cell_type": "code", "metadata": {}, "source": source} for source in sources]
+    path.write_text(json.dumps({"cells": [{"cell_type": "markdown", "metadata": {}, "source": "Text."}, *cells]}))
+
+
+def test_panels_are_made_as_recipes_make_them_first(tmp_path, capsys):
+    first = "panel = cb.panels.assembly_line('gpipe', stages)\npanel"
+    notebook(tmp_path / "01-one.ipynb", "stages = 6\nprint(1)", first, "raise RuntimeError('below the first panel')")
+    notebook(tmp_path / "02-two.ipynb", "import math\ncb.panels.assembly_line('gpipe', int(math.sqrt(16)))")
+    notebook(tmp_path / "03-broken.ipynb", "1 / 0", "cb.panels.assembly_line()")
+    notebook(tmp_path / "04-magic.ipynb", "%broken (")
+    notebook(tmp_path / "05-none.ipynb", "x = 1")
+    notebook(tmp_path / "my own.ipynb", "cb.panels.assembly_line()")
+    made = [panel for panel in panels_of(tmp_path)][len(cb.panels._RECIPES) :]
+    assert [(panel.name, panel.values["stages"]) for panel in made] == [("assembly_line", 6), ("assembly_line", 4)]
+    said = capsys.readouterr()
+    assert said.out == "" and "03-broken.ipynb is left out: division by zero" in said.err
+    assert "04-magic.ipynb" in said.err
