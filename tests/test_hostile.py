@@ -22,6 +22,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -395,9 +396,11 @@ def failures(count: int, seed: int = 0, only: str = "") -> list[tuple[str, dict[
 
 def in_own_process(count: int, seed: int, *more: str) -> list[tuple[str, dict[str, str], str]]:
     """The same in a process that may not take all of the memory, nor go on for ever."""
-    command = [sys.executable, __file__, str(count), "--seed", str(seed), "--json", "-", *more]
+    command = [sys.executable, str(Path(__file__).resolve()), str(count), "--seed", str(seed), "--json", "-", *more]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-    ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120 + count / 5)
+    with tempfile.TemporaryDirectory() as folder:  # where what is given for a file is written
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120 + count / 5,
+                             cwd=folder)  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
     return json.loads(ran.stdout)
 
