@@ -55,10 +55,11 @@ class ClusterRun:
     title : str
         The policy and the cluster.
     measures : dict
-        Of what is measured, the weeks after one day, or all jobs given from the first arrival on: utilisation (GPU time that jobs hold
-        over all), effective (the same, counting only work at the speed of a packed job that keeps its GPUs busy),
+        Of what is measured, the weeks after one day, or all jobs given from the first arrival on: utilisation (GPU
+        time that jobs hold over all), effective (the same, counting only work at the speed of a packed job that keeps its GPUs busy),
         goodput (effective over held), jobs that arrived, finished within that time, wait_p50, wait_p95 and wait_mean
-        [s] (all of it, also after being stopped), stay_p50 and stay_p95 (wait and run) [s], makespan (until the last is done) [s], fairness (Jain's index
+        [s] (all of it, also after being stopped), stay_p50 and stay_p95 (wait and run) [s], makespan (until the last
+        is done) [s], fairness (Jain's index
         of the part of their stay that the jobs of each team run), stops (jobs stopped for others), service and
         idle_waiting (GPU time of the service, and idle while a job waited, over all), kwh and usd with low and high
         (rented GPUs at their list prices), usd_per_job.
@@ -419,9 +420,10 @@ def _possible(sent: Sequence[Job], found: Rules, owned: Mapping[str, int] | None
             raise ValueError(f"service = {held} at least and a job that asks {job.gpus} GPUs contradict each other on "
                              f"{gpus} GPUs; lower service or add nodes")  # fmt: skip
         if owned is not None and job.gpus > owned[job.team]:
+            remedy = "add nodes" if equal else "raise its quota"
             raise ValueError(
                 f"policy = 'static' and a job of team {job.team} that asks {job.gpus} GPUs contradict each other: "
-                f"the team owns {owned[job.team]}; {'add nodes' if equal else 'raise its quota'}, or take another policy"
+                f"the team owns {owned[job.team]}; {remedy}, or take another policy"
             )
 
 
@@ -548,12 +550,13 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
         One row a case and policy: for utilisation and finished (jobs done in a week) the mean gain over the weeks,
         its low and high (bootstrap over weeks), and `claim`, the share of weeks that gain as much as the claim in the
         table ``cluster_facts``; both: the share in which both do. wait: the median over weeks of the ratio of mean
-        waits; sooner: the share of weeks with a shorter mean wait.
+        waits, with low and high likewise; sooner: the share of weeks with a shorter mean wait; weeks: those that both
+        policies have.
 
     Raises
     ------
     ValueError
-        A table of another shape, or without the policy compared with.
+        A table of another shape, without the policy compared with, or with several rows of a week and policy.
     """
     import pandas as pd
 
@@ -566,24 +569,40 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
         raise ValueError(f"against = {shown(against)} is no policy of the table; take one of "
                          f"{', '.join(map(repr, dict.fromkeys(found['policy'])))}")  # fmt: skip
     keys, claims = [*by, "week"], claimed()
+    twice = found[found.duplicated([*keys, "policy"])]
+    if len(twice):
+        raise ValueError(f"by = {shown(by)} leaves several rows of week {twice['week'].iloc[0]} and policy "
+                         f"{twice['policy'].iloc[0]!r}; name all columns that tell cases apart")  # fmt: skip
     base = found[found["policy"] == against].set_index(keys)
     random = np.random.default_rng(0)
     rows = []
     for case, own in found[found["policy"] != against].groupby([*by, "policy"], sort=False):
         own = own.set_index(keys)
+        own = own[own.index.isin(base.index)]
+        if not len(own):
+            continue
         other, row = base.loc[own.index], dict(zip([*by, "policy"], case, strict=True))
         both = np.ones(len(own), dtype=bool)
         for name, claim in claims.items():
             gain = (own[name] / other[name] - 1).to_numpy()
-            drawn = gain[random.integers(0, len(gain), (AGAIN, len(gain)))].mean(axis=1)
-            low, high = np.quantile(drawn, ENDS)
+            low, high = _interval(gain, np.mean, random)
             reached = gain >= claim - 1e-9  # 0.6 over 0.5 is 20 %, whatever floats make of it
             both &= reached
             row |= {name: gain.mean(), f"{name}_low": low, f"{name}_high": high, f"{name}_claim": reached.mean()}
-        waits = (own["wait_mean"] / other["wait_mean"].where(other["wait_mean"] > 0)).median()
+        waits = (own["wait_mean"] / other["wait_mean"].where(other["wait_mean"] > 0)).dropna().to_numpy()
+        low, high = _interval(waits, np.median, random)
         sooner = (own["wait_mean"] < other["wait_mean"]).mean()
-        rows.append({**row, "both": both.mean(), "wait": waits, "sooner": sooner, "weeks": len(own)})
+        rows.append({**row, "both": both.mean(), "wait": np.median(waits) if len(waits) else math.nan,
+                     "wait_low": low, "wait_high": high, "sooner": sooner, "weeks": len(own)})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _interval(values: np.ndarray, middle: Callable[..., Any], random: np.random.Generator) -> tuple[float, float]:
+    """Ends of a 90 % interval of a mean or median: bootstrap."""
+    if not len(values):
+        return math.nan, math.nan
+    low, high = np.quantile(middle(values[random.integers(0, len(values), (AGAIN, len(values)))], axis=1), ENDS)
+    return float(low), float(high)
 
 
 def claimed() -> dict[str, float]:
