@@ -56,8 +56,8 @@ class ClusterRun:
         The policy and the cluster.
     measures : dict
         Of what is measured, the weeks after one day, or all jobs given from the first arrival on: utilisation (GPU
-        time that jobs hold over all), effective (the same, counting only work at the speed of a packed job that keeps its GPUs busy),
-        goodput (effective over held), jobs that arrived, finished within that time, wait_p50, wait_p95 and wait_mean
+        time that jobs hold over all), effective (the same, counting only work at the speed of a packed job that keeps
+        its GPUs busy), goodput (effective over held), jobs that arrived, finished within that time, wait_p50, wait_p95 and wait_mean
         [s] (all of it, also after being stopped), stay_p50 and stay_p95 (wait and run) [s], makespan (until the last
         is done) [s], fairness (Jain's index
         of the part of their stay that the jobs of each team run), stops (jobs stopped for others), service and
