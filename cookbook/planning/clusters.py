@@ -57,9 +57,9 @@ class ClusterRun:
     measures : dict
         Of what is measured, the weeks after one day, or all jobs given from the first arrival on: utilisation (GPU
         time that jobs hold over all), effective (the same, counting only work at the speed of a packed job that keeps
-        its GPUs busy), goodput (effective over held), jobs that arrived, finished within that time, wait_p50, wait_p95 and wait_mean
-        [s] (all of it, also after being stopped), stay_p50 and stay_p95 (wait and run) [s], makespan (until the last
-        is done) [s], fairness (Jain's index
+        its GPUs busy), goodput (effective over held), jobs that arrived, finished within that time, wait_p50, wait_p95
+        and wait_mean [s] (all of it, also after being stopped), stay_p50 and stay_p95 (wait and run) [s], makespan
+        (until the last is done) [s], fairness (Jain's index
         of the part of their stay that the jobs of each team run), stops (jobs stopped for others), service and
         idle_waiting (GPU time of the service, and idle while a job waited, over all), kwh and usd with low and high
         (rented GPUs at their list prices), usd_per_job.
@@ -291,14 +291,14 @@ def cluster(
     owned = _owned(quota, tuple(demand), found)
     _possible(sent, found, owned if found.apart else None, quota is None)
     there = Cluster(found, owned, chosen, _function("place", place, PLACEMENTS), flag("log", log))
-    window = (WARM, WARM + whole("weeks", weeks, 520) * WEEK) if jobs is None else (sent[0].arrival,)
-    sums = there.run(sent, window, flag("progress", progress), to_end=jobs is not None)
+    marks = [WARM, WARM + whole("weeks", weeks, 520) * WEEK] if jobs is None else [sent[0].arrival]
+    sums = there.run(sent, marks, flag("progress", progress), to_end=jobs is not None)
     unfinished = [job for job in sent if math.isnan(job.ended)]
     if unfinished:
         raise ValueError(f"policy = {policy if isinstance(policy, str) else shown(policy)} never starts "
                          f"{len(unfinished):,} of {len(sent):,} jobs, such as one of {unfinished[0].gpus} GPUs of team "
                          f"{unfinished[0].team}; let it start each job when nothing else runs")  # fmt: skip
-    window = (window[0], window[1] if jobs is None else max(job.ended for job in sent))
+    window = (marks[0], marks[1] if jobs is None else max(job.ended for job in sent))
     name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
     measures = _measures(sent, sums, window, found, accelerator)
     assumed = _assumed(found, jobs is not None, mtbf_days)

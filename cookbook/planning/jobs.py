@@ -187,7 +187,7 @@ def _urgent(order: int, row: Mapping[str, Any]) -> bool:
 
 
 def _use(order: int, row: Mapping[str, Any]) -> float:
-    value = row.get("use")
+    value: Any = row.get("use")
     if _missing(value):
         return 1.0
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
