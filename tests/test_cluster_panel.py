@@ -18,6 +18,7 @@ def panel() -> Any:
 @pytest.mark.parametrize("change", [
     {}, {"policy": "fair", "load": 0.95, "nodes": 4},
     {"policy": "backfill", "service": 16, "night": "by day", "seed": 3},
+    {"policy": "static", "share": 5},
     {"policy": "fifo", "share": 4, "mix": "research", "place": "spread"}, {"service": 16, "policy": "fifo"},
 ])  # fmt: skip
 def test_the_code_gives_the_state_again(panel: Any, change: dict[str, Any]) -> None:
@@ -32,7 +33,8 @@ def test_the_code_gives_the_state_again(panel: Any, change: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    ({"nodes": 1}, ["8 GPUs are fewer", "16", "pretraining"]),
+    ({"nodes": 1}, ["Nodes = 1", "2"]),
+    ({"service": 16}, ["static", "asks 16 GPUs", "contradict", "owns 12"]),
     ({"teams": 8}, ["static", "asks 16 GPUs", "contradict", "owns 8"]),
     ({"nodes": 2, "service": 16}, ["service = 16", "no job can run"]),
     ({"load": 3}, ["Load = 3", "0.2 to 1.5"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pandas as pd
@@ -28,8 +29,8 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     ----------
     frame : pandas.DataFrame
         Tidy rows. Where `what` is "stay": `node` and `low`, `high` (lanes, with one free between two nodes), `start`,
-        `end` [h], `team` (a key of `TEAMS`), `kind`, `gpus`. Where it is "hour": `start` [h], `text`, and how many are
-        `waiting` and `idle`.
+        `end` [h], `team` (a key of `TEAMS`, or any name), `kind`, `gpus`. Where it is "hour": `start` [h], `text`, and
+        how many are `waiting` and `idle`.
     title : str, optional
         The takeaway; the worst hour by default.
     slider : bool
@@ -56,8 +57,9 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
         domainMin=0, domainMax=alt.ExprRef("top"), nice=False, reverse=True))  # fmt: skip
     tip = [alt.Tooltip("team:N"), alt.Tooltip("kind:N", title="job"), alt.Tooltip("gpus:Q", title="GPUs"),
            *look.number_tips(",.4~g", "start", "end")]  # fmt: skip
-    teams = [team for team in TEAMS if team in set(frame["team"].dropna())]
-    colour = look.coloured("team", TEAMS, look.top_legend(symbolType="square", columns=5, values=alt.ExprRef("teams")))
+    known = _colours(frame)
+    teams = [team for team in known if team in set(frame["team"].dropna())]
+    colour = look.coloured("team", known, look.top_legend(symbolType="square", columns=5, values=alt.ExprRef("teams")))
     near = f"datum.end > hour - {HOURS} && datum.start < hour + {HOURS}"
     stays = look.rows_of("stay").transform_filter(near).mark_rect(stroke="#ffffff", strokeWidth=0.5, clip=True)
     now = look.rows_of("hour").transform_filter("datum.start == hour")
@@ -83,6 +85,17 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     ends = (float(hours["start"].min()), float(hours["start"].max()))
     bound = alt.binding_range(min=ends[0], max=ends[1], step=1, name="Hour ")
     return chart.add_params(alt.param(name="hour", value=float(worst["start"]), bind=bound))
+
+
+def _colours(frame: pd.DataFrame) -> dict[str, str]:
+    """Colours of all teams: other names than those of `TEAMS` have what these leave, in the order of their letters."""
+    there = set(frame["team"].dropna())
+    kept = {name: colour for name, colour in TEAMS.items() if name in there or name == "service"}
+    spare = [colour for name, colour in TEAMS.items() if name not in kept]
+    others = sorted(there - set(TEAMS))
+    if not others:
+        return TEAMS
+    return {**dict(zip(others, itertools.cycle(spare or PALETTE), strict=False)), **kept}
 
 
 def gains(frame: pd.DataFrame, of: str, title: str | None = None, claim: float | None = None) -> Any:

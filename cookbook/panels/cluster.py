@@ -91,7 +91,7 @@ def _controls() -> tuple[Control, ...]:
         Choice("policy", "Policy", "Who goes next", POLICIES, tooltip="Who gets GPUs when some are free"),
         Slider("load", "Load", "Jobs", LOADS, whole=False, tooltip="GPU time that jobs ask, over what there is"),
         Choice("mix", "Mix", "Jobs", MIXES, tooltip="Which classes of jobs come how often"),
-        Slider("nodes", "Nodes", "Cluster", (1, 2, 3, 4, 6, 8, 10, 12, 16), "nodes of 8 GPUs",
+        Slider("nodes", "Nodes", "Cluster", (2, 3, 4, 6, 8, 10, 12, 16), "nodes of 8 GPUs",
                tooltip="Nodes of eight A100"),
         Slider("hour", "Hour", "Week", tuple(range(169)), "h", tooltip="Hour of the week, from Monday: drag to scrub"),
         Slider("seed", "Week", "Week", SEEDS, tooltip="Another week of the same kind: other jobs are drawn"),

@@ -44,8 +44,9 @@ def erlang_wait_seconds(servers: int, arrival_rate: float, service_seconds: floa
     >>> erlang_wait_seconds(1, 0.5, 1.0), round(erlang_wait_seconds(2, 1.0, 1.0), 4)
     (1.0, 0.3333)
     """
-    count = int(_finite("servers", positive("servers", servers), MOST))
-    if count < 1:
+    given = float(_finite("servers", positive("servers", servers), MOST))
+    count = int(given)
+    if count < 1 or count != given:
         raise ValueError(f"servers = {servers!r} is outside [1, {MOST:,}]: give whole GPUs, one or more")
     rate = float(_finite("arrival_rate", positive("arrival_rate", arrival_rate)))
     seconds = float(_finite("service_seconds", positive("service_seconds", service_seconds)))
@@ -176,8 +177,8 @@ def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> 
     least = np.where(tasks > 0, tasks, np.inf).min(axis=0)
     if not (np.isfinite(room).all() and np.isfinite(tasks).all()) or (room / least > MOST).any():
         raise ValueError(f"demands give more than {MOST:,} tasks of one resource; count them in larger units")
-    shares, given = (tasks / room).max(axis=1), np.zeros(len(tasks), dtype=int)
-    while (able := (tasks <= room + 1e-12).all(axis=1)).any():
+    shares, given, slack = (tasks / room).max(axis=1), np.zeros(len(tasks), dtype=int), 1e-9 * room
+    while (able := (tasks <= room + slack).all(axis=1)).any():
         user = int(np.argmin(np.where(able, given * shares, np.inf)))
         given[user] += 1
         room -= tasks[user]

@@ -55,10 +55,11 @@ class ClusterRun:
     title : str
         The policy and the cluster.
     measures : dict
-        Of what is measured, the weeks after one day or all of the jobs given: utilisation (GPU time that jobs hold
-        over all), effective (the same, counting only work at the speed of a packed job that keeps its GPUs busy),
-        goodput (effective over held), jobs that arrived, finished within that time, wait_p50, wait_p95 and wait_mean
-        [s], stay_p50 and stay_p95 (wait and run) [s], makespan (until the last is done) [s], fairness (Jain's index
+        Of what is measured, the weeks after one day, or all jobs given from the first arrival on: utilisation (GPU
+        time that jobs hold over all), effective (the same, counting only work at the speed of a packed job that keeps
+        its GPUs busy), goodput (effective over held), jobs that arrived, finished within that time, wait_p50, wait_p95
+        and wait_mean [s] (all of it, also after being stopped), stay_p50 and stay_p95 (wait and run) [s], makespan
+        (until the last is done) [s], fairness (Jain's index
         of the part of their stay that the jobs of each team run), stops (jobs stopped for others), service and
         idle_waiting (GPU time of the service, and idle while a job waited, over all), kwh and usd with low and high
         (rented GPUs at their list prices), usd_per_job.
@@ -91,14 +92,14 @@ class ClusterRun:
 
     @property
     def jobs(self) -> pd.DataFrame:
-        """Every job: kind, team, gpus, arrival, start, end, wait [s], granted [GPU-s], stops."""
+        """Every job: kind, team, gpus, arrival, start, end [s], wait (also after stops) [s], granted [GPU-s], stops."""
         import pandas as pd
 
         return pd.DataFrame({
             "kind": [job.kind for job in self._jobs], "team": [job.team for job in self._jobs],
             "gpus": [job.gpus for job in self._jobs], "arrival": [job.arrival for job in self._jobs],
             "start": [job.first for job in self._jobs], "end": [job.ended for job in self._jobs],
-            "wait": [job.first - job.arrival for job in self._jobs],
+            "wait": [job.waited for job in self._jobs],
             "granted": [job.granted for job in self._jobs], "stops": [job.stops for job in self._jobs],
         })  # fmt: skip
 
@@ -115,10 +116,19 @@ class ClusterRun:
         return found.assign(**{name: [each[name] for each in named] for name in ("team", "kind", "gpus")})
 
     def drawn(self) -> pd.DataFrame:
-        """The first week as `cookbook.charts.timeline` takes it: stays of jobs on GPUs, and each hour in words."""
+        """The first week as `cookbook.charts.timeline` takes it: stays of jobs on GPUs, and each hour in words.
+
+        Raises
+        ------
+        ValueError
+            A run without a log.
+        """
         import pandas as pd
 
-        begin, end = self.window[0], min(self.window[1], self.window[0] + WEEK)
+        if not self._lines:
+            raise ValueError("no timeline was kept: simulate with log=True")
+        begin = self.window[0] // DAY * DAY
+        end = min(self.window[1], begin + WEEK)
         lines = [line for line in self._lines if line[2] > begin and line[1] < end]
         rows = [{"what": "stay", "node": node, "low": node * PITCH + low, "high": node * PITCH + high,
                  "start": (max(since, begin) - begin) / HOUR, "end": (min(until, end) - begin) / HOUR,
@@ -236,12 +246,13 @@ def cluster(
     teams, skew : int, float
         Teams, and how many times as many jobs the busiest sends as the quietest.
     quota : sequence or mapping, optional
-        GPUs that each team owns; equal parts by default. Only "static" and your own policies mind it.
+        GPUs that each team owns; by default equal parts of those that the service leaves at its peak. Only "static"
+        and your own policies mind it.
     place : str or callable
         "pack", "same node" (a job waits until the fewest nodes have room) or "spread"; or a function as in
         `cookbook.planning.PLACEMENTS`.
     share : int
-        Jobs that may share a GPU if they keep that small a part of it busy; 1: none.
+        Jobs that may share a GPU if they keep that small a part of it busy, under "static" of one team; 1: none.
     service, beside : int, bool
         GPUs that a service for people needs at its peak; whether training may use those that it leaves at night.
     weeks, seed, rhythm : int, int, float
@@ -252,7 +263,8 @@ def cluster(
     mtbf_days : float, optional
         Mean time between failures of one GPU [d]; that of a large cluster by default; infinite: none.
     jobs : table, optional
-        Jobs of your own instead: rows with arrival [h], gpus, hours, and if you like team and urgent. All are measured.
+        Jobs of your own instead: rows with arrival [h], gpus, hours, and if you like team ("A"), urgent (True, False)
+        and use (the part of a GPU that it keeps busy, 1: it shares none). All are measured.
     progress, log : bool
         Whether to show a bar after a second, and to keep the `timeline`.
 
@@ -271,25 +283,22 @@ def cluster(
     >>> [round(wait / 3600, 1) for wait in run.jobs["wait"]], round(run.measures["utilisation"], 3)
     ([0.0, 1.0], 0.708)
     """
-    found = _setting(nodes, per_node, per_switch, share, service, beside, mtbf_days, jobs is not None)
+    chosen = _function("policy", policy, POLICIES)
+    found = _setting(nodes, per_node, per_switch, share, service, beside, mtbf_days, jobs is not None,
+                     chosen is POLICIES["static"])  # fmt: skip
     sent, demand = _sent(jobs, mix, load, teams, skew, weeks, seed, rhythm, found,
                          _where(accelerator, found, network, oversubscription))  # fmt: skip
-    owned = _owned(quota, tuple(demand), found.nodes * found.per_node)
-    chosen = _function("policy", policy, POLICIES)
-    _possible(sent, found, owned if chosen is POLICIES["static"] else None, flag("beside", beside))
+    owned = _owned(quota, tuple(demand), found)
+    _possible(sent, found, owned if found.apart else None, quota is None)
     there = Cluster(found, owned, chosen, _function("place", place, PLACEMENTS), flag("log", log))
-    last = WARM + whole("weeks", weeks, 520) * WEEK
-    sums = there.run(sent, () if jobs is not None else (WARM, last), flag("progress", progress))
+    marks = [WARM, WARM + whole("weeks", weeks, 520) * WEEK] if jobs is None else [sent[0].arrival]
+    sums = there.run(sent, marks, flag("progress", progress), to_end=jobs is not None)
     unfinished = [job for job in sent if math.isnan(job.ended)]
     if unfinished:
         raise ValueError(f"policy = {policy if isinstance(policy, str) else shown(policy)} never starts "
                          f"{len(unfinished):,} of {len(sent):,} jobs, such as one of {unfinished[0].gpus} GPUs of team "
                          f"{unfinished[0].team}; let it start each job when nothing else runs")  # fmt: skip
-    end = max(job.ended for job in sent)
-    if jobs is not None:
-        sums, window = [dict.fromkeys(there.areas, 0.0), dict(there.areas)], (0.0, end)
-    else:
-        window = (WARM, last)
+    window = (marks[0], marks[1] if jobs is None else max(job.ended for job in sent))
     name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
     measures = _measures(sent, sums, window, found, accelerator)
     assumed = _assumed(found, jobs is not None, mtbf_days)
@@ -298,8 +307,9 @@ def cluster(
 
 
 def _setting(
-    nodes: Any, per_node: Any, per_switch: Any, share: Any, service: Any, beside: Any, mtbf_days: Any, own: bool
-) -> Rules:
+    nodes: Any, per_node: Any, per_switch: Any, share: Any, service: Any, beside: Any, mtbf_days: Any, own: bool,
+    apart: bool,
+) -> Rules:  # fmt: skip
     """Rules of the cluster, each argument looked at."""
     count, each = whole("nodes", nodes, MOST_NODES), whole("per_node", per_node, 64)
     none = isinstance(service, (int, np.integer)) and not isinstance(service, bool) and service == 0
@@ -310,7 +320,7 @@ def _setting(
     restart, interval = figure("cluster-restart"), figure("cluster-checkpoint")
     held = partial(_served, wanted, flag("beside", beside)) if wanted else None
     return Rules(count, each, whole("per_switch", per_switch, MOST_NODES), whole("share", share, MOST_SLICES), mtbf,
-                 interval, restart, held)  # fmt: skip
+                 interval, restart, held, apart)  # fmt: skip
 
 
 def _mtbf(days: Any) -> float:
@@ -356,16 +366,18 @@ def _sent(
     largest = max(jobs.classes(kind), key=lambda row: row["gpus"])
     if largest["gpus"] > gpus:
         raise ValueError(f"nodes x per_node = {gpus} GPUs are fewer than the {largest['gpus']:.0f} that a job of "
-                         f"{largest['key']!r} asks in mix = {kind!r}; take more nodes, or another mix")  # fmt: skip
+                         f"{largest['key']!r} asks in mix = {kind!r}; take more nodes")  # fmt: skip
     sent = jobs.generate(kind, gpus, asked, seconds, demand, swing, drawn, place)
     if not sent:
         raise ValueError(f"load = {asked:g} on {gpus} GPUs: no job arrives in {seconds / WEEK:.1f} weeks; take more")
     return sent, demand
 
 
-def _owned(quota: Any, teams: tuple[str, ...], gpus: int) -> dict[str, int]:
-    """GPUs of each team."""
+def _owned(quota: Any, teams: tuple[str, ...], found: Rules) -> dict[str, int]:
+    """GPUs of each team; what a service needs at its peak is nobody's by default."""
+    gpus = found.nodes * found.per_node
     if quota is None:
+        gpus -= max(_day(found))
         return {team: gpus // len(teams) + (at < gpus % len(teams)) for at, team in enumerate(teams)}
     if isinstance(quota, Mapping):
         given = dict(quota)
@@ -392,11 +404,14 @@ def _function(name: str, given: Any, known: Mapping[str, Callable[..., Any]]) ->
     return known[chosen]
 
 
-def _possible(sent: Sequence[Job], found: Rules, owned: Mapping[str, int] | None, beside: bool) -> None:
-    """Whether each job could ever run; else what contradicts what."""
-    gpus, held = found.nodes * found.per_node, 0
-    if found.service:
-        held = min(found.service(hour * HOUR) for hour in range(24)) if beside else found.service(0.0)
+def _day(found: Rules) -> list[int]:
+    """GPUs that the service holds in each hour of a day."""
+    return [found.service(hour * HOUR) for hour in range(24)] if found.service else [0]
+
+
+def _possible(sent: Sequence[Job], found: Rules, owned: Mapping[str, int] | None, equal: bool) -> None:
+    """Whether each job could ever run; else what contradicts what. `equal`: no quota was given."""
+    gpus, held = found.nodes * found.per_node, min(_day(found))
     for job in sorted(sent, key=lambda each: -each.gpus):
         if job.gpus > gpus:
             raise ValueError(f"gpus = {job.gpus} of job {job.order} are more than the {gpus} that exist; add nodes, or "
@@ -405,9 +420,10 @@ def _possible(sent: Sequence[Job], found: Rules, owned: Mapping[str, int] | None
             raise ValueError(f"service = {held} at least and a job that asks {job.gpus} GPUs contradict each other on "
                              f"{gpus} GPUs; lower service or add nodes")  # fmt: skip
         if owned is not None and job.gpus > owned[job.team]:
+            remedy = "add nodes" if equal else "raise its quota"
             raise ValueError(
                 f"policy = 'static' and a job of team {job.team} that asks {job.gpus} GPUs contradict each other: "
-                f"the team owns {owned[job.team]}; raise its quota, take fewer teams, or another policy"
+                f"the team owns {owned[job.team]}; {remedy}, or take another policy"
             )
 
 
@@ -421,7 +437,7 @@ def _measures(
     busy, work, served, idle = ((sums[1][name] - sums[0][name]) / (gpus * seconds)
                                 for name in ("busy", "work", "service", "idle"))  # fmt: skip
     inside = [job for job in sent if begin <= job.arrival < end] or list(sent)
-    waits = np.array([job.first - job.arrival for job in inside])
+    waits = np.array([job.waited for job in inside])
     stays = np.array([job.ended - job.arrival for job in inside])
     finished = sum(begin <= job.ended <= end for job in sent)
     parts = []
@@ -534,12 +550,13 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
         One row a case and policy: for utilisation and finished (jobs done in a week) the mean gain over the weeks,
         its low and high (bootstrap over weeks), and `claim`, the share of weeks that gain as much as the claim in the
         table ``cluster_facts``; both: the share in which both do. wait: the median over weeks of the ratio of mean
-        waits; sooner: the share of weeks with a shorter mean wait.
+        waits, with low and high likewise; sooner: the share of weeks with a shorter mean wait; weeks: those that both
+        policies have.
 
     Raises
     ------
     ValueError
-        A table of another shape, or without the policy compared with.
+        A table of another shape, without the policy compared with, or with several rows of a week and policy.
     """
     import pandas as pd
 
@@ -552,24 +569,40 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
         raise ValueError(f"against = {shown(against)} is no policy of the table; take one of "
                          f"{', '.join(map(repr, dict.fromkeys(found['policy'])))}")  # fmt: skip
     keys, claims = [*by, "week"], claimed()
+    twice = found[found.duplicated([*keys, "policy"])]
+    if len(twice):
+        raise ValueError(f"by = {shown(by)} leaves several rows of week {twice['week'].iloc[0]} and policy "
+                         f"{twice['policy'].iloc[0]!r}; name all columns that tell cases apart")  # fmt: skip
     base = found[found["policy"] == against].set_index(keys)
     random = np.random.default_rng(0)
     rows = []
     for case, own in found[found["policy"] != against].groupby([*by, "policy"], sort=False):
         own = own.set_index(keys)
+        own = own[own.index.isin(base.index)]
+        if not len(own):
+            continue
         other, row = base.loc[own.index], dict(zip([*by, "policy"], case, strict=True))
         both = np.ones(len(own), dtype=bool)
         for name, claim in claims.items():
             gain = (own[name] / other[name] - 1).to_numpy()
-            drawn = gain[random.integers(0, len(gain), (AGAIN, len(gain)))].mean(axis=1)
-            low, high = np.quantile(drawn, ENDS)
+            low, high = _interval(gain, np.mean, random)
             reached = gain >= claim - 1e-9  # 0.6 over 0.5 is 20 %, whatever floats make of it
             both &= reached
             row |= {name: gain.mean(), f"{name}_low": low, f"{name}_high": high, f"{name}_claim": reached.mean()}
-        waits = (own["wait_mean"] / other["wait_mean"].where(other["wait_mean"] > 0)).median()
+        waits = (own["wait_mean"] / other["wait_mean"].where(other["wait_mean"] > 0)).dropna().to_numpy()
+        low, high = _interval(waits, np.median, random)
         sooner = (own["wait_mean"] < other["wait_mean"]).mean()
-        rows.append({**row, "both": both.mean(), "wait": waits, "sooner": sooner, "weeks": len(own)})
+        rows.append({**row, "both": both.mean(), "wait": np.median(waits) if len(waits) else math.nan,
+                     "wait_low": low, "wait_high": high, "sooner": sooner, "weeks": len(own)})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _interval(values: np.ndarray, middle: Callable[..., Any], random: np.random.Generator) -> tuple[float, float]:
+    """Ends of a 90 % interval of a mean or median: bootstrap."""
+    if not len(values):
+        return math.nan, math.nan
+    low, high = np.quantile(middle(values[random.integers(0, len(values), (AGAIN, len(values)))], axis=1), ENDS)
+    return float(low), float(high)
 
 
 def claimed() -> dict[str, float]:

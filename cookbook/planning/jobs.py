@@ -129,7 +129,7 @@ def generate(
 
 
 def read(table: Any) -> list[Job]:
-    """Jobs of a reader's own: rows with arrival and hours [h], gpus; and team ("A") and urgent (False), if given."""
+    """Jobs of a reader's own: rows with arrival, hours [h], gpus; team ("A"), urgent (False) and use (1), if given."""
     import pandas as pd
 
     if not isinstance(table, (pd.DataFrame, Sequence)) or isinstance(table, str):
@@ -149,8 +149,9 @@ def read(table: Any) -> list[Job]:
             raise ValueError(f"jobs, row {order}: gpus = {shown(count)} must be a whole number of 1 or more")
         if length <= 0:
             raise ValueError(f"jobs, row {order}: hours = 0 must be above 0; leave out jobs that do nothing")
-        jobs.append(_job(order, GIVEN, str(row.get("team", "A")), when * HOUR, length * HOUR, int(count), ANYWHERE, 0.5,
-                         (int(count), int(count)), bool(row.get("urgent", False)), 1.0, length * HOUR))  # fmt: skip
+        team = "A" if _missing(row.get("team")) else str(row["team"])
+        jobs.append(_job(order, GIVEN, team, when * HOUR, length * HOUR, int(count), ANYWHERE, 0.5,
+                         (int(count), int(count)), _urgent(order, row), _use(order, row), length * HOUR))  # fmt: skip
     jobs.sort(key=lambda job: (job.arrival, job.order))
     for order, job in enumerate(jobs):
         job.order = order
@@ -165,6 +166,34 @@ class _Anywhere(dict[tuple[int, int, bool], float]):
 
 
 ANYWHERE = _Anywhere()
+
+
+def _missing(value: Any) -> bool:
+    """Whether a cell of a table is empty: None, NaN or pandas' NA."""
+    import pandas as pd
+
+    return value is None or value is pd.NA or (isinstance(value, (float, np.floating)) and math.isnan(value))
+
+
+def _urgent(order: int, row: Mapping[str, Any]) -> bool:
+    value = row.get("urgent")
+    if _missing(value):
+        return False
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, str) and value in ("yes", "no"):
+        return value == "yes"
+    raise ValueError(f"jobs, row {order}: urgent = {shown(value)} must be True or False, or 'yes' or 'no'")
+
+
+def _use(order: int, row: Mapping[str, Any]) -> float:
+    value: Any = row.get("use")
+    if _missing(value):
+        return 1.0
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not 0 < float(value) <= 1:
+        raise ValueError(f"jobs, row {order}: use = {shown(value)} must be a part of each GPU, above 0 and up to 1")
+    return float(value)
 
 
 def _hours(order: int, row: Mapping[str, Any], name: str) -> float:

@@ -3,7 +3,9 @@
 A policy is called whenever a job arrives or ends. It walks through `cluster.waiting()` (or `waiting(team)`), jobs in
 the order in which they came, and calls `cluster.start(job)`, which says whether the job runs now. It may look at `now`
 [s], `free`, `total` (GPUs), `used` and `quota` (GPUs of each team), `running`, and at a job's `gpus`, `team`, `urgent`,
-`arrival` and `expected` (predicted time [s]). Every start is a gang's: all GPUs of a job at once, or none.
+`arrival` and `expected` (predicted time [s]); `needs(job)` says how many free GPUs it takes. Every start is a gang's:
+all GPUs of a job at once, or none. `waiting` shows the first four jobs of each team, size and urgency, no more of them
+after one that does not fit, and 32 jobs in all that do not start: a policy that sorts them sorts these alone.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ def static(cluster: Any) -> None:
     """Each team has its own GPUs, used by nobody else, first come, first served."""
     for team in cluster.teams:
         for job in cluster.waiting(team):
-            if cluster.used[team] + job.gpus > cluster.quota[team] or not cluster.start(job):
+            if cluster.used[team] + cluster.needs(job) > cluster.quota[team] or not cluster.start(job):
                 break
 
 
@@ -49,7 +51,7 @@ def backfill(cluster: Any) -> None:
 def fair(cluster: Any) -> None:
     """The team that holds least goes first: max-min fair shares, which is what DRF is with one resource."""
     teams = set(cluster.teams)
-    while teams and cluster.free:
+    while teams:
         team = min(teams, key=lambda each: (cluster.used[each], each))
         if not any(cluster.start(job) for job in cluster.waiting(team)):
             teams.remove(team)

@@ -17,6 +17,8 @@ from cookbook.planning.policies import Spots
 # Jobs of one size and team that a policy looks at, and of all; jobs between two looks at the bar.
 DEPTH, LOOKS, STRIDE = 4, 32, 2000
 SERVICE = -1  # in the place of a job
+# How long a service stands in the way of jobs that never run beside it [s].
+PATIENCE = 86400.0
 # Speed beside that on the GPUs asked for, all packed: by (GPUs, GPUs a node, whether they are behind two switches).
 Speeds = Mapping[tuple[int, int, bool], float]
 # Lines of the log: job, begin and end [s], node, lane of the node.
@@ -71,8 +73,19 @@ class Job:
     granted: float = 0.0
     stops: int = 0
     epoch: int = 0
+    queued: float = 0.0
+    waited: float = 0.0
     lanes: list[tuple[int, int]] = field(default_factory=list)
-    cell: list[Any] | None = None
+    cell: Cell | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Cell:
+    """A GPU that several jobs share: where it lies, how many are on it, whose it is (nobody's: any team's)."""
+
+    lane: tuple[int, int]
+    owner: str | None
+    jobs: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +102,8 @@ class Rules:
         Mean time between failures of one GPU; between checkpoints; to save or load and start again.
     service : callable, optional
         GPUs that a service holds, from the time.
+    apart : bool
+        Whether jobs share a GPU with those of their own team only, and the team holds all of it.
     """
 
     nodes: int
@@ -99,6 +114,7 @@ class Rules:
     interval: float = 1800.0
     restart: float = 300.0
     service: Callable[[float], int] | None = None
+    apart: bool = False
 
 
 class Cluster:
@@ -111,7 +127,7 @@ class Cluster:
     free, total : int
         GPUs.
     teams, used, quota
-        Names of the teams; GPUs that each holds and owns.
+        Names of the teams; GPUs that each holds, with its part of those that are shared, and owns.
     running : list of Job
         In the order in which they were started.
     """
@@ -130,7 +146,9 @@ class Cluster:
         self._room = [rules.per_node] * rules.nodes
         self._queues: dict[tuple[str, int, bool], deque[Job]] = {}
         self._running: dict[int, Job] = {}
-        self._cells: list[list[Any]] = []
+        self._cells: list[Cell] = []
+        self._whole, self._slots = dict.fromkeys(self.teams, 0), dict.fromkeys(self.teams, 0)
+        self._closed: dict[str, float] = dict(self.areas)
         self._serving: list[tuple[tuple[int, int], float]] = []
         self._inside = self._queued = 0
         self._speed, self.now = 0.0, 0.0
@@ -165,12 +183,16 @@ class Cluster:
             if at < min(len(queue), DEPTH):
                 heappush(heads, (queue[at].order, key, at))
 
+    def needs(self, job: Job) -> int:
+        """GPUs that a job takes of those that are free: none if it gets a part of one that is shared already."""
+        return 0 if self._small(job) and self._open(job) else job.gpus
+
     def start(self, job: Job, gpus: int | None = None) -> bool:
         """Start a job that waits, on the GPUs it asks or on `gpus`; False if they are not free where they must be."""
         count = job.gpus if gpus is None else gpus
         if job.held:
             return False
-        if self.rules.slices > 1 and job.gpus == 1 and job.use * self.rules.slices <= 1:
+        if self._small(job):
             if not self._slice(job):
                 return False
         elif not self._take(job, count):
@@ -179,6 +201,7 @@ class Cluster:
         self._queued -= 1
         if job.first != job.first:
             job.first = self.now
+        job.waited += self._env.now - job.queued
         self._run(job)
         return True
 
@@ -187,20 +210,24 @@ class Cluster:
         self._leave(job)
         job.debt += 2 * self.rules.restart
         job.stops += 1
+        job.queued = self._env.now
         self._queues[(job.team, job.gpus, job.urgent)].appendleft(job)
         self._queued += 1
 
     def resize(self, job: Job, gpus: int) -> bool:
         """Go on with another number of GPUs after saving and loading; False, and as before, if that cannot be."""
-        held = job.held
+        rules, room = self.rules, list(self._room)
+        for node, _ in job.lanes:
+            room[node] += 1
+        able = job.least <= gpus <= job.most and gpus <= self.free + job.held
+        if not able or not self._place(room, gpus, rules.per_node, rules.per_switch):
+            return False
         self._leave(job)
-        done = job.least <= gpus <= job.most and self._take(job, gpus)
-        if done:
-            job.debt += 2 * self.rules.restart
-        elif not self._take(job, held):
-            raise RuntimeError(f"job {job.order} cannot have its {held} GPUs again")
+        if not self._take(job, gpus):
+            raise RuntimeError(f"job {job.order} cannot have the {gpus} GPUs that its place named; mend `place`")
+        job.debt += 2 * rules.restart
         self._run(job)
-        return done
+        return True
 
     def reservation(self, job: Job) -> tuple[float, int]:
         """When a job could start if all that runs ends as predicted [s], and GPUs that are left over then."""
@@ -211,8 +238,13 @@ class Cluster:
                 return max(due, self.now), free - job.gpus
         return math.inf, 0
 
-    def run(self, jobs: Sequence[Job], marks: Sequence[float] = (), progress: bool = False) -> list[dict[str, float]]:
-        """All jobs from the first to the end of the last; what had been summed up by each of the `marks` [s]."""
+    def run(
+        self, jobs: Sequence[Job], marks: Sequence[float] = (), progress: bool = False, to_end: bool = False
+    ) -> list[dict[str, float]]:
+        """All jobs from the first to the end of the last; what had been summed up by each of the `marks` [s].
+
+        A service lasts until the last arrival and mark; `to_end`: as long as there are jobs, whose end is a mark too.
+        """
         try:
             import simpy
         except ModuleNotFoundError:
@@ -223,10 +255,10 @@ class Cluster:
         for mark in marks:
             self._env.timeout(mark).callbacks.append(lambda _: found.append(dict(self.summed())))
         if self.rules.service:
-            self._env.process(self._serve(jobs[-1].arrival))
+            self._env.process(self._serve(max([jobs[-1].arrival, *marks]), to_end))
         self._env.process(self._arrive(jobs, progress))
         self._env.run()
-        return found
+        return [*found, self._closed] if to_end else found
 
     def summed(self) -> dict[str, float]:
         """GPU-seconds held, worked, served and idle while a job waited, job-seconds inside and waiting, up to now."""
@@ -249,6 +281,7 @@ class Cluster:
             if job.arrival > self._env.now:
                 yield self._env.timeout(job.arrival - self._env.now)
             self.summed()
+            job.queued = self._env.now
             self._queues.setdefault((job.team, job.gpus, job.urgent), deque()).append(job)
             self._inside += 1
             self._queued += 1
@@ -275,28 +308,44 @@ class Cluster:
             self._room[node] -= taken
         job.held, job.rate = count, speed
         self.free -= count
-        self.used[job.team] += count
+        self._hold(job.team, count, 0)
         return True
 
     def _slice(self, job: Job) -> bool:
         """A part of a GPU, of one that is shared already if there is any."""
-        open_ = [each for each in self._cells if each[1] < self.rules.slices]
-        cell = max(open_, key=lambda each: int(each[1]), default=None)
+        cell = self._open(job)
         if cell is None:
             node = max(range(len(self._room)), key=lambda each: (self._room[each] > 0, -self._room[each]))
             if not self._room[node]:
                 return False
             self.summed()
-            cell = [(node, self._lanes[node].pop()), 0]
+            cell = Cell((node, self._lanes[node].pop()), job.team if self.rules.apart else None)
             self._room[node] -= 1
             self.free -= 1
             self._cells.append(cell)
+            self._hold(cell.owner, 1, 0)
         self.summed()
-        cell[1] += 1
+        cell.jobs += 1
         job.cell, job.held, job.rate = cell, 1, 1.0
-        self.used[job.team] += 1 / self.rules.slices
-        job.lanes = [cell[0]]
+        self._hold(None if cell.owner else job.team, 0, 1)
+        job.lanes = [cell.lane]
         return True
+
+    def _small(self, job: Job) -> bool:
+        """Whether a job may share a GPU."""
+        return self.rules.slices > 1 and job.gpus == 1 and job.use * self.rules.slices <= 1
+
+    def _open(self, job: Job) -> Cell | None:
+        """The fullest GPU that is shared and has a part left for a job."""
+        able = [each for each in self._cells if each.jobs < self.rules.slices and each.owner in (None, job.team)]
+        return max(able, key=lambda each: each.jobs, default=None)
+
+    def _hold(self, team: str | None, whole: int, slots: int) -> None:
+        """Count what a team holds; whole numbers are kept, so that nothing drifts."""
+        if team is not None:
+            self._whole[team] += whole
+            self._slots[team] += slots
+            self.used[team] = self._whole[team] + self._slots[team] / self.rules.slices
 
     def _run(self, job: Job) -> None:
         """From a start to the end that will be, failures and restarts in it."""
@@ -320,6 +369,8 @@ class Cluster:
         self._leave(job)
         job.left, job.ended = 0.0, self._env.now
         self._inside -= 1
+        if not self._inside:
+            self._closed = dict(self.summed())
         self._policy(self)
 
     def _leave(self, job: Job) -> None:
@@ -334,15 +385,16 @@ class Cluster:
             self.lines += [(job.order, job.since, now, node, lane) for node, lane in job.lanes]
         if job.cell is not None:
             job.granted += (now - job.since) / self.rules.slices
-            self.used[job.team] -= 1 / self.rules.slices
-            job.cell[1] -= 1
-            if not job.cell[1]:
+            self._hold(None if job.cell.owner else job.team, 0, -1)
+            job.cell.jobs -= 1
+            if not job.cell.jobs:
                 self._cells.remove(job.cell)
-                self._give([job.cell[0]])
+                self._give([job.cell.lane])
+                self._hold(job.cell.owner, -1, 0)
             job.cell = None
         else:
             job.granted += (now - job.since) * job.held
-            self.used[job.team] -= job.held
+            self._hold(job.team, -job.held, 0)
             self._give(job.lanes)
         job.lanes, job.held = [], 0
 
@@ -353,10 +405,14 @@ class Cluster:
             self._room[node] += 1
         self.free += len(lanes)
 
-    def _serve(self, last: float) -> Iterator[Any]:
-        """What a service holds, hour by hour until the last arrival; jobs make room for it, the latest first."""
+    def _serve(self, last: float, to_end: bool) -> Iterator[Any]:
+        """What a service holds, hour by hour until `last`; jobs make room for it, the latest first.
+
+        `to_end`: as long as jobs are inside, unless none has run for `PATIENCE`.
+        """
         assert self.rules.service is not None
-        while self._env.now <= last:
+        ran = last
+        while self._env.now <= last or (to_end and self._inside and self._env.now - ran < PATIENCE):
             wanted = self.rules.service(self._env.now)
             for job in reversed(self.running):
                 if self.free >= wanted - len(self._serving):
@@ -371,6 +427,7 @@ class Cluster:
                 self._room[node] -= 1
                 self.free -= 1
             self._policy(self)
+            ran = self._env.now if self._running else ran
             yield self._env.timeout(3600.0)
         self.summed()
         while self._serving:
