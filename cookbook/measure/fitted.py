@@ -123,9 +123,9 @@ class Calibration(Printed):
         if not self.judged:
             return f"{self.accelerator.name}: single operations alone, no network was measured"
         found = self.errors()
-        sheet = f"datasheet of {self.before.name} (the catalogue has no {self.lacks[:60]}: give like=)" * bool(self.lacks)
+        of = f" of {self.before.name} (the catalogue has no {self.lacks[:60]}: give like=)" if self.lacks else ""
         return (f"{self.accelerator.name}: median error {percent(found['left_out'])} with each of "
-                f"{found['models']:.0f} models left out, {percent(found['before'])} by the {sheet or 'datasheet'}")  # fmt: skip
+                f"{found['models']:.0f} models left out, {percent(found['before'])} by the datasheet{of}")  # fmt: skip
 
     def lines(self) -> list[str]:
         """The constants that matter most as sentences for a screen, and the errors."""
