@@ -11,7 +11,8 @@ from cookbook.panels.controls import Slider
 BATCH = Slider("batch", "Batch", "Workload", stops=(1.0, 2.0, 4.0, 8.0), optional=True)
 MOVED = {"model_zoo": "batch", "storage": "accelerators", "accelerators": "batch", "host": "batch",
          "training_run": "tokens", "where_to_run": "runs", "serving": "users", "assembly_line": "stages",
-         "finetuning": "devices"}  # fmt: skip
+         "finetuning": "devices", "accuracy": "band", "clinic": "stretches", "cluster": "load", "crossbar": "rows",
+         "measurements": "most_devices", "scaling": "devices", "stack": "power", "this_machine": "batch"}  # fmt: skip
 
 
 @pytest.mark.parametrize(("before", "now", "expected"), [
@@ -75,6 +76,6 @@ def test_a_kernel_that_waits_thinks_ahead_and_one_in_a_script_does_not():
         come = asyncio.get_running_loop().create_future()
         panel.observe(lambda change: come.set_result(change.new), "coming")
         panel.receive({"do": "set", "values": {control: stop}, "seq": 2})
-        assert (await come)["shown"]["answer"] != panel.shown["answer"]
+        assert (await asyncio.wait_for(come, 60))["shown"]["answer"] != panel.shown["answer"]
 
     asyncio.run(waits())

@@ -125,6 +125,7 @@ def test_what_the_shell_says() -> None:
     assert dashboard.greeting("127.0.0.1", 8866, "")[0] == "The cookbook's app: http://127.0.0.1:8866/"
     first, warning, _ = dashboard.greeting("192.168.0.7", 80, TOKEN)
     assert first.endswith(f"http://192.168.0.7:80/?token={TOKEN}") and "not encrypted" in warning
+    assert dashboard.greeting("localhost", 80, "a&b#c/d")[0].endswith("/?token=a%26b%23c%2Fd")
 
 
 def listens_at(process: Any) -> set[str]:
@@ -186,6 +187,21 @@ def test_a_page_answers_and_the_next_waits_for_room(here: tuple[str, Any]) -> No
     asyncio.run(visit())  # no process waits for it: one is started
 
 
+def test_readers_who_come_together_are_counted(here: tuple[str, Any]) -> None:
+    """Four ask while no page has a process yet: there is room for one."""
+    async def come() -> None:
+        readers = [Reader(here[0], "assembly_line") for _ in range(4)]
+        told = await asyncio.gather(*(each.open() for each in readers), return_exceptions=True)
+        opened = [each for each, seconds in zip(readers, told, strict=True) if isinstance(seconds, float)]
+        for each in opened:
+            await each.close()
+        assert len(opened) == 1, told
+        assert [getattr(each, "code", each) for each in told if not isinstance(each, float)] == [503] * 3
+
+    asyncio.run(come())
+    asyncio.run(come())  # whoever was refused holds no place
+
+
 def test_a_panel_that_is_not_there_is_told(here: tuple[str, Any]) -> None:
     status, text = fetched(here[0], "/?panel=%3Cb%3E")
     assert status == 404 and "no such panel" in text and "<b>" not in text
@@ -204,6 +220,8 @@ def test_when_the_app_is_full(pages: int, free: float, words: str, monkeypatch: 
     server.kernel_manager, server.given = manager, {*map(str, range(pages)), "ended"}
     told = server.full()
     assert told.startswith(words) and bool(told) == bool(words)
+    server.opening.add(object())  # a page to come counts as well
+    assert bool(server.full()) == (bool(words) or pages + 1 >= 3) and not dashboard.Dashboard(most=3).opening
 
 
 # What a page does in its process.

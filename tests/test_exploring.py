@@ -13,7 +13,9 @@ import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -113,6 +115,41 @@ def test_other_questions_are_explored_as_they_are_swept(of: str) -> None:
     found = explore(of, best={"seconds": "least"}, keep=3, **axes)
     fits = table[table["fits"] == "yes"].sort_values("seconds", kind="stable").head(3)
     assert found.best["row"].tolist() == fits.index.tolist() and found.rows == 16
+
+
+def test_networks_whose_memory_is_not_estimated_are_not_left_out() -> None:
+    """Of ResNet-50's step no memory is estimated: it may fit, and two batches are two rows that have an answer."""
+    found = explore("train_step", model="resnet50", accelerator="h100-sxm", global_batch=[32, 64],
+                    best={"seconds": "least"})  # fmt: skip
+    assert (found.answered, found.fitting) == (2, 2) and found.best["global_batch"].tolist() == [32, 64]
+    assert found.best["memory_bytes"].isna().all()
+
+
+def only_of_64(columns: Any) -> Any:
+    """A number of one batch alone: no other row can be ranked by it."""
+    return np.where(columns["global_batch"] == 64, 1.0, np.nan)
+
+
+def never(columns: Any) -> Any:
+    """No number of any row."""
+    return np.full(len(columns["seconds"]), np.nan)
+
+
+@pytest.mark.parametrize("way", ["least", "most"])
+def test_rows_without_a_number_are_not_the_best(way: str) -> None:
+    axes = {"model": "resnet50", "accelerator": "h100-sxm", "global_batch": [32, 64, 128]}
+    assert explore("train_step", best={only_of_64: way}, **axes).best["global_batch"].tolist() == [64]
+    assert len(explore("train_step", best={never: way}, front={never: way, "seconds": way}, **axes).best) == 0
+
+
+def test_a_rate_that_is_a_time_ranks_nothing() -> None:
+    """Of steps of language models `rate` is seconds: "most" of it would be the slowest."""
+    axes = {"model": ["resnet50", "llama2_7b"], "accelerator": "h100-sxm", "global_batch": [32, 64]}
+    for asked in ({"best": {"rate": "most"}}, {"front": {"rate": "most"}}, {"quantiles": ["rate"]}):
+        with pytest.raises(ValueError, match="give tokens_per_s or seconds"):
+            explore("train_step", **asked, **axes)
+    networks = explore("train_step", best={"rate": "most"}, **axes | {"model": "resnet50"}).best
+    assert networks["rate"].iloc[0] == networks["rate"].max()
 
 
 def test_where_nothing_fits_the_tables_are_empty() -> None:
@@ -294,6 +331,63 @@ def test_a_killed_process_goes_on_where_it_was(tmp_path: Path, serial: Explored,
     assert len(computed) == parts - 3 and list(tmp_path.iterdir()) == [tmp_path / "kept.json"]
     with pytest.raises(ValueError, match="another exploration"):
         explore("train_step", checkpoint=tmp_path / "kept.json", **ASKED | {"keep": 24}, **AXES)
+
+
+def test_a_checkpoint_answers_no_other_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lambdas of one scope have one name, and a function may be written anew under its old one."""
+    axes = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": 8, "global_batch": [32, 64]}
+    asked = {"checkpoint": tmp_path / "kept", **axes}
+    for strange in (lambda c: c["seconds"], lambda c: -c["seconds"], partial(per_device), np.log):
+        with pytest.raises(ValueError, match="functions with a name at the top of a module"):
+            explore("train_step", best={strange: "least"}, **asked)
+    assert not list(tmp_path.iterdir())
+    one = explore("train_step", best={per_device: "most"}, **asked)
+    same(explore("train_step", best={per_device: "most"}, **asked), one)
+    other = FunctionType(compile("0.5", "anywhere", "eval"), {}, "per_device")
+    other.__module__, other.__qualname__ = per_device.__module__, "per_device"
+    with pytest.raises(ValueError, match="another exploration"):
+        explore("train_step", best={other: "most"}, **asked)
+    monkeypatch.setattr(exploring, "__version__", "0.0.1")
+    with pytest.raises(ValueError, match="another exploration"):
+        explore("train_step", best={per_device: "most"}, **asked)
+
+
+def test_what_a_function_does_is_told_alike_by_every_process() -> None:
+    """Neither the address of an inner function nor the order in which a set is printed."""
+    code = "def f(c):\n return [x for x in (lambda: c)() if x in {'a', 'b', 'c', 'd'}]"
+    script = f"from cookbook.planning.exploring import _code\nexec({code!r})\nprint(_code(f.__code__))"
+    told = {subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
+                           env={**os.environ, "PYTHONHASHSEED": seed}).stdout for seed in "123"}  # fmt: skip
+    assert len(told) == 1 and "0x" not in told.pop()
+
+
+def only_large(columns: Any) -> Any:
+    """A number of batches from 256 alone: those of the last part."""
+    return np.where(columns["global_batch"] >= 256, columns["global_batch"], np.nan)
+
+
+def test_an_exploration_goes_on_after_a_part_without_a_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,000 rows in two parts of 1,000; batches of the second have a score, of which 256 is the least."""
+    batches = [128] * 1000 + [256 + each for each in range(1000)]
+    asked = {"model": "resnet50", "accelerator": "h100-sxm", "global_batch": batches, "size": 1000,
+             "best": {only_large: "least"}, "front": {only_large: "least", "seconds": "least"}, "keep": 3,
+             "checkpoint": tmp_path / "kept", "progress": False}  # fmt: skip
+    reduced = exploring._reduced
+
+    def dies(question: Any, number: int) -> Any:
+        if number == 1:
+            raise KeyboardInterrupt
+        return reduced(question, number)
+
+    monkeypatch.setattr(exploring, "_reduced", dies)
+    monkeypatch.setattr(exploring, "EVERY", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        explore("train_step", **asked)
+    assert json.loads((tmp_path / "kept").read_text())["done"] == [0]
+    monkeypatch.setattr(exploring, "_reduced", reduced)
+    found = explore("train_step", **asked)
+    assert found.rows == 2000 and found.best["global_batch"].tolist() == [256, 257, 258]
+    assert found.front["global_batch"].iloc[0] == 256
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"question": 1}', '{"question": "", "done": 7, "found": {}}'])

@@ -186,6 +186,53 @@ def test_what_is_open_is_asked_for():
         cb.model(flexible, depth=3)
 
 
+def test_a_shape_fills_what_is_open_and_changes_nothing_that_is_stated():
+    """8 x 4 weights and 4 offsets; the sizes of two open inputs cannot be told by one shape."""
+    stated = sequential(("Dense", {"units": 4}))
+    assert cb.model(stated, shape=(8,)).ops.parameter_count == 36
+    with pytest.raises(ValueError, match=r"shape = \(16,\) but the model states \(8,\)"):
+        cb.model(stated, shape=(16,))
+    flexible = sequential(("Conv2D", {"filters": 4, "kernel_size": 3}), shape=(None, None, 3))
+    for shape in ((32, 32, 1), (32, 32)):
+        with pytest.raises(ValueError, match=r"but the model states \(None, None, 3\)"):
+            cb.model(flexible, shape=shape)
+    two = Builder((8,))
+    two.put("InputLayer", [], batch_shape=[None, None], name="other")
+    two.put("Concatenate", ["input", "other"])
+    two.put("Dense", [two.last], units=1)
+    assert cb.model(two.model("two"), shape=(5,)).ops.parameter_count == 8 + 5 + 1
+    two.layers[0]["config"]["batch_shape"] = [None, None]
+    with pytest.raises(ValueError, match="several inputs of the Keras model are open: save the model with their sizes"):
+        cb.model(two.model("two"), shape=(5,))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_mask_is_no_key(version):
+    """Three projections of 16 to 2 x 8 with 16 offsets, and one back: 4 x (256 + 16) = 1,088."""
+    b = Builder((10, 16), version)
+    b.put("InputLayer", [], batch_shape=[None, 10, 10], name="mask")
+    b.put("MultiHeadAttention", ["input", "input"], num_heads=2, key_dim=8)
+    node = b.layers[-1]["inbound_nodes"][0]
+    if version == 3:
+        mask = {"class_name": "__keras_tensor__", "config": {"keras_history": ["mask", 0, 0]}}
+        node["args"], node["kwargs"] = node["args"][0], {"attention_mask": mask}
+    else:
+        node[:] = [["input", 0, 0, {"value": ["input", 0, 0], "attention_mask": ["mask", 0, 0]}]]
+    assert cb.model(b.model("masked")).ops.parameter_count == 1088
+
+
+def test_a_norm_is_along_the_last_axis():
+    """A factor and an offset for each of 16 features; along the steps it would be 10 of each, which is not read."""
+    for axis in (-1, 2, [2], [-1]):
+        assert cb.model(sequential(("LayerNormalization", {"axis": axis}), shape=(10, 16))).ops.parameter_count == 32
+    inner = {"class_name": "LayerNormalization", "config": {"axis": [1]}}
+    steps = sequential(("TimeDistributed", {"layer": inner}), shape=(10, 16))
+    assert cb.model(steps).ops.parameter_count == 32
+    for kind, axis in (("BatchNormalization", 1), ("LayerNormalization", [1, 2]), ("BatchNormalization", "x")):
+        with pytest.raises(ValueError, match=r"axis = .* cannot be read; only the last axis"):
+            cb.model(sequential((kind, {"axis": axis}), shape=(10, 16)))
+
+
 @pytest.mark.parametrize(("layers", "words"), [
     ([("Lambda", {"function": {"class_name": "__lambda__", "config": {"code": "4wEA"}}})], "'lambda_0' .* is code"),
     ([("Dense", {"units": 2, "activation": {"class_name": "__lambda__", "config": {}}})], "its activation is code"),

@@ -21,6 +21,7 @@ import numpy as np
 from cookbook import catalog
 from cookbook.catalog import UnknownName
 from cookbook.catalog.printed import Printed
+from cookbook.catalog.reading import nearest
 from cookbook.hardware import Accelerator, Calibrated, accelerator, accelerator_table
 from cookbook.measure.comparison import ASKED, NUMPY, measured_device
 from cookbook.measure.environment import ONE_THREAD
@@ -83,6 +84,8 @@ class Calibration(Printed):
         One entry a measured network, with the columns `COLUMNS`.
     left : tuple of str
         Networks that could not be predicted, and why.
+    lacks : str
+        GPU that the report names and the catalogue lacks: `before` is then the one that is spelt most alike.
     """
 
     accelerator: Accelerator
@@ -90,6 +93,7 @@ class Calibration(Printed):
     constants: Sequence[Figure] = field(repr=False)
     judged: Sequence[Mapping[str, Any]] = field(repr=False)
     left: Sequence[str] = field(default=(), repr=False)
+    lacks: str = field(default="", repr=False)
 
     def frame(self) -> pd.DataFrame:
         """The constants as a table: constant, number_format, value, low80, high80, unit, rows, says, tier."""
@@ -119,8 +123,9 @@ class Calibration(Printed):
         if not self.judged:
             return f"{self.accelerator.name}: single operations alone, no network was measured"
         found = self.errors()
+        of = f" of {self.before.name} (the catalogue has no {self.lacks[:60]}: give like=)" if self.lacks else ""
         return (f"{self.accelerator.name}: median error {percent(found['left_out'])} with each of "
-                f"{found['models']:.0f} models left out, {percent(found['before'])} by the datasheet")  # fmt: skip
+                f"{found['models']:.0f} models left out, {percent(found['before'])} by the datasheet{of}")  # fmt: skip
 
     def lines(self) -> list[str]:
         """The constants that matter most as sentences for a screen, and the errors."""
@@ -145,7 +150,9 @@ def calibrate(
     report : Report, str, Path, mapping or list of these
         What `run` gave, a file of it, its JSON object; several of one machine count as one.
     like : str or Accelerator, optional
-        The device of the catalogue to compare with; by default the one that the report names, else the nearest.
+        The device of the catalogue to compare with; by default the one that the report names. Where the catalogue lacks
+        it: of processors the newest of the same maker, else the newest; of GPUs the one that is spelt most alike, and
+        the summary names it.
     name : str
         Name of the device in print.
 
@@ -170,13 +177,13 @@ def calibrate(
     """
     whole = joined(report)
     plain = measured_device(calm(whole), name)
-    before = sheet(whole, like)
+    before, lacks = sheet(whole, like), _lacks(whole, like)
     rows, left = _predictable(whole, plain)
     known = figures(whole)
     measured = np.array([math.log(seconds_of(whole, row)) for row in rows])
     if len({row["model"] for row in rows}) < FEWEST_MODELS:
         left += [f"{row['benchmark']} {row['model']}: calibrating takes {FEWEST_MODELS} networks" for row in rows]
-        return Calibration(plain, before, tuple(known), (), tuple(left))
+        return Calibration(plain, before, tuple(known), (), tuple(left), lacks)
     fit = _Fit(rows, plain, measured, expected(whole, plain))
     found, covariance = fit.learned(range(len(rows)))
     others = fit.left_out(found)
@@ -186,7 +193,7 @@ def calibrate(
     spreads = tuple((level, math.exp(student(level, len(set(models)) - 1) * wide)) for level in NORMAL)
     device = fit.device(found, spreads)
     judged = _judged(rows, whole, before, device, others, dict(spreads)[80])
-    return Calibration(device, before, (*fit.figures(found, covariance), *known), judged, tuple(left))
+    return Calibration(device, before, (*fit.figures(found, covariance), *known), judged, tuple(left), lacks)
 
 
 def joined(report: Any) -> Report:
@@ -257,11 +264,25 @@ def _memory(told: Mapping[str, Any]) -> float:
 
 
 def _named(name: str) -> Accelerator:
-    """The accelerator that PyTorch calls by a name, or the nearest."""
+    """The accelerator that PyTorch calls by a name, or the GPU that is spelt most alike."""
     try:
         return accelerator(name)
-    except UnknownName as unknown:
-        return accelerator(unknown.nearest[0])
+    except UnknownName:
+        rows = accelerator_table()
+        rows = rows[rows["kind"] != "cpu"]
+        keys = dict(zip(rows["name"], rows["key"], strict=True))
+        return accelerator(keys[nearest(name, list(keys), 1)[0]])
+
+
+def _lacks(report: Report, like: str | Accelerator | None) -> str:
+    """The device that a report names where the catalogue has none of that name; "" elsewhere."""
+    name = str(report.environment.get("device_name") or "")
+    try:
+        if like is None and name:
+            accelerator(name)
+    except UnknownName:
+        return name
+    return ""
 
 
 @lru_cache(maxsize=1)

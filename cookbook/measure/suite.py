@@ -98,7 +98,7 @@ def run(
     ValueError: device = 'gpu' must be one of numpy, cpu, cuda, mps; a GPU of AMD is cuda
     """
     chosen = _suites(suites)
-    _check(device, seconds, folder, rounds)
+    check(device, seconds, folder, rounds)
     if device is None and absent("torch"):
         device = "numpy"
     used = None if device == "numpy" else device_named(device)
@@ -123,7 +123,14 @@ def _suites(suites: Any) -> tuple[str, ...]:
     return tuple(each for each in SUITES if each in named)
 
 
-def _check(device: Any, seconds: Any, folder: Any, rounds: Any) -> None:
+def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> None:
+    """Refuse what `run` cannot take, before anything is measured: its `device`, `seconds`, `folder` and `rounds`.
+
+    Raises
+    ------
+    ValueError
+        The argument, its value and what it may be.
+    """
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MOST_ROUNDS:
         raise ValueError(f"rounds = {shown(rounds)} must be a whole number from 1 to {MOST_ROUNDS}")
     if device is not None and device not in ("numpy", *DEVICES):

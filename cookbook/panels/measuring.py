@@ -11,6 +11,7 @@ import ipywidgets
 from cookbook.charts import live
 from cookbook.charts.card import kept
 from cookbook.measure import Calibration, Report, calibrate, run
+from cookbook.measure.suite import check
 from cookbook.panels.this_machine import this_machine
 
 READY = ("Matrix products, memory, the drive and a few networks, in about {seconds:.0f} s at most. Nothing is sent "
@@ -102,7 +103,7 @@ def measure_here(device: str | None = None, quick: bool = True, seconds: float =
     device : str, optional
         "numpy", "cpu", "cuda" or "mps", as for `cb.measure.run`; by default the fastest there is.
     quick : bool
-        Fewer and smaller cases; the others need 2 GB of free memory and about a minute.
+        Fewer and smaller cases; the others need 4 GB of free memory and about a minute.
     seconds : float
         Longest time that it may take [s].
 
@@ -111,9 +112,15 @@ def measure_here(device: str | None = None, quick: bool = True, seconds: float =
     Measuring
         Its `report` is None until it was pressed.
 
+    Raises
+    ------
+    ValueError
+        Seconds that are no number above 0 and up to a day.
+
     Examples
     --------
     >>> measure_here("numpy").report is None
     True
     """
+    check(None, seconds)
     return Measuring({"device": device, "quick": quick, "seconds": float(seconds)})

@@ -10,14 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import __version__, catalog
 from cookbook.catalog.printed import check_target
 from cookbook.planning.parts import spread
-from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, listed_axes, part_answers, parts_of, show
+from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of, show
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.scenario import NUMERIC, fields
 
@@ -42,7 +43,7 @@ class Explored:
     Attributes
     ----------
     rows, answered, fitting : int
-        Combinations; those that have an answer; those of them that fit in memory.
+        Combinations; those that have an answer; those of them that are not known to be too large for the memory.
     best : pandas.DataFrame
         The best rows in their order: number of the row, its axes, and the columns of `cookbook.sweep`.
     front : pandas.DataFrame
@@ -92,7 +93,8 @@ def explore(
         "train_step", "forward_pass" or "generate".
     best : dict, optional
         One measure and "least" or "most": what rows are ranked by. A measure is a column of `cookbook.sweep`, an axis
-        of numbers, or a function from such columns to one; {"seconds": "least"} if None.
+        of numbers, or a function from such columns to one; {"seconds": "least"} if None. A row of which it is no
+        number is not among the best. Not "rate" where a language model is trained: there it is the seconds of a step.
     front : dict, optional
         Measures, each with "least" or "most": no front if None.
     quantiles : sequence of str
@@ -100,11 +102,12 @@ def explore(
     keep : int
         Rows to keep of the best, 1 to 100,000.
     fitting : bool
-        Whether only rows count that fit in memory.
+        Whether rows that are known not to fit in memory are left out.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
         Where to compute; here, one part after another, if None. Parts whose worker dies are computed again.
     checkpoint : path, optional
-        File that keeps what is found so far; the same call goes on from it after the process died.
+        File that keeps what is found so far; the same call goes on from it after the process died. Measures that are
+        functions must then have a name at the top of a module.
     size : int
         Rows of a part at most, 1,000 to 10 million: less needs less memory.
     progress : bool
@@ -145,29 +148,34 @@ def explore(
     if isinstance(quantiles, str) or not isinstance(quantiles, Sequence):
         raise ValueError(f'quantiles = {shown(quantiles)} is not a list; give names such as ["seconds"]')
     values = listed_axes(of, axes)
-    ranked = _measures("best", {"seconds": LEAST} if best is None else best, values)
+    ranked = _measures("best", {"seconds": LEAST} if best is None else best, of, values)
     if len(ranked) != 1:
         raise ValueError(f"best has {len(ranked)} measures: give one; several go into front")
-    spreads = tuple(_column("quantiles", each, values) for each in quantiles)
-    fronts = _measures("front", {} if front is None else front, values)
+    spreads = tuple(_column("quantiles", each, of, values) for each in quantiles)
+    fronts = _measures("front", {} if front is None else front, of, values)
     question = _Question(of, values, ranked[0], fronts, spreads, keep, fitting, size)
     return _explored(question, executor, None if checkpoint is None else _file(checkpoint), progress)
 
 
-def _measures(what: str, given: Mapping[Measure, str], values: dict[str, list[Any]]) -> tuple[tuple[Measure, str], ...]:
+def _measures(
+    what: str, given: Mapping[Measure, str], of: str, values: dict[str, list[Any]]
+) -> tuple[tuple[Measure, str], ...]:
     if not isinstance(given, Mapping):
         raise ValueError(f'{what} = {shown(given)} is not a dict; give measures such as {{"seconds": "least"}}')
     for measure, direction in given.items():
         if not isinstance(direction, str) or direction not in (LEAST, MOST):
             raise ValueError(f"{what} = {shown(direction)} for {shown(measure)}: give 'least' or 'most'")
-    return tuple((each if callable(each) else _column(what, each, values), way) for each, way in given.items())
+    return tuple((each if callable(each) else _column(what, each, of, values), way) for each, way in given.items())
 
 
-def _column(what: str, name: str, values: dict[str, list[Any]]) -> str:
+def _column(what: str, name: str, of: str, values: dict[str, list[Any]]) -> str:
     """A measure by its name: a column of numbers, or an axis of numbers."""
     known = [*NUMBERS, *(axis for axis in values if fields()[axis].type in NUMERIC)]
     if not isinstance(name, str) or name not in known:
         raise ValueError(f"{what} = {shown(name)} is no measure; there are {', '.join(known)}")
+    if name == "rate" and any(is_timed(of, each) for each in values["model"]):
+        raise ValueError(f"{what} = 'rate' is the seconds of a step where a language model is trained, and samples a "
+                         "second of other networks: give tokens_per_s or seconds")  # fmt: skip
     return name
 
 
@@ -206,7 +214,7 @@ def _reduced(question: _Question, number: int) -> dict[str, Any]:
     found = [_nothing()]
     for rows, told in part_answers(question.of, question.values, number, question.size):
         good = np.isfinite(told["seconds"])
-        fits = good & (told["fits"] == "yes")
+        fits = good & (told["fits"] != "no")
         at = np.flatnonzero(fits if question.fitting else good)
         known = {name: told[name][at] for name in (*NUMBERS, *WORDS)}
         seen = _Seen(known, question.values, rows[at])
@@ -239,18 +247,18 @@ class _Seen(dict[str, np.ndarray]):
 
 
 def _score(seen: _Seen, measure: Measure, way: str) -> np.ndarray:
-    """The less, the better; what is no number is worst."""
+    """The less, the better; what is no number is worse than any."""
     value = np.broadcast_to(np.asarray(measure(seen) if callable(measure) else seen[measure], dtype=float),
                             seen["seconds"].shape)  # fmt: skip
     return np.where(np.isnan(value), np.inf, -value if way == MOST else value)
 
 
 def _best(scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
-    """Places of the best; of equals, the first rows."""
+    """Places of the best; of equals, the first rows; what has no number is not among them."""
     score = scores[:, 0]
-    some = np.arange(len(score))
-    if len(score) > keep:
-        some = np.flatnonzero(score <= np.partition(score, keep - 1)[keep - 1])
+    some = np.flatnonzero(np.isfinite(score))
+    if len(some) > keep:
+        some = some[score[some] <= np.partition(score[some], keep - 1)[keep - 1]]
     return some[np.lexsort((rows[some], score[some]))][:keep]
 
 
@@ -289,7 +297,7 @@ def _merged(question: _Question, found: Sequence[dict[str, Any]]) -> dict[str, A
     """Several parts as one; in any order, and any grouping."""
     one = {name: sum(each[name] for each in found) for name in ("rows", "answered", "fitting")}
     for what in ("best", "front"):
-        some = [each[what] for each in found if each[what]]
+        some = [each[what] for each in found if len(each[what].get("row", ()))]  # none where no score is a number
         one[what] = {name: np.concatenate([each[name] for each in some]) for name in some[0]} if some else {}
         if len(some) > 1:
             scores, rows = one[what]["score"], one[what]["row"]
@@ -363,16 +371,27 @@ def _quantile(found: Mapping[str, Any], share: float) -> float:
 def _fingerprint(question: _Question) -> str:
     """What the question and the tables are, in short."""
     def told(value: Any) -> Any:
-        if callable(value):
-            return f"{value.__module__}.{value.__qualname__}"
-        raise ValueError(f"{shown(value)} cannot be kept in a checkpoint: give names, numbers and dicts")
+        if not callable(value):
+            raise ValueError(f"{shown(value)} cannot be kept in a checkpoint: give names, numbers and dicts")
+        if not isinstance(value, FunctionType) or "<" in value.__qualname__ or "." in value.__qualname__:
+            raise ValueError("a checkpoint takes measures that are columns, or functions with a name at the top of a "
+                             f"module; {shown(value)} is neither")  # fmt: skip
+        code = repr((_code(value.__code__), value.__defaults__, value.__kwdefaults__))
+        return [value.__module__, value.__qualname__, sha256(code.encode()).hexdigest()]
 
     tables = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns)
                     for path in catalog.data_directory().glob("*.csv"))  # fmt: skip
     asked = {name: each for name, each in vars(question).items() if name not in ("best", "front")}
     measures = [[measure, way] for measure, way in (question.best, *question.front)]
-    text = json.dumps([asked, measures, tables], default=told, sort_keys=True)
+    text = json.dumps([__version__, asked, measures, tables], default=told, sort_keys=True)
     return sha256(text.encode()).hexdigest()
+
+
+def _code(code: CodeType) -> tuple[Any, ...]:
+    """What a function does, told alike by every process: no addresses, and the members of a set in one order."""
+    consts = [_code(each) if isinstance(each, CodeType) else sorted(map(repr, each)) if isinstance(each, frozenset)
+              else each for each in code.co_consts]  # fmt: skip
+    return code.co_code, consts, code.co_names
 
 
 def _file(checkpoint: Any) -> Path:

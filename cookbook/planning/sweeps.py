@@ -68,7 +68,8 @@ def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **a
     pandas.DataFrame
         The axes first, the last one fastest. Then of "needs" the columns of `Requirements.devices` and memory by part;
         of the others seconds, low80, high80, rate, tokens_per_s, memory_bytes, fits, bottleneck, tier, why. What cannot
-        be has blank numbers, and `why` says why.
+        be has blank numbers, and `why` says why. ``rate`` is in the unit of the question: samples/s, tokens/s of
+        "generate", and of training steps of language models the seconds of a step.
 
     Raises
     ------
@@ -323,6 +324,11 @@ def _in_grid(of: str, network: Workload) -> bool:
     if of == "generate" and not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; sweep forward_pass")
     return of == "train_step" and kind_of(network) == TRANSFORMERS
+
+
+def is_timed(of: str, model: Any) -> bool:
+    """Whether ``rate`` is seconds a step in answers to a question `of` this kind about such a `model`."""
+    return _in_grid(of, network_of(model))
 
 
 def _axis(given: list[Any], at: int, sizes: list[int]) -> Any:

@@ -7,16 +7,18 @@ import secrets
 import socket
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
+from urllib.parse import quote
 
 import nbformat
 import psutil
 import tornado.web
 from jupyter_server.utils import url_path_join
-from traitlets import Int
+from traitlets import Int, Set
 from traitlets.config import Config
 from voila.app import Voila
 from voila.tornado.handler import TornadoVoilaHandler
@@ -31,6 +33,8 @@ LOOPBACK = "127.0.0.1"
 SPARE, MOST, MEMORY, TOKEN = 2, 30, 1e9, 16
 # Memory that stays free [B]; pages that start at the same time; a page that nobody looks at is closed after [s].
 LEAST_FREE, AT_ONCE, IDLE = 5e8, 4, 600
+# The request that is being answered: readers who come together are counted before any of them has a process.
+REQUEST: ContextVar[object] = ContextVar("REQUEST")
 NEEDED = ("@jupyter-widgets/jupyterlab-manager", "@voila-dashboards/widgets-manager8", "anywidget")
 
 
@@ -52,8 +56,14 @@ class Page(TornadoVoilaHandler):
                 if why := app.full():
                     self.set_header("Retry-After", "60")
                     self._sorry(503, "No room for another page", why)
-                else:
+                    return
+                asked = object()
+                REQUEST.set(asked)
+                app.opening.add(asked)
+                try:
                     await super().get(None)
+                finally:
+                    app.opening.discard(asked)
 
     def write_error(self, status_code: int, **_: Any) -> None:
         """Say in words that a page could not be made, with `status_code`."""
@@ -70,6 +80,7 @@ class Dashboard(Voila):
     """Voila with one notebook, whose page is that of any panel."""
 
     most = Int(1, config=True, help="Pages that may be open at once.")
+    opening: set[object] = Set(help="Requests for pages to which no process is given yet.")  # type: ignore[assignment]
 
     def setup_template_dirs(self) -> None:
         """Our page before Voila's, which would fetch styles from elsewhere."""
@@ -83,14 +94,18 @@ class Dashboard(Voila):
         give, begin, fill = manager.get_rendered_notebook, manager.start_kernel, manager.fill_if_needed
         self.given = set[str]()
 
+        def noted(kernel: str) -> None:  # a page from now on, and no longer one that is being opened
+            self.given.add(kernel)
+            self.opening.discard(REQUEST.get(None))
+
         async def given(**more: Any) -> Any:
             page = await give(**more)
-            self.given.add(page[2])
+            noted(page[2])
             return page
 
         async def begun(**more: Any) -> str:  # where none waits
             kernel = str(await begin(**more))
-            self.given.add(kernel)
+            noted(kernel)
             filled(notebook_name=Path(self.notebook_path).name)
             return kernel
 
@@ -113,7 +128,7 @@ class Dashboard(Voila):
 
     def full(self) -> str:
         """Why no other page can be opened; "" where one can."""
-        if self.pages() >= self.most:
+        if self.pages() + len(self.opening) >= self.most:
             return (f"This app was started for {counted(self.most, 'page')} at once, and as many are open. Close one "
                     "that you no longer need and try again in a minute, or ask whoever started it for more (--most).")
         free = psutil.virtual_memory().available
@@ -234,7 +249,8 @@ def serve(
 def greeting(bind: str, port: int, token: str) -> list[str]:
     """What the shell says: `bind`, `port` and `token` as one address, who can reach it, and how to stop the app."""
     host = socket.gethostname() if bind in ("0.0.0.0", "::") else f"[{bind}]" if ":" in bind else bind
-    lines = [f"The cookbook's app: http://{host}:{port}/{f'?token={token}' if token else ''}"]
+    key = f"?token={quote(token, safe='')}" if token else ""
+    lines = [f"The cookbook's app: http://{host}:{port}/{key}"]
     if not is_loopback(bind):
         lines.append("Everybody who reaches this machine and has the token can use it. The connection is not "
                      "encrypted: put a proxy with TLS before it on a network that you do not trust.")  # fmt: skip
