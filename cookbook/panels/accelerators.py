@@ -48,7 +48,7 @@ UNIT = {"throughput": "samples/s", "energy": "J a sample", "cost": "a million sa
 # What Pin compares: figures of the device looked at.
 PINNED = {"samples/s": "samples_per_s", "J a sample": "joules", "cost a sample": "usd_per_million"}
 VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training", "inference": "this pass"}
-BEST = {"throughput": "{}s fastest", "energy": "takes least energy", "cost": "is cheapest"}
+BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
 # Short words for a reason, by how it is told in full.
 SHORT = (("trains nothing", "trains nothing"), ("has no peak", "no such peak"), ("no peak", "no peak known"),
          ("does not train", "format trains not"), ("rated power", "no rated power"),
