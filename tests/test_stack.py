@@ -285,3 +285,65 @@ def test_a_wish_is_told_with_what_was_assumed(image: StackChoice) -> None:
     assert not any(words.startswith(("model", "runs")) for words in given.assumed)
     assert isinstance(image.frame(), pd.DataFrame) and set(image.to_dict()) == set(catalog.table("stacks")["key"])
     assert replace(image, by="kwh").ranked["kwh"].iloc[0] == image.ranked[image.ranked["will_do"]]["kwh"].min()
+
+
+def test_machines_that_run_side_by_side_are_counted_rated_and_limited() -> None:
+    """Fifty runs a month of 67 h on one laptop keep five busy, each rated for 217 W: 1,086 W in all, and 300 allowed."""
+    free = pick_stack("image", "train", runs=50, private="in house")
+    row, place = free.ranked.loc["laptop"], free.where.places["laptop"]
+    busy = row["hours"] * 50 / (365.25 * 24 / 12)
+    assert row["machines"] == row["devices"] == math.ceil(busy) == 5
+    assert row["watts"] == pytest.approx(5 * place.figures["rated"].median) == pytest.approx(1086, rel=0.002)
+    with pytest.raises(ValueError, match="power = 300 W contradict"):
+        pick_stack("image", "train", runs=50, private="in house", power="300 W")
+    # Rented by the hour, nothing waits: one cluster runs the runs one after the other.
+    assert free.ranked.loc["cloud-h100", "machines"] == 1
+
+
+def test_more_runs_take_more_machines_and_break_the_power() -> None:
+    """One laptop does up to a month's 730.5 hours; the run that needs a second one takes 2 x 217 W, beyond 300."""
+    found = pick_stack("image", "train", runs=4, private="in house", power="300 W")
+    hours = found.ranked.loc["laptop", "hours"]
+    turn = found.changes().set_index("input").loc["use"]
+    assert found.best == "laptop" and turn["wins"] == "" and turn["at"] == pytest.approx(730.5 / hours, rel=1e-3)
+    assert pick_stack("image", "train", runs=turn["at"] * 0.99, private="in house", power="300 W").best == "laptop"
+    with pytest.raises(ValueError, match="power = 300 W"):
+        pick_stack("image", "train", runs=turn["at"] * 1.01, private="in house", power="300 W")
+
+
+LIMITED = {"budget": 4e5, "power": "30 kW", "private": "own machines"}
+
+
+@pytest.mark.parametrize("by", ["usd", "hours", "kwh"])
+@pytest.mark.parametrize(("application", "task"), [("image", "train"), ("speech", "serve"), ("chat", "serve")])
+def test_nothing_changed_leaves_the_best_whatever_the_limits(application: str, task: str, by: str) -> None:
+    if task == "serve" and by == "hours":
+        pytest.skip("a service has no time of a run")
+    for limits in ({}, *({name: value} for name, value in LIMITED.items()), LIMITED):
+        found = pick_stack(application, task, by=by, **limits)
+        for name in found._now():
+            assert found.winners(name, 1.0).tolist() == [found.best], (name, limits)
+
+
+def test_a_budget_counts_where_time_is_ranked() -> None:
+    """By time of a run, within a budget, more runs make the fastest too dear: asked anew as well."""
+    found = pick_stack("image", "train", by="hours", budget=8000)
+    turn = found.changes().set_index("input").loc["use"]
+    assert turn["wins"] and turn["factor"] > 1
+    asked = [pick_stack("image", "train", by="hours", budget=8000, runs=turn["at"] * near) for near in (0.99, 1.01)]
+    assert [each.best for each in asked] == [found.best, turn["wins"]]
+
+
+def test_the_volume_of_a_service_turns_where_it_does_when_asked_anew(chat: StackChoice) -> None:
+    """Of networks that answer batches; machines of a language model follow from a queue, so that nothing is claimed."""
+    turned = 0
+    for application in ("image", "video", "speech", "text"):
+        found = pick_stack(application, "serve")
+        for row in found.changes().query("input == 'volume'").itertuples():
+            asked = [pick_stack(application, "serve", rate=row.now * row.factor**near).best for near in (0.97, 1.03)]
+            assert asked == [found.best, row.wins], (application, row)
+            turned += 1
+    assert turned
+    assert "volume" not in set(chat.changes()["input"])
+    with pytest.raises(ValueError, match="another rate"):
+        chat.winners("volume", 2)

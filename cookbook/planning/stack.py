@@ -19,7 +19,7 @@ from cookbook.catalog.prices import amount, checked_year, number, region_row, sh
 from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
 from cookbook.planning.cost import HOUR
-from cookbook.planning.places import PER_TOKEN, PRIVACY, costs, own_price, total
+from cookbook.planning.places import BY_HOUR, PER_TOKEN, PRIVACY, costs, own_price, total
 from cookbook.planning.stack_limits import NEAR, checks, contradiction, run_seconds
 from cookbook.planning.stack_sizes import SERVE, TASKS, Candidate, Wanted, candidates, card_of, stack_rows
 from cookbook.planning.where import MOST_YEARS, UNTIMED, WhereToRun
@@ -88,12 +88,12 @@ class StackChoice(Printed):
         usd = float(np.ravel(total(known["parts"]))[0])
         late = place.data_at != "house" and not serves
         upload = self.where.task.data_bytes / self.wanted.uplink / HOUR if late else 0.0
-        rated = place.figures["rated"].median if place.data_at == "house" else 0.0
+        copies = 1 if serves else self._copies(each)
         row = {"stack": each.key, "name": each.name, "place": place.kind, "way": place.way, "data_at": place.data_at,
-               "accelerator": each.row["device"], "devices": place.devices, "machines": place.machines,
+               "accelerator": each.row["device"], "devices": place.devices * copies, "machines": place.machines * copies,
                "least": each.least, "most": each.most, "system": each.row["system"], "storage": each.row["storage"],
                "network": each.row["network"], "software": each.software, "usd": usd, **figures,
-               "upload_hours": upload, "latency": each.latency, "watts": float(rated), "limit": each.limit,
+               "upload_hours": upload, "latency": each.latency, "watts": self._rated(each) * copies, "limit": each.limit,
                "used": each.used, "batch": place.batch, "tier": place.tier,
                "priced": place.figures["price"].dates,
                "impossible": bool(each.why) or place.way == PER_TOKEN}  # fmt: skip
@@ -103,6 +103,20 @@ class StackChoice(Printed):
             row |= dict.fromkeys(("usd", *QUANTITIES, "watts"), math.nan)
         missing = "" if math.isfinite(usd) or each.why else "a figure is missing"
         return row | {"why": each.why or missing or (UNTIMED if place.way == PER_TOKEN else "")}
+
+    def _copies(self, each: Candidate, factor: Any = 1.0) -> Any:
+        """How many of a stack run side by side, with so many times the work: all that are paid for."""
+        known, work = self.where.points[each.key], np.asarray(factor, dtype=float)
+        if each.place.way in (*BY_HOUR, PER_TOKEN):
+            return np.ones(work.shape, dtype=int) if work.ndim else 1
+        use = float(np.ravel(known["use"])[0])
+        found = np.maximum(np.ceil((use if math.isfinite(use) else 1.0) * work), 1).astype(int)
+        return found if work.ndim else int(found)
+
+    @staticmethod
+    def _rated(each: Candidate) -> float:
+        """What the machines of a stack are rated for on one's own premises [W]; 0 elsewhere."""
+        return float(each.place.figures["rated"].median) if each.place.data_at == "house" else 0.0
 
     def _interval(self, each: Candidate) -> dict[str, float]:
         """10th and 90th percentile of cost, energy and time; of a service with as many machines as either end needs."""
@@ -157,8 +171,8 @@ class StackChoice(Printed):
         return (f"{row['name']}{several(row)} is the best of {int(self.ranked['will_do'].sum())} stacks that will do "
                 f"by {BY[self.by][1]}: {what}")  # fmt: skip
 
-    def value(self, each: Candidate, name: str = "", factor: Any = 1.0) -> np.ndarray:
-        """What a stack is ranked by, with one input so many times as large; figures at their medians.
+    def value(self, each: Candidate, name: str = "", factor: Any = 1.0, by: str = "") -> np.ndarray:
+        """What a stack is ranked by, or `by`, with one input so many times as large; figures at their medians.
 
         Of a service the machines follow the requests, whole machines at a time, each as many requests as now.
         """
@@ -169,40 +183,56 @@ class StackChoice(Printed):
         elif name == "volume" and not serves:
             task = replace(task, samples=task.samples * factor, data_bytes=task.data_bytes * factor)
         elif name == "volume":
-            machines = np.maximum(np.ceil(each.need * factor - NEAR), 1)
-            scale = factor if each.place.way == PER_TOKEN else machines / max(each.place.machines, 1)
+            scale = factor if each.place.way == PER_TOKEN else self._more(each, factor)
         elif name == "price" and each.key == self.best:
             draws["price"] = draws["price"] * factor
         if name == "years":
             years = np.atleast_1d(factor) * task.years
-            found = np.array([self._amount(each, draws, replace(task, years=float(year))) for year in years])
+            found = np.array([self._amount(each, draws, replace(task, years=float(year)), by) for year in years])
             return np.reshape(found, np.shape(factor))
-        return np.broadcast_to(self._amount(each, draws, task) * scale, np.shape(factor))
+        return np.broadcast_to(self._amount(each, draws, task, by) * scale, np.shape(factor))
 
-    def _amount(self, each: Candidate, draws: Mapping[str, Any], task: Any) -> Any:
+    @staticmethod
+    def _more(each: Candidate, factor: Any) -> Any:
+        """Machines of a service over those now, with so many times the requests."""
+        return np.maximum(np.ceil(each.need * np.asarray(factor) - NEAR), 1) / max(each.place.machines, 1)
+
+    def _amount(self, each: Candidate, draws: Mapping[str, Any], task: Any, by: str = "") -> Any:
         with np.errstate(all="ignore"):
             found = costs(each.place, draws, task)
-        value = total(found["parts"]) if self.by == "usd" else found[self.by]
+        by = by or self.by
+        value = total(found["parts"]) if by == "usd" else found[by]
         return value[0] if np.size(value) == 1 else value
 
     @cached_property
     def _open(self) -> dict[str, float]:
-        """Time of a run [s] of every stack that keeps the limits, deadline and budget apart."""
-        table, hard = self.ranked, dict(self.limits) | {"budget": None, "deadline": None}
+        """Time of a run [s] of every stack that keeps the limits, deadline, power and budget apart."""
+        table, hard = self.ranked, dict(self.limits) | {"budget": None, "deadline": None, "power": None}
         broken = [check(table) for check in checks(self.wanted, hard).values()]
         return {key: float(run_seconds(row)) for key, row in table.iterrows()
                 if not row["impossible"] and not any(words[key] for words in broken)}  # fmt: skip
 
     def _able(self, each: Candidate, name: str, factor: Any) -> Any:
-        """Whether a stack keeps the limits with one input so many times as large; budgets stay out of it."""
-        seconds, limits = self._open.get(each.key), self.limits
+        """Whether a stack keeps the limits with one input so many times as large.
+
+        A budget is left out where stacks are ranked by cost.
+        """
+        seconds, limits, factor = self._open.get(each.key), self.limits, np.asarray(factor, dtype=float)
         if seconds is None:
-            return np.zeros(np.shape(factor), dtype=bool)
-        if limits["deadline"] is None:
-            return np.ones(np.shape(factor), dtype=bool)
-        longer = np.asarray(factor) if name == "volume" else 1.0
-        later = np.asarray(factor) if name == "deadline" else 1.0
-        return seconds * longer <= limits["deadline"] * later * (1 + NEAR)
+            return np.zeros(factor.shape, dtype=bool)
+        able, more = np.ones(factor.shape, dtype=bool), 1 + NEAR
+        if limits["deadline"] is not None:
+            longer = factor if name == "volume" else 1.0
+            later = factor if name == "deadline" else 1.0
+            able &= seconds * longer <= limits["deadline"] * later * more
+        if limits["power"] is not None:
+            work = factor if name in ("use", "volume") else np.ones_like(factor)
+            copies = self._copies(each, work) if self.wanted.task != SERVE else (
+                self._more(each, work) if name == "volume" else 1.0)  # fmt: skip
+            able &= self._rated(each) * copies <= limits["power"] * more
+        if limits["budget"] is not None and self.by != "usd":
+            able &= self.value(each, name, factor, "usd") <= limits["budget"] * more
+        return able
 
     def winners(self, name: str, factors: Any) -> np.ndarray:
         """Keys of the best stack with one input so many times as large; "" where none will do.
@@ -214,7 +244,15 @@ class StackChoice(Printed):
             requests a second), deadline or years.
         factors : array_like
             How many times as large it is.
+
+        Raises
+        ------
+        ValueError
+            The volume of a service that answers token by token: its machines follow from a queue.
         """
+        if name == "volume" and self._speaks:
+            raise ValueError("name = 'volume' is not searched for a language model, whose machines follow from a "
+                             "queue: ask pick_stack again with another rate")  # fmt: skip
         factors = np.atleast_1d(np.asarray(factors, dtype=float))
         values = np.array([np.where(self._able(each, name, factors), self.value(each, name, factors), np.inf)
                            for each in self.found])  # fmt: skip
@@ -232,7 +270,9 @@ class StackChoice(Printed):
     def changes(self) -> pd.DataFrame:
         """What would change the ranking: for each input the nearest values, up and down, from which another stack wins.
 
-        Found by bisection, one input changed at a time, the budget left aside.
+        Found by bisection, one input changed at a time; a budget is left aside where stacks are ranked by cost. The
+        volume of a language model's service is not searched, since its machines follow from a queue: ask again with
+        another rate.
 
         Returns
         -------
@@ -259,9 +299,14 @@ class StackChoice(Printed):
         """Inputs that can change, and what they are now."""
         asked = self.wanted
         if asked.task == SERVE:
-            return {"price": 1.0, "use": asked.hours, "volume": asked.rate, "years": asked.years}
+            volume = {} if self._speaks else {"volume": asked.rate}
+            return {"price": 1.0, "use": asked.hours, **volume, "years": asked.years}
         late = {"deadline": float(self.limits["deadline"])} if self.limits["deadline"] else {}
         return {"price": 1.0, "use": asked.runs, "volume": asked.samples, **late, "years": asked.years}
+
+    @property
+    def _speaks(self) -> bool:
+        return self.wanted.task == SERVE and answers_tokens(network_of(self.wanted.model))
 
     def _turn(self, name: str, end: float) -> tuple[float, str] | None:
         """The factor nearest to 1, on the way to an end, from which another stack is best."""
