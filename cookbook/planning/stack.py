@@ -6,7 +6,7 @@ Limits that contradict each other are told as the smallest set of them that no s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -37,6 +37,8 @@ BY = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "e
 INPUTS = ("price", "use", "volume", "deadline", "years")
 # Inputs are changed up to so many times either way; so many points a decade find where, so many halvings how much.
 REACH, STEPS, HALVINGS = 100.0, 16, 40
+# Arguments that only runs, and only services, use.
+RUNS_ALONE, SERVICE_ALONE = ("samples", "epochs", "runs", "deadline"), ("rate", "hours", "latency")
 ENDS, QUANTITIES = (10, 90), ("kwh", "kgco2e", "hours")
 
 
@@ -158,7 +160,10 @@ class StackChoice(Printed):
 
     @cached_property
     def odds(self) -> dict[str, float]:
-        """Part of the Monte Carlo samples in which each stack that will do costs least of them."""
+        """Part of the Monte Carlo samples in which each stack that will do costs least of them.
+
+        Of services they are samples of prices and power, with as many machines as at the median speed.
+        """
         table = self.ranked[self.ranked["will_do"]]
         usd = np.array([self.where.usd(key) for key in table.index])
         cheapest = np.argmin(usd, axis=0)
@@ -431,7 +436,7 @@ def pick_stack(
     cookbook.catalog.UnknownName
         A network, card, region or stack that the catalogue does not have.
     ValueError
-        A figure that cannot be; limits that contradict each other: which, and by how much.
+        A figure that cannot be; one that the task does not use; limits that contradict each other: which, and by how much.
 
     Examples
     --------
@@ -450,6 +455,7 @@ def pick_stack(
         "deadline": None if task == SERVE else late, "latency": slow if task == SERVE else None,
         "budget": None if budget is None else number("budget", budget),
     }  # fmt: skip
+    _used(task, {name: given[name] for name in (*RUNS_ALONE, *SERVICE_ALONE) if given[name] is not None})
     ways = list(BY) if task != SERVE else ["usd", "kwh"]
     if not isinstance(by, str) or by not in ways:
         raise ValueError(f"by = {shown(by)} is not a choice; take one of {', '.join(ways)}")
@@ -460,6 +466,13 @@ def pick_stack(
     if not choice.ranked["will_do"].any():
         raise ValueError(contradiction(choice.ranked, wanted, limits))
     return choice
+
+
+def _used(task: str, names: Iterable[str]) -> None:
+    """Refuse arguments that a task does not use."""
+    unused = [name for name in names if name in (RUNS_ALONE if task == SERVE else SERVICE_ALONE)]
+    if unused:
+        raise ValueError(f"{unused[0]} is not used when task = {task!r}: leave it out")
 
 
 def _rule(private: Any) -> str:
@@ -552,6 +565,8 @@ class OneSize(Printed):
         How many cases it does.
     penalty, worst : float
         Geometric mean and most of what it costs over the best, of those that it does.
+    left : int
+        How many cases no stack can do within the limits.
     """
 
     table: pd.DataFrame = field(repr=False)
@@ -560,6 +575,7 @@ class OneSize(Printed):
     does: int
     penalty: float
     worst: float
+    left: int = 0
 
     def frame(self) -> pd.DataFrame:
         """The table."""
@@ -569,8 +585,9 @@ class OneSize(Printed):
         """Whether one stack wins all, and what one size costs."""
         different, cases = len(set(self.wins.values())), len(self.wins)
         win = "stacks win" if different > 1 else "stack wins"
+        left = f"; left out: {self.left} that no stack can do within the limits" if self.left else ""
         return (f"{different} {win} {cases} cases; {stack_rows()[self.size]['name']} alone does {self.does} of them "
-                f"for {times(self.penalty)} of the best on average, {times(self.worst)} at most")  # fmt: skip
+                f"for {times(self.penalty)} of the best on average, {times(self.worst)} at most{left}")  # fmt: skip
 
 
 def one_size(
@@ -597,7 +614,7 @@ def one_size(
     Raises
     ------
     ValueError
-        As `pick_stack`; where no case is left, the reason of the last.
+        As `pick_stack`; an argument that one of the tasks does not use; where no case is left, the reason of the last.
 
     Examples
     --------
@@ -609,8 +626,11 @@ def one_size(
 
     known = list(dict.fromkeys(catalog.table("applications")["application"]))
     names = known if applications is None else _several("applications", applications, known)
+    tasks = _several("task", task, TASKS)
+    for what in tasks:
+        _used(what, (name for name, value in limits.items() if value is not None))
     frames, wins, problem = [], dict[str, str](), None
-    for name, what in product(names, _several("task", task, TASKS)):
+    for name, what in product(names, tasks):
         try:
             found = pick_stack(name, what, by=by, **limits)
         except ValueError as why:
@@ -618,7 +638,8 @@ def one_size(
             continue
         frame, case = found.ranked.reset_index(), f"{name}, {what}"
         wins[case] = found.best
-        ratio = (frame[by] / float(frame[by].iloc[0])).where(frame["will_do"])
+        best = float(frame[by].iloc[0])
+        ratio = (frame[by] / best).mask(frame[by] == best, 1.0).where(frame["will_do"])
         frames.append(frame.assign(case=case, application=name, task=what, ratio=ratio)[
             ["case", "application", "task", "stack", "name", by, "machines", "ratio", "will_do", "why"]])  # fmt: skip
     if not frames:
@@ -628,7 +649,8 @@ def one_size(
     means = pd.DataFrame({"does": able.count(), "mean": np.exp(able.apply(lambda each: np.log(each).mean())),
                           "most": able.max()}).sort_values(["does", "mean"], ascending=[False, True])  # fmt: skip
     top = means.iloc[0]
-    return OneSize(table, wins, str(means.index[0]), int(top["does"]), float(top["mean"]), float(top["most"]))
+    return OneSize(table, wins, str(means.index[0]), int(top["does"]), float(top["mean"]), float(top["most"]),
+                    len(names) * len(tasks) - len(wins))  # fmt: skip
 
 
 def _several(name: str, given: Any, known: Sequence[str]) -> list[str]:
