@@ -289,7 +289,7 @@ def test_a_wish_is_told_with_what_was_assumed(image: StackChoice) -> None:
 
 
 def test_machines_that_run_side_by_side_are_counted_rated_and_limited() -> None:
-    """Fifty runs a month of 67 h on one laptop keep five busy, each rated for 217 W: 1,086 W in all, and 300 allowed."""
+    """Fifty runs a month of 67 h keep five laptops busy, each rated for 217 W: 1,086 W in all, and 300 allowed."""
     free = pick_stack("image", "train", runs=50, private="in house")
     row, place = free.ranked.loc["laptop"], free.where.places["laptop"]
     busy = row["hours"] * 50 / (365.25 * 24 / 12)
@@ -391,10 +391,11 @@ def test_the_chart_of_all_applications_takes_the_limits_that_all_share() -> None
     pd.testing.assert_frame_equal(table, direct.frame())
     assert panel.answer.startswith(f"{len(set(direct.wins.values()))} stack")
     assert ("Left out" in panel.answer) == bool(direct.left)
-    off = {name: rule({"picture": "matrix", "task": "train"}) for name, rule in import_module("cookbook.panels.stack").OFF.items()}
+    rules = import_module("cookbook.panels.stack").OFF
+    off = {name: rule({"picture": "matrix", "task": "train"}) for name, rule in rules.items()}
     assert set(off) >= {"runs", "deadline", "rate", "latency", "model"} and all(off.values())
     assert off["runs"] == {"*": "the chart of all applications takes usual targets"}
-    assert not import_module("cookbook.panels.stack").OFF["runs"]({"picture": "costs", "task": "train"})
+    assert not rules["runs"]({"picture": "costs", "task": "train"})
 
 
 def test_odds_of_a_service_say_what_they_count() -> None:

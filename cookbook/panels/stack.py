@@ -336,8 +336,8 @@ def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
         ("usual targets", f"Taken where nothing was set: {given}."),
         ("power unvalidated", UNVALIDATED),
         ("10th to 90th percentile of 2,000 samples",
-         "Every figure is drawn from its range; a service takes the machines that either end of its speed needs. In how "
-         "many samples it is cheapest is counted with as many machines as now."),
+         "Every figure is drawn from its range; a service takes the machines that either end of its speed needs. In "
+         "how many samples it is cheapest is counted with as many machines as now."),
     )
 
 

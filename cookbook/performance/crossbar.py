@@ -254,7 +254,7 @@ def drifted(conductances: ArrayLike, seconds: ArrayLike, since: ArrayLike, expon
     """
     later, first = positive("seconds", _finite("seconds", seconds)), positive("since", _finite("since", since))
     if np.any(later < first):
-        raise ValueError(f"seconds = {float(np.min(later)):g} is outside [since, inf), since = {float(np.max(first)):g}: "
+        raise ValueError(f"seconds = {np.min(later):g} is outside [since, inf), since = {np.max(first):g}: "
                          "give a time after the one at which the conductances were as given")  # fmt: skip
     times = later / first
     return _finite("conductances", conductances) * times ** -_finite("exponent", exponent)

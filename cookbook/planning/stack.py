@@ -92,11 +92,12 @@ class StackChoice(Printed):
         upload = self.where.task.data_bytes / self.wanted.uplink / HOUR if late else 0.0
         copies = 1 if serves else self._copies(each)
         row = {"stack": each.key, "name": each.name, "place": place.kind, "way": place.way, "data_at": place.data_at,
-               "accelerator": each.row["device"], "devices": place.devices * copies, "machines": place.machines * copies,
+               "accelerator": each.row["device"], "devices": place.devices * copies,
+               "machines": place.machines * copies,
                "least": each.least, "most": each.most, "system": each.row["system"], "storage": each.row["storage"],
                "network": each.row["network"], "software": each.software, "usd": usd, **figures,
-               "upload_hours": upload, "latency": each.latency, "watts": self._rated(each) * copies, "limit": each.limit,
-               "used": each.used, "batch": place.batch, "tier": place.tier,
+               "upload_hours": upload, "latency": each.latency, "watts": self._rated(each) * copies,
+               "limit": each.limit, "used": each.used, "batch": place.batch, "tier": place.tier,
                "priced": place.figures["price"].dates,
                "impossible": bool(each.why) or place.way == PER_TOKEN}  # fmt: skip
         if serves:
@@ -436,7 +437,7 @@ def pick_stack(
     cookbook.catalog.UnknownName
         A network, card, region or stack that the catalogue does not have.
     ValueError
-        A figure that cannot be; one that the task does not use; limits that contradict each other: which, and by how much.
+        A figure that cannot be; one that the task does not use; limits that contradict each other: which, by how much.
 
     Examples
     --------
