@@ -82,8 +82,12 @@ def test_a_pair_of_cells_carries_a_signed_weight() -> None:
 def test_noise_drift_and_rounding_by_hand() -> None:
     np.testing.assert_allclose(formulas.noisy([1.0, 2.0], 0.1, 5.0, [2.0, -9.0]), [2.0, 0.0])
     np.testing.assert_allclose(formulas.drifted(8.0, 10_000, 1, 0.25), 0.8)  # 10^4 to the power of -1/4 is a tenth
-    # Two bits over -3 to 3: steps of 2, rounded to the even one where two are as near, clipped beyond.
-    np.testing.assert_allclose(formulas.quantised([-9, -2.4, 0.9, 2.4], 2, 3.0), [-4, -2, 0, 2])
+    # Two bits over -3 to 3: the levels -3, 0 and 3; three bits: seven, a step of 1 apart; clipped beyond.
+    np.testing.assert_allclose(formulas.quantised([-9, -2.4, 0.9, 2.4], 2, 3.0), [-3, -3, 0, 3])
+    np.testing.assert_allclose(formulas.quantised([-9, -2.4, 0.9, 2.4], 3, 3.0), [-3, -2, 1, 2])
+    for bits in (2, 3, 6):
+        told = formulas.quantised(np.linspace(-8, 8, 2001), bits, 3.0)
+        assert len(set(told.round(9))) == 2**bits - 1 and np.abs(told).max() == pytest.approx(3)
     np.testing.assert_allclose(formulas.quantised(np.linspace(-1, 1, 9), 24, 1.0), np.linspace(-1, 1, 9), atol=1e-6)
 
 
@@ -154,6 +158,27 @@ def test_all_that_has_weights_is_on_tiles_and_attention_is_not() -> None:
     assert cb.planning.digital_intensity("mixtral_8x7b") == pytest.approx(2)  # of experts, those that are asked
     depthwise = cb.planning.map_to_crossbars("mobilenet_v2")
     assert depthwise.mac_joules > 2 * cb.planning.map_to_crossbars("resnet50").mac_joules
+
+
+def test_groups_on_one_tile_share_its_converter() -> None:
+    """MobileNet v2: 32 groups of 9 inputs and 1 output with 4 slices, of which 14 share a tile of 128 by 128.
+
+    56 conversions at 1.28 GHz take 43.75 ns, longer than a pulse, in each of 8 cycles at 112 x 112 places.
+    """
+    layer = cb.planning.map_to_crossbars("mobilenet_v2").frame().iloc[1]
+    assert (layer["inputs"], layer["outputs"], layer["groups"]) == (9, 1, 32)
+    assert layer["seconds"] == pytest.approx(8 * 112 * 112 * 56 / 1.28e9) == pytest.approx(4.39e-3, rel=1e-3)
+
+
+def test_a_token_takes_all_layers_and_the_next_of_its_stream_waits() -> None:
+    """Of one stream, a token follows when the one before has passed all layers; only other streams fill a pipeline."""
+    found = cb.planning.map_to_crossbars("llama3_8b")
+    assert found.latency > 100 * found.seconds  # 32 blocks of seven layers and a head, one behind the other
+    human = cb.human
+    assert found.pace() == (f"{human(found.latency, 's')} a token of one stream; {human(found.seconds, 's')} between "
+                            "tokens of many streams in a full pipeline")  # fmt: skip
+    assert found.pace() in repr(found)
+    assert "from image to image in a full pipeline" in repr(cb.planning.map_to_crossbars("alexnet"))
 
 
 def test_what_a_bit_costs() -> None:
@@ -353,18 +378,23 @@ def test_15_twice_the_side_of_a_tile_loses_four_times_as_much() -> None:
     (lambda: cb.crossbar.conductance_pair([0.5], 1, 1e-6, 4), ("largest = 1e-06", "least = 1", "swap")),
     (lambda: cb.crossbar.noisy([1e-6], float("nan"), 1e-6, [0.0]), ("spread", "NaN", "give")),
     (lambda: cb.crossbar.drifted([1e-6], 0, 1, 0.05), ("seconds = 0", "(0, inf)")),
-    (lambda: cb.crossbar.quantised([1.0], 60, 1.0), ("bits = 60", "[1, 24]")),
+    (lambda: cb.crossbar.drifted([1e-6], 1, 20, 0.05), ("seconds = 1", "since = 20", "give a time after")),
+    (lambda: cb.crossbar.quantised([1.0], 60, 1.0), ("bits = 60", "[2, 24]")),
+    (lambda: cb.crossbar.quantised([1.0], 1, 1.0), ("bits = 1", "[2, 24]")),
     (lambda: cb.crossbar.walden_1999(0, 1e-15), ("bits = 0", "[1, 24]")),
     (lambda: cb.crossbar.walden_1999("many", 1e-15), ("bits = 'many'", "not a number")),
     (lambda: cb.crossbar.tiles(10, 10, 0, 128), ("rows = 0", "[1, ", "whole")),
     (lambda: cb.crossbar.amdahl_1967(1.5, 2), ("share = 1.5", "[0, 1]", "fraction")),
     (lambda: cb.crossbar.hebb_1949([[0, 1]]), ("patterns", "-1 and 1", "not 0 and 1")),
+    (lambda: cb.crossbar.hebb_1949("ab"), ("patterns = 'ab'", "not a number")),
+    (lambda: cb.crossbar.recall("ab", [1], [0]), ("weights = 'ab'", "not a number")),
+    (lambda: cb.crossbar.recall([[0, 1], [1, 0]], [1, 1], []), ("order = []", "give the units")),
     (lambda: cb.crossbar.recall([[0, 1], [1, 0]], [1, 1], [2]), ("order", "[0, 1]")),
     (lambda: cb.crossbar.hopfield_1982_energy([[0, 1], [2, 0]], [1, 1]), ("weights", "symmetric")),
     (lambda: cb.crossbar.amit_1985_patterns(0), ("units = 0", "(0, inf)")),
     (lambda: cb.planning.crossbar_tile(0), ("rows = 0", "[1, 4096]", "give")),
-    (lambda: cb.planning.crossbar_tile(adc_bits=60), ("adc_bits = 60", "[1, 16]", "give")),
-    (lambda: cb.planning.crossbar_tile(adc_bits=0), ("adc_bits = 0", "[1, 16]")),
+    (lambda: cb.planning.crossbar_tile(adc_bits=60), ("adc_bits = 60", "[2, 16]", "give")),
+    (lambda: cb.planning.crossbar_tile(adc_bits=1), ("adc_bits = 1", "[2, 16]")),
     (lambda: cb.planning.crossbar_tile(cell_bits=1.5), ("cell_bits = 1.5", "whole")),
     (lambda: cb.planning.crossbar_tile(4), ("columns = 4", "8 columns or more")),
     (lambda: cb.planning.crossbar_tile(converter=5), ("converter = 5", "from bits to joules")),
@@ -420,3 +450,20 @@ def test_the_panel_refuses_what_cannot_be(panel: Any, refuses: Any) -> None:
     refuses(panel, {"rows": 8, "weight_bits": 8, "cell_bits": 1}, ("columns = 8", "14"))
     refuses(panel, {"drive_bits": 8}, ("Bits a cycle = 8", "1 to 4"))
     refuses(panel, {"model": "no_such_network"}, ("no_such_network",))
+
+
+def test_the_tile_chart_answers_for_the_tile_that_is_chosen(panel: Any) -> None:
+    panel.update(picture="rows", rows=512)
+    made = cb.planning.crossbar_tile(512, weight_bits=4, input_bits=4)
+    found = cb.planning.crossbar_accuracy(tile=made, programming=0.05, wire_ohms=1.0, draws=3)
+    assert "512 × 512" in panel.answer and f"{100 * found.mean():.1f} % of the test digits" in panel.answer
+
+
+def test_the_roofline_tells_the_time_of_a_sample_on_both(panel: Any) -> None:
+    """An H100 at one token: 2 FLOP a MAC, 2 FLOP a byte and so 3.35 TB/s of weights of a byte each."""
+    panel.update(picture="roofline", model="llama3_8b", accelerators=["h100-sxm"], rows=128)
+    mapped = cb.planning.map_to_crossbars("llama3_8b", cb.planning.crossbar_tile(weight_bits=4, input_bits=4))
+    assert mapped.pace() in panel.answer
+    head, rows, _ = panel.printed(5)
+    at = next(place for place, name in enumerate(head) if name.startswith("From token to token"))
+    assert [row[at] for row in rows] == [cb.human(mapped.macs / 3.35e12, "s"), cb.human(mapped.seconds, "s")]

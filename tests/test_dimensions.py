@@ -79,6 +79,10 @@ def in_range(text, draw):
     """A value of 0 to 1 mapped to the range that the description states."""
     if "0 to 1" in text:
         return draw
+    if ">= t_0" in text:  # no sooner than another time, which is 10 at most
+        return 10 + 9 * draw
+    if "a whole number of 2 to" in text:
+        return round(2 + 8 * draw)
     return round(1 + 9 * draw) if "a whole number" in text else 1 + 9 * draw
 
 

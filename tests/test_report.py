@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,7 @@ def test_it_is_printed_to_pdf(tmp_path: Path, chromium: str | None, monkeypatch:
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
+    (["measure_here"], "'measure_here' is no panel; take one of accelerators"),
     (["nothing"], "'nothing' is no panel; take one of accelerators"),
     (["stack", "--set", "colour=red"], "stack has no control 'colour'; it has application"),
     (["stack", "--set", "budget=1"], "Budget = $1.00 cannot be kept by any stack"),
@@ -104,6 +106,29 @@ def test_what_cannot_be_reported_is_told_in_a_sentence(arguments: list[str], wor
     with pytest.raises(SystemExit) as told:
         main(["report", *arguments, "--out", str(tmp_path / "x.html")])
     assert words in str(told.value) and not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script of the shell stands for the browser")
+@pytest.mark.parametrize(("script", "words"), [("exit 0", "printed nothing"), ("exec sleep 30", "took longer than")])
+def test_a_browser_that_fails_leaves_no_page_of_an_earlier_run(
+    script: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, page, old = tmp_path / "browser", tmp_path / "page.html", tmp_path / "page.pdf"
+    browser.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    browser.chmod(0o755)
+    page.write_text("<h1>Hello</h1>", encoding="utf-8")
+    old.write_bytes(b"%PDF of last week")
+    monkeypatch.setenv("CHROMIUM", str(browser))
+    monkeypatch.setattr(reports, "LONGEST_PRINT", 1 if "sleep" in script else 60)
+    with pytest.raises(OSError, match=words):
+        reports.printed(page)
+    assert not old.exists()
+
+
+def test_a_report_is_a_page_and_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"x.pdf is a page; give a name that ends in .html, and pdf=True"):
+        report("stack", tmp_path / "x.pdf")
+    assert not (tmp_path / "x.pdf").exists()
 
 
 def test_states_are_read_from_a_command_line() -> None:

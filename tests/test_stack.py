@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -285,3 +286,118 @@ def test_a_wish_is_told_with_what_was_assumed(image: StackChoice) -> None:
     assert not any(words.startswith(("model", "runs")) for words in given.assumed)
     assert isinstance(image.frame(), pd.DataFrame) and set(image.to_dict()) == set(catalog.table("stacks")["key"])
     assert replace(image, by="kwh").ranked["kwh"].iloc[0] == image.ranked[image.ranked["will_do"]]["kwh"].min()
+
+
+def test_machines_that_run_side_by_side_are_counted_rated_and_limited() -> None:
+    """Fifty runs a month of 67 h keep five laptops busy, each rated for 217 W: 1,086 W in all, and 300 allowed."""
+    free = pick_stack("image", "train", runs=50, private="in house")
+    row, place = free.ranked.loc["laptop"], free.where.places["laptop"]
+    busy = row["hours"] * 50 / (365.25 * 24 / 12)
+    assert row["machines"] == row["devices"] == math.ceil(busy) == 5
+    assert row["watts"] == pytest.approx(5 * place.figures["rated"].median) == pytest.approx(1086, rel=0.002)
+    with pytest.raises(ValueError, match="power = 300 W contradict"):
+        pick_stack("image", "train", runs=50, private="in house", power="300 W")
+    # Rented by the hour, nothing waits: one cluster runs the runs one after the other.
+    assert free.ranked.loc["cloud-h100", "machines"] == 1
+
+
+def test_more_runs_take_more_machines_and_break_the_power() -> None:
+    """One laptop does up to a month's 730.5 hours; the run that needs a second one takes 2 x 217 W, beyond 300."""
+    found = pick_stack("image", "train", runs=4, private="in house", power="300 W")
+    hours = found.ranked.loc["laptop", "hours"]
+    turn = found.changes().set_index("input").loc["use"]
+    assert found.best == "laptop" and turn["wins"] == "" and turn["at"] == pytest.approx(730.5 / hours, rel=1e-3)
+    assert pick_stack("image", "train", runs=turn["at"] * 0.99, private="in house", power="300 W").best == "laptop"
+    with pytest.raises(ValueError, match="power = 300 W"):
+        pick_stack("image", "train", runs=turn["at"] * 1.01, private="in house", power="300 W")
+
+
+LIMITED = {"budget": 4e5, "power": "30 kW", "private": "own machines"}
+
+
+@pytest.mark.parametrize("by", ["usd", "hours", "kwh"])
+@pytest.mark.parametrize(("application", "task"), [("image", "train"), ("speech", "serve"), ("chat", "serve")])
+def test_nothing_changed_leaves_the_best_whatever_the_limits(application: str, task: str, by: str) -> None:
+    if task == "serve" and by == "hours":
+        pytest.skip("a service has no time of a run")
+    for limits in ({}, *({name: value} for name, value in LIMITED.items()), LIMITED):
+        found = pick_stack(application, task, by=by, **limits)
+        for name in found._now():
+            assert found.winners(name, 1.0).tolist() == [found.best], (name, limits)
+
+
+def test_a_budget_counts_where_time_is_ranked() -> None:
+    """By time of a run, within a budget, more runs make the fastest too dear: asked anew as well."""
+    found = pick_stack("image", "train", by="hours", budget=8000)
+    turn = found.changes().set_index("input").loc["use"]
+    assert turn["wins"] and turn["factor"] > 1
+    asked = [pick_stack("image", "train", by="hours", budget=8000, runs=turn["at"] * near) for near in (0.99, 1.01)]
+    assert [each.best for each in asked] == [found.best, turn["wins"]]
+
+
+def test_the_volume_of_a_service_turns_where_it_does_when_asked_anew(chat: StackChoice) -> None:
+    """Of networks that answer batches; machines of a language model follow from a queue, so that nothing is claimed."""
+    turned = 0
+    for application in ("image", "text"):
+        found = pick_stack(application, "serve", stacks=["cloud-l4", "workstation-6"])
+        for row in found.changes().query("input == 'volume'").itertuples():
+            asked = [pick_stack(application, "serve", stacks=["cloud-l4", "workstation-6"], rate=row.at * near).best
+                     for near in (0.97, 1.03)]  # fmt: skip
+            assert (asked if row.factor > 1 else asked[::-1]) == [found.best, row.wins], (application, row)
+            turned += 1
+    assert turned
+    assert "volume" not in set(chat.changes()["input"])
+    with pytest.raises(ValueError, match="another rate"):
+        chat.winners("volume", 2)
+
+
+def test_stacks_that_cannot_do_it_are_told_each_with_its_reason() -> None:
+    for stacks in (["service"], ["service", "laptop"]):
+        with pytest.raises(ValueError, match="none of the stacks asked for can do this") as told:
+            pick_stack("chat", "serve", stacks=stacks)
+        words = str(told.value)
+        assert "time is not stated" in words and words.endswith("take others") and "in both" not in words
+        assert ("it does not stay" in words) == ("laptop" in stacks)
+
+
+@pytest.mark.parametrize(("task", "given"), [
+    ("serve", "runs"), ("serve", "deadline"), ("serve", "epochs"), ("serve", "samples"), ("train", "rate"),
+    ("train", "hours"), ("fine-tune", "latency"),
+])  # fmt: skip
+def test_what_a_task_does_not_use_is_refused(task: str, given: str) -> None:
+    words = f"{given} is not used when task = {task!r}: leave it out"
+    for ask in (lambda: pick_stack("image", task, **{given: 5}), lambda: one_size(task, ["image"], **{given: 5})):
+        with pytest.raises(ValueError) as told:
+            ask()
+        assert str(told.value) == words
+
+
+def test_one_size_says_what_it_leaves_out_and_what_is_free_is_no_ratio() -> None:
+    found = one_size("serve", ["sensor", "text"], stacks=["cloud-l4", "cloud-a100"])
+    assert found.left == 1 and found.summary().endswith("left out: 1 that no stack can do within the limits")
+    assert one_size("serve", ["text"]).left == 0 and "left out" not in one_size("serve", ["text"]).summary()
+    free = one_size("train", ["image"], stacks=["laptop"], prices={"laptop": 0, "electricity": 0})
+    table = free.frame()
+    assert table.loc[table["will_do"], "ratio"].tolist() == [1.0] and free.penalty == free.worst == 1
+
+
+def test_the_chart_of_all_applications_takes_the_limits_that_all_share() -> None:
+    """Budget and power hold for each application; what one application alone has is left as usual, and marked off."""
+    panel = cb.panels.stack("image", "train", runs=50, budget=5000, power=1, picture="matrix")
+    names: dict[str, Any] = {"cb": cb}
+    call = panel.code.splitlines()[-1]
+    assert call == 'cb.planning.one_size("train", budget=5000, power=1000).frame()'
+    table, direct = eval(call, names), one_size("train", budget=5000, power=1000)
+    pd.testing.assert_frame_equal(table, direct.frame())
+    assert panel.answer.startswith(f"{len(set(direct.wins.values()))} stack")
+    assert ("Left out" in panel.answer) == bool(direct.left)
+    rules = import_module("cookbook.panels.stack").OFF
+    off = {name: rule({"picture": "matrix", "task": "train"}) for name, rule in rules.items()}
+    assert set(off) >= {"runs", "deadline", "rate", "latency", "model"} and all(off.values())
+    assert off["runs"] == {"*": "the chart of all applications takes usual targets"}
+    assert not rules["runs"]({"picture": "costs", "task": "train"})
+
+
+def test_odds_of_a_service_say_what_they_count() -> None:
+    assert "of samples of prices, with as many machines as now." in cb.panels.stack("image", "serve").answer
+    assert "of Monte Carlo samples." in cb.panels.stack("image", "train").answer

@@ -98,8 +98,8 @@ def _controls() -> tuple[Control, ...]:
     bits = tuple(range(1, 9))
     with_peak = set(catalog.table("accelerators").dropna(subset=["peak_int8", "mem_bandwidth", "tdp_watts"])["key"])
     return (
-        Slider("adc_bits", "ADC bits", "Converters", tuple(range(1, 13)),
-               tooltip="Resolution of what turns a column's current into a number"),
+        Slider("adc_bits", "ADC bits", "Converters", tuple(range(2, 13)),
+               tooltip="Resolution of what turns a column's current into a number, its sign included"),
         Slider("rows", "Rows of a tile", "Tile", powers_of_two(3, 9),
                tooltip="Rows that are summed by one column, and as many columns; one weight must fit side by side"),
         Slider("weight_bits", "Weight bits", "Tile", tuple(range(2, 9)),
@@ -169,7 +169,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
 def _accuracy(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     """Accuracy over one figure, the one chosen among those tried."""
     over = values["picture"]
-    chosen = min(values["rows"], LARGEST) if over == "rows" else values[over]
+    chosen = values[over]
     least = 2 * tile.slices if over == "rows" else 0
     tried = tuple(sorted({each for each in CURVES[over] if each >= least} | {chosen}))
     noise = {"programming": values["programming"] / 100, "wire_ohms": values["wire_ohms"], "days": values["days"]}
@@ -234,15 +234,14 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     return View(
         answer=f"**{rate}** on crossbars, converters included: {figure(gain)}× {best['name'].split(' (')[0]} at batch "
                f"{values['batch']:,}. Network: {network}. {_energy(mapped)} ADC for nothing: at most "
-               f"{1 / (1 - share):.2f}× as good, by Amdahl's law. {_tiles(mapped)} Time: {human(mapped.seconds, 's')} "
-               f"from {mapped.sample} to {mapped.sample} in a full pipeline.",
+               f"{1 / (1 - share):.2f}× as good, by Amdahl's law. {_tiles(mapped)} Time: {mapped.pace()}.",
         headline={"operations for a joule": ours},
         chips=(*_CHIPS[1:], _DIGITAL),
         picture=Picture("roofline", frame, f"{network}: {rate} with converters, {_per_joule(best['flop_per_joule'])} "
                         f"on {best['name'].split(' (')[0]}",
                         {"left": left, "right": right, "bottom": bottom, "top": up}),
         parts=_parts(mapped), parts_title="Energy of one MAC",
-        table=lambda: _device_table(digital, mapped, at), data=lambda: frame,
+        table=lambda: _device_table(digital, mapped, at, values["batch"]), data=lambda: frame,
         sources=lambda: _sources(values["accelerators"]),
         code=_code(values, tile, f"cb.planning.map_to_crossbars({as_python(values['model'])}, tile)"),
     )  # fmt: skip
@@ -301,7 +300,7 @@ _DIGITAL = ("INT8 at design power", "Digital devices multiply 8-bit integers at 
 
 def _converters(tile: Tile) -> str:
     need = tile.lossless_bits
-    return f"Converters: {counted(tile.adc_bits, 'bit')}; {need} would lose nothing of a full column."
+    return f"Converters: {counted(tile.adc_bits, 'bit')}; {need} would tell every sum of a full column apart."
 
 
 def _energy(mapped: Mapped) -> str:
@@ -330,13 +329,18 @@ def _curve_table(frame: pd.DataFrame, over: str) -> pd.DataFrame:
                              ("Mean", "mean"), ("Worst draw", "least"), ("Best draw", "most"))}})  # fmt: skip
 
 
-def _device_table(digital: pd.DataFrame, mapped: Mapped, at: float) -> pd.DataFrame:
+def _device_table(digital: pd.DataFrame, mapped: Mapped, at: float, batch: int) -> pd.DataFrame:
     here = digital[digital["intensity"] == at]
+    watts = catalog.table("accelerators").set_index("key")["tdp_watts"]
+    each = [2 * mapped.macs / (row.flop_per_joule * watts[row.key]) for row in here.itertuples()]
     peak = digital.groupby("key")["flop_per_joule"].max()
     return pd.DataFrame({
         "On": [*here["name"], "crossbar"],
         "Energy of a MAC here": [*here["mac_joules"].map(lambda each: human(each, "J")), human(mapped.mac_joules, "J")],
         "For one joule here": [*here["flop_per_joule"].map(_per_joule), _per_joule(mapped.flop_per_joule)],
+        f"From {mapped.sample} to {mapped.sample}, full": [human(value, "s") for value in (*each, mapped.seconds)],
+        f"One {mapped.sample} alone or in its batch": [human(value, "s") for value in (
+            *(batch * value for value in each), mapped.latency)],
         "At its peak": [*(_per_joule(peak[key]) for key in here["key"]), _per_joule(mapped.flop_per_joule)],
     })  # fmt: skip
 

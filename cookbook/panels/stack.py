@@ -23,7 +23,7 @@ from cookbook.planning.stack_sizes import SERVE, TASKS, TRAIN, told_time
 from cookbook.units import dollars, human
 
 USUAL = "usual"
-KILO, MOST_CASES = 1e3, 8
+KILO = 1e3
 PICTURES = {"costs": devices.place_costs, "matrix": stacks.fit_matrix}
 LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 DOES = {"train": "training", "fine-tune": "fine-tuning", "serve": "serving"}
@@ -82,15 +82,23 @@ def stack(
     return Panel(stack, "Which stack?", _controls, PICTURES, _draw, locals(), OFF)
 
 
+def _one_alone(values: dict[str, Any]) -> dict[str, str]:
+    whole = values.get("picture") == "matrix"
+    return {"*": "the chart of all applications takes usual targets"} if whole else {}
+
+
 def _serving_only(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("task") == SERVE else {"*": "this is set for a service alone"}
+    alone = {} if values.get("task") == SERVE else {"*": "this is set for a service alone"}
+    return alone or _one_alone(values)
 
 
 def _runs_only(values: dict[str, Any]) -> dict[str, str]:
-    return {"*": "a service does not run and end"} if values.get("task") == SERVE else {}
+    alone = {"*": "a service does not run and end"} if values.get("task") == SERVE else {}
+    return alone or _one_alone(values)
 
 
-OFF = {"runs": _runs_only, "deadline": _runs_only, "rate": _serving_only, "latency": _serving_only}
+OFF = {"runs": _runs_only, "deadline": _runs_only, "rate": _serving_only, "latency": _serving_only,
+       "model": _one_alone}  # fmt: skip
 
 
 def _applications() -> tuple[tuple[str, str, str, str], ...]:
@@ -132,11 +140,12 @@ def _controls() -> tuple[Control, ...]:
 
 def _asked(values: dict[str, Any]) -> dict[str, Any]:
     """Keywords of `pick_stack` that a state means."""
-    names = ("runs", "deadline") if values["task"] != SERVE else ("rate", "latency")
+    whole = values["picture"] == "matrix"
+    names = () if whole else ("runs", "deadline") if values["task"] != SERVE else ("rate", "latency")
     found = {name: values[name] for name in names if values[name] is not None}
     found |= {"private": values["private"]} if values["private"] != "anywhere" else {}
     found |= {"budget": values["budget"]} if values["budget"] else {}
-    found |= {"model": values["model"]} if values["model"] != USUAL else {}
+    found |= {"model": values["model"]} if values["model"] != USUAL and not whole else {}
     found |= {"power": values["power"] * KILO} if values["power"] else {}
     return found | ({"years": values["years"]} if values["years"] != 3 else {})
 
@@ -152,8 +161,8 @@ def _changes(found: StackChoice) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=32)
-def _matrix(task: str, private: str, years: float) -> OneSize:
-    return one_size(task, private=private, years=years)
+def _matrix(task: str, asked: tuple[tuple[str, Any], ...]) -> OneSize:
+    return one_size(task, **dict(asked))
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
@@ -161,7 +170,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     found = _found(values["application"], values["task"], tuple(asked.items()))
     row = _frame(found).iloc[0]
     whole = values["picture"] == "matrix"
-    sizes = _matrix(values["task"], values["private"], values["years"]) if whole else None
+    sizes = _matrix(values["task"], tuple(asked.items())) if whole else None
     return View(
         answer=_of_all(sizes, values["task"], row) if sizes else _answer(found, values),
         headline={"stacks that win": float(len(set(sizes.wins.values())))} if sizes else {"cost": float(row["usd"])},
@@ -197,11 +206,10 @@ def _code(values: dict[str, Any], asked: dict[str, Any]) -> str:
     times_ = {name: duration(values[name]) for name in ("deadline", "latency") if values[name] is not None}
     written = {name: as_python(value) for name, value in (plain | times_).items()}
     panel = panel_call(stack, values, written=written)
-    if values["picture"] == "matrix":
-        limits = {str(name): asked[name] for name in ("private", "years") if name in asked}
-        return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(limits)}).frame()"
     given = {name: times_.get(name, int(value) if isinstance(value, float) and value.is_integer() else value)
              for name, value in asked.items()}  # fmt: skip
+    if values["picture"] == "matrix":
+        return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(given)}).frame()"
     call = f"cb.planning.pick_stack({as_python(values['application'])}, {as_python(values['task'])}{_more(given)})"
     return f"{panel}\nfound = {call}\nfound.frame()\nfound.changes()"
 
@@ -225,11 +233,17 @@ def _answer(found: StackChoice, values: dict[str, Any]) -> str:
     return (
         f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. "
         f"Interval (80 %): {dollar_range(row['usd_low'], row['usd_high'])}; the cheapest in "
-        f"{percent(found.odds[found.best])} of Monte Carlo samples. "
+        f"{percent(found.odds[found.best])} of {_samples(found)}. "
         f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(found, row)}"
         f"{_within(found)}. "
         f"Stack: {_made_of(row)}.{second} What would change it: {_turns(found)}."
     )
+
+
+def _samples(found: StackChoice) -> str:
+    """What the odds count: of a service, its machines are not drawn."""
+    serves = found.wanted.task == SERVE
+    return "samples of prices, with as many machines as now" if serves else "Monte Carlo samples"
 
 
 def _does(found: StackChoice, row: Any) -> str:
@@ -268,7 +282,7 @@ def _turns(found: StackChoice, most: int = 2) -> str:
     for row in table.itertuples():
         if any(words.endswith(row.name) for words in said):
             continue
-        said.append(f"{_turned(found, row)} and it is {row.name}")
+        said.append(f"{_turned(found, row)} and {'it is ' if row.wins else ''}{row.name}")
     return ", or ".join(said[:most])
 
 
@@ -302,8 +316,8 @@ def _of_all(sizes: OneSize, task: str, row: Any) -> str:
     winners = ", ".join(f"{printed('stacks', 'key', 'name', key)} ({count})" for key, count in won.items())
     alone = f"for {times(sizes.penalty)} of the best on average and {times(sizes.worst)} at most"
     alone = f"it does {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.005 else alone}"
-    lost = MOST_CASES - cases
-    left = f" Left out: {counted(lost, 'application')} that no stack can do within the limits." if lost else ""
+    left = f" Left out: {counted(sizes.left, 'application')} that no stack can do within the limits."
+    left = left if sizes.left else ""
     return (
         f"**{counted(different, 'stack')}** {'wins' if different == 1 else 'win'} {counted(cases, 'application')} of "
         f"{DOES[task]}: {fits}. Winners: {winners}. One size: {name}; {alone}.{left} "
@@ -322,7 +336,8 @@ def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
         ("usual targets", f"Taken where nothing was set: {given}."),
         ("power unvalidated", UNVALIDATED),
         ("10th to 90th percentile of 2,000 samples",
-         "Every figure is drawn from its range; a service takes the machines that either end of its speed needs."),
+         "Every figure is drawn from its range; a service takes the machines that either end of its speed needs. In "
+         "how many samples it is cheapest is counted with as many machines as now."),
     )
 
 

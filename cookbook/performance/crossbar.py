@@ -232,7 +232,7 @@ def drifted(conductances: ArrayLike, seconds: ArrayLike, since: ArrayLike, expon
     conductances : array_like
         Of each cell at the first time, G >= 0 [S].
     seconds : array_like
-        Time since programming, t > 0 [s].
+        Time since programming, t >= t_0 [s].
     since : array_like
         Time at which the conductances were as given, t_0 > 0 [s].
     exponent : array_like
@@ -252,23 +252,29 @@ def drifted(conductances: ArrayLike, seconds: ArrayLike, since: ArrayLike, expon
     >>> round(float(drifted(1.0, 86400, 20, 0.05)), 3)
     0.658
     """
-    times = positive("seconds", _finite("seconds", seconds)) / positive("since", _finite("since", since))
+    later, first = positive("seconds", _finite("seconds", seconds)), positive("since", _finite("since", since))
+    if np.any(later < first):
+        raise ValueError(f"seconds = {np.min(later):g} is outside [since, inf), since = {np.max(first):g}: "
+                         "give a time after the one at which the conductances were as given")  # fmt: skip
+    times = later / first
     return _finite("conductances", conductances) * times ** -_finite("exponent", exponent)
 
 
 def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Array:
     r"""What a converter of so many bits makes of values of either sign: the nearest of its levels, clipped.
 
-    .. math:: q = s \, \mathrm{round}(\mathrm{clip}(x, -f, f) / s), \quad s = 2 f / (2^b - 1)
+    Levels lie on both sides of 0, so that one of the 2^b codes is left over: two bits tell -f, 0 and f.
+
+    .. math:: q = s \, \mathrm{round}(\mathrm{clip}(x, -f, f) / s), \quad s = f / (2^{b-1} - 1)
 
     Parameters
     ----------
     values : array_like
         What is converted, x [A].
     bits : array_like
-        Resolution, sign included, b, a whole number of 1 to 24 [-].
+        Resolution, sign included, b, a whole number of 2 to 24 [-].
     full_scale : array_like
-        Largest amount that is not clipped, f > 0 [A].
+        Largest amount that is not clipped, and the outermost level, f > 0 [A].
 
     Returns
     -------
@@ -281,11 +287,13 @@ def quantised(values: ArrayLike, bits: ArrayLike, full_scale: ArrayLike) -> Arra
 
     Examples
     --------
-    >>> quantised([0.2, 0.9, -5.0], 3, 3.5).tolist()
-    [0.0, 1.0, -4.0]
+    Seven levels, from -3 to 3:
+
+    >>> quantised([0.2, 0.9, -5.0], 3, 3.0).tolist()
+    [0.0, 1.0, -3.0]
     """
-    ends, count = positive("full_scale", _finite("full_scale", full_scale)), _whole("bits", bits, 1, MOST_BITS)
-    step = 2 * ends / (2**count - 1)
+    ends, count = positive("full_scale", _finite("full_scale", full_scale)), _whole("bits", bits, 2, MOST_BITS)
+    step = ends / (2 ** (count - 1) - 1)
     return step * np.rint(np.clip(_finite("values", values, signed=True), -ends, ends) / step)
 
 
@@ -743,6 +751,8 @@ def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
     if now.ndim != 1 or len(now) != len(joined):
         raise ValueError(f"state has the shape {now.shape}, outside ({len(joined)},): give one sign for each unit")
     asked = np.asarray(order)
+    if not asked.size:
+        raise ValueError("order = [] is outside one unit or more: give the units in the order of their updates")
     if asked.dtype.kind not in "iu" or np.any((asked < 0) | (asked >= len(now))):
         raise ValueError(f"order holds a unit outside [0, {len(now) - 1}]: give places of units, whole numbers")
     passed = np.empty((asked.size + 1, len(now)))
@@ -824,7 +834,7 @@ def _rows(voltages: ArrayLike, conductances: ArrayLike) -> Array:
 
 
 def _signs(name: str, values: ArrayLike, least: int) -> Array:
-    found = np.asarray(values, dtype=float)
+    found = _finite(name, values, signed=True)
     if found.ndim < least or not found.size or not np.all(np.abs(found) == 1):
         what = "a table of patterns by units" if least > 1 else "a row of units"
         raise ValueError(f"{name} must be {what} that holds -1 and 1 alone: give signs, not 0 and 1")
@@ -832,7 +842,7 @@ def _signs(name: str, values: ArrayLike, least: int) -> Array:
 
 
 def _joined(weights: Any) -> Array:
-    found = np.asarray(weights, dtype=float)
+    found = _finite("weights", weights, signed=True)
     if found.ndim != 2 or found.shape[0] != found.shape[1] or not np.array_equal(found, found.T):
         raise ValueError(f"weights has the shape {found.shape} and must be square and symmetric: give W = W transposed")
     if np.any(np.diagonal(found)):

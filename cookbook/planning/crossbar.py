@@ -65,7 +65,7 @@ class Tile:
 
     @property
     def lossless_bits(self) -> int:
-        """Bits of a converter that would lose nothing of a column's sum; one more tells the signs of pairs."""
+        """Bits of a converter that would tell every sum of a full column apart; one more tells the signs of pairs."""
         return int(formulas.shafiee_2016_bits(self.rows, self.drive_bits, self.cell_bits)) + 1
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ def crossbar_tile(
     cell_bits, drive_bits : int
         Of one cell, 1 to 8, and of what is applied to a row in one cycle, 1 to 8.
     adc_bits : int
-        Resolution of the converters, 1 to 16.
+        Resolution of the converters, sign included, 2 to 16.
     converter : callable
         From bits to the energy of one conversion [J]: `cb.crossbar.walden_1999` at the energy of ISAAC's by default.
 
@@ -116,7 +116,7 @@ def crossbar_tile(
     given = {
         "rows": (rows, *_SIDES), "columns": (rows if columns is None else columns, *_SIDES),
         "weight_bits": (weight_bits, 2, _BITS[1]), "cell_bits": (cell_bits, 1, 8), "input_bits": (input_bits, *_BITS),
-        "drive_bits": (drive_bits, 1, 8), "adc_bits": (adc_bits, *_BITS),
+        "drive_bits": (drive_bits, 1, 8), "adc_bits": (adc_bits, 2, _BITS[1]),
     }  # fmt: skip
     sizes = {name: int(number(name, *of)) for name, of in given.items()}
     if converter is not None and not callable(converter):
@@ -233,7 +233,14 @@ class Mapped:
     def _said(self) -> str:
         return (f"{self.title}: {self.tiles:,.0f} tiles of {self.tile.rows} x {self.tile.columns}, "
                 f"{human(self.mac_joules, 'J')} a MAC, {100 * self.share('ADC'):.0f} % of it in ADCs, "
-                f"{human(self.seconds, 's')} for each {self.sample}")  # fmt: skip
+                f"{self.pace()}")  # fmt: skip
+
+    def pace(self) -> str:
+        """How long a sample takes, and how soon the next one follows."""
+        if self.sample != "token":
+            return f"{human(self.seconds, 's')} from {self.sample} to {self.sample} in a full pipeline"
+        return (f"{human(self.latency, 's')} a token of one stream; {human(self.seconds, 's')} between tokens of many "
+                "streams in a full pipeline")  # fmt: skip
 
     def _repr_html_(self) -> str:
         import pandas as pd
@@ -279,7 +286,9 @@ def map_to_crossbars(
                                     tile.joules["digital sums"])  # fmt: skip
     count = layers["count"].to_numpy()
     all_times = times * groups * count
-    wide = np.maximum(np.minimum(outputs * tile.slices, tile.columns // 2), 1)
+    # Groups that lie on one tile share its converter.
+    packed = np.minimum(np.minimum(tile.rows // inputs, tile.columns // (outputs * beside)), groups)
+    wide = np.maximum(np.minimum(outputs * tile.slices * np.maximum(packed, 1), tile.columns // 2), 1)
     each = formulas.product_seconds(wide, tile.cycles, figure("crossbar-pulse"), 1, figure("crossbar-adc-rate"))
     converted = tile.cycles * np.ceil(inputs / tile.rows) * outputs * tile.slices * all_times
     layers["tiles"] = formulas.tiles(inputs, outputs, tile.rows, tile.columns, beside, groups) * count

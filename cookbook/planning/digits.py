@@ -269,7 +269,7 @@ class _Programmed:
         """Inputs times weights, as the crossbar computes it."""
         tile, total = self.tile, np.zeros(1)
         for top, sums in zip(self.tops, self._sums(self._applied(values)), strict=True):
-            step = np.float32(2 * top / (2**tile.adc_bits - 1))
+            step = np.float32(top / (2 ** (tile.adc_bits - 1) - 1))
             np.clip(sums, -top, top, out=sums)
             np.rint(np.divide(sums, step, out=sums), out=sums)
             total = total + step * sums

@@ -6,7 +6,7 @@ Limits that contradict each other are told as the smallest set of them that no s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -19,7 +19,7 @@ from cookbook.catalog.prices import amount, checked_year, number, region_row, sh
 from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
 from cookbook.planning.cost import HOUR
-from cookbook.planning.places import PER_TOKEN, PRIVACY, costs, own_price, total
+from cookbook.planning.places import BY_HOUR, PER_TOKEN, PRIVACY, costs, own_price, total
 from cookbook.planning.stack_limits import NEAR, checks, contradiction, run_seconds
 from cookbook.planning.stack_sizes import SERVE, TASKS, Candidate, Wanted, candidates, card_of, stack_rows
 from cookbook.planning.where import MOST_YEARS, UNTIMED, WhereToRun
@@ -37,6 +37,8 @@ BY = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "e
 INPUTS = ("price", "use", "volume", "deadline", "years")
 # Inputs are changed up to so many times either way; so many points a decade find where, so many halvings how much.
 REACH, STEPS, HALVINGS = 100.0, 16, 40
+# Arguments that only runs, and only services, use.
+RUNS_ALONE, SERVICE_ALONE = ("samples", "epochs", "runs", "deadline"), ("rate", "hours", "latency")
 ENDS, QUANTITIES = (10, 90), ("kwh", "kgco2e", "hours")
 
 
@@ -88,13 +90,14 @@ class StackChoice(Printed):
         usd = float(np.ravel(total(known["parts"]))[0])
         late = place.data_at != "house" and not serves
         upload = self.where.task.data_bytes / self.wanted.uplink / HOUR if late else 0.0
-        rated = place.figures["rated"].median if place.data_at == "house" else 0.0
+        copies = 1 if serves else self._copies(each)
         row = {"stack": each.key, "name": each.name, "place": place.kind, "way": place.way, "data_at": place.data_at,
-               "accelerator": each.row["device"], "devices": place.devices, "machines": place.machines,
+               "accelerator": each.row["device"], "devices": place.devices * copies,
+               "machines": place.machines * copies,
                "least": each.least, "most": each.most, "system": each.row["system"], "storage": each.row["storage"],
                "network": each.row["network"], "software": each.software, "usd": usd, **figures,
-               "upload_hours": upload, "latency": each.latency, "watts": float(rated), "limit": each.limit,
-               "used": each.used, "batch": place.batch, "tier": place.tier,
+               "upload_hours": upload, "latency": each.latency, "watts": self._rated(each) * copies,
+               "limit": each.limit, "used": each.used, "batch": place.batch, "tier": place.tier,
                "priced": place.figures["price"].dates,
                "impossible": bool(each.why) or place.way == PER_TOKEN}  # fmt: skip
         if serves:
@@ -103,6 +106,20 @@ class StackChoice(Printed):
             row |= dict.fromkeys(("usd", *QUANTITIES, "watts"), math.nan)
         missing = "" if math.isfinite(usd) or each.why else "a figure is missing"
         return row | {"why": each.why or missing or (UNTIMED if place.way == PER_TOKEN else "")}
+
+    def _copies(self, each: Candidate, factor: Any = 1.0) -> Any:
+        """How many of a stack run side by side, with so many times the work: all that are paid for."""
+        known, work = self.where.points[each.key], np.asarray(factor, dtype=float)
+        if each.place.way in (*BY_HOUR, PER_TOKEN):
+            return np.ones(work.shape, dtype=int) if work.ndim else 1
+        use = float(np.ravel(known["use"])[0])
+        found = np.maximum(np.ceil((use if math.isfinite(use) else 1.0) * work), 1).astype(int)
+        return found if work.ndim else int(found)
+
+    @staticmethod
+    def _rated(each: Candidate) -> float:
+        """What the machines of a stack are rated for on one's own premises [W]; 0 elsewhere."""
+        return float(each.place.figures["rated"].median) if each.place.data_at == "house" else 0.0
 
     def _interval(self, each: Candidate) -> dict[str, float]:
         """10th and 90th percentile of cost, energy and time; of a service with as many machines as either end needs."""
@@ -144,7 +161,10 @@ class StackChoice(Printed):
 
     @cached_property
     def odds(self) -> dict[str, float]:
-        """Part of the Monte Carlo samples in which each stack that will do costs least of them."""
+        """Part of the Monte Carlo samples in which each stack that will do costs least of them.
+
+        Of services they are samples of prices and power, with as many machines as at the median speed.
+        """
         table = self.ranked[self.ranked["will_do"]]
         usd = np.array([self.where.usd(key) for key in table.index])
         cheapest = np.argmin(usd, axis=0)
@@ -157,8 +177,8 @@ class StackChoice(Printed):
         return (f"{row['name']}{several(row)} is the best of {int(self.ranked['will_do'].sum())} stacks that will do "
                 f"by {BY[self.by][1]}: {what}")  # fmt: skip
 
-    def value(self, each: Candidate, name: str = "", factor: Any = 1.0) -> np.ndarray:
-        """What a stack is ranked by, with one input so many times as large; figures at their medians.
+    def value(self, each: Candidate, name: str = "", factor: Any = 1.0, by: str = "") -> np.ndarray:
+        """What a stack is ranked by, or `by`, with one input so many times as large; figures at their medians.
 
         Of a service the machines follow the requests, whole machines at a time, each as many requests as now.
         """
@@ -169,40 +189,56 @@ class StackChoice(Printed):
         elif name == "volume" and not serves:
             task = replace(task, samples=task.samples * factor, data_bytes=task.data_bytes * factor)
         elif name == "volume":
-            machines = np.maximum(np.ceil(each.need * factor - NEAR), 1)
-            scale = factor if each.place.way == PER_TOKEN else machines / max(each.place.machines, 1)
+            scale = factor if each.place.way == PER_TOKEN else self._more(each, factor)
         elif name == "price" and each.key == self.best:
             draws["price"] = draws["price"] * factor
         if name == "years":
             years = np.atleast_1d(factor) * task.years
-            found = np.array([self._amount(each, draws, replace(task, years=float(year))) for year in years])
+            found = np.array([self._amount(each, draws, replace(task, years=float(year)), by) for year in years])
             return np.reshape(found, np.shape(factor))
-        return np.broadcast_to(self._amount(each, draws, task) * scale, np.shape(factor))
+        return np.broadcast_to(self._amount(each, draws, task, by) * scale, np.shape(factor))
 
-    def _amount(self, each: Candidate, draws: Mapping[str, Any], task: Any) -> Any:
+    @staticmethod
+    def _more(each: Candidate, factor: Any) -> Any:
+        """Machines of a service over those now, with so many times the requests."""
+        return np.maximum(np.ceil(each.need * np.asarray(factor) - NEAR), 1) / max(each.place.machines, 1)
+
+    def _amount(self, each: Candidate, draws: Mapping[str, Any], task: Any, by: str = "") -> Any:
         with np.errstate(all="ignore"):
             found = costs(each.place, draws, task)
-        value = total(found["parts"]) if self.by == "usd" else found[self.by]
+        by = by or self.by
+        value = total(found["parts"]) if by == "usd" else found[by]
         return value[0] if np.size(value) == 1 else value
 
     @cached_property
     def _open(self) -> dict[str, float]:
-        """Time of a run [s] of every stack that keeps the limits, deadline and budget apart."""
-        table, hard = self.ranked, dict(self.limits) | {"budget": None, "deadline": None}
+        """Time of a run [s] of every stack that keeps the limits, deadline, power and budget apart."""
+        table, hard = self.ranked, dict(self.limits) | {"budget": None, "deadline": None, "power": None}
         broken = [check(table) for check in checks(self.wanted, hard).values()]
         return {key: float(run_seconds(row)) for key, row in table.iterrows()
                 if not row["impossible"] and not any(words[key] for words in broken)}  # fmt: skip
 
     def _able(self, each: Candidate, name: str, factor: Any) -> Any:
-        """Whether a stack keeps the limits with one input so many times as large; budgets stay out of it."""
-        seconds, limits = self._open.get(each.key), self.limits
+        """Whether a stack keeps the limits with one input so many times as large.
+
+        A budget is left out where stacks are ranked by cost.
+        """
+        seconds, limits, factor = self._open.get(each.key), self.limits, np.asarray(factor, dtype=float)
         if seconds is None:
-            return np.zeros(np.shape(factor), dtype=bool)
-        if limits["deadline"] is None:
-            return np.ones(np.shape(factor), dtype=bool)
-        longer = np.asarray(factor) if name == "volume" else 1.0
-        later = np.asarray(factor) if name == "deadline" else 1.0
-        return seconds * longer <= limits["deadline"] * later * (1 + NEAR)
+            return np.zeros(factor.shape, dtype=bool)
+        able, more = np.ones(factor.shape, dtype=bool), 1 + NEAR
+        if limits["deadline"] is not None:
+            longer = factor if name == "volume" else 1.0
+            later = factor if name == "deadline" else 1.0
+            able &= seconds * longer <= limits["deadline"] * later * more
+        if limits["power"] is not None:
+            work = factor if name in ("use", "volume") else np.ones_like(factor)
+            copies = self._copies(each, work) if self.wanted.task != SERVE else (
+                self._more(each, work) if name == "volume" else 1.0)  # fmt: skip
+            able &= self._rated(each) * copies <= limits["power"] * more
+        if limits["budget"] is not None and self.by != "usd":
+            able &= self.value(each, name, factor, "usd") <= limits["budget"] * more
+        return able
 
     def winners(self, name: str, factors: Any) -> np.ndarray:
         """Keys of the best stack with one input so many times as large; "" where none will do.
@@ -214,7 +250,15 @@ class StackChoice(Printed):
             requests a second), deadline or years.
         factors : array_like
             How many times as large it is.
+
+        Raises
+        ------
+        ValueError
+            The volume of a service that answers token by token: its machines follow from a queue.
         """
+        if name == "volume" and self._speaks:
+            raise ValueError("name = 'volume' is not searched for a language model, whose machines follow from a "
+                             "queue: ask pick_stack again with another rate")  # fmt: skip
         factors = np.atleast_1d(np.asarray(factors, dtype=float))
         values = np.array([np.where(self._able(each, name, factors), self.value(each, name, factors), np.inf)
                            for each in self.found])  # fmt: skip
@@ -232,7 +276,9 @@ class StackChoice(Printed):
     def changes(self) -> pd.DataFrame:
         """What would change the ranking: for each input the nearest values, up and down, from which another stack wins.
 
-        Found by bisection, one input changed at a time, the budget left aside.
+        Found by bisection, one input changed at a time; a budget is left aside where stacks are ranked by cost. The
+        volume of a language model's service is not searched, since its machines follow from a queue: ask again with
+        another rate.
 
         Returns
         -------
@@ -259,9 +305,14 @@ class StackChoice(Printed):
         """Inputs that can change, and what they are now."""
         asked = self.wanted
         if asked.task == SERVE:
-            return {"price": 1.0, "use": asked.hours, "volume": asked.rate, "years": asked.years}
+            volume = {} if self._speaks else {"volume": asked.rate}
+            return {"price": 1.0, "use": asked.hours, **volume, "years": asked.years}
         late = {"deadline": float(self.limits["deadline"])} if self.limits["deadline"] else {}
         return {"price": 1.0, "use": asked.runs, "volume": asked.samples, **late, "years": asked.years}
+
+    @property
+    def _speaks(self) -> bool:
+        return self.wanted.task == SERVE and answers_tokens(network_of(self.wanted.model))
 
     def _turn(self, name: str, end: float) -> tuple[float, str] | None:
         """The factor nearest to 1, on the way to an end, from which another stack is best."""
@@ -386,7 +437,7 @@ def pick_stack(
     cookbook.catalog.UnknownName
         A network, card, region or stack that the catalogue does not have.
     ValueError
-        A figure that cannot be; limits that contradict each other: which, and by how much.
+        A figure that cannot be; one that the task does not use; limits that contradict each other: which, by how much.
 
     Examples
     --------
@@ -405,6 +456,7 @@ def pick_stack(
         "deadline": None if task == SERVE else late, "latency": slow if task == SERVE else None,
         "budget": None if budget is None else number("budget", budget),
     }  # fmt: skip
+    _used(task, {name: given[name] for name in (*RUNS_ALONE, *SERVICE_ALONE) if given[name] is not None})
     ways = list(BY) if task != SERVE else ["usd", "kwh"]
     if not isinstance(by, str) or by not in ways:
         raise ValueError(f"by = {shown(by)} is not a choice; take one of {', '.join(ways)}")
@@ -415,6 +467,13 @@ def pick_stack(
     if not choice.ranked["will_do"].any():
         raise ValueError(contradiction(choice.ranked, wanted, limits))
     return choice
+
+
+def _used(task: str, names: Iterable[str]) -> None:
+    """Refuse arguments that a task does not use."""
+    unused = [name for name in names if name in (RUNS_ALONE if task == SERVE else SERVICE_ALONE)]
+    if unused:
+        raise ValueError(f"{unused[0]} is not used when task = {task!r}: leave it out")
 
 
 def _rule(private: Any) -> str:
@@ -507,6 +566,8 @@ class OneSize(Printed):
         How many cases it does.
     penalty, worst : float
         Geometric mean and most of what it costs over the best, of those that it does.
+    left : int
+        How many cases no stack can do within the limits.
     """
 
     table: pd.DataFrame = field(repr=False)
@@ -515,6 +576,7 @@ class OneSize(Printed):
     does: int
     penalty: float
     worst: float
+    left: int = 0
 
     def frame(self) -> pd.DataFrame:
         """The table."""
@@ -524,8 +586,9 @@ class OneSize(Printed):
         """Whether one stack wins all, and what one size costs."""
         different, cases = len(set(self.wins.values())), len(self.wins)
         win = "stacks win" if different > 1 else "stack wins"
+        left = f"; left out: {self.left} that no stack can do within the limits" if self.left else ""
         return (f"{different} {win} {cases} cases; {stack_rows()[self.size]['name']} alone does {self.does} of them "
-                f"for {times(self.penalty)} of the best on average, {times(self.worst)} at most")  # fmt: skip
+                f"for {times(self.penalty)} of the best on average, {times(self.worst)} at most{left}")  # fmt: skip
 
 
 def one_size(
@@ -552,7 +615,7 @@ def one_size(
     Raises
     ------
     ValueError
-        As `pick_stack`; where no case is left, the reason of the last.
+        As `pick_stack`; an argument that one of the tasks does not use; where no case is left, the reason of the last.
 
     Examples
     --------
@@ -564,8 +627,11 @@ def one_size(
 
     known = list(dict.fromkeys(catalog.table("applications")["application"]))
     names = known if applications is None else _several("applications", applications, known)
+    tasks = _several("task", task, TASKS)
+    for what in tasks:
+        _used(what, (name for name, value in limits.items() if value is not None))
     frames, wins, problem = [], dict[str, str](), None
-    for name, what in product(names, _several("task", task, TASKS)):
+    for name, what in product(names, tasks):
         try:
             found = pick_stack(name, what, by=by, **limits)
         except ValueError as why:
@@ -573,7 +639,8 @@ def one_size(
             continue
         frame, case = found.ranked.reset_index(), f"{name}, {what}"
         wins[case] = found.best
-        ratio = (frame[by] / float(frame[by].iloc[0])).where(frame["will_do"])
+        best = float(frame[by].iloc[0])
+        ratio = (frame[by] / best).mask(frame[by] == best, 1.0).where(frame["will_do"])
         frames.append(frame.assign(case=case, application=name, task=what, ratio=ratio)[
             ["case", "application", "task", "stack", "name", by, "machines", "ratio", "will_do", "why"]])  # fmt: skip
     if not frames:
@@ -583,7 +650,8 @@ def one_size(
     means = pd.DataFrame({"does": able.count(), "mean": np.exp(able.apply(lambda each: np.log(each).mean())),
                           "most": able.max()}).sort_values(["does", "mean"], ascending=[False, True])  # fmt: skip
     top = means.iloc[0]
-    return OneSize(table, wins, str(means.index[0]), int(top["does"]), float(top["mean"]), float(top["most"]))
+    return OneSize(table, wins, str(means.index[0]), int(top["does"]), float(top["mean"]), float(top["most"]),
+                    len(names) * len(tasks) - len(wins))  # fmt: skip
 
 
 def _several(name: str, given: Any, known: Sequence[str]) -> list[str]:

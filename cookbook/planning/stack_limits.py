@@ -89,6 +89,9 @@ def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any
     if able.empty:
         reasons = "; ".join(f"{row['name']}: {row['why']}" for _, row in ranked.head(3).iterrows())
         return f"no stack can do this at all ({reasons}); take a smaller network, or other stacks"
+    if limits["stacks"] is not None and all(broken["stacks"].values()):
+        reasons = "; ".join(f"{ranked.loc[key, 'name']}: {ranked.loc[key, 'why']}" for key in limits["stacks"])
+        return f"none of the stacks asked for can do this ({reasons}); take others"
     for size in range(1, len(asked) + 1):
         for names in combinations(asked, size):
             if all(any(broken[name][key] for name in names) for key in able.index):
@@ -121,7 +124,7 @@ def _said(
     if not nearest:
         kept = [able.loc[key, "name"] for key in able.index if not broken[names[-1]][key]]
         loose = f"; {told[-1]} leaves {', '.join(kept[:4])}" if kept else ""
-        nearest = [f"no stack is in both{loose}. Loosen one of them"]
+        nearest = [f"no stack is in both{loose}. Loosen one of them" if len(names) > 1 else "loosen it"]
     return f"{head}: {'; or '.join(nearest)}"
 
 

@@ -32,6 +32,7 @@ CELLS = (
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-pdf-header-footer")
 LONGEST_PRINT = 120  # seconds
+PAGES = (".html", ".htm")
 STANDS_AFTER = "<h2>Table"
 
 
@@ -49,7 +50,7 @@ def report(
     name : str
         A panel of `cookbook.panels`, such as "stack".
     out : str or Path
-        The page to write; the PDF gets the same name.
+        The page to write, which ends in .html; the PDF gets the same name.
     state : mapping, optional
         Controls that differ from the panel's defaults, as they would be typed.
     question, note : str
@@ -65,12 +66,15 @@ def report(
     Raises
     ------
     ValueError
-        A panel that there is none of, a control that it does not have, or a state without an answer: its reason.
+        A panel that there is none of, a control that it does not have, a state without an answer: its reason; or a file
+        that is no page.
     OSError
-        No Chromium, or one that wrote nothing.
+        No Chromium, or one that wrote nothing or took too long.
     """
     panel = made(name, state or {})
     out = check_target(Path(out))
+    if out.suffix.lower() not in PAGES:
+        raise ValueError(f"out = {out} is a page; give a name that ends in .html, and pdf=True for the PDF beside it")
     record = panels.record(panel, question, note=note)
     values = {each: value for each, value in panel.values.items() if _plain(value)}
     with TemporaryDirectory() as folder:
@@ -88,9 +92,8 @@ def report(
 
 def made(name: str, state: Mapping[str, Any]) -> Any:
     """The panel called `name` with its controls set as `state` says; ValueError says what is wrong with either."""
-    known = [each for each in panels.__all__ if each not in ("Panel", "View", "record")]
-    if name not in known:
-        raise ValueError(f"{shown(name)} is no panel; take one of {', '.join(known)}")
+    if name not in panels._RECIPES:
+        raise ValueError(f"{shown(name)} is no panel; take one of {', '.join(panels._RECIPES)}")
     panel = getattr(panels, name)()
     strange = [each for each in state if each not in panel.values]
     if strange:
@@ -151,9 +154,14 @@ def printed(source: Path) -> Path:
         raise OSError("no Chromium was found to print with: install one, give its path in CHROMIUM, or open "
                       f"{source} in any browser and print it there")  # fmt: skip
     target = source.with_suffix(".pdf").resolve()
-    with TemporaryDirectory() as profile:
+    target.unlink(missing_ok=True)  # one of an earlier run would pass for this one
+    with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [browser, *FLAGS, f"--user-data-dir={profile}", f"--print-to-pdf={target}", source.resolve().as_uri()]
-        subprocess.run(command, check=False, capture_output=True, timeout=LONGEST_PRINT)
+        try:
+            subprocess.run(command, check=False, capture_output=True, timeout=LONGEST_PRINT)
+        except subprocess.TimeoutExpired:
+            raise OSError(f"{browser} took longer than {LONGEST_PRINT} s; open {source} in a browser and print it "
+                          "there") from None  # fmt: skip
     if not target.is_file() or not target.read_bytes().startswith(b"%PDF"):
         raise OSError(f"{browser} printed nothing to {target}; open {source} in a browser and print it there")
     return target
