@@ -38,10 +38,12 @@ def _first(cells: list[str], recipe: str) -> Panel | None:
     for source in cells:
         try:
             tree = ast.parse(source)
-            last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+            last = tree.body[-1] if tree.body else None
+            shown = ast.Expression(last.value) if isinstance(last, ast.Expr) else ast.parse("None", mode="eval")
             with redirect_stdout(io.StringIO()):
-                exec(compile(tree, recipe, "exec"), names)
-                value = eval(compile(ast.Expression(last.value), recipe, "eval"), names) if last else None
+                exec(compile(ast.Module(tree.body[:-1] if isinstance(last, ast.Expr) else tree.body, []), recipe, "exec"),
+                     names)  # fmt: skip
+                value = eval(compile(shown, recipe, "eval"), names)
         except Exception as problem:  # a reader's own change may raise anything
             print(f"{recipe} is left out: {problem}", file=sys.stderr)
             return None

@@ -9,7 +9,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from cookbook.units import shown
 from cookbook.workloads.arguments import possible, whole
@@ -87,7 +87,8 @@ def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
         raise ValueError("this is no architecture of a Keras model: Sequential and Functional models are read")
     network = _Network(changes.get("shape"))
     network.model(found, None)
-    network.check()
+    if network.shape is not None and not network.given and tuple(network.shape) not in network.stated:
+        raise network.differs(next(iter(network.stated), ()))
     if not network.trace.rows:
         raise ValueError("the Keras model has no layer that computes; nothing can be counted")
     ops = network.trace.ops()
@@ -126,7 +127,7 @@ class _Network:
     def __init__(self, shape: Any) -> None:
         if shape is not None and (not isinstance(shape, list | tuple) or not 0 < len(shape) <= 4):
             raise ValueError(f"shape = {shown(shape)} must be that of one sample, such as (224, 224, 3)")
-        self.trace, self.shape, self.assumed = _Trace(), shape, list[str]()
+        self.trace, self.shape, self.assumed = _Trace(), cast(Any, shape), list[str]()
         self.stated, self.given = list[tuple[Any, ...]](), False  # sizes of inputs that state them; whether shape went
         self.written, self.depth, self.axes = 0, 0, -1
 
@@ -193,23 +194,16 @@ class _Network:
         elif self.given:
             raise ValueError("several inputs of the Keras model are open: save the model with their sizes")
         else:
-            stated = sizes or [None] * len(self.shape)
-            same = len(stated) == len(self.shape)
-            if not same or any(a not in (None, b) for a, b in zip(stated, self.shape, strict=True)):
-                raise self._differs(tuple(stated))
+            if sizes and (len(sizes) != len(self.shape) or any(map(lambda a, b: a and a != b, sizes, self.shape))):
+                raise self.differs(tuple(sizes))
             sizes, self.given = list(self.shape), True
         *space, channels = [whole(each, "shape", LONGEST_SIDE) for each in sizes[:5]]
         self.axes = max(self.axes, len(space))
         return Shape(channels, tuple(space))
 
-    def check(self) -> None:
-        """Refuse a shape that no input took and that is not what one states."""
-        if self.shape is not None and not self.given and self.stated and tuple(self.shape) not in self.stated:
-            raise self._differs(self.stated[0])
-
-    def _differs(self, stated: tuple[Any, ...]) -> ValueError:
-        return ValueError(f"shape = {shown(tuple(self.shape))} but the model states {shown(stated)}; leave shape out, "
-                          "or save the model with other sizes")  # fmt: skip
+    def differs(self, stated: tuple[Any, ...]) -> ValueError:
+        """A shape that was given is not what the model states."""
+        return ValueError(f"shape = {shown(tuple(self.shape))} but the model states {shown(stated)}; leave it out")
 
     def layer(self, layer: Any, name: str, xs: list[Shape], again: bool = False) -> list[Shape]:
         """Write one layer down; used again it has no further parameters."""
@@ -245,8 +239,7 @@ def _references(node: Any, depth: int = 0) -> Iterator[tuple[str, int, int]]:
     """(layer, node, tensor) of everything that a node takes but masks, as versions 2 and 3 write it."""
     if isinstance(node, Mapping):
         history = node.get("config", {}).get("keras_history") if isinstance(node.get("config"), Mapping) else None
-        taken = [each for name, each in node.items() if not str(name).endswith("mask")]
-        for inner in [history] if history is not None else taken:
+        for inner in [history] if history is not None else [node[key] for key in node if not str(key).endswith("mask")]:
             yield from _references(inner, depth + 1) if depth < MOST_DEPTH else ()
     elif isinstance(node, list):
         if len(node) >= 3 and isinstance(node[0], str) and all(type(each) is int for each in node[1:3]):
@@ -351,8 +344,7 @@ def _global(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
 def _norm(kind: str) -> Callable[[_Network, list[Shape], Config, str], Shape]:
     def norm(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
         axis = c.get("axis")
-        (axis,) = axis if isinstance(axis, list) and len(axis) == 1 else (axis,)
-        if axis not in (None, -1, len(xs[0].space) + 1):
+        if (axis if isinstance(axis, list) else [axis]) not in ([None], [-1], [len(xs[0].space) + 1]):
             raise ValueError(f"axis = {shown(axis)} cannot be read; only the last axis")
         scaled, centred = c.get("scale") is not False, c.get("center") is not False and kind != "rms"
         y = n.trace.norm(xs[0], kind, affine=scaled, bias=centred, name=name)
@@ -504,7 +496,7 @@ def _at_each_step(n: _Network, xs: list[Shape], c: Config, name: str) -> Shape:
         raise ValueError(f"only layers that work at each position can be read in it, not {kind or 'nothing'}")
     fields = _fields(inner)
     if kind == "LayerNormalization":  # its axes are counted without that of the steps
-        axes = fields.get("axis") if isinstance(fields.get("axis"), list) else [fields.get("axis")]
+        axes: list[Any] = axis if isinstance(axis := fields.get("axis"), list) else [axis]
         fields = {**fields, "axis": [each + 1 if isinstance(each, int) and each > 0 else each for each in axes]}
     return WRITERS[kind](n, xs, fields, name)
 
