@@ -39,10 +39,10 @@ def _first(cells: list[str], recipe: str) -> Panel | None:
         try:
             tree = ast.parse(source)
             last = tree.body[-1] if tree.body else None
+            body = tree.body[:-1] if isinstance(last, ast.Expr) else tree.body
             shown = ast.Expression(last.value) if isinstance(last, ast.Expr) else ast.parse("None", mode="eval")
             with redirect_stdout(io.StringIO()):
-                exec(compile(ast.Module(tree.body[:-1] if isinstance(last, ast.Expr) else tree.body, []), recipe, "exec"),
-                     names)  # fmt: skip
+                exec(compile(ast.Module(body, []), recipe, "exec"), names)
                 value = eval(compile(shown, recipe, "eval"), names)
         except Exception as problem:  # a reader's own change may raise anything
             print(f"{recipe} is left out: {problem}", file=sys.stderr)
