@@ -347,7 +347,7 @@ def test_a_checkpoint_answers_no_other_function(tmp_path: Path, monkeypatch: pyt
     other.__module__, other.__qualname__ = per_device.__module__, "per_device"
     with pytest.raises(ValueError, match="another exploration"):
         explore("train_step", best={other: "most"}, **asked)
-    monkeypatch.setattr(exploring, "__version__", "0.0.1")
+    monkeypatch.setattr("cookbook.__version__", "0.0.1")
     with pytest.raises(ValueError, match="another exploration"):
         explore("train_step", best={per_device: "most"}, **asked)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import __version__, catalog
+from cookbook import catalog
 from cookbook.catalog.printed import check_target
 from cookbook.planning.parts import spread
 from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of, show
@@ -383,7 +384,7 @@ def _fingerprint(question: _Question) -> str:
                     for path in catalog.data_directory().glob("*.csv"))  # fmt: skip
     asked = {name: each for name, each in vars(question).items() if name not in ("best", "front")}
     measures = [[measure, way] for measure, way in (question.best, *question.front)]
-    text = json.dumps([__version__, asked, measures, tables], default=told, sort_keys=True)
+    text = json.dumps([sys.modules["cookbook"].__version__, asked, measures, tables], default=told, sort_keys=True)
     return sha256(text.encode()).hexdigest()
 
 
