@@ -68,6 +68,17 @@ def test_a_state_without_an_answer_is_not_sent_ahead():
     assert panel.coming == {}
 
 
+def test_memory_that_runs_out_ahead_is_no_traceback(monkeypatch):
+    panel, control, stop = moved("model_zoo")
+
+    def exhausted(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(panel, "_draw", exhausted)
+    panel._ahead.draw(control, stop)
+    assert panel.coming == {}
+
+
 def test_a_kernel_that_waits_thinks_ahead_and_one_in_a_script_does_not():
     panel, control, stop = moved("model_zoo")
     assert panel.coming == {}

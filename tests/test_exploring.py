@@ -264,8 +264,9 @@ def test_what_the_work_itself_raises_is_raised(make: Callable[[], Executor | Non
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Two workers of dask on this machine, each a process."""
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as found:
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as found:
         yield found
 
 

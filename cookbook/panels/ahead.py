@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cookbook.charts import live
-from cookbook.panels.controls import MISUSED, Slider, same
+from cookbook.panels.controls import PROBLEMS, Slider, same
 
 if TYPE_CHECKING:
     from cookbook.panels.shell import Panel, View
@@ -79,7 +79,7 @@ class Ahead:
     def draw(self, name: str, stop: float) -> None:
         """Draw a coming state and send it; nothing, where it has no answer or asks for another chart."""
         panel, view = self._panel, None
-        with suppress(*MISUSED, IndexError, RecursionError):
+        with suppress(*PROBLEMS):
             values = panel._read({**panel._state, name: stop})
             view = panel._draw(values, panel._pinned)
         if view is None or panel._error or view.picture.name not in panel.specs:

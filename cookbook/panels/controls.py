@@ -28,6 +28,8 @@ LONGEST, LONGEST_LINK = 200, 4000  # letters of a name, and of the state in a li
 MEASURED = ("training_classic", "training_transformer", "inference")
 # What a function that is handed another thing than it expects may raise.
 MISUSED = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
+# What a state that cannot be drawn may raise.
+PROBLEMS = (*MISUSED, IndexError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True)

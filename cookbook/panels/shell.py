@@ -24,7 +24,7 @@ from cookbook.catalog.printed import csv_text
 from cookbook.charts import live, ready
 from cookbook.charts.card import card, kept
 from cookbook.panels.ahead import Ahead, packed
-from cookbook.panels.controls import MISUSED, Combo, Control, Slider, from_link, place, same, to_link
+from cookbook.panels.controls import PROBLEMS, Combo, Control, Slider, from_link, place, same, to_link
 from cookbook.panels.text import levels, no_answer, sentence, sources_of, table_of
 from cookbook.prediction.requirements import ratio
 from cookbook.units import shown
@@ -111,9 +111,8 @@ class View:
 
 Draw = Callable[[dict[str, Any], "View | None"], View]
 Off = Callable[[dict[str, Any]], dict[str, str]]
-# What refuses in the caller's words, and what a value that slips through may raise in Python's.
+# What refuses in the caller's words; the other `PROBLEMS` are Python's, of a value that slips through.
 REFUSALS = (ValueError, catalog.UnknownName)
-PROBLEMS = (*MISUSED, IndexError, RecursionError, MemoryError)
 
 
 class Panel(anywidget.AnyWidget):
