@@ -36,10 +36,7 @@ def parsed_json(text: str, what: str, groups: int = MOST_GROUPS, values: int = M
     ValueError
         It is no JSON, has too many members, is nested too deeply, or has a number of too many digits.
     """
-    for marks, most, each in (("{[", groups, "lists and groups"), (",", values, "values")):
-        number = sum(map(text.count, marks))
-        if number > most:
-            raise ValueError(f"{what} has {number:,} {each}; at most {most:,} are read")
+    check_members(text, what, groups, values)
     try:
         return json.loads(text)
     except RecursionError:
@@ -48,6 +45,14 @@ def parsed_json(text: str, what: str, groups: int = MOST_GROUPS, values: int = M
         raise ValueError(f"{what} is not valid JSON: {str(problem)[:100]}") from None
     except ValueError:
         raise ValueError(f"{what} is not valid JSON: it has a number of too many digits") from None
+
+
+def check_members(text: str, what: str, groups: int, values: int) -> None:
+    """Refuse a JSON text of more lists and objects, or of more values, before any of them is made."""
+    for marks, most, each in (("{[", groups, "lists and groups"), (",", values, "values")):
+        number = sum(map(text.count, marks))
+        if number > most:
+            raise ValueError(f"{what} has {number:,} {each}; at most {most:,} are read")
 
 
 def directory_fits(file: BinaryIO) -> bool:

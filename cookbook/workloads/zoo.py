@@ -28,6 +28,7 @@ from cookbook.workloads.arguments import (
     whole,
 )  # fmt: skip
 from cookbook.workloads.layers import S, Shape, Trace
+from cookbook.workloads.limits import parsed_json
 from cookbook.workloads.ops import Ops
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 TRACE_LAYERS = ("conv", "linear", "norm", "act", "pool", "global_pool", "flatten", "dropout", "softmax", "scale",
                 "recurrent", "resize", "scan", "loss")  # fmt: skip
 LONGEST_TITLE, MOST_AXES = 200, 8
+PER_AXIS = ("kernel", "stride", "dilation")  # arguments of a layer that may be a number for each axis
 # Builders of language models: what has blocks of transformers that a layout can split.
 DECODER = "transformers.decoder"
 LANGUAGE_MODELS = (DECODER, "transformers.encoder_decoder")
@@ -243,7 +245,8 @@ def layers(
     t = Trace()
     x = None if input is None else _sample_shape(input)
     for number, row in enumerate(rows, start=1):
-        place = f"layer {number} ({str(row.get('layer', 'no layer named'))[:40]})"
+        layer = row.get("layer", "no layer named")
+        place = f"layer {number} ({layer[:40] if isinstance(layer, str) else shown(layer, 40)})"
         try:
             x = _apply(t, x, row)
         except ValueError as problem:
@@ -275,10 +278,7 @@ def _sample_shape(input: Any) -> Shape:
 def _parsed(table: Sequence[Mapping[str, Any]] | str) -> list[Mapping[str, Any]]:
     rows: Any = table
     if isinstance(table, str):
-        try:
-            rows = json.loads(table)
-        except (ValueError, RecursionError) as problem:
-            raise ValueError(f"the layer table is not valid JSON: {str(problem)[:100]}") from None
+        rows = parsed_json(table, "the layer table")
     named = isinstance(rows, Sequence) and len(rows) and all(isinstance(row, Mapping) for row in rows[:MOST_LAYERS])
     if not named:
         raise ValueError('the layer table must be a list with at least one layer like {"layer": "linear", "out": 10}')
@@ -294,7 +294,7 @@ def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
         given = arguments.get(argument, 1)
         if given is None and argument in OPTIONAL:
             continue
-        for number in given if isinstance(given, list | tuple) else [given]:
+        for number in given if isinstance(given, list | tuple) and argument in PER_AXIS else [given]:
             whole(number, argument, MOST_LAYERS if argument in LOOPED else LARGEST)
     if not isinstance(layer, str):
         raise ValueError(f"layer = {shown(layer)} must be the name of a layer, such as linear")

@@ -113,6 +113,8 @@ def _from_json(found: Any, name: str) -> Reading:
 
 def _from_lines(lines: list[str], name: str, pattern: str) -> Reading:
     some = [line for line in lines if line.strip()][:FIRST]
+    if not some:
+        raise ValueError(f"{name} is empty: nothing was recorded, or the tool had not closed it; record again")
     if pattern:
         return logs.from_text(lines, name, pattern)
     if some[0].lstrip().startswith("{"):

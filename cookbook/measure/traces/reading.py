@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from cookbook.units import shown
+from cookbook.workloads.limits import check_members
 
 # Bytes of one file, before and after it is unpacked; events, lines and cells of one file; letters of a line.
 LARGEST_FILE, LARGEST_TEXT = 256_000_000, 512_000_000
-MOST_EVENTS, MOST_LINES, LONGEST_LINE = 5_000_000, 2_000_000, 100_000
+MOST_EVENTS, MOST_LINES, LONGEST_LINE = 1_500_000, 500_000, 100_000
+MOST_GROUPS, MOST_VALUES = 8_000_000, 40_000_000  # of JSON
 MOST_NOTES = 8
 SQLITE, GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 # What a span was spent on, in the order in which an instant that several share is given away.
@@ -166,6 +168,7 @@ def lines_of(text: str, name: str) -> list[str]:
 
 def parsed_json(text: str, name: str) -> Any:
     """What a JSON text says; ValueError in words where it is truncated, too deep or none."""
+    check_members(text, name, MOST_GROUPS, MOST_VALUES)
     try:
         return json.loads(text, parse_int=_bounded)
     except json.JSONDecodeError as error:

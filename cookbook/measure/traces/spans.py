@@ -280,7 +280,7 @@ TABLES = {"CUPTI_ACTIVITY_KIND_KERNEL": "kernel", "CUPTI_ACTIVITY_KIND_MEMCPY": 
           "NVTX_EVENTS": "nvtx"}  # fmt: skip
 # What copyKind of a copy says (CUpti_ActivityMemcpyKind): 1 is from the host to the device.
 COPIES = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 8: "Memcpy DtoD"}
-MOST_STEPS_OF_SQLITE = 2_000_000_000
+MOST_STEPS_OF_SQLITE, LONGEST_VALUE = 400_000_000, 10**6
 
 
 def nsight_sqlite(path: Path, name: str) -> Reading:
@@ -292,6 +292,7 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
         raise ValueError(f"{name} cannot be opened as SQLite: {error}; export it again") from None
     try:
         base.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
         base.execute("PRAGMA trusted_schema = OFF")
         budget = iter(range(MOST_STEPS_OF_SQLITE // 100_000))
         base.set_progress_handler(lambda: next(budget, None) is None, 100_000)
@@ -299,10 +300,13 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
         if not names & set(TABLES):
             raise ValueError(f"{name} is a SQLite database of something else: none of its {len(names)} tables is one "
                              "of Nsight Systems; give what `nsys export --type sqlite` wrote")  # fmt: skip
-        texts = dict(base.execute("SELECT id, value FROM StringIds LIMIT 2000000")) if "StringIds" in names else {}
+        strings = f"SELECT id, substr(value, 1, 300) FROM StringIds LIMIT {MOST_EVENTS}"
+        texts = dict(base.execute(strings)) if "StringIds" in names else {}
         for table, kind in TABLES.items():
             if table in names:
-                events += _rows(base, table, kind, texts, notes)
+                events += _rows(base, table, kind, texts, notes, MOST_EVENTS + 1 - len(events))
+        if len(events) > MOST_EVENTS:
+            raise ValueError(f"{name} has more than {MOST_EVENTS:,} events; record fewer steps")
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{name} is broken as a database ({error}); it may be truncated: export it again") from None
     finally:
@@ -310,15 +314,16 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
     return _reading(events, name, "Nsight Systems trace (SQLite)", notes, None)
 
 
-def _rows(base: sqlite3.Connection, table: str, kind: str, texts: Mapping[Any, str], notes: Notes) -> Iterator[Event]:
-    """Rows of one table as events; columns that a version does not have are blank."""
+def _rows(base: sqlite3.Connection, table: str, kind: str, texts: Mapping[Any, str], notes: Notes,
+          most: int) -> Iterator[Event]:  # fmt: skip
+    """Rows of one table as events, `most` of them; columns that a version does not have are blank."""
     have = {row[1] for row in base.execute(f"PRAGMA table_info({table})")}
     if not {"start", "end"} <= have:
         notes.add(f"table {table} has no columns start and end")
         return
     asked = [each if each in have else "NULL" for each in ("shortName", "nameId", "textId", "text", "copyKind",
                                                             "globalTid")]  # fmt: skip
-    query = f'SELECT start, "end", {", ".join(asked)} FROM {table} LIMIT {MOST_EVENTS}'
+    query = f'SELECT start, "end", {", ".join(asked)} FROM {table} LIMIT {most}'
     for start, end, *words, copy, thread in base.execute(query):
         begin, close = number(start), number(end)
         if not (math.isfinite(begin) and math.isfinite(close)):
