@@ -455,6 +455,31 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
         read_trace(saved(tmp_path, b"a" * 1000))
 
 
+def test_members_are_counted_before_they_are_made(tmp_path, within):
+    """Ten million empty lists in thirty megabytes, more lines than are read, and a text of separators alone."""
+    with within(8):
+        for raw, words in ((b'{"traceEvents":[' + b"[]," * 10_000_000 + b"[]]}", "at most 8,000,000 are read"),
+                           (b"step_time: 1\n" * 600_000, "at most 500,000 are read"), ("\x1c\x1d\x85", "is empty")):
+            with pytest.raises(ValueError, match=words):
+                read_trace(saved(tmp_path, raw))
+
+
+def test_more_events_than_are_read_are_refused_and_not_cut_off(tmp_path, monkeypatch):
+    """Three kernels, then two copies, where four events are read."""
+    monkeypatch.setattr("cookbook.measure.traces.spans.MOST_EVENTS", 4)
+    base = sqlite3.connect(tmp_path / "report.sqlite")
+    base.execute('CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, "end" INT)')
+    base.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?)", [(0, 1), (2, 3), (4, 5)])
+    base.execute('CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, "end" INT)')
+    base.commit()
+    assert len(read_trace(tmp_path / "report.sqlite").spans.start) == 3
+    base.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?, ?)", [(0, 1), (2, 3)])
+    base.commit()
+    base.close()
+    with pytest.raises(ValueError, match="has more than 4 events; record fewer steps"):
+        read_trace(tmp_path / "report.sqlite")
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
     (("no/such/file",), "is no file"), ((7,), "must be the path"), (("a\0b",), "must be the path"),
     (([],), "has 0 files"), (("x", "resnet50"), "needs both model and system"),

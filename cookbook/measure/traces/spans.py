@@ -280,7 +280,7 @@ TABLES = {"CUPTI_ACTIVITY_KIND_KERNEL": "kernel", "CUPTI_ACTIVITY_KIND_MEMCPY": 
           "NVTX_EVENTS": "nvtx"}  # fmt: skip
 # What copyKind of a copy says (CUpti_ActivityMemcpyKind): 1 is from the host to the device.
 COPIES = {1: "Memcpy HtoD", 2: "Memcpy DtoH", 8: "Memcpy DtoD"}
-MOST_STEPS_OF_SQLITE, LONGEST_VALUE = 400_000_000, 10**6
+MOST_STEPS_OF_SQLITE = 400_000_000
 
 
 def nsight_sqlite(path: Path, name: str) -> Reading:
@@ -292,7 +292,6 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
         raise ValueError(f"{name} cannot be opened as SQLite: {error}; export it again") from None
     try:
         base.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
         base.execute("PRAGMA trusted_schema = OFF")
         budget = iter(range(MOST_STEPS_OF_SQLITE // 100_000))
         base.set_progress_handler(lambda: next(budget, None) is None, 100_000)
@@ -300,7 +299,7 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
         if not names & set(TABLES):
             raise ValueError(f"{name} is a SQLite database of something else: none of its {len(names)} tables is one "
                              "of Nsight Systems; give what `nsys export --type sqlite` wrote")  # fmt: skip
-        strings = f"SELECT id, substr(value, 1, 300) FROM StringIds LIMIT {MOST_EVENTS}"
+        strings = f"SELECT id, value FROM StringIds LIMIT {MOST_EVENTS}"
         texts = dict(base.execute(strings)) if "StringIds" in names else {}
         for table, kind in TABLES.items():
             if table in names:
