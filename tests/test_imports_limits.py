@@ -126,6 +126,12 @@ def test_layers_in_any_order_are_read_in_one_pass(within):
         assert cb.model(functional(layers[::-1], f"d{times - 1}")).ops.parameter_count == times * 72
 
 
+@pytest.mark.parametrize("which", [-5, -1, 0, 7, 10**400])
+def test_a_tensor_of_any_number_is_one_of_those_that_there_are(which):
+    layers = [taking("Dense", "d", [["i", 0, which, {}]], units=2)]
+    assert cb.model(functional(layers, "d")).ops.parameter_count == 18
+
+
 @pytest.mark.parametrize("share", [True, False])
 def test_references_of_keras_are_counted(refused, share):
     """300 layers that each take 1,000 tensors; and one list within itself six deep, a million in all."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import struct
+import zipfile
+import zlib
 from typing import Any, BinaryIO
 
 # Bytes of a text that describes a network, of a checkpoint's header, and of an ONNX file, which protobuf limits.
@@ -55,7 +57,24 @@ def check_members(text: str, what: str, groups: int, values: int) -> None:
             raise ValueError(f"{what} has {number:,} {each}; at most {most:,} are read")
 
 
-def directory_fits(file: BinaryIO) -> bool:
+def archived_text(file: BinaryIO, name: str, beside: str) -> str:
+    """A text in a zip archive that has another file beside it, "" where there is none; nothing else is unpacked."""
+    try:
+        if not _directory_fits(file):
+            return ""
+        with zipfile.ZipFile(file) as archive:
+            if not {name, beside} <= set(archive.namelist()):
+                return ""
+            if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                return ""  # others may ask for gigabytes before they give a byte
+            with archive.open(name) as inside:
+                text = inside.read(MOST_BYTES_OF_TEXT + 1)
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError):
+        return ""
+    return text.decode("utf-8", "replace") if len(text) <= MOST_BYTES_OF_TEXT else ""
+
+
+def _directory_fits(file: BinaryIO) -> bool:
     """Whether the directory of a zip archive is small enough to be read: its size stands at the end of the file."""
     end, longest = file.seek(0, 2), 22 + 2**16
     file.seek(max(end - longest, 0))

@@ -6,25 +6,19 @@ Layers and their fields follow keras.layers (https://keras.io/api/layers); versi
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from cookbook.units import shown
 from cookbook.workloads.arguments import check_possible, whole
 from cookbook.workloads.imports.fields import titled
+from cookbook.workloads.imports.graph import in_order
 from cookbook.workloads.layers import Shape, Trace
-from cookbook.workloads.limits import (
-    MOST_BYTES_OF_TEXT,
-    MOST_LAYERS_OF_FILE,
-    MOST_REFERENCES,
-    directory_fits,
-)
+from cookbook.workloads.limits import MOST_LAYERS_OF_FILE, MOST_REFERENCES, archived_text
 from cookbook.workloads.zoo import Workload
 
 Config = Mapping[str, Any]
+Waiting = tuple[Any, str, int, list[tuple[str, int, int]]]  # one use of a layer: its name and place, what it takes
 MODELS = ("Sequential", "Functional", "Model")
 MOST_DEPTH, LONGEST_SIDE, MOST_FEATURES = 8, 2**20, 10**9
 INSIDE = "config.json"  # of the archive that Keras 3 saves
@@ -59,19 +53,7 @@ def of_model(source: Any, changes: Mapping[str, Any]) -> Workload:
 
 def archived(file: BinaryIO) -> str:
     """The architecture in an archive that Keras 3 saved; "" where it is another archive. Nothing else is unpacked."""
-    if not directory_fits(file):
-        return ""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            if not {INSIDE, "metadata.json"} <= set(archive.namelist()):
-                return ""
-            if archive.getinfo(INSIDE).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                return ""
-            with archive.open(INSIDE) as inside:
-                text = inside.read(MOST_BYTES_OF_TEXT + 1)
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError, ValueError):
-        return ""
-    return text.decode("utf-8", "replace") if len(text) <= MOST_BYTES_OF_TEXT else ""
+    return archived_text(file, INSIDE, "metadata.json")
 
 
 def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
@@ -131,15 +113,6 @@ class _Trace(Trace):
         return self._rows
 
 
-class Node(NamedTuple):
-    """One use of a layer: which, and the tensors that it takes."""
-
-    layer: Any
-    name: str
-    place: int
-    needs: list[tuple[str, int, int]]
-
-
 class _Network:
     """Tensors by the layer that makes them, and the operations."""
 
@@ -177,7 +150,7 @@ class _Network:
 
     def _graph(self, found: Config, layers: list[Any], inputs: list[Shape] | None) -> list[Shape]:
         """A Functional model: every node as soon as what it needs is there."""
-        made, waiting, given = dict[tuple[str, int], list[Shape]](), list[Node](), inputs
+        made, waiting, given = dict[tuple[str, int], list[Shape]](), list[Waiting](), inputs
         order = {name: place for place, (name, *_) in enumerate(self.references(_fields(found).get("input_layers")))}
         for layer in layers:
             name = _text(layer if isinstance(layer, Mapping) else {}, "name") or _text(_fields(layer), "name")
@@ -188,33 +161,21 @@ class _Network:
                 continue
             nodes = layer.get("inbound_nodes") if isinstance(layer, Mapping) else None
             for place, node in enumerate(nodes if isinstance(nodes, list) else []):
-                waiting.append(Node(layer, name, place, list(self.references(node))))
-        self._in_order(waiting, made)
+                waiting.append((layer, name, place, list(self.references(node))))
+        self._ordered(waiting, made)
         ends = [(who, at) for who, at, _ in self.references(_fields(found).get("output_layers"))]
         return [made[end][0] for end in ends if end in made] or list(made.values())[-1]
 
-    def _in_order(self, waiting: list[Node], made: dict[tuple[str, int], list[Shape]]) -> None:
-        """Write down each node once what it takes is made; each reference is looked at once."""
-        missing, takers = list[int](), dict[tuple[str, int], list[int]]()
-        for number, node in enumerate(waiting):
-            needs = {(who, at) for who, at, _ in node.needs} - made.keys()
-            missing.append(len(needs) if node.needs else -1)  # what takes nothing is never made
-            for need in needs:
-                takers.setdefault(need, []).append(number)
-        ready = deque(number for number, count in enumerate(missing) if not count)
-        written = 0
-        while ready:
-            node = waiting[ready.popleft()]
-            xs = [made[who, at][min(which, len(made[who, at]) - 1)] for who, at, which in node.needs]
-            made[node.name, node.place] = self.layer(node.layer, node.name, xs, again=node.place > 0)
-            written += 1
-            for number in takers.pop((node.name, node.place), ()):
-                missing[number] -= 1
-                if not missing[number]:
-                    ready.append(number)
-        if written < len(waiting):
-            stuck = next(node for node, count in zip(waiting, missing, strict=True) if count)
-            raise ValueError(f"layer {stuck.name!r} of the Keras model needs a tensor that no layer makes")
+    def _ordered(self, waiting: list[Waiting], made: dict[tuple[str, int], list[Shape]]) -> None:
+        """Write down each use of a layer behind those that make what it takes; one that takes nothing never is made."""
+        needs = [{(who, at) for who, at, _ in takes} or {("", -1)} for *_, takes in waiting]
+        order = in_order(needs, [(name, place) for _, name, place, _ in waiting], made)
+        for layer, name, place, takes in (waiting[number] for number in order):
+            xs = [made[who, at][max(min(which, len(made[who, at]) - 1), 0)] for who, at, which in takes]
+            made[name, place] = self.layer(layer, name, xs, again=place > 0)
+        if len(order) < len(waiting):
+            stuck = min(set(range(len(waiting))) - set(order))
+            raise ValueError(f"layer {waiting[stuck][1]!r} of the Keras model needs a tensor that no layer makes")
 
     def references(self, node: Any, depth: int = 0) -> Iterator[tuple[str, int, int]]:
         """(layer, node, tensor) of everything that a node takes but masks, as versions 2 and 3 write it."""
