@@ -254,6 +254,14 @@ def test_tensors_that_cannot_be_are_named(dims):
         cb.model(model.SerializeToString())
 
 
+@needs_onnx
+def test_names_that_are_no_text_are_told():
+    """The library's own words of such a graph hold the bytes as they are."""
+    data = graph([("Reshape", ["x"], ["y"], {"name": "unlikely"})])
+    with pytest.raises(ValueError, match="the ONNX graph has a name that is no text; the file is damaged"):
+        cb.model(data.replace(b"unlikely", b"\xff\xfelikely"))
+
+
 # ---- every field of every format, with what does not belong there ----------------------------------------------------
 
 STRANGE = (None, True, -1, 0, 10**9, 2**62, 1.5, "", "x", "3", [], {}, [1, 2], ["a"], [[1]], {"a": 1}, [None] * 50)

@@ -113,6 +113,8 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     samples, assumed = _fixed_inputs(model.graph, changes.get("shape"))
     try:
         model = onnx.shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
+    except UnicodeDecodeError:
+        raise ValueError("the ONNX graph has a name that is no text; the file is damaged") from None
     except problems as problem:
         words = " ".join(str(problem).split())[:150]
         raise ValueError(f"shapes of the ONNX graph cannot be inferred: {words}") from None
