@@ -306,7 +306,9 @@ def nsight_sqlite(path: Path, name: str) -> Reading:
                 events += _rows(base, table, kind, texts, notes, MOST_EVENTS + 1 - len(events))
         if len(events) > MOST_EVENTS:
             raise ValueError(f"{name} has more than {MOST_EVENTS:,} events; record fewer steps")
-    except (sqlite3.Error, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} is broken as a database: the name of a table is no text; export it again") from None
+    except sqlite3.Error as error:
         raise ValueError(f"{name} is broken as a database ({error}); it may be truncated: export it again") from None
     finally:
         base.close()
