@@ -27,7 +27,7 @@ def test_the_answer_names_the_cheapest_with_band_and_break_even(panel: Any) -> N
     found = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4)
     row, even = found.frame().loc[found.best], cb.planning.break_even(found)
     assert panel.answer.startswith(f"${row['usd'] / 1e3:.1f} k over 3 years: {row['name']} is the cheapest of ")
-    assert f"${row['usd_low'] / 1e3:.1f} k to ${row['usd_high'] / 1e3:.1f} k" in panel.answer
+    assert f"${row['usd_low'] / 1e3:.3g} k to ${row['usd_high'] / 1e3:.3g} k" in panel.answer
     assert f"cheapest in {100 * found.odds[found.best]:.0f} % of Monte Carlo samples" in panel.answer
     assert f"beats {found.places[even.rent].name} from {even.runs[1]:.2g} runs a month" in panel.answer
     assert "Laptop: it gets through" in panel.answer

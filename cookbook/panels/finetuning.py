@@ -25,7 +25,7 @@ from cookbook.panels.options import (
     plain_model,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import Source, capital, counted, listed, short_name
+from cookbook.panels.text import Source, capital, counted, listed, price_badge, short_name
 from cookbook.planning.finetune import METHODS, FineTuning, finetune
 from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.requirements import ratio
@@ -192,12 +192,10 @@ def _ends(tuned: FineTuning, row: dict[str, Any], name: str) -> str:
 
 def _chips(tuned: FineTuning) -> tuple[tuple[str, str], ...]:
     price = tuned.price
-    years = "-".join(dict.fromkeys((price.first[:4], price.last[:4])))
     return (
         ("memory 80 % interval", "As memory that publishers state lies about ours; \"likely\" fits at the point, and "
          "not at the upper end."),
-        (f"{price.rows} prices, {years}", "By list, on demand; old ones count too.") if price.rows
-        else ("price given" if price.median == price.median else "no price", price.why),
+        price_badge(price),
         (f"{len(tuned.assumed)} assumed", f"Taken where nothing is set: {'; '.join(tuned.assumed)}."),
     )  # fmt: skip
 
@@ -242,5 +240,5 @@ def _sources(model: zoo.Workload, device: Accelerator, tuned: FineTuning, optimi
     keys |= dict.fromkeys(device.sources, "figures of the device")
     keys |= dict.fromkeys(optimiser_row(optimiser)["source"].split(";"), "states of the optimiser")
     price = tuned.price
-    keys |= dict.fromkeys(price.source, f"{price.rows} prices, {price.first[:4]} to {price.last[:4]}")
+    keys |= dict.fromkeys(price.source, price_badge(price)[0])
     return cited(keys)

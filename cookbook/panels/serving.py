@@ -33,14 +33,14 @@ from cookbook.panels.options import (
     plain_model,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import counted, figure, percent, short_name
+from cookbook.panels.text import counted, figure, percent, price_badge, short_name
 from cookbook.planning.serving import Service, engine_costs, serve
 from cookbook.planning.simulation import POLICIES, StepCosts
 from cookbook.prediction.constants import figure as constant
 from cookbook.prediction.doors import generate
 from cookbook.units import dollars, human
 
-MILLI, GIBI, YEAR = 1e-3, 2.0**30, 4
+MILLI, GIBI = 1e-3, 2.0**30
 CHARTS: dict[str, Any] = {
     "knee": charts.knee,
     "costs": partial(
@@ -304,12 +304,10 @@ def _span(own: dict[str, Any], name: str) -> str:
 
 def _chips(view: Served) -> tuple[tuple[str, str], ...]:
     price = next(iter(view.service.price.values()))
-    years = "-".join(dict.fromkeys((price.first[:YEAR], price.last[:YEAR])))
     assumed = view.service.assumed
     return (
         (str(view.step.tier), "How well measurements of other runs cover the time of an iteration here."),
-        (f"{price.rows} prices, {years}", "By list, on demand; old ones count too.") if price.rows
-        else ("price given" if price.median == price.median else "no price", price.why or "Set under More."),
+        price_badge(price),
         ("queue not measured", "Waiting follows from times of iterations; no published load test of this stack is in "
          "it."),
         (f"{len(assumed)} assumed", f"Taken where nothing is set: {'; '.join(assumed)}."),
@@ -473,5 +471,5 @@ def _sources(view: Served) -> tuple[tuple[str, str, str], ...]:
     price = next(iter(view.service.price.values()))
     keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
     keys |= dict.fromkeys(view.device.sources, "figures of the device")
-    keys |= dict.fromkeys(price.source, f"{price.rows} prices, {price.first[:YEAR]} to {price.last[:YEAR]}")
+    keys |= dict.fromkeys(price.source, price_badge(price)[0])
     return cited(keys)

@@ -14,8 +14,11 @@ from cookbook.units import dollars, human, shown
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cookbook.catalog.prices import Price
+
 Source = tuple[str, str, str]
 LONGEST = 300  # letters of a reason
+MONTH = len("2026-05")
 
 
 def json_of(text: str, what: str) -> Any:
@@ -266,6 +269,22 @@ def short_name(name: str) -> str:
     front, _, rest = name.partition(" (")
     told = [piece for piece in rest.rstrip(")").split(", ") if _devices(piece) or {"board", "one"} & {*piece.split()}]
     return f"{front} ({', '.join(told)})" if told else front
+
+
+def price_badge(price: Price) -> tuple[str, str]:
+    """Badge of a price and its explanation: how many list prices it is the median of, and of which months.
+
+    Examples
+    --------
+    >>> from cookbook.planning import hourly_usd
+    >>> price_badge(hourly_usd("h100-sxm"))[0]
+    '20 prices, 2025-11 to 2026-05'
+    """
+    if price.rows:
+        months = " to ".join(dict.fromkeys((price.first[:MONTH], price.last[:MONTH])))
+        return (f"{counted(price.rows, 'price')}, {months or 'undated'}",
+                "Median and quartiles of the newest twelve months of list prices on demand. Set your own under More.")
+    return ("price given", "Your own price.") if price.median == price.median else ("no price", price.why)
 
 
 def memories(name: str) -> int:

@@ -81,7 +81,7 @@ def compare(
     way : str
         Way to pay, as for `hourly_usd`.
     since : int, optional
-        First year of prices to count.
+        First year of prices to count; the newest twelve months of each if not given.
     neighbours : bool
         Whether similar measurements correct the points.
 

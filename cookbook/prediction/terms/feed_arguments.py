@@ -447,7 +447,7 @@ def server(system: Machine | str) -> tuple[dict[str, float], str]:
 
 @lru_cache(maxsize=256)
 def hour_price(accelerator: str) -> tuple[float, float, float, str]:
-    """Median, lowest and highest price of an hour on demand [USD], and its dates; NaN where no price is known.
+    """Return median and quartiles of an hour's price on demand [USD] and their dates; NaN where no price is known.
 
     Parameters
     ----------
