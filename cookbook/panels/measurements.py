@@ -474,7 +474,7 @@ def _groups(asked: Asked) -> str:
     if not asked.by:
         return ""
     values = asked.shown[asked.y].groupby(asked.labels)
-    middle = values.median()[values.size() >= ENOUGH].drop(OTHERS, errors="ignore").sort_values()
+    middle = values.median()[values.size() >= ENOUGH].drop(OTHERS, errors="ignore").sort_values(kind="stable")
     if len(middle) < 2:
         return ""
     least, most = middle.index[0], middle.index[-1]

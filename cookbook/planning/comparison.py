@@ -583,7 +583,7 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
     _check_level(level)
     rows, found = milestones(accelerators), []
     for name, (words, unit) in QUANTITIES.items():
-        own = rows[rows["quantity"] == name].sort_values("year")
+        own = rows[rows["quantity"] == name].sort_values("year", kind="stable")
         line: dict[str, Any] = {"quantity": name, "words": words, "unit": unit}
         try:
             fit = least_squares_growth(own["year"], own["value"], level)

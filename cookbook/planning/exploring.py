@@ -272,7 +272,7 @@ def _front(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
     if points.shape[1] <= 2 and len(points):
         last = points[:, -1]
         kept = order[np.r_[True, last[1:] < np.minimum.accumulate(last)[:-1]] if points.shape[1] == 2 else [0]]
-        return kept[np.argsort(rows[kept])]
+        return kept[np.argsort(rows[kept], kind="stable")]
     found = []
     while len(points):  # the first is not beaten by any that follows: it comes first in the order of measures
         found.append(order[0])
@@ -281,7 +281,7 @@ def _front(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if len(found) > MOST_FRONT:
             raise ValueError(f"the front has more than {MOST_FRONT:,} points: give fewer measures, or coarser ones")
     kept = np.array(found, dtype=int)
-    return kept[np.argsort(rows[kept])]
+    return kept[np.argsort(rows[kept], kind="stable")]
 
 
 def _classes(values: np.ndarray) -> dict[str, Any]:

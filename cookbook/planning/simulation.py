@@ -171,7 +171,7 @@ class Served(Printed):
         """Time between two tokens that this share of all tokens waits at most [s]."""
         if not self.gaps.size:
             return math.nan
-        order = np.argsort(self.gaps[0])
+        order = np.argsort(self.gaps[0], kind="stable")
         seconds, counts = self.gaps[0][order], np.cumsum(self.gaps[1][order])
         return float(seconds[np.searchsorted(counts, share * counts[-1])])
 
@@ -197,7 +197,7 @@ class Served(Printed):
 
 def simulate(
     costs: StepCosts, prompts: Any, answers: Any, *, arrival: Any = None, concurrency: int | None = None,
-    policy: str = CHUNKED, engines: int = 1, prefill_engines: int = 1,
+    think: Any = None, policy: str = CHUNKED, engines: int = 1, prefill_engines: int = 1,
 ) -> Served:  # fmt: skip
     """Serve requests one by one and see when each gets its tokens.
 
@@ -211,6 +211,8 @@ def simulate(
         When each request comes, in order [s].
     concurrency : int, optional
         Instead: so many clients, each of which sends its next request when the last one is answered.
+    think : array_like, optional
+        Pause of a client before each request [s]; none by default.
     policy : str
         "chunked prefill", "prefill first" or "disaggregated".
     engines : int
@@ -240,16 +242,19 @@ def simulate(
 
     if not isinstance(costs, StepCosts):
         raise ValueError(f"costs = {shown(costs)} are no costs of iterations; give those of cb.planning.engine_costs")
-    run = _Run(Environment(), costs, *_checked(costs, prompts, answers, arrival, concurrency), policy=choices(
+    run = _Run(Environment(), costs, *_checked(costs, prompts, answers, arrival, concurrency, think), policy=choices(
         "policy", policy, POLICIES, (CHUNKED,))[0])  # fmt: skip
     own, fillers = FIRST if run.policy == SPLIT else run.policy, whole("prefill_engines", prefill_engines, 4096)
     run.decoders = [_Engine(run, own) for _ in range(whole("engines", engines, 4096))]
     run.fillers = [_Engine(run, SPLIT) for _ in range(fillers)] if run.policy == SPLIT else run.decoders
-    run.start(None if arrival is None else np.asarray(arrival, dtype=float).tolist(), concurrency)
+    times = arrival if arrival is not None else think
+    run.start(None if times is None else np.asarray(times, dtype=float).tolist(), concurrency)
     return run.served()
 
 
-def _checked(costs: StepCosts, prompts: Any, answers: Any, arrival: Any, concurrency: Any) -> tuple[list, list]:
+def _checked(
+    costs: StepCosts, prompts: Any, answers: Any, arrival: Any, concurrency: Any, think: Any
+) -> tuple[list, list]:
     """Lengths as lists of one size."""
     if (arrival is None) == (concurrency is None):
         raise ValueError("give either arrival, the times of requests, or concurrency, a number of clients")
@@ -270,6 +275,10 @@ def _checked(costs: StepCosts, prompts: Any, answers: Any, arrival: Any, concurr
         times = numbers("arrival", arrival).astype(float)
         if times.shape != (len(found[0]),) or not np.all(np.diff(times, prepend=0.0) >= 0):
             raise ValueError("arrival must be one time for each request, from 0 s and in order")
+    if think is not None:
+        pauses = numbers("think", think).astype(float)
+        if concurrency is None or pauses.shape != (len(found[0]),) or not np.all(pauses >= 0):
+            raise ValueError("think must be a pause of 0 s or more for each request, and goes with concurrency")
     most = max(map(int.__add__, *found))
     if costs.held(most) > costs.kv_tokens:
         raise ValueError(f"a request of {most:,} tokens is larger than the room for keys and values, "
@@ -323,15 +332,15 @@ class _Run:
         return self.kept(tokens) + self.costs.state
 
     def start(self, times: list[float] | None, clients: int | None) -> None:
-        """Let requests come, and run until all are answered."""
+        """Let requests come at these times, or from clients after these pauses, and run until all are answered."""
         for engine in {id(each): each for each in (*self.fillers, *self.decoders)}.values():
             engine.process = self.env.process(engine.run())
-        if times is not None:
-            self.env.process(self._open(times))
+        if clients is None:
+            self.env.process(self._open(times or []))
         else:
             numbers = iter(range(self.size))
-            for _ in range(min(clients or 1, self.size)):
-                self.env.process(self._client(numbers))
+            for _ in range(min(clients, self.size)):
+                self.env.process(self._client(numbers, times or [0.0] * self.size))
         self.env.run(until=self.over)
 
     def _open(self, times: list[float]) -> Any:
@@ -341,8 +350,10 @@ class _Run:
                 yield timeout(time - env.now)
             self.submit(each)
 
-    def _client(self, numbers: Iterable[int]) -> Any:
+    def _client(self, numbers: Iterable[int], pauses: list[float]) -> Any:
         for each in numbers:
+            if pauses[each]:
+                yield self.env.timeout(pauses[each])
             self.done[each] = self.env.event()
             self.submit(each)
             yield self.done[each]

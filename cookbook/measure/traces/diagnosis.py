@@ -347,7 +347,7 @@ def _seen(found: Attribution, term: str) -> tuple[str, ...]:
 def _remedies(cause: str, found: Attribution, part: float) -> tuple[dict[str, Any], ...]:
     """The three cheapest, each with the gain in speed and an interval; they act on a part of their term."""
     table = catalog.table("remedies")
-    rows = table[table["cause"] == cause].sort_values("rank")
+    rows = table[table["cause"] == cause].sort_values("rank", kind="stable")
     told = []
     for row in rows.to_dict("records"):
         share, shares = part * _share(found, row["term"]), part * _shares(found, row["term"])
