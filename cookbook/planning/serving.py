@@ -34,6 +34,8 @@ MILLION, HOUR, NEAR, MOST_ENGINES = 1e6, units.si("1 h"), 0.02, 4096
 # More than so many times the devices that throughput takes, and limits cost much; so many times those, and they keep a
 # looser limit.
 MUCH, ROOMY, CLOSE = 3, 1.25, 1e-3
+# Share of the capacity up to which clients are an open load; beyond, they wait for each other.
+FULL = 0.98
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,8 +49,8 @@ class Service(Printed):
     rows : tuple of dict
         One a stack, as `table` holds them.
     table : pandas.DataFrame
-        One row a stack: accelerator, devices, tp, pp, ep, engines (copies of the weights); requests_per_second,
-        output_tokens_per_second; ttft, tpot and e2e as _p50, _p95 and _p99 [s]; goodput, requests per second that keep
+        One row a stack: accelerator, devices, tp, pp, ep, engines (copies of the weights); requests_per_second;
+        in_service, requests that wait or are being answered, on average; output_tokens_per_second; ttft, tpot and e2e as _p50, _p95 and _p99 [s]; goodput, requests per second that keep
         both limits; busy, batch, kv_share; capacity [requests/s]; usd_per_hour, usd_per_million_input and
         usd_per_million_output with _low and _high of the price; joule_per_token of answers with _low and _high of the
         power; binds, what limits it; costly, what a looser limit would save where limits take several times the
@@ -173,7 +175,8 @@ def serve(
     rate : float
         Requests that arrive per second; or else give one of the next three.
     users : float
-        People who ask again some time after they have their answer.
+        People who ask again some time after they have their answer. They ask at the rate of the interactive response
+        time law, users / (think + time of the answer), so no more requests are in service than there are users.
     concurrency : float
         Requests that are always there: each client asks again at once.
     arrival : array_like
@@ -303,12 +306,15 @@ def serve(
                     raise ValueError(str(reason))
                 row["why"] = str(reason)
             rows.append(row)
-    load = f"{asked.clients:,.0f} at once" if asked.rate != asked.rate else f"{asked.rate:.3g} requests/s"
+    load = f"{asked.rate:.3g} requests/s"
+    if asked.rate != asked.rate:
+        load = f"{asked.clients:,.0f} {'users' if asked.think else 'requests at once'}"
     return Service(f"{network.title}, {load}", tuple(rows), asked, prices, network.name, tuple(assumed))
 
 
 COLUMNS = (
-    "accelerator", "devices", "tp", "pp", "ep", "engines", "requests_per_second", "output_tokens_per_second",
+    "accelerator", "devices", "tp", "pp", "ep", "engines", "requests_per_second", "in_service",
+    "output_tokens_per_second",
     *(f"{name}_p{each}" for name in ("ttft", "tpot", "e2e") for each in (50, 95, 99)), "goodput", "busy", "batch",
     "kv_share", "capacity", "usd_per_hour", "usd_per_million_input", "usd_per_million_input_low",
     "usd_per_million_input_high", "usd_per_million_output", "usd_per_million_output_low",
@@ -455,6 +461,8 @@ class _Engines:
         return self.solved[engines]
 
     def _solve(self, asked: Asked) -> dict[str, Any]:
+        if asked.rate != asked.rate and (asked.think or asked.policy == SPLIT):
+            return self._closed_loop(asked)
         load = {**self.load, "kv_tokens": self.costs.kv_tokens, "max_sequences": self.costs.max_sequences,
                 "chunk": self.costs.chunk, "burstiness": asked.burstiness, "state": self.costs.state}  # fmt: skip
         if asked.policy != SPLIT:
@@ -462,18 +470,39 @@ class _Engines:
                                   prefill_first=asked.policy == FIRST, **load)  # fmt: skip
         return self._split(asked, load)
 
+    def _closed_loop(self, asked: Asked) -> dict[str, Any]:
+        """The state in which clients ask as often as they are answered: rate x (think + answer) = clients.
+
+        The interactive response time law, solved for the rate by regula falsi (Illinois). Clients whom even a full
+        engine keeps waiting are those of a closed loop: all that do not think.
+        """
+        think, full = asked.think, FULL * self.capacity
+        high = min(full, asked.clients / think) if think else full
+        low, below, above = 0.0, 1.0, self.shortest / think if high < full else 1.0
+        for _ in range(20):
+            rate = low + (high - low) * min(max(below / (below + above), 0.05), 0.99)
+            found = self._solve(replace(asked, rate=rate, clients=math.nan, think=0.0))
+            more = 1 - rate * (think + found["e2e"]) / asked.clients
+            low, below, high, above = (rate, more, high, above / 2) if more > 0 else (low, below / 2, rate, -more)
+            if abs(more) < CLOSE or high - low < CLOSE * high:
+                break
+        if not (think and high == full and more > CLOSE and asked.policy != SPLIT):
+            return found
+        for _ in range(3):  # the rate of a full engine hardly depends on how many wait
+            waiting = max(asked.clients - rate * think, 1.0)
+            found = self._solve(replace(asked, clients=waiting, think=0.0))
+            rate = found["rate"]
+        return found | {"stable": False}
+
+    @cached_property
+    def shortest(self) -> float:
+        """Time of an answer on an idle engine [s]."""
+        asked, costs = self.asked, self.costs
+        first = float(costs.prefill(asked.prompt, costs.kept(asked.prompt / 2, asked.prompt)))
+        return first + max(asked.answer - 1, 0.0) * float(costs.decode(1.0, self.context))
+
     def _split(self, asked: Asked, load: dict[str, Any]) -> dict[str, Any]:
         """Prompts on engines of their own, then the way of keys and values, then engines that decode."""
-        if asked.rate != asked.rate:
-            low, high, below, above = 0.0, 0.98 * self.capacity, 1.0, 1.0
-            for _ in range(20):  # the rate at which as many are there as clients (Little), by regula falsi (Illinois)
-                rate = low + (high - low) * min(max(below / (below + above), 0.05), 0.99)
-                found = self._split(replace(asked, rate=rate), load)
-                more = 1 - rate * found["e2e"] / asked.clients
-                low, below, high, above = (rate, more, high, above / 2) if more > 0 else (low, below / 2, rate, -more)
-                if abs(more) < CLOSE or high - low < CLOSE * high:
-                    break
-            return found
         first = service_latencies(self.costs.decode, self.costs.prefill, rate=asked.rate / self.prefill,
                                prefill_first=True, **{**load, "answer": 1.0, "answer_spread": 0.0})  # fmt: skip
         then = service_latencies(self.costs.decode, lambda tokens, seen: 0.0 * np.asarray(tokens), rate=asked.rate,
@@ -487,8 +516,15 @@ class _Engines:
         return found
 
     def meets(self, found: dict[str, Any]) -> bool:
-        """Whether enough requests keep both limits."""
+        """Whether enough requests keep both limits; where there are none, whether the engines keep up."""
+        if self.unlimited and not found.get("stable", True):
+            return False
         return all(self.within(found, name) >= self.asked.kept for name in ("ttft", "tpot"))
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether no latency is promised."""
+        return math.isinf(self.asked.ttft) and math.isinf(self.asked.tpot)
 
     def within(self, found: dict[str, Any], name: str) -> float:
         """Share of requests that keep one limit, between the percentiles on a logarithmic scale."""
@@ -510,7 +546,8 @@ class _Engines:
 
     def fewest(self, found: list[tuple[int, _Engines]]) -> int:
         """Fewest engines that serve the load within the limits; refused where others found need no more devices."""
-        high = least = 1 if self.asked.rate != self.asked.rate else self.fewest_by_load
+        closed = self.asked.rate != self.asked.rate and not self.asked.think
+        high = least = 1 if closed else self.fewest_by_load
         if least * self.each >= min((number * other.each for number, other in found), default=math.inf):
             raise ValueError(f"tp = {self.tp} needs no fewer devices than fewer shards do")
         gap = 1
@@ -530,6 +567,10 @@ class _Engines:
     def fewest_by_load(self) -> int:
         """Fewest engines that serve the load, however late; of clients, those that hold all of them at once."""
         asked = self.asked
+        if asked.think:  # all that ask while engines are nearly full
+            rate = FULL * self.capacity
+            nearly = self._solve(replace(asked, rate=rate, clients=math.nan, think=0.0))
+            return max(math.ceil(asked.clients / rate / (asked.think + nearly["e2e"])), 1)
         return math.ceil(asked.clients / self.slots if asked.rate != asked.rate else asked.rate / self.capacity + NEAR)
 
     def relaxed(self) -> str:
@@ -570,7 +611,7 @@ class _Engines:
         watts = {end: power_watts(getattr(power.rated, end), busy, getattr(power.idle, end), getattr(power.full, end))
                  for end in usd}  # fmt: skip
         row = {"devices": devices, "tp": self.tp, "engines": engines, "requests_per_second": rate,
-               "output_tokens_per_second": rate * asked.answer, "goodput": rate * kept, "capacity":
+               "in_service": rate * found["e2e"], "output_tokens_per_second": rate * asked.answer, "goodput": rate * kept, "capacity":
                engines * self.capacity, "usd_per_hour": usd["median"],
                "kv_share": min(found["batch"] * (self.context + self.costs.state) / self.costs.kv_tokens, 1.0),
                "meets": self.meets(found),
@@ -584,10 +625,13 @@ class _Engines:
         return row | self.ends(row)
 
     def ends(self, row: dict[str, Any]) -> dict[str, float]:
-        """80 % intervals by measured delays and rates of services; of requests at a rate no more than these come."""
-        (first, other), rate = self.widths, row["requests_per_second"]
-        opened = self.asked.rate == self.asked.rate
-        low, high = (min(1.0, row["capacity"] / other / rate), 1.0) if opened else (1 / other, other)
+        """80 % intervals by measured delays and rates of services; clients ask less often where they wait longer."""
+        (first, other), rate, asked = self.widths, row["requests_per_second"], self.asked
+        low, high = min(1.0, row["capacity"] / other / rate), 1.0
+        if asked.rate != asked.rate:
+            answer = asked.clients / rate - asked.think
+            low = min(low, asked.clients / (asked.think + answer * other) / rate)
+            high = asked.clients / (asked.think + answer / other) / rate
         pairs = {"ttft_p50": (1 / first, first), "tpot_p50": (1 / other, other),
                  "output_tokens_per_second": (low, high),
                  **{f"usd_per_million_{each}": (1 / high, 1 / low) for each in ("input", "output")}}  # fmt: skip
@@ -599,8 +643,11 @@ class _Engines:
         asked, trace = self.asked, self.asked.trace
         count = len(next(iter(trace.values()))) if trace else int(figure("service-simulated-requests"))
         most = self.costs.longest(max(self.room // 3, 1.0))
-        load: dict[str, Any] = {"concurrency": max(round(asked.clients), 1)} if asked.rate != asked.rate else {
-            "arrival": trace.get("arrival", arrivals(asked.rate, count, asked.burstiness, seed))}  # fmt: skip
+        if asked.rate == asked.rate:
+            load = {"arrival": trace.get("arrival", arrivals(asked.rate, count, asked.burstiness, seed))}
+        else:
+            pauses = np.random.default_rng(seed + 3).exponential(asked.think, count) if asked.think else None
+            load = {"concurrency": max(round(asked.clients), 1), "think": pauses}
         drawn = [trace.get(name, lengths(mean, count, spread, seed + at, most)) for name, mean, spread, at in (
             ("input_len", asked.prompt, asked.prompt_spread, 1), ("output_len", asked.answer, asked.answer_spread, 2))]
         served = simulate(self.costs, *drawn, policy=asked.policy, engines=engines,
@@ -610,6 +657,8 @@ class _Engines:
     def binds(self, found: dict[str, Any]) -> str:
         """What keeps the service from more: limits, or what an engine that is full does most of its time."""
         if not self.meets(found):
+            if self.unlimited:
+                return "capacity: users wait for each other"
             worst = min(("ttft", "tpot"), key=lambda name: self.within(found, name))
             return f"SLO ({worst.upper()})"
         steps = max(self.asked.answer - 1, 0.0) / self.slots
