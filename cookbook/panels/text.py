@@ -14,6 +14,8 @@ from cookbook.units import dollars, human, shown
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cookbook.planning.comparison import Lead
+
 Source = tuple[str, str, str]
 LONGEST = 300  # letters of a reason
 
@@ -55,6 +57,29 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     """
     shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+
+
+def undecided(names: Sequence[str], lead: Lead) -> str:
+    """Return why no leader is named, as the rest of a headline; empty where one is.
+
+    Examples
+    --------
+    >>> from cookbook.planning.comparison import lead
+    >>> undecided(["A", "B"], lead([2, 3], [1, 2], [4, 5], evidence="datasheet only"))
+    'A and B cannot be distinguished: neither was measured'
+    >>> undecided(["A", "B"], lead([1, 9], [1, 8], [2, 10], evidence="datasheet only"))
+    'A leads by its datasheet alone: it was not measured'
+    """
+    tied = [names[at] for at in lead.tied]
+    if lead.named:
+        return ""
+    if len(tied) == 1:
+        return f"{tied[0]} leads by its datasheet alone: it was not measured"
+    new = [name for name, seen in zip(tied, lead.measured, strict=True) if not seen]
+    none = f"{'neither' if len(tied) == 2 else 'none'} was measured"
+    why = ("their intervals overlap" if not new else none if len(new) == len(tied)
+           else f"{listed(new, 2)} {'was' if len(new) == 1 else 'were'} not measured")  # fmt: skip
+    return f"{listed(tied, 3)} cannot be distinguished: {why}"
 
 
 def no_answer(problem: Exception, what: str) -> str:
