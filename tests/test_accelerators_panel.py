@@ -216,7 +216,7 @@ def test_no_winner_is_named_on_datasheets_alone() -> None:
     alone = cb.panels.accelerators("llama3_8b", ["b200-sxm", "t4"], batch=1, software="")
     rows = alone.frame.set_index("key")
     assert rows.loc["b200-sxm", "low"] > rows.loc["t4", "high"]  # clear, and yet nobody has measured it
-    assert "B200 SXM 180GB leads by its datasheet alone" in alone.shown["headline"]
+    assert "**B200 SXM 180GB** leads by its datasheet alone" in alone.shown["headline"]
 
 
 def test_a_winner_is_measured_and_clear_of_its_rivals(panel: Any) -> None:

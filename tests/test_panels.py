@@ -119,6 +119,19 @@ def test_a_panel_that_starts_wrong_says_so_and_can_be_mended() -> None:
     assert panel.answer.startswith("ResNet-50")
 
 
+def test_a_zero_that_is_no_amount_is_shown_as_its_word() -> None:
+    price = controls.Slider("p", "Price", "g", (0.0, 1.0, 5.0), unit="$/h", whole=False, zero="list price")
+    assert price.show(0)["text"] == "list price" and price.describe()["stops"][0] == [0.0, "list price"]
+    assert price.told(0) == price.said(0) == "list price" and price.told(5) == "5 $/h"
+    assert price.read("list price") == price.read(" List Price ") == price.read("0") == price.read("0 $/h") == 0
+    with pytest.raises(ValueError, match="is not a number"):
+        price.read("list")
+    plain = controls.Slider("p", "Price", "g", (0.0, 1.0, 5.0), unit="$/h", whole=False)
+    assert plain.show(0)["text"] == "0"
+    with pytest.raises(ValueError, match="is not a number"):
+        plain.read("list price")
+
+
 def test_a_misspelt_control_is_a_programming_error(panel: Any) -> None:
     with pytest.raises(TypeError, match="batch"):
         panel.update(bach=3)

@@ -396,10 +396,11 @@ def _answer(view: Compared, picture: str) -> str:
             f"{UNIT[picture]}** for {work}{tokens}. {'Interval (80 %)' if fast else 'Range'}: {ends}; clear of all others."
         )
     else:
-        over = f"**{write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]}** for {work}"
+        over = f"{write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]}"
         head = (
-            f"{undecided(known['name'].map(_short).tolist(), ahead, over)}. {_short(first['name'])}: "
-            f"{write(first[point])} {UNIT[picture]}{tokens}, {'interval (80 %)' if fast else 'range'} {ends}."
+            f"{undecided(known['name'].map(_short).tolist(), ahead, '**')}. Range: {over} for {work}. "
+            f"{_short(first['name'])}: {write(first[point])} {UNIT[picture]}{tokens}, "
+            f"{'interval (80 %)' if fast else 'range'} {ends}."
         )
     return f"{head} {_looked(view, picture)}{_full(view)}{_lacking(view, picture)}"
 

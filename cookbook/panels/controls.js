@@ -34,8 +34,14 @@ function sliderControl(control, send) {
   const id = freshId();
   const last = control.stops.length - 1;
   const number = h("input", { type: "text", id, class: "ck-number", autocomplete: "off", spellcheck: "false", title: control.tooltip });
+  const box = h("span", { class: control.unit ? "ck-box ck-narrow" : "ck-box" }, number, control.unit ? h("span", { class: "ck-unit", text: control.unit }) : null);
   const range = h("input", { type: "range", min: 0, max: last, step: 1, class: "ck-range", "aria-label": control.label, title: control.tooltip });
-  const speak = (text) => range.setAttribute("aria-valuetext", control.unit ? `${text} ${control.unit}` : text);
+  // A word in place of 0 has no unit, and more room.
+  const speak = (text) => {
+    const word = Boolean(control.zero) && text === control.zero;
+    range.setAttribute("aria-valuetext", control.unit && !word ? `${text} ${control.unit}` : text);
+    box.classList.toggle("ck-word", word);
+  };
   const fill = () => range.style.setProperty("--at", `${(100 * range.value) / last}%`);
   const stop = (index) => {
     const [value, text] = control.stops[index];
@@ -53,7 +59,6 @@ function sliderControl(control, send) {
     e.preventDefault();
     stop(Math.min(last, Math.max(0, range.valueAsNumber + step)));
   };
-  const box = h("span", { class: control.unit ? "ck-box ck-narrow" : "ck-box" }, number, control.unit ? h("span", { class: "ck-unit", text: control.unit }) : null);
   const field = labelled(control, id, box, range);
   return {
     el: field.el, inputs: [number],

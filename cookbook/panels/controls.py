@@ -305,7 +305,7 @@ class Slider(Described):
     optional : bool
         Whether it may be left empty, which reads as None.
     zero : str
-        What 0 stands for, in words, where it is no amount.
+        What 0 stands for, in words, where it is no amount: "list price". The panel shows them, and takes them typed.
     """
 
     stops: tuple[float, ...]
@@ -317,7 +317,8 @@ class Slider(Described):
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
-        return self._described("slider", stops=[[stop, self.text(stop)] for stop in self.stops], unit=self.unit)
+        stops = [[stop, self._worded(stop)] for stop in self.stops]
+        return self._described("slider", stops=stops, unit=self.unit, zero=self.zero)
 
     def read(self, raw: Any) -> float | int | None:
         """Value that a message, a caller or the reader's typing means; None where it may be left empty and is."""
@@ -350,7 +351,9 @@ class Slider(Described):
             value = self.read(value)
         except ValueError:
             return {"text": value[:LONGEST] if isinstance(value, str) else shown(value), "index": 0}
-        return {"text": "", "index": 0} if value is None else {"text": self.text(value), "index": self._nearest(value)}
+        if value is None:
+            return {"text": "", "index": 0}
+        return {"text": self._worded(value), "index": self._nearest(value)}
 
     def near(self, raw: Any, last: Any, hints: Sequence[str] = ()) -> list[Any]:
         """Stops to take in place of a value that cannot be used, the nearest first; `last` could be used."""
@@ -363,12 +366,17 @@ class Slider(Described):
         return [*hints, *dict.fromkeys(self.stops[each] for each in around if self.stops[each] != value), last]
 
     def told(self, value: Any, now: Any = None) -> str:
-        """A value with its unit; empty where it is left open."""
-        return "empty" if value is None else f"{self.text(value)} {self.unit}".rstrip()
+        """A value with its unit, or what 0 stands for; empty where it is left open."""
+        if value is None:
+            return "empty"
+        return self.zero if self.zero and not value else f"{self.text(value)} {self.unit}".rstrip()
 
     def said(self, value: Any) -> str:
-        """A value with its unit, or what 0 stands for; nothing where it is left empty."""
-        return "" if value is None else self.zero if self.zero and not value else self.told(value)
+        """A value as `told`; nothing where it is left empty."""
+        return "" if value is None else self.told(value)
+
+    def _worded(self, value: float) -> str:
+        return self.zero if self.zero and not value else self.text(value)
 
     def text(self, value: float) -> str:
         """The number as it is printed."""
@@ -383,6 +391,8 @@ class Slider(Described):
             raise ValueError(unreadable)
         if not isinstance(raw, str):
             return float(max(min(raw, 1e300), -1e300)) if raw == raw else math.nan
+        if self.zero and raw.strip().casefold() == self.zero.casefold():
+            return 0.0
         text = raw.strip().removesuffix(self.unit).strip()
         if self.seconds and text[-1:].isdecimal():
             raise ValueError(f"{self.label} = {shown(raw)} has no unit; write {text} h, or {text} s, min or d")

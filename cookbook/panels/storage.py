@@ -133,10 +133,10 @@ def _controls() -> tuple[Control, ...]:
         Slider("network", "Network of a host", "Storage", LINKS, unit="Gbit/s", more=True,
                tooltip="On the way to shared storage"),
         Slider("price", "Price", "Storage", (0.0, *one_two_five(5, 1000)), unit="$/TB", more=True,
-               zero="as the table has it", tooltip="Of this storage; 0: as the table has it, where it may be missing"),
+               zero="list price", tooltip="Of this storage; the list price is that of the table, where there is one"),
         Slider("epochs", "Epochs", "Training", one_two_five(1, 1000), more=True, tooltip="Passes over the data set"),
         Slider("checkpoints", "Checkpoint every", "Training", MINUTES, unit="min", more=True, zero="never",
-               tooltip="0: none is written"),
+               tooltip="How often the state of the training is written; never, unless you say so"),
         Choice("asynchronous", "Asynchronous checkpoints", "Training", (
             ("no", "no", "Training waits for the write"), ("yes", "yes", "A copy is written while training goes on")),
                more=True, tooltip="How checkpoints are written"),

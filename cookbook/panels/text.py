@@ -59,26 +59,27 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
-def undecided(names: Sequence[str], lead: Lead, at: str = "") -> str:
-    """Return why no leader is named, as a headline without its full stop; empty where one is named.
+def undecided(names: Sequence[str], lead: Lead, mark: str = "") -> str:
+    """Return why no leader is named, as a headline without its full stop and with the names between two marks.
 
     Examples
     --------
     >>> from cookbook.planning.comparison import lead
-    >>> undecided(["A", "B"], lead([2, 3], [1, 2], [4, 5], evidence="datasheet only"), "2 to 5 s")
-    'A and B cannot be distinguished at 2 to 5 s: neither was measured'
+    >>> undecided(["A", "B"], lead([2, 3], [1, 2], [4, 5], evidence="datasheet only"), "**")
+    '**A and B** cannot be distinguished: neither was measured'
     >>> undecided(["A", "B"], lead([1, 9], [1, 8], [2, 10], evidence="datasheet only"))
     'A leads by its datasheet alone: it was not measured'
+    >>> undecided(["A", "B"], lead([1, 9], [1, 8], [2, 10]))
+    ''
     """
+    tied, seen = [names[each] for each in lead.tied], sum(lead.measured)
     if lead.named:
         return ""
-    tied, place = [names[each] for each in lead.tied], f" at {at}" if at else ""
     if len(tied) == 1:
-        return f"{tied[0]} leads by its datasheet alone{place}: it was not measured"
-    seen = sum(lead.measured)
-    why = ("their intervals overlap" if seen == len(tied) else f"only {seen} of these {len(tied)} {'was' if seen == 1 else 'were'} measured" if seen
-           else f"{'neither' if len(tied) == 2 else 'none'} was measured")  # fmt: skip
-    return f"{listed(tied, 3)} cannot be distinguished{place}: {why}"
+        return f"{mark}{tied[0]}{mark} leads by its datasheet alone: it was not measured"
+    why = ("their intervals overlap" if seen == len(tied) else f"only {seen} {'was' if seen == 1 else 'were'} measured"
+           if seen else f"{'neither' if len(tied) == 2 else 'none'} was measured")  # fmt: skip
+    return f"{mark}{listed(tied, 3 if len(tied) == 3 else 2)}{mark} cannot be distinguished: {why}"
 
 
 def no_answer(problem: Exception, what: str) -> str:

@@ -150,3 +150,17 @@ def test_there_is_room_for_all_controls_that_always_show(bare):
         bare.page.wait_for_function("() => document.querySelector('.ck-controls').style.getPropertyValue('--tall')")
         column = bare.page.locator(".ck-controls")
         assert column.evaluate("column => column.scrollHeight - column.clientHeight") <= 1
+
+
+def test_a_zero_that_is_no_amount_is_a_word_for_eye_and_ear(bare):
+    """The word is in full beside its label, without a unit, and the slider says it to a screen reader."""
+    panel = panels.storage(price=0)
+    for width in (320, 800, 1300):
+        bare.draw(panel, width)
+        field = bare.page.locator("[data-control=price]")
+        field.evaluate("el => { el.closest('details').open = true; }")
+        number, unit, slider = (field.locator(each) for each in (".ck-number", ".ck-unit", ".ck-range"))
+        assert number.input_value() == slider.get_attribute("aria-valuetext") == "list price" and unit.is_hidden()
+        assert number.evaluate("el => el.scrollWidth <= el.clientWidth")
+    slider.fill("1")
+    assert slider.get_attribute("aria-valuetext") == "5 $/TB" and number.input_value() == "5" and unit.is_visible()
