@@ -19,7 +19,7 @@ from cookbook.hardware import Accelerator
 from cookbook.panels import options, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
-from cookbook.panels.text import counted, figure, listed, percent, short_name, undecided
+from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
 from cookbook.planning.comparison import FORMATS, PHASES, Lead, compare, lead, operations, roofs
 from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.transformer import answers_tokens
@@ -174,16 +174,6 @@ OFF: dict[str, Any] = {
 }
 
 
-def _ids(devices: list[Any]) -> list[str]:
-    """What a click, the state and the picture call each device: its key, or the name of one's own."""
-    found: list[str] = []
-    for value in devices:
-        name = options.device_of(value).name if isinstance(value, dict) else ""
-        again = sum(each == name or each.startswith(f"{name} (") for each in found) if name else 0
-        found.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
-    return found
-
-
 @lru_cache(maxsize=64)
 def _compared(
     model: Any, devices: tuple[str | Accelerator, ...], names: tuple[str, ...], phase: str, batch: int, precision: str,
@@ -213,12 +203,9 @@ class Compared:
     @cached_property
     def ranks(self) -> dict[str, pd.DataFrame]:
         """All devices for each picture, the best first, then those that do not hold the model or have no figure."""
-        whole = self.table.assign(full=self.table["fits"] == "no")
-        return {
-            picture: whole.sort_values(point, ascending=picture != "throughput", kind="stable").sort_values(
-                "full", kind="stable").drop(columns="full")
-            for picture, (point, *_) in COLUMNS.items()
-        }  # fmt: skip
+        best = {name: self.table.sort_values(point, ascending=name != "throughput", kind="stable")
+                for name, (point, *_) in COLUMNS.items()}  # fmt: skip
+        return {name: rows.loc[(rows["fits"] == "no").sort_values(kind="stable").index] for name, rows in best.items()}
 
     def known(self, picture: str) -> pd.DataFrame:
         """Devices that hold the model and have the figure of a picture, the best first."""
@@ -260,7 +247,7 @@ class Compared:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    pairs = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))
+    pairs = dict(zip(options.keys_of(values["accelerators"]), values["accelerators"], strict=True))
     devices = tuple(options.device_of(value) if isinstance(value, dict) else key for key, value in pairs.items())
     precision, phase, picture = values["precision"], values["phase"], values["picture"]
     if precision in _formats(values):
@@ -270,7 +257,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
                       values["way"])  # fmt: skip
     # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
-    view = Compared(model, _title(model), phase, values["batch"], found, values["on"],
+    view = Compared(model, options.title_with_tokens(model), phase, values["batch"], found, values["on"],
                     devices[list(pairs).index(values["on"])], values["op"],
                     tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase)))))  # fmt: skip
     roof = picture == "roofline"
@@ -309,17 +296,6 @@ def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]
         f"Look at: {names.get(key, key)} is not among the devices compared; {found['name'][at]} is looked at.")
 
 
-@lru_cache(maxsize=64)
-def _title(model: Any) -> str:
-    """Title of a network, with the tokens of a sample where it takes a sequence."""
-    network, title = options.model_of(model), options.title_of(model)
-    tokens = f"{network.seq:,.0f} tokens" if network.ops.needs_seq and network.seq else ""
-    if tokens in title:
-        return title
-    whole = f"{title} ({tokens})"  # what stands in brackets is left out where the headline would be too long
-    return whole if len(whole.split()) <= options.LONGEST_TITLE else f"{title.partition(' (')[0]} ({tokens})"
-
-
 def _prompt(model: Any, phase: str) -> str:
     """Where answers are the subject, if this is one pass over a prompt."""
     return ANSWERS if phase == "inference" and answers_tokens(options.model_of(model)) else ""
@@ -334,7 +310,7 @@ def _code(values: dict[str, Any], view: Compared) -> str:
     lines = [shell.panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
     lines.append(f"cb.planning.compare({shell.model_text(values['model'])}, {devices}, {shell.keywords(call)})")
     if values["picture"] == "roofline":
-        on = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
+        on = dict(zip(options.keys_of(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
         where = f"{shell.model_text(values['model'])}, {shell.device_text(on)}, {values['batch']}"
         lines.append(f"cb.roofline_table({where}, precision={shell.as_python(view.looked['precision'])})")
     return "\n".join(lines)
@@ -390,18 +366,14 @@ def _answer(view: Compared, picture: str) -> str:
     first, tied = known.iloc[0], known.iloc[[*ahead.tied]]
     ends = f"{write(first[low])}-{write(first[high])}"
     tokens = f", {figure(first['tokens_per_s'])} tokens/s" if fast and first["tokens_per_s"] > 0 else ""
+    head, interval = undecided(known["name"].map(_short).tolist(), ahead, "**"), "interval (80 %)" if fast else "range"
     if ahead.named:
-        head = (
-            f"{short_name(first['name'])} {BEST[picture].format(VERB[view.phase])}: **{write(first[point])} "
-            f"{UNIT[picture]}** for {work}{tokens}. {'Interval (80 %)' if fast else 'Range'}: {ends}; clear of all others."
-        )
+        does = f"{short_name(first['name'])} {BEST[picture].format(VERB[view.phase])}"
+        head = (f"{does}: **{write(first[point])} {UNIT[picture]}** for {work}{tokens}. {capital(interval)}: {ends}; "
+                "clear of all others.")  # fmt: skip
     else:
-        over = f"{write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]}"
-        head = (
-            f"{undecided(known['name'].map(_short).tolist(), ahead, '**')}. Range: {over} for {work}. "
-            f"{_short(first['name'])}: {write(first[point])} {UNIT[picture]}{tokens}, "
-            f"{'interval (80 %)' if fast else 'range'} {ends}."
-        )
+        head += (f". Range: {write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]} for {work}. "
+                 f"{_short(first['name'])}: {write(first[point])} {UNIT[picture]}{tokens}, {interval} {ends}.")
     return f"{head} {_looked(view, picture)}{_full(view)}{_lacking(view, picture)}"
 
 
