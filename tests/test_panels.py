@@ -132,6 +132,12 @@ def test_a_zero_that_is_no_amount_is_shown_as_its_word() -> None:
         plain.read("list price")
 
 
+def test_what_a_notebook_keeps_says_that_cells_must_be_run(panel: Any) -> None:
+    """Whoever opens a link sees the state that was saved, which is not that of the link."""
+    data, _ = panel._repr_mimebundle_()
+    assert "Saved view: run all cells" in data["text/html"]
+
+
 def test_a_misspelt_control_is_a_programming_error(panel: Any) -> None:
     with pytest.raises(TypeError, match="batch"):
         panel.update(bach=3)

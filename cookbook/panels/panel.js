@@ -275,6 +275,7 @@ function toolsPlace(model, post, picture, shown) {
   let drawn = "";
   const tools = model.get("shape").page ? [reset, copy, link, png, sources] : [pin, reset, copy, link, table, csv, png, sources];
   return {
+    asking: [pin, reset, table, csv, sources],
     el: h("div", { class: "ck-foot" }, h("div", { class: "ck-tools", role: "group", "aria-label": "Tools" }, ...tools), drawer, code),
     show(s) {
       pin.setAttribute("aria-pressed", s.pinned);
@@ -301,6 +302,9 @@ async function render({ model, el }) {
     root.classList.toggle("ck-dim", gone || Boolean(shown().error));
     if (gone) { out.drop(); answer.say(KERNEL_STOPPED); } else if (root.classList.contains("ck-stopped")) show();
     root.classList.toggle("ck-stopped", gone);
+    // A disabled fieldset takes no input in any of its controls; tools that need no kernel stay.
+    const deaf = [...controls.el.querySelectorAll("fieldset"), ...controls.views.querySelectorAll("button"), ...presets.children, ...tools.asking];
+    for (const el of deaf) { el.disabled = gone; if (el.matches("fieldset")) el.setAttribute("aria-disabled", gone); }
   };
   // A kernel that was shut down tells nobody; the first message to it fails.
   const post = (message) => { try { model.send(message); } catch { stopped(true); } };
