@@ -138,6 +138,23 @@ def test_what_a_notebook_keeps_says_that_cells_must_be_run(panel: Any) -> None:
     assert "Saved view: run all cells" in data["text/html"]
 
 
+def test_room_that_only_repeats_the_settings_is_none() -> None:
+    full = cb.panels.finetuning(accelerator="rtx-4080", method="qlora")
+    row = full.frame.query("method == 'qlora' and devices == 1").iloc[0]
+    assert row["fits"] == "likely" and row["largest_seq"] == full.values["seq"]
+    assert "No room: neither" in full.answer and "still fits" not in full.answer
+    spacious = cb.panels.finetuning(accelerator="h100-sxm", method="qlora")
+    row = spacious.frame.query("method == 'qlora' and devices == 1").iloc[0]
+    assert row["largest_seq"] > spacious.values["seq"] and f"{row['largest_seq']:,} tokens" in spacious.answer
+
+
+def test_a_download_is_named_after_its_panel_chart_and_case(panel: Any) -> None:
+    before = panel.shown["file"]
+    assert before.startswith("model-zoo-") and "resnet-152" in before
+    panel.update(model="vgg19")
+    assert panel.shown["file"] != before and "vgg-19" in panel.shown["file"]
+
+
 def test_a_misspelt_control_is_a_programming_error(panel: Any) -> None:
     with pytest.raises(TypeError, match="batch"):
         panel.update(bach=3)
@@ -228,8 +245,7 @@ def test_the_table_is_short_and_printed(panel: Any) -> None:
 
 def test_the_csv_is_what_is_shown(panel: Any) -> None:
     text = panel.csv()
-    assert text.startswith("# ResNet-152")
-    read = pd.read_csv(io.StringIO(text), comment="#")
+    read = pd.read_csv(io.StringIO(text))
     assert list(read["key"]) == panel.values["accelerators"]
     assert read["peak_flops"].max() > 1e14
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cookbook.planning.comparison import Lead
 
 Source = tuple[str, str, str]
-LONGEST = 300  # letters of a reason
+LONGEST, LONGEST_FILE = 300, 80  # letters of a reason, and of the name of a file
 
 
 def json_of(text: str, what: str) -> Any:
@@ -135,11 +135,23 @@ def sent(cell: Any) -> Any:
 
 
 def table_of(table: pd.DataFrame, most: int) -> dict[str, Any]:
-    """A table as it travels to the page: so many rows at most, and how many more the CSV has."""
-    head, left = table.head(most), len(table) - most
-    caption = f"{len(head)} rows" + (f"; {left} more in the CSV" if left > 0 else "")
+    """A table as it travels to the page: so many rows at most, and of how many; `attrs` has that of one cut before."""
+    head, count = table.head(most), table.attrs.get("rows", len(table))
+    caption = f"first {len(head)} of {count:,}; the CSV has all" if count > len(head) else counted(len(head), "row")
     rows = [[sent(cell) for cell in row] for row in head.itertuples(index=False)]
     return {"columns": [str(column) for column in head.columns], "rows": rows, "caption": caption}
+
+
+def file_name(*words: str) -> str:
+    """Return the name of a file, without its ending, from the words that say what it holds.
+
+    Examples
+    --------
+    >>> file_name("measurements", "points", "ResNet-50 (v1), BERT-Large")
+    'measurements-points-resnet-50-v1-bert-large'
+    """
+    text = "".join(letter if letter.isalnum() else " " for letter in " ".join(words).casefold())
+    return "-".join(text.split())[:LONGEST_FILE].strip("-")
 
 
 def sources_of(sources: Sequence[Source]) -> dict[str, Any]:
