@@ -210,7 +210,9 @@ function comboControl(control, send) {
     found = hits.length > 0 || Boolean(meant);
     exact = !meant && hits[0]?.at === 0;
     suggested = Boolean(typed.trim()) && found;
-    highlight(suggested ? 0 : typed.trim() || control.many ? -1 : shown.findIndex((o) => o.key === state.keys[0]));
+    // A search among several goes to what is not chosen yet, unless it names one just so.
+    const next = control.many && !exact ? shown.findIndex((o) => o.key !== null && !state.keys.includes(o.key)) : 0;
+    highlight(suggested ? Math.max(0, next) : typed.trim() || control.many ? -1 : shown.findIndex((o) => o.key === state.keys[0]));
   };
   // Above all else on the page, so that nothing clips it: below the box, or above it where there is more room.
   const place = () => {
@@ -243,12 +245,15 @@ function comboControl(control, send) {
     state = { ...state, keys: state.keys.filter(others), labels: state.labels.filter(others) };
     sendMany(state.keys, state.own);
   };
-  const pick = (option) => {
+  // What a search suggests is added and never taken away; `searched` tells it from what a reader pointed at.
+  const pick = (option, searched = false) => {
     if (option.key === null) { shut(); editor.hidden = false; area.value = state.own || area.value || control.custom.example; area.focus(); return; }
     if (!control.many) { state = { ...state, keys: [option.key], text: option.label, own: "" }; send(control.name, option.key); shut(); return; }
-    const keys = state.keys.includes(option.key) ? state.keys.filter((k) => k !== option.key) : [...state.keys, option.key];
-    state = { ...state, keys };
-    sendMany(keys, state.own);
+    const there = state.keys.includes(option.key);
+    if (!there || !searched) {
+      state = { ...state, keys: there ? state.keys.filter((k) => k !== option.key) : [...state.keys, option.key] };
+      sendMany(state.keys, state.own);
+    }
     present();
     if (document.activeElement !== input) { hide(); return; }
     open("");
@@ -275,7 +280,7 @@ function comboControl(control, send) {
   input.oninput = () => { typing = true; open(input.value); };
   // Leaving takes what was typed in full, and offers what the list does not know; else the present value stands again.
   input.onblur = () => {
-    if (used() && exact) pick(shown[0]);
+    if (used() && exact) pick(shown[0], true);
     else if (used() && !found) offer();
     else shut();
   };
@@ -285,7 +290,7 @@ function comboControl(control, send) {
     if (e.key === "Backspace" && control.many && !input.value && state.keys.length) { drop(state.keys.at(-1)); return; }
     if (e.key === "Enter") {
       e.preventDefault();
-      if (!closed && active >= 0) pick(shown[active]);
+      if (!closed && active >= 0) pick(shown[active], suggested);
       else if (used()) offer();
       return;
     }

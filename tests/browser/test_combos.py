@@ -164,6 +164,13 @@ def test_several_devices_one_after_the_other(models: Box) -> None:
     assert len(box.tags()) == len(before) + 2
     box.press("Escape", "Backspace", "Backspace")
     assert box.tags() == before
+    for typed, more in (("v100", 1), ("v100", 1), ("a100 sxm4 4", 2), ("a100 sxm4 4", 2)):
+        box.input.click()
+        box.type(typed)
+        box.press("Enter")
+        assert box.tags()[: len(before)] == before and len(box.tags()) == len(before) + more, typed
+    box.press("ArrowUp", "ArrowDown", "Enter")
+    assert len(box.tags()) == len(before) + 1, "what an arrow key went to is taken away"
 
 
 def test_a_name_that_nothing_bears(models: Box) -> None:
