@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import io
 import json
+import os
 import random
 import re
 import sys
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -153,6 +156,47 @@ def test_a_download_is_named_after_its_panel_chart_and_case(panel: Any) -> None:
     assert before.startswith("model-zoo-") and "resnet-152" in before
     panel.update(model="vgg19")
     assert panel.shown["file"] != before and "vgg-19" in panel.shown["file"]
+
+
+SMI = "timestamp, utilization.gpu [%], power.draw [W]\n" + "2026/01/01 00:00:00.000, 33 %, 100.0 W\n" * 3
+
+
+def test_the_clinic_takes_files_of_ones_own(tmp_path: Path) -> None:
+    """By path, alone or beside another, with the same diagnosis as by call; a file that has changed is read again."""
+    trace, smi, log = cb.measure.patient("boris")[0], tmp_path / "smi.csv", tmp_path / "log.csv"
+    smi.write_text(SMI, encoding="utf-8")
+    panel = cb.panels.clinic([trace, smi])
+    assert "GPU busy 33 % of the time" in panel.answer and not panel.shown["error"]
+    assert eval(panel.code.splitlines()[1], {"cb": cb}).answer.replace("**", "") == panel.answer
+    assert repr(eval(panel.code.splitlines()[0], {"cb": cb})) == repr(panel)
+    alone = cb.panels.clinic(str(smi))
+    assert alone.answer.startswith("GPU busy 33 % of the time.") and alone.columns["text"] == ["no file has steps"]
+    for count, cause in ((60, "nothing"), (120, "saving")):
+        rows = [f"{n},{2.0 if cause == 'saving' and n % 10 == 0 else 0.5}" for n in range(count)]
+        log.write_text("\n".join(["step,step_time_s", *rows]), encoding="utf-8")
+        os.utime(log, (count, count))
+        assert cb.panels.clinic(log).answer.lower().startswith(cause)
+    gone = cb.panels.clinic(str(tmp_path / "gone.json"))
+    assert "is no file" in gone.answer and gone.shown["error"]
+
+
+def test_a_page_sends_the_text_of_a_trace_and_names_no_file() -> None:
+    """A visitor of the app may paste or upload, within limits; a path is a name of no patient, and opens nothing."""
+    panel = cb.panels.clinic()
+    with gzip.open(cb.measure.patient("boris")[0], "rt") as file:
+        text = file.read()
+    send = lambda raw: panel.receive({"do": "set", "values": {"patient": raw}})  # noqa: E731
+    send({"custom": text})
+    assert panel.answer == cb.panels.clinic("boris").answer and panel.shown["state"]["patient"]["text"] == "your file"
+    assert len(json.dumps(panel.shown)) < 20_000, "the text does not travel back with each answer"
+    panel.update(stretches=3)
+    assert not panel.shown["error"] and "your-file" in panel.code
+    for raw, words in (({"custom": ""}, "is empty"), ({"custom": "x" * 4_000_001}, "longer than 4,000,000 letters"),
+                       ({"custom": "{}"}, "no trace"), ("/etc/passwd", "No trace called"),
+                       (["/etc/passwd"], "is not a choice"), ({"paths": ["/etc/passwd"]}, "is no run")):  # fmt: skip
+        send(raw)
+        assert words in panel.shown["error"] and panel.shown["fixes"], raw
+        assert "root:" not in json.dumps(panel.shown)
 
 
 def test_a_misspelt_control_is_a_programming_error(panel: Any) -> None:

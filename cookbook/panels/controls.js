@@ -157,6 +157,21 @@ function searchOf(options, popular) {
   };
 }
 
+// The text of a file, unpacked where it is compressed by gzip, and no more letters of it than can be used.
+async function textOf(file, most) {
+  const [one, two] = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+  const bytes = one === 0x1f && two === 0x8b ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
+  const reader = bytes.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  try {
+    for (let next = await reader.read(); !next.done && text.length < most; next = await reader.read()) text += next.value;
+  } catch {
+    return text || file.name;  // broken in the middle: what came out is judged as a pasted text
+  }
+  reader.cancel();
+  return text.slice(0, most);
+}
+
 function comboControl(control, send) {
   const id = freshId();
   const input = h("input", { type: "text", id, role: "combobox", class: "ck-combo", autocomplete: "off", spellcheck: "false", "aria-autocomplete": "list",
@@ -171,6 +186,7 @@ function comboControl(control, send) {
   const browse = control.custom?.files ? h("button", { type: "button", text: "From a file…" }) : null;
   const editor = h("div", { class: "ck-editor" }, h("div", { class: "ck-hint", text: control.custom?.help ?? "" }), area, h("div", { class: "ck-row" }, apply, browse, close), file);
   editor.hidden = true;
+  let held = null;
   const matches = searchOf(control.options, control.popular);
   let state = { keys: [], labels: [], own: "", text: "" }, shown = [], active = -1;
   // typing: what stands in the box is a search and not the present value; found: something is called so; exact: the first
@@ -300,10 +316,21 @@ function comboControl(control, send) {
     if (closed) { open(""); if (active < 0) highlight(0); } else highlight(Math.min(n - 1, Math.max(0, next)));
     suggested = false;
   };
-  apply.onclick = () => { if (control.many) sendMany(state.keys, area.value); else send(control.name, { custom: area.value }); };
+  const written = () => (held && area.value === held.words ? held.text : area.value);
+  apply.onclick = () => { if (control.many) sendMany(state.keys, written()); else send(control.name, { custom: written() }); };
   if (browse) browse.onclick = () => file.click();
   // Nothing is sent before the reader says so; what a panel cannot take, it says as of a pasted text.
-  file.onchange = async () => { if (file.files[0]) area.value = (await file.files[0].slice(0, 1e6).text()).trim(); file.value = ""; apply.focus(); };
+  // A long text is held and not shown; one letter more than is allowed is enough to be refused.
+  file.onchange = async () => {
+    const [one] = file.files;
+    file.value = "";
+    if (one) {
+      const text = (await textOf(one, control.custom.most + 1)).trim();
+      held = text.length > 40_000 ? { text, words: `${one.name}, ${Math.ceil(text.length / 1e3).toLocaleString("en")} thousand letters: choose Use this` } : null;
+      area.value = held?.words ?? text;
+    }
+    apply.focus();
+  };
   close.onclick = () => { editor.hidden = true; if (control.many && state.own) sendMany(state.keys, ""); input.focus(); };
   list.hidden = true;
   list.onmousedown = (e) => e.preventDefault();  // its scroll bar does not take the focus

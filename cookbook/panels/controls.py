@@ -46,6 +46,8 @@ class Own:
         Value to (text, label).
     files : str
         What a file may be called whose text can be taken, such as ".json"; blank: none is offered.
+    most : int
+        Letters that a text may have.
     """
 
     label: str
@@ -54,6 +56,7 @@ class Own:
     read: Callable[[str], Any]
     show: Callable[[Any], tuple[str, str]]
     files: str = ""
+    most: int = LONGEST**2
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class Combo(Described):
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
-        own = self.own and {name: getattr(self.own, name) for name in ("label", "help", "example", "files")}
+        own = self.own and {name: getattr(self.own, name) for name in ("label", "help", "example", "files", "most")}
         groups = list(dict.fromkeys(group for *_, group in self.options))
         options = [list(option) for option in sorted(self.options, key=lambda option: groups.index(option[3]))]
         counts = {} if self.ranked else _popular()
@@ -154,7 +157,8 @@ class Combo(Described):
         written = [self._written(entry) for entry in entries if not isinstance(entry, str) and entry is not None]
         labels += [label for _, label in written]
         text = labels[0] if labels else ""
-        return {"keys": keys, "labels": labels, "own": "\n".join(text for text, _ in written), "text": text}
+        own = "\n".join(text for text, _ in written if len(text) <= LONGEST**2)
+        return {"keys": keys, "labels": labels, "own": own, "text": text}
 
     def _written(self, entry: Any) -> tuple[str, str]:
         """(text to edit, label) of an entry that is no name."""
@@ -180,7 +184,8 @@ class Combo(Described):
                 value = []
             read += value if isinstance(value, list) else [value]
         shown = self.show(read if self.many else read[0] if read else None)
-        return {**shown, "own": text, "text": shown["text"] or "your own"}
+        # A text that no form holds stays in the page; it does not travel back with each answer.
+        return {**shown, "own": text if len(text) <= LONGEST**2 else "", "text": shown["text"] or "your own"}
 
     def strange(self, raw: Any) -> str:
         """The first name that nothing in the list bears; empty where there is none."""
@@ -238,6 +243,7 @@ class Combo(Described):
         if isinstance(entry, str) and (key := self._key(entry)) is not None:
             return key
         text = entry if isinstance(entry, str) else self._written(entry)[0]
+        text = text if len(text) <= LONGEST_LINK else ""
         read = self.own.read(text) if self.own is not None and text else None
         again = read[0] if isinstance(read, list) and read else read
         if again is None or self.show([again] if self.many else again) != self.show([entry] if self.many else entry):
@@ -272,8 +278,8 @@ class Combo(Described):
         if _custom(raw):
             if self.own is None:
                 raise ValueError(f"{self.label} takes no entry of your own; choose one of the list")
-            if len(str(raw["custom"])) > LONGEST**2:
-                raise ValueError(f"{self.label}: your own entry is longer than {LONGEST**2:,} letters; shorten it")
+            if len(str(raw["custom"])) > self.own.most:
+                raise ValueError(f"{self.label}: your own entry is longer than {self.own.most:,} letters; shorten it")
             return self.own.read(str(raw["custom"]))
         try:
             value = self.plain(raw) if self.plain else raw
