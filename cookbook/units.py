@@ -51,6 +51,7 @@ MULTIPLES = {name: factor for name, factor in PREFIXES.items() if name and facto
 }  # fmt: skip
 MONEY = {name: MULTIPLES[name] for name in ("tn", "bn", "M", "k")}
 WHOLE_DOLLARS = 10_000  # from here on an amount is written in thousands, millions and more
+DUST = 1e-5  # below a thousandth of a cent an amount is written as none
 
 ACCEPTED = (
     "a number, or a number and a unit such as 312 TFLOP/s, 16 TOP/s, 80 GB, 64 GiB, 3.35 TB/s, 400 Gb/s, 300 W, "
@@ -317,17 +318,19 @@ def percent(fraction: float, digits: int = 0) -> str:
 
 
 def dollars(usd: float) -> str:
-    """Write an amount of US dollars: three digits, from ten thousand on with k, M, bn or tn.
+    """Write an amount of US dollars: three digits, from ten thousand on with k, M, bn or tn; no dust of a cent.
 
     Examples
     --------
     >>> dollars(2.5), dollars(0.178), dollars(1234.5), dollars(18_132), dollars(2_033_840)
     ('$2.50', '$0.178', '$1,230', '$18.1 k', '$2.03 M')
-    >>> dollars(float("nan"))
-    'not known'
+    >>> dollars(float("nan")), dollars(1.49e-7)
+    ('not known', '$0')
     """
     if usd != usd:
         return "not known"
+    if abs(usd) < DUST:
+        return "$0"
     size, sign = float(f"{abs(usd):.3g}"), "-" if usd < 0 else ""
     if math.isinf(size):
         return f"{sign}unlimited"

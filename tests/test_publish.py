@@ -13,12 +13,14 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from strict import nbval, spoil
 
 import cookbook as cb
 from cookbook.__main__ import main
+from cookbook.charts.card import card
 from cookbook.publish.notebook import (
     SIGNATURE,
     _chunk,
@@ -240,8 +242,9 @@ def shown(words: str, **more: str):
 def pages(tmp_path_factory) -> Path:
     """A site of two pages with formulas, links to recipes and to nowhere, pictures, and panels old and new."""
     folder = tmp_path_factory.mktemp("site")
-    card = '<div class="ck-card"><p>It needs <strong>5 GB</strong>.</p><table><tr><td>part</td></tr></table></div>'
-    new = normalised(new_notebook(cells=[new_code_cell("2", outputs=[shown("It needs 5 GB.", **{"text/html": card})])]))
+    told = card({"error": "", "answer": "It needs **5 GB**.", "chips": [], "parts_title": "", "parts": []},
+                pd.DataFrame({"part": ["weights"]}))  # fmt: skip
+    new = normalised(new_notebook(cells=[new_code_cell("2", outputs=[shown("It needs 5 GB.", **{"text/html": told})])]))
     write(
         folder / "01-tiny.ipynb",
         new_markdown_cell("# Count\n\n**Will <it> fit?** Time $t < 2$, see [the next recipe](02-next.ipynb).\n\n"
@@ -280,7 +283,8 @@ def test_the_gallery_says_what_stands_in_the_notebooks(pages):
 def test_a_panel_is_a_card_with_its_picture_whether_or_not_one_was_stored(pages):
     old, new = re.findall(r'(?s)<div class="ck-card">.*?</div>\n', (pages / "01-tiny.html").read_text())
     assert re.search(r'(?s)<p>It needs 3 GB. More.</p><p class="ck-badges">bounds only</p><img [^>]*alt="Fits"', old)
-    assert re.search(r"(?s)<strong>5 GB</strong>.</p><img [^>]*>.*<table>", new) and "rows=" not in old + new
+    assert re.search(r"(?s)<strong>5 GB</strong>.</p>.*<img [^>]*>.*<table>", new) and "rows=" not in old + new
+    assert "run all cells" not in new, "a page has no cells to run"
 
 
 def test_the_search_holds_headings_and_text_of_every_page(pages):

@@ -49,6 +49,17 @@ def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     assert f"Change first: {found.changes[0].name} (" in panel.answer
 
 
+def test_a_change_that_changes_nothing_is_no_headline() -> None:
+    """With memory for all files the GPUs wait for nothing: a change brings 1.0 times the rate, and waiting costs $0."""
+    panel = cb.panels.storage(memory=8192, picture="changes")
+    found = called(panel)
+    gains = [each.samples_per_s / found.samples_per_s for each in found.changes]
+    assert not gains or max(gains) < 1.05
+    title = panel.shown["signals"]["live_title"]
+    assert "1.0×" not in title and "No change here" in title and "Change first: nothing" in panel.answer
+    assert 0 < found.idle_usd_per_hour < 0.005 and "$0.00000" not in panel.answer
+
+
 def test_the_chain_adds_up(panel: Any) -> None:
     """No stage is slower than what comes out; the slowest is marked, and the parts of an hour are the hour."""
     found, columns = called(panel), panel.columns
@@ -239,7 +250,7 @@ def test_pin_compares(panel: Any) -> None:
 
 
 def test_the_csv_is_in_si(panel: Any) -> None:
-    read = pd.read_csv(io.StringIO(panel.csv()), comment="#")
+    read = pd.read_csv(io.StringIO(panel.csv()))
     found = called(panel)
     stage = read[read["kind"] == "stage"].set_index("name")["samples_per_s"]
     assert stage["decoding"] == pytest.approx(found.stages["decoding"])

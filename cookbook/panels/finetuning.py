@@ -175,11 +175,16 @@ def _answer(values: dict[str, Any], tuned: FineTuning, own: dict[str, Any], what
         return f"{head} {capital(own['why'].partition('; ')[2])}. {interval}."
     cost, whole = _ends(tuned, own, "usd"), human(HOUR * own["hours"], "s")
     paid = f"and {cost}" if cost else "at a price that is not known"
+    spare = (own["largest_seq"] > values["seq"], own["largest_micro_batch"] > values["micro_batch"])
+    longer = f"{own['largest_seq']:,} tokens a sequence"
+    more = f"{counted(own['largest_micro_batch'], 'sequence')} at a time"
+    room = " or ".join(words for words, fits in zip((longer, more), spare, strict=True) if fits)
+    left = f"Room: with {room}, it still fits." if room else (
+        "No room: neither sequences twice as long nor twice as many fit.")  # fmt: skip
     return (
         f"{head} {interval}{'' if own['fits'] == 'yes' else ', and its upper end does not fit'}. Time and cost: a "
         f"million tokens take {human(HOUR * _per_million(tuned, own, 'hours'), 's')} {paid}; all "
-        f"{values['tokens']:,g} million take {whole}. Room: with {own['largest_seq']:,} tokens a sequence, or "
-        f"{counted(own['largest_micro_batch'], 'sequence')} at a time, it still fits."
+        f"{values['tokens']:,g} million take {whole}. {left}"
     )
 
 

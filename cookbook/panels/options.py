@@ -221,6 +221,17 @@ def title_of(value: Any) -> str:
     return " ".join(words) if len(words) < LONGEST_TITLE else f"{' '.join(words[: LONGEST_TITLE - 1])}…"
 
 
+@lru_cache(maxsize=64)
+def title_with_tokens(model: Any) -> str:
+    """Title of a network, with the tokens of a sample where it takes a sequence."""
+    network, title = model_of(model), title_of(model)
+    tokens = f"{network.seq:,.0f} tokens" if network.ops.needs_seq and network.seq else ""
+    if tokens in title:
+        return title
+    whole = f"{title} ({tokens})"  # what stands in brackets is left out where the headline would be too long
+    return whole if len(whole.split()) <= LONGEST_TITLE else f"{title.partition(' (')[0]} ({tokens})"
+
+
 @lru_cache(maxsize=16)
 def _built(text: str) -> Workload:
     from cookbook.workloads.imports.door import model as read  # readers of files are loaded where one is read
@@ -297,6 +308,16 @@ def device_of(value: Any) -> hardware.Accelerator:
 def named_device(value: Any) -> Any:
     """A name as it is, also that of a server; of everything else the accelerator."""
     return value if isinstance(value, str) else device_of(value)
+
+
+def keys_of(devices: list[Any]) -> list[str]:
+    """Return what a click, the state and the picture call each device: its key, or the name of one's own."""
+    found: list[str] = []
+    for value in devices:
+        name = device_of(value).name if isinstance(value, dict) else ""
+        again = sum(each == name or each.startswith(f"{name} (") for each in found) if name else 0
+        found.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
+    return found
 
 
 @lru_cache(maxsize=256)

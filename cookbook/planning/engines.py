@@ -24,7 +24,7 @@ from cookbook.prediction.terms.transformer import sizes
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "granted", "groups", "lengths", "widths"]
+__all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "granted", "groups", "lengths", "tier", "widths"]
 # Formats of weights that are offered where a model does not fit, and shards that are tried.
 SMALLER, SHARDS = ("fp8", "int4"), (1, 2, 4, 8, 16, 32, 64)
 # Sequences and tokens up to which costs are drawn, and requests of the shortest trace.
@@ -156,6 +156,11 @@ def _prepared(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...
     if reason := str(lacks[0] or rows.why[0]):
         raise ValueError(reason)
     return prepare(generation.KIND, rows)
+
+
+def tier(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> str:
+    """Return how well measurements cover an engine, as `Estimate.tier`."""
+    return str(_prepared(network, machine, stack).tier[0])
 
 
 def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> tuple[float, float]:

@@ -18,7 +18,18 @@ from cookbook.catalog.prices import per_hour
 from cookbook.catalog.printed import Printed, card
 from cookbook.performance.serving import held_tokens, service_latencies
 from cookbook.planning.cost import Price, device_usd, machine_power, power_watts
-from cookbook.planning.engines import SHARDS, Asked, arrivals, asked_of, engine_costs, granted, groups, lengths, widths
+from cookbook.planning.engines import (
+    SHARDS,
+    Asked,
+    arrivals,
+    asked_of,
+    engine_costs,
+    granted,
+    groups,
+    lengths,
+    tier,
+    widths,
+)
 from cookbook.planning.simulation import CHUNKED, FIRST, SPLIT, simulate
 from cookbook.prediction.asked import flag, listed, quantity, whole
 from cookbook.prediction.constants import figure
@@ -50,14 +61,14 @@ class Service(Printed):
         One a stack, as `table` holds them.
     table : pandas.DataFrame
         One row a stack: accelerator, devices, tp, pp, ep, engines (copies of the weights); requests_per_second;
-        in_service, requests that wait or are being answered, on average; output_tokens_per_second; ttft, tpot and e2e as _p50, _p95 and _p99 [s]; goodput, requests per second that keep
-        both limits; busy, batch, kv_share; capacity [requests/s]; usd_per_hour, usd_per_million_input and
-        usd_per_million_output with _low and _high of the price; joule_per_token of answers with _low and _high of the
-        power; binds, what limits it; costly, what a looser limit would save where limits take several times the
-        devices that throughput does;
-        meets, whether the limits are kept; why, where there is none. ttft_p50, tpot_p50, output_tokens_per_second and
-        both usd_per_million also with _low80 and _high80, 80 % intervals from measured services; how queues change with
-        speed is not in them. A copy each time.
+        in_service, requests that wait or are being answered, on average; output_tokens_per_second; ttft, tpot and e2e
+        as _p50, _p95 and _p99 [s]; goodput, requests per second that keep both limits; busy, batch, kv_share; capacity
+        [requests/s]; usd_per_hour, usd_per_million_input and usd_per_million_output with _low and _high of the price;
+        joule_per_token of answers with _low and _high of the power; binds, what limits it; costly, what a looser limit
+        would save where limits take several times the devices that throughput does; meets, whether the limits are kept;
+        tier, how well measurements cover the engine; why, where there is none. ttft_p50, tpot_p50,
+        output_tokens_per_second and both usd_per_million also with _low80 and _high80, 80 % intervals from measured
+        services; how queues change with speed is not in them. A copy each time.
     asked : Asked
     price : dict of str to Price
         An hour of one device, by accelerator [USD/h].
@@ -319,7 +330,7 @@ COLUMNS = (
     "kv_share", "capacity", "usd_per_hour", "usd_per_million_input", "usd_per_million_input_low",
     "usd_per_million_input_high", "usd_per_million_output", "usd_per_million_output_low",
     "usd_per_million_output_high", "joule_per_token", "joule_per_token_low", "joule_per_token_high", "binds", "costly",
-    "meets", "why",
+    "meets", "tier", "why",
     *(f"{name}_{end}80" for name in ("ttft_p50", "tpot_p50", "output_tokens_per_second", "usd_per_million_input",
                                      "usd_per_million_output") for end in ("low", "high")),
 )  # fmt: skip
@@ -369,7 +380,8 @@ class _Engines:
         # An iteration takes more tokens of prompts where some are kept, all but the last one at most.
         self.chunk, share = self.costs.chunk, max(1 - (stack["prefix_hit"] or 0.0), 1 / asked.prompt)
         self.costs = replace(self.costs, chunk=round(self.chunk / share))
-        self.widths = widths(network, machine, tuple(stack.items()))
+        options = tuple(stack.items())
+        self.widths, self.tier = widths(network, machine, options), tier(network, machine, options)
         self.size = self.tp * stack["pp"] * self.groups
         self.each = self.size * (1 + prefill if asked.policy == SPLIT else 1)
         self.room = self.costs.kv_tokens / self.groups  # of the group that has a request
@@ -486,8 +498,13 @@ class _Engines:
             low, below, high, above = (rate, more, high, above / 2) if more > 0 else (low, below / 2, rate, -more)
             if abs(more) < CLOSE or high - low < CLOSE * high:
                 break
-        if not (think and high == full and more > CLOSE and asked.policy != SPLIT):
+        if high < full or more <= CLOSE:
             return found
+        if asked.policy == SPLIT:  # the others wait for their first token, as long as Little's law says
+            wait = asked.clients / rate - think - found["e2e"]
+            late = {f"{name}{end}": found[f"{name}{end}"] + wait
+                    for name in ("ttft", "e2e") for end in ("", "_p50", "_p95", "_p99")}  # fmt: skip
+            return found | late | {"stable": False}
         for _ in range(3):  # the rate of a full engine hardly depends on how many wait
             waiting = max(asked.clients - rate * think, 1.0)
             found = self._solve(replace(asked, clients=waiting, think=0.0))
@@ -611,10 +628,11 @@ class _Engines:
         watts = {end: power_watts(getattr(power.rated, end), busy, getattr(power.idle, end), getattr(power.full, end))
                  for end in usd}  # fmt: skip
         row = {"devices": devices, "tp": self.tp, "engines": engines, "requests_per_second": rate,
-               "in_service": rate * found["e2e"], "output_tokens_per_second": rate * asked.answer, "goodput": rate * kept, "capacity":
-               engines * self.capacity, "usd_per_hour": usd["median"],
+               "in_service": rate * found["e2e"] if asked.rate == asked.rate else asked.clients - rate * asked.think,
+               "output_tokens_per_second": rate * asked.answer, "goodput": rate * kept,
+               "capacity": max(engines * self.capacity, rate), "usd_per_hour": usd["median"],
                "kv_share": min(found["batch"] * (self.context + self.costs.state) / self.costs.kv_tokens, 1.0),
-               "meets": self.meets(found),
+               "meets": self.meets(found), "tier": self.tier,
                "binds": self.binds(found), "why": ""}  # fmt: skip
         row |= {name: found[name] for name in COLUMNS if name in found}
         for end, tail in (("median", ""), ("low", "_low"), ("high", "_high")):
