@@ -273,7 +273,9 @@ def _predict(options: argparse.Namespace) -> None:
             file.write(as_csv(answer_file(options.input, options.kind)))
     if not rows:
         print(f"{options.input} has no rows below a header: write one row a scenario", file=sys.stderr)
-    print(f"{options.output}: {given:,} of {rows:,} rows predicted; the others say why not")
+    others = "" if given == rows else "; the column why says what the other lacks" if rows - given == 1 else (
+        "; the column why says what the others lack" if given else "; the column why says what they lack")  # fmt: skip
+    print(f"{options.output}: {given:,} of {rows:,} rows predicted{others}")
     if not given:
         raise SystemExit(1)
 
