@@ -33,7 +33,8 @@ from cookbook.panels.options import (
     plain_model,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import counted, figure, percent, short_name
+from cookbook.panels.text import counted, figure, percent, short_name, undecided
+from cookbook.planning.comparison import lead
 from cookbook.planning.serving import Service, engine_costs, serve
 from cookbook.planning.simulation import POLICIES, StepCosts
 from cookbook.prediction.constants import figure as constant
@@ -385,8 +386,11 @@ def _costs(view: Served) -> Picture:
     })  # fmt: skip
     low, high = cost_charts.cost_domain(frame)
     frame = plain(frame, tuple(tails))
-    title = f"{frame['row'][best]} is the cheapest of {counted(len(rows), 'accelerator')} compared" \
-        if best is not None else "No accelerator compared has a price and keeps the limits"
+    usd, least, most = (rows[f"usd_per_million_output{tail}"].where(hour.notna()) for tail in tails.values())
+    ahead = lead(usd, least, most)
+    title = (undecided(frame["row"].tolist(), ahead) or
+             f"{frame['row'][best]} is the cheapest of {counted(len(rows), 'accelerator')} compared") \
+        if ahead and best is not None else "No accelerator compared has a price and keeps the limits"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
