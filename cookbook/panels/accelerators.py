@@ -224,7 +224,7 @@ class Compared:
         full = int((self.table["fits"] == "no").sum())
         if full == len(self.table):
             return f"None of these {full} devices holds"
-        return f"None of these {len(self.table)} devices {'that holds it ' if full else ''}has this figure for"
+        return f"None of these {len(self.table)} devices {'can be compared' if full else 'has this figure'} for"
 
     @cached_property
     def looked(self) -> pd.Series:
