@@ -203,7 +203,7 @@ def _picture(name: str, found: Diagnosis) -> Picture:
     title = f"{name}: {found.answer.split('. ')[0].replace('**', '')}"
     return Picture("run", frame, title.removesuffix("."),
                    {"rows": list(dict.fromkeys(frame["row"])), "most": float(frame["end"].max()) or 1.0,
-                    "parts": charts.drawn(frame)})  # fmt: skip
+                    "parts": charts.drawn(frame) or ["idle"]})  # fmt: skip
 
 
 def _table(found: Diagnosis) -> pd.DataFrame:
