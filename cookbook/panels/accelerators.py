@@ -258,7 +258,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
     told = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))
-    view = Compared(model, options.title_with_tokens(model), phase, values["batch"], found, values["on"],
+    view = Compared(model, options.title_of(model, tokens=True), phase, values["batch"], found, values["on"],
                     devices[list(pairs).index(values["on"])], values["op"], told[:2])  # fmt: skip
     roof = picture == "roofline"
     words = _picture_title(view, picture)
