@@ -363,7 +363,7 @@ def test_words_of_serving_benchmarks():
 # Headers as people write them.
 
 PER_DEVICE = ("Batch/GPU", "Batch per GPU", "batch_per_gpu", "Per-GPU batch", "Per GPU batch size",
-              "Batch size (per GPU)", "Batch size per device", "local batch size", "Batch [per accelerator]")  # fmt: skip
+              "Batch size (per GPU)", "Batch size per device", "local batch", "Batch [per accelerator]")  # fmt: skip
 
 
 @pytest.mark.parametrize("header", PER_DEVICE)

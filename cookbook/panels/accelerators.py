@@ -224,7 +224,7 @@ class Compared:
         full = int((self.table["fits"] == "no").sum())
         if full == len(self.table):
             return f"None of these {full} devices holds"
-        return f"None of these {len(self.table)} devices {'that holds it ' if full else ''}has this figure for"
+        return f"None of these {len(self.table)} devices {'can be compared' if full else 'has this figure'} for"
 
     @cached_property
     def looked(self) -> pd.Series:
@@ -257,9 +257,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
                       values["way"])  # fmt: skip
     # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
-    view = Compared(model, options.title_with_tokens(model), phase, values["batch"], found, values["on"],
-                    devices[list(pairs).index(values["on"])], values["op"],
-                    tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase)))))  # fmt: skip
+    told = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))
+    view = Compared(model, options.title_of(model, tokens=True), phase, values["batch"], found, values["on"],
+                    devices[list(pairs).index(values["on"])], values["op"], told[:2])  # fmt: skip
     roof = picture == "roofline"
     words = _picture_title(view, picture)
     return View(
@@ -372,8 +372,8 @@ def _answer(view: Compared, picture: str) -> str:
         head = (f"{does}: **{write(first[point])} {UNIT[picture]}** for {work}{tokens}. {capital(interval)}: {ends}; "
                 "clear of all others.")  # fmt: skip
     else:
-        head += (f". Range: {write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]} for {work}. "
-                 f"{_short(first['name'])}: {write(first[point])} {UNIT[picture]}{tokens}, {interval} {ends}.")
+        head += (f". Range: {write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]} for {work}; "
+                 f"{_short(first['name'])} {write(first[point])} {UNIT[picture]}{tokens} ({ends}).")
     return f"{head} {_looked(view, picture)}{_full(view)}{_lacking(view, picture)}"
 
 
@@ -386,7 +386,7 @@ def _full(view: Compared) -> str:
 def _lacking(view: Compared, picture: str) -> str:
     """Devices without the figure, and why the first of them has none."""
     lacks = view.ranks[picture][view.ranks[picture][COLUMNS[picture][0]].isna()]
-    if lacks.empty or len(view.told) > 1:  # five facts are enough
+    if lacks.empty or len(view.told) + bool(_full(view)) > 2:  # five facts are enough
         return ""
     row = lacks.iloc[0]
     more = f", and {len(lacks) - 1} more" if len(lacks) > 1 else ""
@@ -452,7 +452,7 @@ def _chips(view: Compared) -> tuple[tuple[str, str], ...]:
         (f"{here} of {len(view.table)} devices measured",
          "Devices of which the tables hold measured runs; intervals of the others are wider."),
         ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),
-        *((("a prompt, not an answer", PROMPT),) if ANSWERS in view.told else ()),
+        *((("a prompt, not an answer", PROMPT),) if _prompt(view.model, view.phase) else ()),
     )  # fmt: skip
 
 

@@ -213,8 +213,10 @@ def model_of(value: Any) -> Workload:
     return model(value) if isinstance(value, str) else value
 
 
-def title_of(value: Any) -> str:
-    """Title of the network that a control says, as long as a headline has room for."""
+def title_of(value: Any, tokens: bool = False) -> str:
+    """Title of the network that a control says, as long as a headline has room for; `tokens` adds those of a sample."""
+    if tokens:
+        return _with_tokens(value, title_of(value))
     if isinstance(value, str):
         return printed("models", "name", "title", value)
     words = model_of(value).title.split()
@@ -222,9 +224,9 @@ def title_of(value: Any) -> str:
 
 
 @lru_cache(maxsize=64)
-def title_with_tokens(model: Any) -> str:
+def _with_tokens(model: Any, title: str) -> str:
     """Title of a network, with the tokens of a sample where it takes a sequence."""
-    network, title = model_of(model), title_of(model)
+    network = model_of(model)
     tokens = f"{network.seq:,.0f} tokens" if network.ops.needs_seq and network.seq else ""
     if tokens in title:
         return title
@@ -259,7 +261,7 @@ def own_accelerator(alone: str = "") -> Own:
     start, peak = ("", "bf16") if alone else ("One a line: ", "fp16")
     return Own(
         "custom…: one like another", f"{start}like=, then what differs (memory_bytes, mem_bandwidth, peak_{peak} …).",
-        ONE_LIKE_ANOTHER, read=partial(_read_devices, alone), show=show_device,
+        ONE_LIKE_ANOTHER, read=partial(_read_devices, alone), show=_show_device,
     )  # fmt: skip
 
 
@@ -275,7 +277,7 @@ def _read_devices(alone: str, text: str) -> Any:
     return devices[0] if alone else devices
 
 
-def show_device(value: dict[str, Any]) -> tuple[str, str]:
+def _show_device(value: dict[str, Any]) -> tuple[str, str]:
     """Such an accelerator as (text to edit, label)."""
     label = value.get("name") or f"like {value.get('like', '?')}"
     return ", ".join(f"{name}={figure}" for name, figure in value.items()), str(label)

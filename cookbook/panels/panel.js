@@ -113,10 +113,6 @@ function controlsPlace(shape, send) {
   const rest = own.filter((c) => c.more);
   const more = h("details", { class: "ck-more" }, h("summary", { text: "More" }), ...section(rest));
   if (rest.length) form.append(more);
-  // The column is as tall as what always shows; what stands under More scrolls in it.
-  const standing = [...form.children].map((el) => (el === more ? more.firstChild : el));
-  const tall = new ResizeObserver(() => { form.style.setProperty("--tall", `${standing.reduce((sum, el) => sum + el.offsetHeight, 24)}px`); });
-  for (const el of standing) tall.observe(el);
   const views = shape.controls.filter((c) => c.place === "picture").map(make);
   let marked = "";
   return {

@@ -17,6 +17,7 @@ from cookbook.panels.options import cited, few, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import counted, dollar_range, duration, percent
 from cookbook.panels.where_to_run import DEADLINES, FIGURES, HOW
+from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import UNVALIDATED
 from cookbook.planning.stack import OneSize, StackChoice, one_size, pick_stack, several, times
 from cookbook.planning.stack_sizes import SERVE, TASKS, TRAIN, told_time
@@ -227,7 +228,9 @@ def _answer(found: StackChoice, values: dict[str, Any]) -> str:
     """Place 1: the best stack, how sure that is, what it is made of, and what would change it."""
     table = _frame(found)
     row, count = table.iloc[0], int(table["will_do"].sum())
-    among = f"the cheapest of {count} stacks" if count > 1 else "the only stack that will do"
+    open_ = doubt(found.odds[found.best], row["tier"])
+    among = "the only stack that will do" if count == 1 else f"first of {count} stacks, {open_}" if open_ else (
+        f"the cheapest of {count} stacks")  # fmt: skip
     network = printed("models", "name", "title", str(found.wanted.model))
     second = "" if count < 2 else f" Second: {table['name'].iloc[1]}, {dollars(table['usd'].iloc[1])}."
     return (
@@ -352,7 +355,9 @@ def _costs(found: StackChoice) -> Picture:
     }).reset_index(drop=True)  # fmt: skip
     low, high = devices.cost_domain(frame)
     best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "stack")
-    title = f"{best['name']} is cheapest at {dollars(best['usd'])}; {count} will do"
+    open_ = doubt(found.odds[found.best], best["tier"])
+    leads = f"is first at {dollars(best['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(best['usd'])}"
+    title = f"{best['name']} {leads}; {count} will do"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 

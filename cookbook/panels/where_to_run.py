@@ -28,6 +28,7 @@ from cookbook.panels.options import (
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, model_text, panel_call
 from cookbook.panels.text import counted, dollar_range, duration, percent
+from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import BOUGHT, MONTHS, UNVALIDATED
 from cookbook.planning.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
 from cookbook.planning.where import where_to_run as compare
@@ -259,7 +260,9 @@ def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str
     band = dollar_range(row["usd_low"], row["usd_high"])
     bought = f"; {dollars(row['usd_to_buy'])} to buy, of which the share used counts" if row["way"] == BOUGHT else ""
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
-    among = f"the cheapest of {count} places" if count > 1 else "the only place that will do"
+    open_ = doubt(found.odds[best], row["tier"])
+    among = "the only place that will do" if count == 1 else f"first of {count} places, {open_}" if open_ else (
+        f"the cheapest of {count} places")  # fmt: skip
     return (
         f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. Interval (80 %): {band}{several}; "
         f"the cheapest in {percent(found.odds[best])} of Monte Carlo samples. Run: {dollars(row['usd_per_run'])} and "
@@ -328,8 +331,10 @@ def _costs(found: WhereToRun) -> Picture:
     low, high = charts.cost_domain(frame)
     where = f"data {RULES[found.task.private]} and {human(found.task.deadline, 's')} a run"
     count = counted(int(rows["will_do"].sum()), "place")
-    title = (f"{rows.loc[found.best, 'name']} is cheapest at {dollars(rows.loc[found.best, 'usd'])}; {count} will do"
-             if found.best else f"No place will do with {where}")  # fmt: skip
+    first = rows.loc[found.best or rows.index[0]]
+    open_ = doubt(found.odds[found.best], first["tier"]) if found.best else ""
+    leads = f"is first at {dollars(first['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(first['usd'])}"
+    title = f"{first['name']} {leads}; {count} will do" if found.best else f"No place will do with {where}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 

@@ -140,14 +140,13 @@ def test_names_of_rows_and_panes_are_in_full(bare):
 
 
 def test_there_is_room_for_all_controls_that_always_show(bare):
-    """Ten devices make a tall column beside a chart of usual height; what stands under More may scroll in it."""
+    """Ten devices make a tall column beside a chart of usual height."""
     panel = panels.accelerators(accelerators=[
         "b200-sxm", "h200-sxm", "h100-sxm", "mi300x", "gaudi3", "a100-sxm-80gb", "l40s", "rtx-5090", "rtx-4090",
         "jetson-agx-orin-64gb",
     ])  # fmt: skip
     for width in (868, 1000, 1250):
         bare.draw(panel, width)
-        bare.page.wait_for_function("() => document.querySelector('.ck-controls').style.getPropertyValue('--tall')")
         column = bare.page.locator(".ck-controls")
         assert column.evaluate("column => column.scrollHeight - column.clientHeight") <= 1
 
@@ -166,10 +165,10 @@ def test_a_zero_that_is_no_amount_is_a_word_for_eye_and_ear(bare):
     assert slider.get_attribute("aria-valuetext") == "5 $/TB" and number.input_value() == "5" and unit.is_visible()
 
 
-def test_controls_of_a_narrow_panel_flow_with_the_page(bare):
-    """No box scrolls by itself on a phone or half a screen, also with everything under More in sight."""
+def test_controls_of_a_panel_flow_with_the_page(bare):
+    """No box scrolls by itself at any width, also with everything under More in sight."""
     panel = panels.stack()
-    for width in (320, 400, 683):
+    for width in (320, 400, 683, 800, 1300):
         bare.draw(panel, width)
         column = bare.page.locator(".ck-controls")
         column.locator(".ck-more").evaluate("el => { el.open = true; }")
@@ -179,7 +178,7 @@ def test_controls_of_a_narrow_panel_flow_with_the_page(bare):
         frame, main = column.bounding_box(), bare.page.locator(".ck-main").bounding_box()
         assert all(frame["y"] <= each["y"] and each["y"] + each["height"] <= frame["y"] + frame["height"] + 1
                    for each in bottoms)  # fmt: skip
-        assert main["y"] >= frame["y"] + frame["height"] - 1
+        assert width > 700 or main["y"] >= frame["y"] + frame["height"] - 1
 
 
 LIVE = """panel => ['.ck-controls :is(input, button, textarea)', '.ck-views button', '.ck-presets button']
