@@ -24,8 +24,8 @@ HELD_BACK = {"machine": "supermicro-4029gp-trt3", "model": "gpt2", "data": "c4-e
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.host(**IMAGES)
+def panel(made_once: Any) -> Any:
+    return made_once("host", **IMAGES)
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:

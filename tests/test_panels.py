@@ -26,8 +26,8 @@ FOUNDING = {"model": "resnet152", "batch": 32, "target_seconds": 3600.0}
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.model_zoo(**FOUNDING)
+def panel(made_once: Any) -> Any:
+    return made_once("model_zoo", **FOUNDING)
 
 
 def test_a_language_model_is_told_in_tokens() -> None:
@@ -528,8 +528,8 @@ def test_one_bad_control_leaves_the_others_as_they_are(panel: Any) -> None:
 
 
 @pytest.fixture
-def tuning() -> Any:
-    return cb.panels.finetuning()
+def tuning(made_once: Any) -> Any:
+    return made_once("finetuning")
 
 
 @pytest.mark.parametrize(("method", "words"), [

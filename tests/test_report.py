@@ -62,6 +62,7 @@ def test_a_report_needs_nothing_else(who: str, pages: dict[str, Path]) -> None:
     assert 20_000 < len(source) < 1_000_000
 
 
+@pytest.mark.all
 def test_it_opens_in_a_browser_without_a_network(pages: dict[str, Path], chromium: str | None) -> None:
     if chromium is None:
         pytest.skip("no Chromium")

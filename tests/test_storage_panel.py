@@ -29,8 +29,8 @@ BENCHMARK = {"model": "mlperf/unet3d", "data": "benchmark", "storage": "micron-9
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.storage()
+def panel(made_once: Any) -> Any:
+    return made_once("storage")
 
 
 def called(panel: Any) -> Any:
