@@ -31,7 +31,7 @@ app: $(VENV)/lab.stamp $(VENV)/package.stamp ## Serve all panels to this machine
 test: $(VENV)/test.stamp $(VENV)/package.stamp ## Set up and run the tests of a change
 	@status=0; set -x; \
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone and not all" --benchmark-disable || status=1; \
-	$(BIN)/python -m pytest tests/browser -n 2 -m "not all" || status=1; \
+	$(BIN)/python -m pytest tests/browser -n 2 --dist loadfile -m "not all" || status=1; \
 	$(BIN)/python -m pytest tests/benchmarks -m "not all" --benchmark-disable || status=1; \
 	exit $$status
 

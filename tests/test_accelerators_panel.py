@@ -17,8 +17,8 @@ from cookbook.panels.text import figure
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.accelerators()
+def panel(made_once: Any) -> Any:
+    return made_once("accelerators")
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:

@@ -20,8 +20,8 @@ from cookbook.panels.shell import MOST_ROWS
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.accuracy()
+def panel(made_once: Any) -> Any:
+    return made_once("accuracy")
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:

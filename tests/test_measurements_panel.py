@@ -21,8 +21,8 @@ from cookbook.panels.text import percent
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.measurements(networks=["resnet50"])
+def panel(made_once: Any) -> Any:
+    return made_once("measurements", networks=["resnet50"])
 
 
 def called(panel: Any) -> Any:

@@ -29,8 +29,8 @@ FOUNDING = {"model": "resnet152", "batch": 32, "target_seconds": 3600.0}
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.model_zoo(**FOUNDING)
+def panel(made_once: Any) -> Any:
+    return made_once("model_zoo", **FOUNDING)
 
 
 def test_a_language_model_is_told_in_tokens() -> None:
@@ -407,7 +407,9 @@ EVERY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in EVERY.items() for value in values])
+@pytest.mark.parametrize(("name", "value"), [
+    pytest.param(name, value, marks=() if place == 0 or isinstance(value, dict) else pytest.mark.all)
+    for name, values in EVERY.items() for place, value in enumerate(values)])  # fmt: skip
 def test_the_copied_code_is_python_for_every_control(name: str, value: Any) -> None:
     assert set(EVERY) == set(cb.panels.model_zoo().values)
     extra = {"seq": 64} if isinstance(value, dict) and value.get("title") else {}
@@ -590,8 +592,10 @@ def test_sources_are_those_of_the_figures_used() -> None:
         ("scaling", {"compare": ["vgg16", "vgg19", "resnet18", "alexnet"]}, "has 4 entries; choose at most 3"),
     ],
 )  # fmt: skip
-def test_an_unknown_name_is_told_with_the_nearest(make: str, change: dict[str, Any], words: str) -> None:
-    panel = getattr(cb.panels, make)()
+def test_an_unknown_name_is_told_with_the_nearest(
+    make: str, change: dict[str, Any], words: str, made_once: Any
+) -> None:
+    panel = made_once(make)
     before = panel.columns
     panel.update(**change)
     assert words in panel.answer and panel.shown["error"]
@@ -607,8 +611,8 @@ def test_one_bad_control_leaves_the_others_as_they_are(panel: Any) -> None:
 
 
 @pytest.fixture
-def tuning() -> Any:
-    return cb.panels.finetuning()
+def tuning(made_once: Any) -> Any:
+    return made_once("finetuning")
 
 
 @pytest.mark.parametrize(("method", "words"), [
@@ -702,9 +706,10 @@ def drawn(panel: Any, seeded: random.Random) -> dict[str, Any]:
     "accelerators", "accuracy", "assembly_line", "clinic", "cluster", "crossbar", "finetuning", "host", "measurements",
     "model_zoo", "scaling", "serving", "stack", "storage", "this_machine", "training_run", "where_to_run",
 ])  # fmt: skip
-def test_headlines_are_short_and_every_error_can_be_mended(name: str) -> None:
-    panel, seeded = getattr(cb.panels, name)(), random.Random(5)
-    for _ in range(6):
+@pytest.mark.parametrize("states", [2, pytest.param(6, marks=pytest.mark.all)])
+def test_headlines_are_short_and_every_error_can_be_mended(name: str, states: int, made_once: Any) -> None:
+    panel, seeded = made_once(name), random.Random(5)
+    for _ in range(states):
         values = drawn(panel, seeded)
         panel.update(**values)
         shown = panel.shown
@@ -730,10 +735,10 @@ def test_headlines_are_short_and_every_error_can_be_mended(name: str) -> None:
     ],
 )  # fmt: skip
 def test_the_control_at_fault_is_told_with_values_that_can_be_used(
-    make: str, change: dict[str, Any], faulty: str, fixes: list[str], monkeypatch: pytest.MonkeyPatch
+    make: str, change: dict[str, Any], faulty: str, fixes: list[str], made_once: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shell, "PATIENCE", 60.0)
-    panel = getattr(cb.panels, make)()
+    panel = made_once(make)
     panel.update(**change)
     found = panel.shown["fixes"]
     assert panel.shown["faulty"] == faulty and found[: len(fixes)] == fixes and len(found) <= shell.FIXES + 1
@@ -781,9 +786,10 @@ def state_of(link: str) -> str:
     "accelerators", "accuracy", "assembly_line", "clinic", "cluster", "crossbar", "finetuning", "host", "measurements",
     "model_zoo", "scaling", "serving", "stack", "storage", "this_machine", "training_run", "where_to_run",
 ])  # fmt: skip
-def test_a_link_gives_the_state_again(name: str) -> None:
-    panel, other, seeded = getattr(cb.panels, name)(), getattr(cb.panels, name)(), random.Random(8)
-    for _ in range(4):
+@pytest.mark.parametrize("states", [1, pytest.param(4, marks=pytest.mark.all)])
+def test_a_link_gives_the_state_again(name: str, states: int, made_once: Any) -> None:
+    panel, other, seeded = made_once(name), getattr(cb.panels, name)(), random.Random(8)
+    for _ in range(states):
         panel.update(**drawn(panel, seeded))
         if panel.shown["error"]:
             panel.reset()
@@ -834,8 +840,8 @@ def test_what_is_of_one_session_alone_has_no_link(panel: Any) -> None:
     ],
     ids=range(16),
 )  # fmt: skip
-def test_a_link_is_read_strictly(state: Any, words: list[str]) -> None:
-    panel = cb.panels.finetuning()
+def test_a_link_is_read_strictly(state: Any, words: list[str], tuning: Any) -> None:
+    panel = tuning
     before = panel.code
     panel.receive({"do": "link", "state": state})
     assert panel.shown["error"] and all(word in panel.answer for word in words), panel.answer
@@ -958,10 +964,10 @@ def test_a_network_of_ones_own_is_answered_in_each_panel(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TAKES_OWN)
-def test_what_is_no_network_is_told_in_each_panel(name: str, refuses: Any) -> None:
+def test_what_is_no_network_is_told_in_each_panel(name: str, refuses: Any, made_once: Any) -> None:
     layers = {"layers": [{"layer": "flatten"}, {"layer": "linear", "out": 0}], "input": [8, 8]}
     for text, word in (("{", "JSON"), ('{"a": 1}', "config.json"), (json.dumps(layers), "out"), ("[]", "layer table")):
-        refuses(getattr(cb.panels, name)(), {"model": {"custom": text}}, [word])
+        refuses(made_once(name), {"model": {"custom": text}}, [word])
 
 
 def test_a_network_of_ones_own_scales_as_that_of_the_zoo() -> None:

@@ -91,6 +91,7 @@ def test_parameters_reach_the_cells_and_unknown_ones_are_refused(executed):
         run_with(executed, batches=4)
 
 
+@pytest.mark.all
 def test_strict_nbval_passes_then_notices_one_digit(executed, tmp_path):
     good = nbval(executed)
     assert good.returncode == 0, good.stdout + good.stderr
@@ -100,6 +101,7 @@ def test_strict_nbval_passes_then_notices_one_digit(executed, tmp_path):
     assert bad.returncode == 1 and "1 failed" in bad.stdout
 
 
+@pytest.mark.all
 def test_guard_refuses_a_notebook_that_never_ran(tmp_path):
     result = nbval(write(tmp_path / "new.ipynb", new_code_cell("1 + 1")))
     assert result.returncode == 4 and "never executed" in result.stderr + result.stdout
@@ -307,6 +309,7 @@ def texts(root, tmp_path_factory) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in written}
 
 
+@pytest.mark.all
 @together
 def test_site_of_the_cookbook_loads_nothing(root, texts):
     """One script, ours, and three more for the panel; the page's own policy names each; every link leads somewhere."""
@@ -342,6 +345,7 @@ def looked_up(table: dict, places: list[int]) -> dict[tuple, object]:
     return found
 
 
+@pytest.mark.all
 @together
 def test_a_page_tells_what_the_panel_tells_in_every_state_tried(texts):
     """The table of the page against the panel itself: the first state, and others by chance."""
@@ -412,6 +416,7 @@ def test_slides_ask_and_do_not_tell(tmp_path):
         slides(course)
 
 
+@pytest.mark.all
 @together
 def test_the_site_has_slides_of_both_courses_and_what_readme_leads_to(root, texts):
     written = {path.stem for path in (root / "docs").glob("*.md")}
@@ -432,6 +437,7 @@ def test_readme_is_short_and_starts_at_once(root):
     assert len(pictures) == 1, "one picture; the gallery is folded"
 
 
+@pytest.mark.all
 @together
 def test_the_front_page_shows_every_recipe(root, texts):
     for entry in texts["index.html"].partition('<ul class="gallery">')[2].partition("</ul>")[0].split("</li>")[:-1]:

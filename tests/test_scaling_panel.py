@@ -22,13 +22,13 @@ FP32 = {"precision": "fp32"}
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.scaling()
+def panel(made_once: Any) -> Any:
+    return made_once("scaling")
 
 
 @pytest.fixture
-def line() -> Any:
-    return cb.panels.assembly_line()
+def line(made_once: Any) -> Any:
+    return made_once("assembly_line")
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:

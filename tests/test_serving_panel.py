@@ -18,8 +18,8 @@ CALL = {"users": 500, "input_len": 512, "output_len": 256, "ttft": 1, "tpot": 0.
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.serving()
+def panel(made_once: Any) -> Any:
+    return made_once("serving")
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:

@@ -20,8 +20,8 @@ SMALL = {"model": "llama2_7b", "tokens": 100, "batch": 512, "devices": 64}
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.training_run(**SMALL)
+def panel(made_once: Any) -> Any:
+    return made_once("training_run", **SMALL)
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:

@@ -19,8 +19,8 @@ PICTURES = ["costs", "paid", "tornado"]
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.where_to_run()
+def panel(made_once: Any) -> Any:
+    return made_once("where_to_run")
 
 
 def test_the_answer_names_the_cheapest_with_band_and_break_even(panel: Any) -> None:

@@ -14,7 +14,7 @@ import cookbook as cb
 
 from .test_recipes import FIRST_CHART, READY, RUN_ALL, settle
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.all]
 
 SELECTED = """input => [input.value, input.value.slice(input.selectionStart, input.selectionEnd)]"""
 FIRST = "list => [...list.querySelectorAll('[role=option]')].slice(0, 3).map(x => x.textContent)"

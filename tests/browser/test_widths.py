@@ -15,6 +15,7 @@ from cookbook import panels
 
 from .bare import Bare
 
+pytestmark = pytest.mark.all
 RECIPES = panels._RECIPES
 # 1024 x 768 at 150 % is 683 px wide.
 WIDTHS = (320, 480, 683, 800, 1300)
@@ -57,7 +58,6 @@ def test_a_panel_is_readable_on_a_phone_and_on_half_a_screen(recipe, bare):
     clear(bare, getattr(panels, recipe)(), (320, 683))
 
 
-@pytest.mark.all
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_picture_of_a_panel_is_readable_at_every_width(recipe, bare):
     panel = getattr(panels, recipe)()
