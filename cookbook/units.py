@@ -75,24 +75,39 @@ class Unit(NamedTuple):
 
 
 def shown(value: Any, letters: int = 60) -> str:
-    """What a message says of a value that was given: as Python writes it, its middle left out where it is long.
+    """Return what a message says of a value that was given: as Python writes it, its middle left out where it is long.
+
+    Values of arrays are written like those of lists, without the names of their types.
 
     >>> shown("a" * 1000, 9), shown(10**5000)
     ("'aaa…aaa'", 'a number of 5,001 digits')
+    >>> import numpy as np
+    >>> shown(np.int64(7)), shown(np.array([1, 2])), shown([np.float64(0.5), {"a": np.bool_(True)}])
+    ('7', '[1, 2]', "[0.5, {'a': True}]")
     """
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return f"a number of {math.floor(value.bit_length() * math.log10(2)) + 1:,} digits"
     if isinstance(value, str):
         value = value if len(value) <= 2 * letters else value[:letters] + value[-letters:]
     elif _length(value) > letters:
-        return f"a {type(value).__name__} of {len(value):,} elements"
+        kind = "n array" if hasattr(value, "tolist") else f" {type(value).__name__}"
+        return f"a{kind} of {len(value):,} elements"
     try:
-        text = repr(value)
+        text = repr(_without_types(value))
     except (ValueError, RecursionError):  # a long integer or endless nesting somewhere within
         text = f"a {type(value).__name__}"
     text = " ".join(text.split())
     half = (letters - 1) // 2
     return text if len(text) <= letters + 2 else f"{text[:half]}…{text[-half:]}"
+
+
+def _without_types(value: Any) -> Any:
+    """Return a value of an array, alone or within short lists and mappings, as Python's own."""
+    if hasattr(value, "tolist") and not isinstance(value, type):
+        return value.tolist()
+    if type(value) in (list, tuple, set):
+        return type(value)(map(_without_types, value))
+    return {name: _without_types(each) for name, each in value.items()} if type(value) is dict else value
 
 
 def _length(value: Any) -> int:

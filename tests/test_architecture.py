@@ -214,3 +214,11 @@ def test_notebooks_import_the_package_by_one_name():
             if cell.cell_type == "code":
                 for line in re.findall(r"^\s*(?:import|from)\s+cookbook.*", cell.source, re.M):
                     assert line.strip() == "import cookbook as cb", f"{path.name}: {line}"
+
+
+def test_tab_shows_public_names_alone():
+    import cookbook
+    from cookbook import charts, panels, planning
+
+    for module in (cookbook, charts, panels, planning):
+        assert set(dir(module)) - {"__version__"} == set(module.__all__)

@@ -426,3 +426,11 @@ def test_the_last_line_says_what_became_of_the_rows(tmp_path, capsys, models, wo
     except SystemExit as status:
         assert status.code == 1 and words.startswith("0")
     assert capsys.readouterr().out.endswith(words)
+
+
+def test_a_report_without_the_bundle_ends_in_one_sentence(tmp_path, monkeypatch):
+    from cookbook.charts import live
+
+    monkeypatch.setattr("cookbook.publish.report.report", lambda *_: live.bundle_source(tmp_path / "none.js"))
+    with pytest.raises(SystemExit, match="install the package"):
+        main(["report", "stack"])

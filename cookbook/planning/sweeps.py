@@ -390,6 +390,9 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
 
 
 def _listed(axis: str, value: Any) -> list[Any]:
+    size = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, range) else 0
+    if size > MOST:
+        raise ValueError(f"{axis} has {size:,} values, more than {MOST:,}: give fewer values")
     values = (
         list(value)
         if isinstance(value, (list, tuple, set, range, np.ndarray))
