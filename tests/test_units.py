@@ -207,7 +207,6 @@ def test_integer_and_floating_operations_have_one_dimension():
     (lambda: cb.accelerator(np.array([1, 2])), "[1, 2]"),
     (lambda: cb.planning.hourly_usd(np.float64(2.5)), "2.5"),
     (lambda: cb.planning.hourly_usd("h100-sxm", since=np.float64(2.5)), "2.5"),
-    (lambda: cb.search("llama3_8b", "dgx-h100", np.array([8, 8]), 8), ""),
 ])
 def test_a_refusal_names_a_value_of_an_array_and_not_its_type(call, words):
     with pytest.raises((ValueError, TypeError, KeyError)) as refused:
