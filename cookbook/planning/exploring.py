@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.catalog.printed import check_target
+from cookbook.catalog.printed import check_target, write_text
 from cookbook.planning.parts import spread
 from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of, show
 from cookbook.prediction.asked import choices, shown
@@ -407,12 +406,14 @@ def _file(checkpoint: Any) -> Path:
 
 
 def _save(path: Path, mark: str, found: Mapping[str, Any], done: set[int]) -> None:
-    """Write anew, then put in place of the old: a process that dies here leaves one or the other whole."""
+    """Write it whole or not at all: a process that dies here leaves the old one or the new one."""
     text = json.dumps({"question": mark, "done": sorted(done), "found": found},
                       default=lambda column: column.tolist())  # fmt: skip
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
-    fresh.write_text(text, encoding="utf-8")
-    os.replace(fresh, path)
+    try:
+        write_text(path, text)
+    except OSError as problem:
+        raise ValueError(f"checkpoint = {str(path)!r} cannot be written ({problem.strerror}); make room or give another. "
+                         "What it held before is whole, and the same call goes on from there") from None  # fmt: skip
 
 
 def _load(path: Path, mark: str, parts: int) -> tuple[dict[str, Any], set[int]]:
