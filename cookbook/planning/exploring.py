@@ -412,8 +412,8 @@ def _save(path: Path, mark: str, found: Mapping[str, Any], done: set[int]) -> No
     try:
         write_text(path, text)
     except OSError as problem:
-        raise ValueError(f"checkpoint = {str(path)!r} cannot be written ({problem.strerror}); make room or give another. "
-                         "What it held before is whole, and the same call goes on from there") from None  # fmt: skip
+        raise ValueError(f"checkpoint = {str(path)!r} cannot be written ({problem.strerror}); make room or give "
+                         "another. What it held before is whole; the same call goes on from it") from None  # fmt: skip
 
 
 def _load(path: Path, mark: str, parts: int) -> tuple[dict[str, Any], set[int]]:
