@@ -261,6 +261,22 @@ def test_a_page_answers_and_the_next_waits_for_room(here: tuple[str, Any]) -> No
     asyncio.run(visit())  # no process waits for it: one is started
 
 
+def test_a_process_that_died_makes_room(here: tuple[str, Any]) -> None:
+    async def visit() -> None:
+        reader = Reader(here[0], "assembly_line")
+        await reader.open()
+        for process in psutil.Process(here[1].pid).children(recursive=True):
+            if any(reader.kernel in word for word in process.cmdline()):
+                process.kill()
+        while (await reader.next())["content"].get("execution_state") not in ("restarting", "autorestarting"):
+            pass  # the page is told
+        other = Reader(here[0], "assembly_line")
+        await other.open()
+        await other.close()
+
+    asyncio.run(visit())
+
+
 def test_readers_who_come_together_are_counted(here: tuple[str, Any]) -> None:
     """Four ask while no page has a process yet: there is room for one."""
     async def come() -> None:
