@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ KINDS = ("training_classic", "training_transformer", "inference")
 def main(arguments: list[str] | None = None) -> None:
     """Run one command line; a failure ends with one plain sentence and exit status 1."""
     options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a shell of few letters gets codes for the others, not an error
+            stream.reconfigure(errors="backslashreplace")
     try:
         options.run(options)
     except ModuleNotFoundError as error:
