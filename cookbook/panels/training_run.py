@@ -324,7 +324,8 @@ def _headline(view: Planned) -> str:
 def _interval(view: Planned) -> str:
     own = view.own
     ends = dollar_range(own["usd_low"], own["usd_high"])
-    cost = f"{ends} from the lowest price to the highest" if view.priced else "price not known"
+    of = "quartiles of prices" if view.run.price.rows > 1 else "the only price" if view.run.price.rows else "your price"
+    cost = f"{ends} by {of}" if view.priced else "price not known"
     tokens = human(view.run.tokens).replace(" G", " billion").replace(" T", " trillion").strip()
     return (
         f"Interval (80 %): {figure(own['days_low'])}-{figure(own['days_high'])} days for {tokens} tokens; {cost}."
