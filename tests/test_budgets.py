@@ -105,6 +105,8 @@ def test_public_names_are_few(path):
 
 def test_front_door_is_small():
     assert len(cookbook.__all__) <= MOST_NAMES
+    guide = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8").replace("\n", " ")
+    assert guide.count(f"{MOST_NAMES} names") == 1 and guide.count(f"{MOST_NAMES} public names") == 1
 
 
 def test_class_hierarchies_are_flat():
