@@ -259,6 +259,58 @@ def test_configurations_that_cannot_be_are_refused_by_name(config, words):
         cb.model(config)
 
 
+NEMOTRON = {"model_type": "nemotron_h", "vocab_size": 131072, "hidden_size": 4096, "intermediate_size": 2688,
+            "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "hybrid_override_pattern": "ME*E",
+            "mamba_num_heads": 128, "mamba_head_dim": 64, "ssm_state_size": 128, "n_groups": 8,
+            "mlp_hidden_act": "relu2", "n_routed_experts": 512, "num_experts_per_tok": 22, "n_shared_experts": 1,
+            "moe_intermediate_size": 2688, "moe_shared_expert_intermediate_size": 5376}  # fmt: skip
+QWEN = {"model_type": "qwen3_moe", "vocab_size": 32000, "hidden_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 160, "num_experts": 8, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 32}  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "field", "what"), [
+    (NEMOTRON | {"moe_latent_size": 1024}, "moe_latent_size = 1024", "the width at which experts or attention work"),
+    (QWEN | {"zero_expert_num": 4}, "zero_expert_num = 4", "the number of experts or their size"),
+    (QWEN | {"router_hidden_size": 256}, "router_hidden_size = 256", "the number of experts or their size"),
+    (LLAMA | {"num_experts_per_tok": 2}, "num_experts_per_tok = 2", "the number of experts or their size"),
+    (LLAMA | {"o_lora_rank": 64}, "o_lora_rank = 64", "the width at which experts or attention work"),
+    (LLAMA | {"index_topk": 2048, "index_n_heads": 64}, "index_topk = 2048", "the tokens that attention reads"),
+    (LLAMA | {"use_sparse_attention": True}, "use_sparse_attention = True", "the tokens that attention reads"),
+    (LLAMA | {"compress_ratios": [4, 128]}, "compress_ratios = [4, 128]", "the tokens that attention reads"),
+    (LLAMA | {"is_hybrid": True}, "is_hybrid = True", "which layers keep a state"),
+    (LLAMA | {"mamba_d_state": 16}, "mamba_d_state = 16", "which layers keep a state"),
+    (LLAMA | {"linear_attn_config": {"num_heads": 32}}, "linear_attn_config", "which layers keep a state"),
+    (LLAMA | {"ffn_config": {"moe_num_experts": 16}}, "ffn_config.moe_num_experts = 16", "the number of experts"),
+    (QWEN | {"model_type": "minimax_m2", "attn_type_list": [0, 1]}, "attn_type_list = [0, 1]", "other kinds"),
+])  # fmt: skip
+def test_a_field_that_may_change_counts_is_never_passed_over(config, field, what):
+    """Of families known here; the experts of Nemotron 3 Super work at a smaller width, a quarter of the parameters."""
+    with pytest.raises(ValueError, match=re.escape(field)) as refused:
+        cb.model(config)
+    assert what in str(refused.value) and "cb.layers" in str(refused.value)
+
+
+IDLE = (None, False, 0, "", [], {})
+
+
+@pytest.mark.parametrize(("config", "more"), [
+    *((NEMOTRON, {"moe_latent_size": nothing}) for nothing in IDLE),
+    (NEMOTRON, {"moe_shared_expert_overlap": True, "mtp_hybrid_override_pattern": "*E", "num_nextn_predict_layers": 1,
+                "use_mamba_kernels": True, "mamba_ssm_cache_dtype": "float32", "norm_topk_prob": True}),
+    (QWEN, {"norm_topk_prob": True, "router_aux_loss_coef": 0.001, "output_router_logits": True, "router_z_loss_coef":
+            0.1, "moe_router_dtype": "float32", "decoder_sparse_step": 1, "mlp_only_layers": []}),
+    (QWEN | {"model_type": "minimax_m2"}, {"attn_type_list": [1, 1], "shared_moe_mode": "sigmoid", "use_mtp": True,
+                                           "use_routing_bias": True, "mtp_transformer_layers": 1}),
+    (QWEN | {"model_type": "mixtral"}, {"router_jitter_noise": 0.01, "quantization_config": {"moe_bits": 4},
+                                        "quantization": {"model.layers.0.experts": {"bits": 4}}}),
+    (LLAMA, {"num_local_experts": 0, "num_experts_per_tok": 2, "moe_intermediate_size": 7, "image_token_index": 9}),
+])  # fmt: skip
+def test_fields_of_experts_that_change_no_count_are_not_refused(config, more):
+    """As the publishers' files have them: losses, the arithmetic of the router, kernels, layers that predict ahead."""
+    assert cb.model(config | more).ops.parameter_count == cb.model(config).ops.parameter_count
+
+
 def test_changes_are_checked_as_those_of_the_zoo():
     assert cb.model(LLAMA, depth=40).ops.parameter_count > cb.model(LLAMA).ops.parameter_count
     with pytest.raises(ValueError, match="'colour' is no argument of this model; it takes title, seq, vocab"):

@@ -103,6 +103,27 @@ def test_gguf_tells_what_a_configuration_would():
     assert (found["nope_dim"], found["rope_dim"], found["v_dim"], found["kv_rank"]) == (16, 8, 16, 16)
 
 
+@pytest.mark.parametrize(("key", "value", "words"), [
+    ("expert_count", "many", "num_experts = 'many' must be a whole number"),
+    ("expert_count", ["a", "b"], "llama.expert_count of the GGUF header is a list of 2 and must"),
+    ("expert_count", 2.5, "num_experts = 2.5 must be a whole number"),
+    ("block_count", ["two"], "llama.block_count of the GGUF header is a list of 1 and must"),
+    ("attention.head_count", "4", "num_attention_heads = '4' must be a whole number"),
+    ("moe_latent_size", 8, "moe_latent_size = 8 is not known here"),
+    ("attention.indexer.top_k", 2048, "attention_indexer_top_k = 2048 is not known here"),
+    ("ssm.state_size", 16, "ssm_state_size = 16 is not known here"),
+])  # fmt: skip
+def test_figures_of_a_gguf_are_checked_as_those_of_a_configuration(key, value, words):
+    """A text or a list where a number belongs, and keys that change counts."""
+    with pytest.raises(ValueError, match=re.escape(words)):
+        cb.model(gguf(METADATA | {f"llama.{key}": value}, GGUF_TENSORS))
+
+
+def test_keys_of_a_gguf_that_change_no_count_are_not_refused():
+    quiet = {"llama.expert_weights_scale": 2.5, "llama.expert_gating_func": 2, "llama.expert_group_count": 8}
+    assert cb.model(gguf(METADATA | quiet, GGUF_TENSORS)).ops.parameter_count == LLAMA_PARAMETERS
+
+
 def test_a_checkpoint_whose_parameters_differ_says_so():
     short = {name: shape for name, shape in GGUF_TENSORS.items() if "mlp.up" not in name}
     assert "elements, -" in repr(cb.model(gguf(METADATA, short)))

@@ -73,6 +73,12 @@ ACTS = {"gelu_new": "gelu", "gelu_pytorch_tanh": "gelu", "gelu_fast": "gelu", "g
         "quick_gelu": "gelu",
         "gelu_10": "gelu", "swiglu": "silu", "geglu": "gelu", "squared_relu": "relu2", "relu_2": "relu2",
         "clipped_silu": "silu"}  # fmt: skip
+# Names of the number of experts, and of fields that say nothing where it is 0 or 1.
+NUMBERS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+OF_EXPERTS = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk",
+              "moe_intermediate_size", "expert_ffn_hidden_size", "shared_expert_intermediate_size", "n_shared_experts",
+              "num_shared_experts", "moe_num_shared_experts", "moe_layer_freq", "moe_layer_interval", "moe_layers",
+              "moe_layer_start_index", "decoder_sparse_step", "interleave_moe_layer_step")  # fmt: skip
 NARROW = ("sliding_attention", "chunked_attention", "local_attention", "sliding_window")
 FULL = ("full_attention", "global_attention", "attention")
 # Words in the names of fields that nobody should pass over in a family nobody knows.
@@ -173,8 +179,10 @@ def _biases(f: Fields, ways: Mapping[str, Any]) -> dict[str, Any]:
 
 def _experts(f: Fields, depth: int, ways: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, Any]:
     """The mixture of experts, where there is one."""
-    number = f.whole("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", least=0, needed=False)
+    number = f.whole(*NUMBERS, least=0, needed=False)
     if not number or number == 1:
+        if any(name in f.given for name in NUMBERS):  # said to be none: how large they would be changes nothing
+            f.read.update(OF_EXPERTS)
         return {}
     top = f.whole("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk", most=number)
     own = f.whole("moe_intermediate_size", "expert_ffn_hidden_size", needed=False)
@@ -201,6 +209,7 @@ def _scored(f: Fields, ways: Mapping[str, Any]) -> bool:
 
 def _dense_layers(f: Fields, depth: int) -> int:
     """Layers without experts, which our builder writes down first: counts do not depend on the order."""
+    f.read.add("moe_layers")
     first = f.whole("first_k_dense_replace", "moe_layer_start_index", least=0, most=MOST_LAYERS, needed=False) or 0
     alone, spread = f.members("mlp_only_layers"), 1
     frequency = f.raw("moe_layer_freq")
@@ -271,6 +280,9 @@ def _particulars(f: Fields, family: str, found: Mapping[str, Any]) -> dict[str, 
 
 def _windows(f: Fields, depth: int, ways: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     """Sliding window, and how many layers attend to all."""
+    if any(each != 1 for each in f.members("attn_type_list")):
+        raise ValueError(f"attn_type_list = {shown(f.given['attn_type_list'])} has layers of other kinds than 1, which "
+                         f"attends to all tokens; {f.family} can be built of those alone. Give its layers (cb.layers)")
     size = f.whole("sliding_window", "attention_chunk_size", "sliding_window_size", least=0, needed=False)
     used = f.flag("use_sliding_window", default=ways.get("WINDOW", True))
     kinds = f.members("layer_types")

@@ -43,6 +43,32 @@ swiglu_alpha swiglu_limit task_specific_params temperature tokenizer_class top_k
 torchscript transformers_version use_bfloat16 use_cache use_dynamic_ntk use_flash_attn use_logn_attn use_mla use_mtp
 use_weighted_layer_sum vision_feature_layer
 """.split())  # noqa: SIM905
+# Fields that sound as if they counted and do not, as the classes of the Transformers library and the publishers' code
+# read them: training losses, the arithmetic of the router, kernels, and layers that predict further ahead.
+REVIEWED = frozenset("""
+compression_config enable_moe_fp32_combine expert_dtype expert_gating_func expert_group_count expert_group_used_count
+expert_selection_fn expert_tensor_parallel_size expert_weights_norm expert_weights_scale mamba_ssm_cache_dtype
+mamba_ssm_dtype moe_all_to_all_dropout moe_apply_router_weight_on_input moe_aux_loss_alpha moe_aux_loss_coeff
+moe_aux_loss_lambda moe_dropout_prob moe_eval_capacity_token_fraction moe_gate_act moe_group moe_grouped_gemm
+moe_orthogonal_loss_lambda moe_permute_fusion moe_reverse_token_drop moe_routed_scaling_factor
+moe_router_activation_func moe_router_bias_update_rate moe_router_dtype moe_router_load_balancing_type
+moe_router_logit_softcapping moe_router_pre_softmax moe_router_scaling_factor moe_router_score_function
+moe_router_topk_scaling_factor moe_shared_expert_overlap moe_token_dispatcher_type moe_token_drop_policy
+moe_token_dropout moe_use_hard_gate moe_use_size_all2all moe_z_loss_coeff normalize_expert_weights
+normalize_router_prob_before_dropping router_dtype router_ignore_padding_tokens
+router_logit_softcapping router_scaling_factor second_expert_policy shared_moe_mode ssm_cache_dtype use_mamba_kernels
+use_mambapy
+""".split())  # noqa: SIM905
+AHEAD = ("mtp_", "num_mtp", "nextn_")
+# Words in the names of fields that change counts, at the beginning of one of their parts, and what they may change.
+COUNTING = (
+    (("latent", "lora"), "the width at which experts or attention work"),
+    (("expert", "moe", "router"), "the number of experts or their size"),
+    (("spars", "indexer", "compress", "dsa", "nsa"), "the tokens that attention reads, and what chooses them"),
+    (("hybrid", "mamba", "ssm", "rwkv", "recurrent", "kda", "gdn"), "which layers keep a state in place of attention"),
+    (("hyper", "mhc", "hc", "engram", "altup", "laurel"), "the connections between layers"),
+)
+BEGINNING = {"index_": COUNTING[2][1], "linear_": COUNTING[3][1]}
 SILENT_ENDS = ("_token_id", "_token_ids", "_token_index", "_dropout", "_dropout_prob", "_eps", "_theta", "_std",
                "_coef", "_loss_weight")
 SILENT_STARTS = ("rope", "rotary", "output_", "summary_", "initializer", "_", "torch", "mtp_loss")
@@ -162,12 +188,44 @@ def _looks_like_a_decoder(config: Mapping[str, Any]) -> bool:
 
 def _tell_unread(f: Fields, known: bool) -> None:
     """Say which fields were not read; refuse where they tell of parts that nobody here knows."""
-    unread = [name for name in f.unread() if name not in SILENT and not name.endswith(SILENT_ENDS)
-              and not name.startswith(SILENT_STARTS)]  # fmt: skip
-    telling = [name for name in unread if any(word in name for word in decoders.TELLING)]
+    unread = [name for name in f.unread() if _says(name)]
+    telling = [name for name in unread if any(word in name for word in decoders.TELLING) and name not in REVIEWED]
     if telling and not known:
         raise ValueError(f"model_type = {shown(f.family)} is not known here, and these of its fields are not "
                          "understood: "
                          f"{listed(telling)}; give its layers (cb.layers), or a model of the zoo that is alike")
+    _refuse_counting(f)
     if unread:
         f.assume(f"fields not read, as if they changed no count: {listed(unread)}")
+
+
+def _says(name: str) -> bool:
+    """Whether a field may say anything about counts."""
+    return name not in SILENT and not name.endswith(SILENT_ENDS) and not name.startswith(SILENT_STARTS)
+
+
+def _refuse_counting(f: Fields) -> None:
+    """Refuse a field that was not read and whose name says that it changes counts, alone or in a group of fields."""
+    stated = [(str(name), value) for name, value in f.given.items() if name not in f.read and _says(str(name))]
+    groups = [(f"{name}.{inner}", each) for name, value in stated if isinstance(value, Mapping)
+              and name not in (*OTHER_PARTS, "quantization")
+              for inner, each in value.items() if _says(str(inner))]  # fmt: skip
+    for name, value in (*stated, *groups):
+        what = may_change(name.rpartition(".")[2])
+        if what and value is not None and value not in (False, 0, "", [], {}):
+            raise ValueError(f"{name[:60]} = {shown(value)} is not known here, and it may change {what}: counts "
+                             "without it could be wrong several times over. Give the network's layers (cb.layers) or "
+                             "an ONNX file; if the field changes neither parameters nor work, set it to null")
+
+
+def may_change(name: str) -> str:
+    """What a field of this name may change, "" where nothing that is counted."""
+    lower = name.lower()
+    if lower in REVIEWED or lower.startswith(AHEAD):
+        return ""
+    parts = lower.replace(".", "_").split("_")
+    for words, what in COUNTING:
+        if any(part.startswith(word) if len(word) > 3 or word == "moe" else part == word
+               for part in parts for word in words):  # fmt: skip
+            return what
+    return next((what for begin, what in BEGINNING.items() if lower.startswith(begin)), "")

@@ -278,10 +278,17 @@ def _configuration(header: Header) -> dict[str, Any]:
     config: dict[str, Any] = {"model_type": FAMILIES.get(family, family)}
     for key, ours in KEYS.items():
         value = header.metadata.get(f"{family}.{key}")
-        if isinstance(value, list):  # one a layer: our builder takes equal layers
-            value = max((each for each in value if isinstance(each, int)), default=None)
+        if isinstance(value, list) and value and all(type(each) is int for each in value):
+            value = max(value)  # one a layer: our builder takes equal layers
+        if isinstance(value, list | range):
+            raise ValueError(f"{family}.{key} of the GGUF header is a list of {len(value):,} and must be a whole "
+                             "number, or one for each layer; the file is damaged")  # fmt: skip
         if value is not None:
             config[ours] = value
+    for key, value in header.metadata.items():  # what else may change counts is read, or refused, by its name
+        inner = key.removeprefix(f"{family}.").replace(".", "_")
+        if key.startswith(f"{family}.") and key[len(family) + 1 :] not in KEYS and huggingface.may_change(inner):
+            config[inner] = value
     embedding = tensors.get("token_embd.weight")
     if embedding is not None and len(embedding[0]) == 2:
         config["vocab_size"] = embedding[0][1]
@@ -291,7 +298,8 @@ def _configuration(header: Header) -> dict[str, Any]:
     own = huggingface.decoders.FAMILIES.get(config["model_type"], {})
     if tensors and config["model_type"] in ("llama", "mistral", "granite", "gpt_oss", "glm4", "glm4_moe", "seed_oss"):
         config["attention_bias"] = any(name.endswith("attn_q.bias") for name in tensors)
-    if family == "llama" and config.get("num_experts", 0) > 1:
+    experts = config.get("num_experts")
+    if family == "llama" and type(experts) is int and experts > 1:
         config["model_type"] = "mixtral"
     _latent(config)
     config.pop("rope_dim", None)
