@@ -23,7 +23,9 @@ from cookbook.panels.options import (
     named_model,
     networks,
     own_model,
+    own_prices,
     plain_model,
+    quotes,
     title_of,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, model_text, panel_call
@@ -81,6 +83,8 @@ def where_to_run(
     seq: Any = None,
     uplink: Any = 1,
     utilisation: Any = 0,
+    quoted: str = "cloud-h100",
+    hourly: Any = 0,
     picture: str = "costs",
 ) -> Panel:
     """The panel "Where should it run?", in the state that the arguments say.
@@ -99,6 +103,8 @@ def where_to_run(
     utilisation : float
         Share of hours in which what is bought or reserved is busy, other work included [%]; 0: this task alone uses
         it, and pays for whole machines.
+    quoted, hourly
+        A rented place, and your price of an hour of one of its accelerators [USD]; 0 for list prices.
     picture : {"costs", "paid", "tornado"}
         The chart to start with.
 
@@ -147,6 +153,7 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Tokens of a sample of a language model. Empty: as long as the model reads"),
         Slider("uplink", "Uplink", "Rules", one_two_five(0.01, 100), unit="Gb/s", whole=False, more=True,
                tooltip="Rate at which data leave the house"),
+        *quotes("places", "place"),
         Choice("picture", "Chart", "", (
             ("costs", "Cost by place", "Every place with its band"),
             ("paid", "Paid by month", "Owning beside renting, until they meet"),
@@ -168,8 +175,9 @@ def _of(values: dict[str, Any]) -> WhereToRun:
 
 
 @lru_cache(maxsize=64)
-def _found(uplink: float, utilisation: float, **values: Any) -> WhereToRun:
-    return compare(uplink=uplink * 1e9 / 8, utilisation=utilisation / 100 or None, **values)
+def _found(uplink: float, utilisation: float, quoted: str, hourly: float, **values: Any) -> WhereToRun:
+    return compare(uplink=uplink * 1e9 / 8, utilisation=utilisation / 100 or None,
+                   prices=dict(own_prices(quoted, hourly)), **values)  # fmt: skip
 
 
 def _plainly(why: str) -> str:
@@ -233,6 +241,7 @@ def _code(values: dict[str, Any]) -> str:
     call = {name: value for name, value in plain.items() if name not in ("model", "data", "picture")}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {"utilisation": values["utilisation"] / 100 or None}
+    call |= {"prices": dict(own_prices(call.pop("quoted"), call.pop("hourly"))) or None}
     call = {name: value for name, value in call.items() if value is not None}
     given = f"{model_text(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
     panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
