@@ -12,6 +12,7 @@ import numpy as np
 
 from cookbook.units import shown
 from cookbook.workloads.layers import ACT_FLOP, NORM_FLOP, Length
+from cookbook.workloads.limits import MOST_PARAMETERS, MOST_WORK
 from cookbook.workloads.ops import POLYNOMIALS, Ops
 
 # Arguments that count something, and those of them that may be left to the layer.
@@ -121,11 +122,22 @@ def check_heads(arguments: Mapping[str, Any]) -> None:
         raise ValueError(f"kv_heads = {groups} must divide heads = {heads}")
 
 
-def possible(ops: Ops) -> bool:
-    """Whether every amount of a network is a finite number, none negative, and anything is computed at all."""
+def check_possible(ops: Ops, otherwise: str) -> None:
+    """Refuse a network of which an amount is no number, negative or beyond every network of the next decades.
+
+    `otherwise`: what is said where nothing can be counted.
+    """
     columns = [getattr(ops, name) for name in (*POLYNOMIALS, "count", "parameters", "weights")]
     total = math.fsum(float(np.abs(column).sum()) for column in columns)
-    return math.isfinite(total) and total > 0 and bool((ops.parameters >= 0).all() and (ops.weights >= 0).all())
+    if not math.isfinite(total) or total <= 0 or not ((ops.parameters >= 0).all() and (ops.weights >= 0).all()):
+        raise ValueError(otherwise)
+    parameters = float((ops.parameters * ops.count).sum())
+    if parameters > MOST_PARAMETERS:
+        raise ValueError(f"the network would have {parameters:.1e} parameters; networks of up to "
+                         f"{MOST_PARAMETERS:.0e} are read, so check its sizes")  # fmt: skip
+    if total > MOST_WORK:
+        raise ValueError(f"one sample would need {total:.1e} elements and multiplications; networks of up to "
+                         f"{MOST_WORK:.0e} are read, so check its sizes")  # fmt: skip
 
 
 def read_only(value: Any) -> Any:

@@ -22,8 +22,8 @@ from cookbook.workloads.arguments import (
     OPTIONAL,
     check,
     check_heads,
+    check_possible,
     check_word,
-    possible,
     read_only,
     whole,
 )  # fmt: skip
@@ -253,8 +253,7 @@ def layers(
             words = ", ".join(given) or "no arguments"
             raise ValueError(f"{place}: nothing can be computed with {words}; check what each must be") from None
     ops = t.ops()
-    if not possible(ops):
-        raise ValueError("the table gives no network whose work can be counted; give smaller sizes")
+    check_possible(ops, "the table gives no network whose work can be counted; give smaller sizes")
     own = Workload("custom", title, ops, sample="sequence" if ops.needs_seq else "sample")
     try:
         return replace(own, builder=DECODER, arguments=_decoder_of(rows))
@@ -474,8 +473,7 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     except (ValueError, TypeError, AttributeError, ArithmeticError, KeyError, IndexError) as problem:
         why = f" ({str(problem)[:160]})" if isinstance(problem, ValueError) else ""
         raise ValueError(f"{workload.name} cannot be built with {changed}; by default {by_default}{why}") from None
-    if not possible(ops):
-        raise ValueError(f"{workload.name} cannot be built with {changed}: its work cannot be counted")
+    check_possible(ops, f"{workload.name} cannot be built with {changed}: its work cannot be counted")
     title = f"{workload.title} ({changed})"
     return replace(workload, title=title, ops=ops, how="unverified", arguments=arguments)
 

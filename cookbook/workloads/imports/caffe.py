@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cookbook.units import shown
-from cookbook.workloads.arguments import MOST_ELEMENTS, possible, whole
+from cookbook.workloads.arguments import MOST_ELEMENTS, check_possible, whole
 from cookbook.workloads.imports.fields import listed, titled
 from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.limits import MOST_LAYERS_OF_FILE
 from cookbook.workloads.zoo import Workload
 
 Message = dict[str, list[Any]]
-MOST_DEPTH, MOST_TOKENS, MOST_LAYERS = 16, 500_000, 5000
+MOST_DEPTH, MOST_TOKENS = 16, 500_000
 LONGEST_SIDE = 2**20
 # Files of HPE's benchmarking suite have one of two inputs behind such a mark, which its launcher takes away.
 TEMPLATE = "#synthetic "
@@ -139,8 +140,8 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
         raise ValueError(f"{shown(unknown[0])} is no argument of a prototxt; it takes shape and title")
     net = parsed(words.replace(TEMPLATE, "") if TEMPLATE in words else words)
     layers = [each for each in net.get("layer", []) + net.get("layers", []) if isinstance(each, dict)]
-    if not 0 < len(layers) <= MOST_LAYERS:
-        raise ValueError(f"the prototxt has {len(layers):,} layers; it must have 1 to {MOST_LAYERS:,}")
+    if not 0 < len(layers) <= MOST_LAYERS_OF_FILE:
+        raise ValueError(f"the prototxt has {len(layers):,} layers; it must have 1 to {MOST_LAYERS_OF_FILE:,}")
     layers = [each for each in layers if not _only(each, "TEST")]
     found = _Network(_inputs(net, layers, changes.get("shape")))
     skip = set[int]()
@@ -150,8 +151,7 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
             if found.layer(layer, place, after):
                 skip.add(place + 1)
     ops = found.trace.ops()
-    if not possible(ops):
-        raise ValueError("the work of the prototxt's network cannot be counted; check its sizes")
+    check_possible(ops, "the work of the prototxt's network cannot be counted; check its sizes")
     if found.unknown:
         found.assumed.append(f"layers left out, since their work is not known: {listed(sorted(found.unknown))}")
     stated = net.get("name", [""])[0]

@@ -15,7 +15,8 @@ from cookbook import catalog
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.imports import caffe, encoders, huggingface, keras, onnx, tensors, torch
-from cookbook.workloads.imports.fields import MOST_BYTES_OF_TEXT, built, titled
+from cookbook.workloads.imports.fields import built, titled
+from cookbook.workloads.limits import MOST_BYTES_OF_TEXT, parsed_json
 
 LONGEST_PATH = 4096
 HEAD_BYTES = 4096
@@ -179,10 +180,7 @@ FORMATS = "give a config.json, safetensors, GGUF, ONNX, Keras, Caffe prototxt, o
 def _words(words: str, label: str, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:
     """A text: JSON, a prototxt or a table as CSV."""
     if words.lstrip()[:1] in ("{", "["):
-        try:
-            found = json.loads(words)
-        except (ValueError, RecursionError) as problem:
-            raise ValueError(f"{label} is not valid JSON: {str(problem)[:100]}") from None
+        found = parsed_json(words, label)
         if isinstance(found, list):
             return _table(found, changes)
         if keras.is_architecture(found):

@@ -12,11 +12,12 @@ from typing import Any
 from cookbook import catalog
 from cookbook.units import shown
 from cookbook.workloads import zoo
-from cookbook.workloads.arguments import LARGEST, check, check_heads, check_word, possible, whole
+from cookbook.workloads.arguments import LARGEST, check, check_heads, check_possible, check_word, whole
+from cookbook.workloads.limits import MOST_FIELDS
 
 LONGEST_NAME, MOST_NAMED, LONGEST_REASON = 60, 8, 300
-# Largest of everything a file may state: enough for any model of today a hundred times over.
-MOST_BYTES_OF_TEXT, MOST_WORDS = 8 * 2**20, 4096
+# Members of a list in a configuration.
+MOST_WORDS = 4096
 
 
 class Fields:
@@ -33,6 +34,9 @@ class Fields:
     """
 
     def __init__(self, given: Mapping[str, Any], family: str, kind: str | None = None) -> None:
+        if len(given) > MOST_FIELDS:
+            raise ValueError(f"the configuration of {family} has {len(given):,} fields; at most {MOST_FIELDS:,} are "
+                             "read")
         self.given, self.family = given, family
         self.usual, self.silent = defaults(family if kind is None else kind)
         self.read: set[str] = set()
@@ -196,8 +200,7 @@ def built(builder: str, arguments: Mapping[str, Any], changes: Mapping[str, Any]
         if name != "pattern":  # of which a builder refuses what it cannot read, and the zoo has not all there are
             check_word(taken[name], name, value, zoo.words(builder).get(name, ()))
     stated = {name: value for name, value in stated.items() if value != usual[name]}
-    if not possible(ops):
-        raise ValueError("the model's work cannot be counted; check its sizes")
+    check_possible(ops, "the model's work cannot be counted; check its sizes")
     return zoo.Workload("custom", title, ops, seq=seq if ops.needs_seq else None, arguments=stated, builder=builder,
                         assumed=tuple(assumed), **record)  # fmt: skip
 

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from cookbook.workloads.layers import ACT_FLOP, GATES, KEEPS_OUTPUT, NORM_FLOP, NORM_STATISTICS_BYTES
+from cookbook.workloads.limits import MOST_NODES
 from cookbook.workloads.ops import Ops, attended_pairs, from_rows
 
-MOST_OPERATIONS, MOST_OF_A_SHAPE = 200_000, 10**15
+MOST_OF_A_SHAPE = 10**15
 SOFTMAX_FLOP = 5
+NONE, ONE = np.zeros((2, 3)), np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])  # of most columns of most operations
+NONE.flags.writeable = ONE.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,8 @@ class Graph:
             product: tuple[float, float, float] = (0.0, 0.0, 0.0), groups: float = 1, steps: float = 1,
             **columns: Any) -> None:  # fmt: skip
         """One operation; all amounts are of the whole batch."""
-        if len(self.rows) >= MOST_OPERATIONS:
-            raise ValueError(f"the graph has more than {MOST_OPERATIONS:,} operations")
+        if len(self.rows) >= MOST_NODES:
+            raise ValueError(f"the graph has more than {MOST_NODES:,} operations")
         fresh = {each.name: each for each in keep if each.name not in self.kept}
         self.kept |= set(fresh)
         rows, n, k = product
@@ -77,7 +80,7 @@ class Graph:
     def _part(self, amount: float) -> np.ndarray:
         if not 0 <= amount <= MOST_OF_A_SHAPE * 10**6:
             raise ValueError(f"an operation of {amount:.3g} elements or products cannot be; check the shapes")
-        return np.array([[0.0, 0.0, 0.0], [amount / self.samples, 0.0, 0.0]])
+        return np.array([[0.0, 0.0, 0.0], [amount / self.samples, 0.0, 0.0]]) if amount else NONE
 
     # ---- what graphs are made of --------------------------------------------------------------------------------
     def linear(self, name: str, x: Tensor, out: tuple[int, ...], inner: float, outer: float, weights: float,
@@ -169,4 +172,4 @@ class Graph:
 
 
 def _fixed(value: float) -> np.ndarray:
-    return np.array([[float(value), 0.0, 0.0], [0.0, 0.0, 0.0]])
+    return np.array([[float(value), 0.0, 0.0], [0.0, 0.0, 0.0]]) if value not in (0, 1) else ONE if value else NONE

@@ -8,18 +8,25 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from cookbook.units import shown
-from cookbook.workloads.arguments import possible, whole
-from cookbook.workloads.imports.fields import MOST_BYTES_OF_TEXT, titled
+from cookbook.workloads.arguments import check_possible, whole
+from cookbook.workloads.imports.fields import titled
 from cookbook.workloads.layers import Shape, Trace
+from cookbook.workloads.limits import (
+    MOST_BYTES_OF_TEXT,
+    MOST_LAYERS_OF_FILE,
+    MOST_REFERENCES,
+    directory_fits,
+)
 from cookbook.workloads.zoo import Workload
 
 Config = Mapping[str, Any]
 MODELS = ("Sequential", "Functional", "Model")
-MOST_LAYERS, MOST_DEPTH, LONGEST_SIDE, MOST_FEATURES = 5000, 8, 2**20, 10**9
+MOST_DEPTH, LONGEST_SIDE, MOST_FEATURES = 8, 2**20, 10**9
 INSIDE = "config.json"  # of the archive that Keras 3 saves
 ACTS = {
     "relu": "relu", "relu6": "relu6", "tanh": "tanh", "sigmoid": "sigmoid", "gelu": "gelu", "swish": "silu",
@@ -52,9 +59,13 @@ def of_model(source: Any, changes: Mapping[str, Any]) -> Workload:
 
 def archived(file: BinaryIO) -> str:
     """The architecture in an archive that Keras 3 saved; "" where it is another archive. Nothing else is unpacked."""
+    if not directory_fits(file):
+        return ""
     try:
         with zipfile.ZipFile(file) as archive:
             if not {INSIDE, "metadata.json"} <= set(archive.namelist()):
+                return ""
+            if archive.getinfo(INSIDE).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 return ""
             with archive.open(INSIDE) as inside:
                 text = inside.read(MOST_BYTES_OF_TEXT + 1)
@@ -92,8 +103,7 @@ def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
     if not network.trace.rows:
         raise ValueError("the Keras model has no layer that computes; nothing can be counted")
     ops = network.trace.ops()
-    if not possible(ops):
-        raise ValueError("the work of the Keras model cannot be counted; check its sizes")
+    check_possible(ops, "the work of the Keras model cannot be counted; check its sizes")
     own = _text(_fields(found), "name")
     named = "" if own.rstrip("0123456789_") in GIVEN_NAMES else own
     pictures = network.axes == 2
@@ -121,6 +131,15 @@ class _Trace(Trace):
         return self._rows
 
 
+class Node(NamedTuple):
+    """One use of a layer: which, and the tensors that it takes."""
+
+    layer: Any
+    name: str
+    place: int
+    needs: list[tuple[str, int, int]]
+
+
 class _Network:
     """Tensors by the layer that makes them, and the operations."""
 
@@ -129,7 +148,7 @@ class _Network:
             raise ValueError(f"shape = {shown(shape)} must be that of one sample, such as (224, 224, 3)")
         self.trace, self.shape, self.assumed = _Trace(), cast(Any, shape), list[str]()
         self.stated, self.given = list[tuple[Any, ...]](), False  # sizes of inputs that state them; whether shape went
-        self.written, self.depth, self.axes = 0, 0, -1
+        self.written, self.depth, self.axes, self.seen = 0, 0, -1, 0
 
     def model(self, found: Config, inputs: list[Shape] | None) -> list[Shape]:
         """Write a model down; its outputs."""
@@ -158,29 +177,61 @@ class _Network:
 
     def _graph(self, found: Config, layers: list[Any], inputs: list[Shape] | None) -> list[Shape]:
         """A Functional model: every node as soon as what it needs is there."""
-        made, waiting, given = dict[tuple[str, int], list[Shape]](), list[tuple[Any, str, int, list[Any]]](), inputs
-        order = [name for name, *_ in _references(_fields(found).get("input_layers"))]
+        made, waiting, given = dict[tuple[str, int], list[Shape]](), list[Node](), inputs
+        order = {name: place for place, (name, *_) in enumerate(self.references(_fields(found).get("input_layers")))}
         for layer in layers:
             name = _text(layer if isinstance(layer, Mapping) else {}, "name") or _text(_fields(layer), "name")
             if isinstance(layer, Mapping) and layer.get("class_name") == "InputLayer":
-                place = order.index(name) if name in order else len(made)
+                place = order.get(name, len(made))
                 there = given[min(place, len(given) - 1)] if given else self._input(_fields(layer), name, None)
                 made[name, 0] = [there]
                 continue
             nodes = layer.get("inbound_nodes") if isinstance(layer, Mapping) else None
             for place, node in enumerate(nodes if isinstance(nodes, list) else []):
-                waiting.append((layer, name, place, list(_references(node))))
-        while waiting:
-            ready = [each for each in waiting if each[3] and all((who, at) in made for who, at, _ in each[3])]
-            if not ready:
-                raise ValueError(f"layer {waiting[0][1]!r} of the Keras model needs a tensor that no layer makes")
-            for layer, name, place, needs in ready:
-                xs = [made[who, at][min(which, len(made[who, at]) - 1)] for who, at, which in needs]
-                made[name, place] = self.layer(layer, name, xs, again=place > 0)
-            gone = {(name, place) for _, name, place, _ in ready}
-            waiting = [each for each in waiting if each[1:3] not in gone]
-        ends = [(who, at) for who, at, _ in _references(_fields(found).get("output_layers"))]
+                waiting.append(Node(layer, name, place, list(self.references(node))))
+        self._in_order(waiting, made)
+        ends = [(who, at) for who, at, _ in self.references(_fields(found).get("output_layers"))]
         return [made[end][0] for end in ends if end in made] or list(made.values())[-1]
+
+    def _in_order(self, waiting: list[Node], made: dict[tuple[str, int], list[Shape]]) -> None:
+        """Write down each node once what it takes is made; each reference is looked at once."""
+        missing, takers = list[int](), dict[tuple[str, int], list[int]]()
+        for number, node in enumerate(waiting):
+            needs = {(who, at) for who, at, _ in node.needs} - made.keys()
+            missing.append(len(needs) if node.needs else -1)  # what takes nothing is never made
+            for need in needs:
+                takers.setdefault(need, []).append(number)
+        ready = deque(number for number, count in enumerate(missing) if not count)
+        written = 0
+        while ready:
+            node = waiting[ready.popleft()]
+            xs = [made[who, at][min(which, len(made[who, at]) - 1)] for who, at, which in node.needs]
+            made[node.name, node.place] = self.layer(node.layer, node.name, xs, again=node.place > 0)
+            written += 1
+            for number in takers.pop((node.name, node.place), ()):
+                missing[number] -= 1
+                if not missing[number]:
+                    ready.append(number)
+        if written < len(waiting):
+            stuck = next(node for node, count in zip(waiting, missing, strict=True) if count)
+            raise ValueError(f"layer {stuck.name!r} of the Keras model needs a tensor that no layer makes")
+
+    def references(self, node: Any, depth: int = 0) -> Iterator[tuple[str, int, int]]:
+        """(layer, node, tensor) of everything that a node takes but masks, as versions 2 and 3 write it."""
+        self.seen += 1
+        if self.seen > MOST_REFERENCES:
+            raise ValueError(f"the layers of the Keras model refer to each other more than {MOST_REFERENCES:,} times")
+        if isinstance(node, Mapping):
+            history = node.get("config", {}).get("keras_history") if isinstance(node.get("config"), Mapping) else None
+            inside = [history] if history is not None else [node[key] for key in node if not str(key).endswith("mask")]
+        else:
+            inside = node if isinstance(node, list) else []
+            if len(inside) >= 3 and isinstance(inside[0], str) and all(type(each) is int for each in inside[1:3]):
+                yield inside[0], inside[1], inside[2]
+                inside = inside[3:]
+        for inner in inside if depth < MOST_DEPTH else ():
+            if isinstance(inner, Mapping | list):
+                yield from self.references(inner, depth + 1)
 
     def _input(self, fields: Config, name: str, stated: Any) -> Shape:
         """Shape of one sample; what stays open is asked for."""
@@ -209,8 +260,8 @@ class _Network:
         """Write one layer down; used again it has no further parameters."""
         kind = _text(layer if isinstance(layer, Mapping) else {}, "class_name")
         self.written += 1
-        if self.written > MOST_LAYERS:
-            raise ValueError(f"the Keras model has more than {MOST_LAYERS:,} layers")
+        if self.written > MOST_LAYERS_OF_FILE:
+            raise ValueError(f"the Keras model has more than {MOST_LAYERS_OF_FILE:,} layers")
         begin = len(self.trace.rows)
         made = self.model(layer, xs) if kind in MODELS else [self._written(kind, _fields(layer), name, xs)]
         for row in self.trace.rows[begin:] if again else ():
@@ -233,20 +284,6 @@ class _Network:
             raise ValueError(f"layer {name!r} ({kind}) of the Keras model: {problem}") from None
         except (TypeError, ArithmeticError, IndexError, AttributeError, KeyError):
             raise ValueError(f"layer {name!r} ({kind}) of the Keras model cannot be built as stated") from None
-
-
-def _references(node: Any, depth: int = 0) -> Iterator[tuple[str, int, int]]:
-    """(layer, node, tensor) of everything that a node takes but masks, as versions 2 and 3 write it."""
-    if isinstance(node, Mapping):
-        history = node.get("config", {}).get("keras_history") if isinstance(node.get("config"), Mapping) else None
-        for inner in [history] if history is not None else [node[key] for key in node if not str(key).endswith("mask")]:
-            yield from _references(inner, depth + 1) if depth < MOST_DEPTH else ()
-    elif isinstance(node, list):
-        if len(node) >= 3 and isinstance(node[0], str) and all(type(each) is int for each in node[1:3]):
-            yield node[0], node[1], node[2]
-            node = node[3:]
-        for inner in node[:MOST_LAYERS]:
-            yield from _references(inner, depth + 1) if depth < MOST_DEPTH else ()
 
 
 def _count(fields: Config, name: str, usual: int | None = None) -> int:

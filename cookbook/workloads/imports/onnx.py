@@ -12,14 +12,17 @@ from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 from cookbook.units import shown
-from cookbook.workloads.arguments import possible, whole
+from cookbook.workloads.arguments import check_possible, whole
 from cookbook.workloads.imports.fields import listed, titled
-from cookbook.workloads.imports.graph import MOST_OPERATIONS, Graph, Tensor
+from cookbook.workloads.imports.graph import MOST_OF_A_SHAPE, Graph, Tensor
+from cookbook.workloads.limits import MOST_BYTES_OF_GRAPH, MOST_NODES, MOST_REFERENCES, MOST_TENSORS
 from cookbook.workloads.zoo import Workload
 
 MISSING = ("an ONNX file is read by the library onnx, which is not installed: python -m pip install "
            "'dl-cookbook[onnx]', or python -m pip install onnx")
-MOST_BYTES, MOST_AXES, LARGEST_AXIS = 2**31 - 1, 8, 10**9
+MOST_AXES, MOST_DIMENSIONS, LARGEST_AXIS, LONGEST_NAME, MOST_FIELDS_OF_GRAPH = 8, 32, 10**9, 40, 3_000_000
+MOST_BYTES_OF_A_SHAPE = 1024
+Inside = dict[int, Any]  # numbers of fields that are messages, and those within them
 ACTS = {"Relu": "relu", "LeakyRelu": "leaky", "Sigmoid": "sigmoid", "Tanh": "tanh", "Gelu": "gelu", "FastGelu": "gelu",
         "BiasGelu": "gelu", "QuickGelu": "gelu", "Elu": "elu", "Selu": "elu", "Celu": "elu",
         "HardSigmoid": "hardsigmoid",
@@ -52,6 +55,10 @@ FLOATS = (1, 10, 11, 16, 17, 18, 19, 20)  # float, half, double, bfloat16 and th
 MATRICES = {"Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "QLinearConv", "FusedMatMul",
             "LSTM", "GRU"}
 CELLS = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
+# Inputs that a node cannot do without, one unless it is told here.
+NEEDED = {"LSTM": 3, "GRU": 3, "RNN": 3, "Gemm": 2, "Conv": 2, "ConvTranspose": 2, "ConvInteger": 2, "QLinearConv": 8,
+          "MatMul": 2, "MatMulInteger": 2, "FusedMatMul": 2, "QLinearMatMul": 8, "BatchNormalization": 5,
+          "Gather": 2}  # fmt: skip
 # Quantised forms: where their input and their weights stand.
 CONVOLUTIONS = {"Conv": (0, 1, 2), "ConvTranspose": (0, 1, 2), "ConvInteger": (0, 1, None), "QLinearConv": (0, 3, 8)}
 PRODUCTS = {"MatMul": (0, 1), "MatMulInteger": (0, 1), "QLinearMatMul": (0, 3), "FusedMatMul": (0, 1)}
@@ -84,19 +91,25 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     """
     if find_spec("onnx") is None:
         raise ValueError(MISSING)
-    if size > MOST_BYTES:
-        raise ValueError(f"the ONNX file has {size:,} bytes; at most {MOST_BYTES:,} can be read (keep its tensors in "
-                         "a file beside it)")
+    if size > MOST_BYTES_OF_GRAPH:
+        raise ValueError(f"the ONNX file has {size:,} bytes; at most {MOST_BYTES_OF_GRAPH:,} can be read (keep its "
+                         "tensors in a file beside it)")  # fmt: skip
     unknown = [name for name in changes if name not in ("shape", "title")]
     if unknown:
         raise ValueError(f"{shown(unknown[0])} is no argument of an ONNX file; it takes shape and title")
     onnx = import_module("onnx")
     problems = (ValueError, RuntimeError, TypeError, MemoryError, import_module("google.protobuf.message").DecodeError,
                 onnx.checker.ValidationError, onnx.shape_inference.InferenceError)  # fmt: skip
+    data = file.read(MOST_BYTES_OF_GRAPH)
+    _check_fields(data)
     try:
-        model = onnx.load_model_from_string(file.read(MOST_BYTES))
+        model = onnx.load_model_from_string(data)
     except problems:
         raise ValueError("the ONNX file cannot be parsed; it is damaged or of another kind") from None
+    if model.functions:
+        raise ValueError(f"the ONNX file has {len(model.functions):,} functions of its own, which are not read; put "
+                         "them in their places first (onnx.inliner.inline_local_functions)")  # fmt: skip
+    _check_graph(model.graph)
     samples, assumed = _fixed_inputs(model.graph, changes.get("shape"))
     try:
         model = onnx.shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
@@ -107,13 +120,77 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
                     titled(changes.get("title", title or model.graph.name or "ONNX graph")))
 
 
+def _check_fields(data: bytes) -> None:
+    """Refuse a file of more fields than a graph can need, before its parser makes an object of each.
+
+    ValueError: there are too many. What is damaged is left to the parser.
+    """
+    tensor: Inside = {}
+    graph: Inside = {1: {5: {5: tensor}}, 5: tensor, 11: {}, 12: {}, 13: {}}
+    stack, number = [(0, len(data), {7: graph})], 0
+    while stack:
+        at, end, inside = stack.pop()
+        while at < end:
+            number += 1
+            if number > MOST_FIELDS_OF_GRAPH:
+                raise ValueError(f"the ONNX file has more than {MOST_FIELDS_OF_GRAPH:,} fields; a graph of "
+                                 f"{MOST_NODES:,} nodes needs fewer")  # fmt: skip
+            key, at = _varint(data, at, end)
+            kind = key & 7
+            if kind == 0:
+                _, at = _varint(data, at, end)
+            elif kind == 2:
+                length, at = _varint(data, at, end)
+                if key >> 3 in inside:
+                    stack.append((at, min(at + length, end), inside[key >> 3]))
+                at += length
+            else:
+                at += {1: 8, 5: 4}.get(kind, end)
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """A whole number of protobuf, seven bits a byte, and the place behind it."""
+    value = shift = 0
+    while at < end:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128 or shift > 63:
+            break
+    return value, at
+
+
+def _check_graph(graph: Any) -> None:
+    """Refuse too many nodes or inputs of nodes, tensors too large to be, and a node without what it needs."""
+    if len(graph.node) > MOST_NODES or len(graph.initializer) > MOST_TENSORS:
+        raise ValueError(f"the ONNX graph has {len(graph.node):,} nodes and {len(graph.initializer):,} tensors of "
+                         f"weights; at most {MOST_NODES:,} and {MOST_TENSORS:,} are read")  # fmt: skip
+    inputs = sum(len(node.input) for node in graph.node)
+    if inputs > MOST_REFERENCES:
+        raise ValueError(f"the nodes of the ONNX graph have {inputs:,} inputs; at most {MOST_REFERENCES:,} are read")
+    for each in graph.initializer:
+        _check_shape(each.name, each.dims)
+        if len(each.raw_data) > MOST_BYTES_OF_A_SHAPE:  # weights: their values are of no use here
+            each.ClearField("raw_data")
+    for place, node in enumerate(graph.node):
+        least = NEEDED.get(node.op_type, 1 if node.op_type in WRITERS else 0)
+        if len(node.input) < least:
+            raise ValueError(f"{node.op_type} number {place + 1} of {len(graph.node)} nodes of the ONNX graph has "
+                             f"{len(node.input)} inputs and needs {least}; export the graph again")  # fmt: skip
+
+
+def _check_shape(name: str, dims: Sequence[int]) -> None:
+    if len(dims) > MOST_DIMENSIONS or any(dim < 0 for dim in dims) or math.prod(dims) > MOST_OF_A_SHAPE:
+        raise ValueError(f"tensor {shown(name)} of the ONNX graph has the shape {shown(tuple(dims[:MOST_AXES]))}, "
+                         f"which cannot be: at most {MOST_DIMENSIONS} axes and {MOST_OF_A_SHAPE:.0e} elements")
+
+
 def _fixed_inputs(graph: Any, shape: Any) -> tuple[int, list[str]]:
     """Give every open axis of the inputs its size: 1 sample, and `shape` for the rest."""
     given, samples, assumed = {each.name for each in graph.initializer}, 0, list[str]()
     inputs = [each for each in graph.input if each.name not in given]
-    if not inputs or len(graph.node) > MOST_OPERATIONS:
-        raise ValueError("the ONNX graph has no inputs" if not inputs
-                         else f"the ONNX graph has more than {MOST_OPERATIONS:,} nodes")
+    if not inputs:
+        raise ValueError("the ONNX graph has no inputs")
     for each in inputs:
         axes = each.type.tensor_type.shape.dim
         if not 0 < len(axes) <= MOST_AXES:
@@ -161,11 +238,13 @@ class _Shapes:
             if kind.HasField("shape"):
                 dims = tuple(axis.dim_value for axis in kind.shape.dim)
                 if all(dim > 0 for dim in dims):
+                    _check_shape(each.name, dims)
                     self.shapes.setdefault(each.name, dims)
         for node in graph.node:
             if node.op_type == "Constant" and node.output:
                 for attribute in node.attribute:
                     if attribute.name == "value":
+                        _check_shape(node.output[0], attribute.t.dims)
                         self.constants[node.output[0]] = (tuple(attribute.t.dims), attribute.t.data_type)
                         self.shapes[node.output[0]] = tuple(attribute.t.dims)
 
@@ -196,12 +275,13 @@ def _counted(graph: Any, samples: int, assumed: list[str], title: str) -> Worklo
                                  "inferred; export "
                                  "the graph with fixed shapes, or give shape= of one sample")  # fmt: skip
             continue
-        writer = WRITERS.get(node.op_type)
-        name = f"{node.op_type}.{place}"
-        if writer is None or not writer(found, node, name, out, shapes):
-            if node.op_type not in COUNTED and node.op_type not in MOVES:
-                unknown[node.op_type[:40]] = unknown.get(node.op_type[:40], 0) + 1
-            _elementwise(found, node, name, out, shapes)
+        kind = node.op_type[:LONGEST_NAME]
+        try:
+            if not _written(found, node, f"{kind}.{place}", out, shapes):
+                unknown[kind] = unknown.get(kind, 0) + 1
+        except (ArithmeticError, TypeError, IndexError):
+            raise ValueError(f"{kind} number {place + 1} of {len(graph.node)} nodes of the ONNX graph cannot be "
+                             "counted as stated; export the graph again") from None  # fmt: skip
     if blind:
         assumed.append(f"{blind} of {len(graph.node)} nodes have no shape that can be inferred, and are left out")
     if unknown:
@@ -209,9 +289,17 @@ def _counted(graph: Any, samples: int, assumed: list[str], title: str) -> Worklo
                        f"{listed([f'{name} x{times}' for name, times in unknown.items()])}")
     assumed.append("shapes are those of the file: the length of a sequence, if there is one, is fixed")
     ops = found.ops()
-    if not possible(ops):
-        raise ValueError("the work of the ONNX graph cannot be counted; nothing in it computes")
+    check_possible(ops, "the work of the ONNX graph cannot be counted; nothing in it computes")
     return Workload("custom", title, ops, assumed=tuple(assumed))
+
+
+def _written(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
+    """Write one node down; False where it was counted as element by element because nothing is known of it."""
+    writer = WRITERS.get(node.op_type)
+    if writer is not None and writer(found, node, name, out, shapes):
+        return True
+    _elementwise(found, node, name, out, shapes)
+    return node.op_type in COUNTED or node.op_type in MOVES
 
 
 def _tensors(node: Any, shapes: _Shapes) -> list[Tensor]:

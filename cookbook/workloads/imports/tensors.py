@@ -5,7 +5,6 @@ safetensors (https://github.com/huggingface/safetensors) and GGUF (https://githu
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections.abc import Mapping
@@ -14,10 +13,16 @@ from typing import Any, BinaryIO
 
 from cookbook.units import human, shown
 from cookbook.workloads.imports import huggingface
+from cookbook.workloads.limits import (
+    LARGEST_TENSOR,
+    MOST_BYTES_OF_HEADER,
+    MOST_TENSORS,
+    parsed_json,
+)
 from cookbook.workloads.zoo import Workload
 
-MOST_HEADER_BYTES, MOST_TENSORS, MOST_PAIRS, MOST_DIMENSIONS = 100_000_000, 200_000, 4096, 8
-MOST_ITEMS, MOST_DEPTH, LONGEST_TEXT, LARGEST_TENSOR = 4_000_000, 2, 4 * 2**20, 2**48
+MOST_PAIRS, MOST_DIMENSIONS = 4096, 8
+MOST_ITEMS, MOST_DEPTH, LONGEST_TEXT = 2_000_000, 2, 4 * 2**20
 # Bits of one element, as the formats define them.
 SAFETENSORS_BITS = {"F64": 64, "I64": 64, "U64": 64, "F32": 32, "I32": 32, "U32": 32, "F16": 16, "BF16": 16, "I16": 16,
                     "U16": 16,
@@ -119,13 +124,11 @@ def is_safetensors(head: bytes, size: int) -> bool:
 def safetensors_header(file: BinaryIO, size: int) -> Header:
     """The header of a safetensors file; ValueError where it is damaged or too large."""
     (length,) = struct.unpack("<Q", _exactly(file, 8, "safetensors"))
-    if length > min(size - 8, MOST_HEADER_BYTES):
+    if length > min(size - 8, MOST_BYTES_OF_HEADER):
         raise ValueError(f"the safetensors header says it has {length:,} bytes, of a file of {size:,}; the file is "
                          "damaged")
-    try:
-        found = json.loads(_exactly(file, int(length), "safetensors").decode("utf-8"))
-    except (ValueError, RecursionError):
-        raise ValueError("the safetensors header is not valid JSON; the file is damaged") from None
+    text = _exactly(file, int(length), "safetensors").decode("utf-8", "replace")
+    found = parsed_json(text, "the safetensors header", groups=3 * MOST_TENSORS)
     if not isinstance(found, dict) or len(found) > MOST_TENSORS:
         raise ValueError(f"the safetensors header must list at most {MOST_TENSORS:,} tensors")
     tensors = {str(name): _tensor(name, each) for name, each in found.items() if name != "__metadata__"}
@@ -159,8 +162,8 @@ def index_header(found: Mapping[str, Any]) -> Header:
 def index_of(file: BinaryIO, size: int) -> Header:
     """The same from an open file; no header at all where it cannot be read."""
     try:
-        found = json.loads(file.read(min(size, MOST_HEADER_BYTES)).decode("utf-8"))
-    except (ValueError, RecursionError):
+        found = parsed_json(file.read(min(size, MOST_BYTES_OF_HEADER)).decode("utf-8"), "the index")
+    except ValueError:
         return Header({}, SAFETENSORS_BITS)
     return index_header(found) if is_index(found) else Header({}, SAFETENSORS_BITS)
 
@@ -194,7 +197,7 @@ class _Reader:
     """Numbers and texts out of a GGUF header, refused where the file ends early or asks for too much."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
-        self.file, self.left, self.items = file, min(size, MOST_HEADER_BYTES), 0
+        self.file, self.left, self.items = file, min(size, MOST_BYTES_OF_HEADER), 0
 
     def take(self, count: int) -> bytes:
         if count > self.left:

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from cookbook.units import shown
-from cookbook.workloads.arguments import possible, whole
+from cookbook.workloads.arguments import check_possible, whole
 from cookbook.workloads.imports.fields import listed, titled
 from cookbook.workloads.imports.graph import Graph, Tensor
 from cookbook.workloads.zoo import Workload
@@ -89,8 +89,7 @@ def read(source: Any, changes: Mapping[str, Any]) -> Workload:
         found.assumed.append(f"operations counted as element by element: {listed(sorted(found.unknown))}")
     found.assumed.append("shapes are those of the example: the length of a sequence, if there is one, is fixed")
     ops = found.ops()
-    if not possible(ops):
-        raise ValueError(f"{title} computes nothing that can be counted")
+    check_possible(ops, f"{title} computes nothing that can be counted")
     return Workload("custom", title, ops, assumed=tuple(found.assumed))
 
 
