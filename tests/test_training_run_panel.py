@@ -96,7 +96,7 @@ def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
     assert "price not known" in panel.answer and panel.shown["picture"] == "hours"
     assert " device-hours. Interval" in panel.answer and "$" not in panel.answer
     panel.update(hourly=10)
-    assert " from the lowest" in panel.answer
+    assert " by your price" in panel.answer
     assert panel.shown["picture"] == "curve" and "[price given]" in repr(panel)
 
 

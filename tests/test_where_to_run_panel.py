@@ -143,3 +143,17 @@ def test_utilisation_shares_what_is_owned_and_leaves_rent_alone(panel: Any) -> N
     assert panel.shown["error"] == "" and panel.frame.set_index("place").loc[own, "usd"] == alone.loc[own, "usd"]
     panel.update(utilisation=140)
     assert "Utilisation = 140 is outside its range" in panel.answer
+
+
+def test_an_own_price_of_a_rented_place_holds_for_it_alone(panel: Any) -> None:
+    """8 accelerators at 0.50 USD an hour, by the panel and by the call that it gives; other places keep their cost."""
+    before = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4).frame()
+    panel.update(quoted="cloud-h100", hourly=0.5)
+    assert 'prices={"cloud-h100": 0.5}' in panel.code and "hourly=0.5" in panel.code
+    after = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, prices={"cloud-h100": 0.5}).frame()
+    assert after.at["cloud-h100", "usd"] < before.at["cloud-h100", "usd"]
+    others = [key for key in before.index if key != "cloud-h100"]
+    assert after.loc[others, "usd"].equals(before.loc[others, "usd"])
+    assert panel.answer.startswith(dollars(float(after.at["cloud-h100", "usd"])))
+    offered = {option[0] for option in next(each for each in panel.controls if each.name == "quoted").options}
+    assert "cloud-h100" in offered and not offered & {"laptop", "workstation", "on-premises-h100"}

@@ -14,7 +14,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.charts.look import MUTED, TIME_PARTS
-from cookbook.panels.controls import Combo, Control, Option, Own, Slider
+from cookbook.panels.controls import Option, Own
 from cookbook.panels.shell import Part
 from cookbook.panels.text import Source, json_of
 from cookbook.prediction.scenario import BENCHMARK
@@ -88,33 +88,6 @@ def listed_options(table: str, also: str = "", group: str = "", key: str = "key"
     blank = [""] * len(rows)
     columns = (rows[column].astype(str) if column else blank for column in (key, name, also, group))
     return tuple(zip(*columns, strict=True))
-
-
-def quotes(table: str, what: str) -> tuple[Control, Control]:
-    """Controls of the reader's own price: of which rented row of a table, and what an hour of one accelerator costs.
-
-    Parameters
-    ----------
-    table : str
-        ``places`` or ``stacks``.
-    what : str
-        What a row is called.
-    """
-    ways = catalog.table("places").set_index("key")["way"]
-    rented = {row["key"] for row in catalog.table(table).to_dict("records") if ways.get(row.get("place", row["key"]))}
-    offers = tuple(option for option in listed_options(table) if option[0] in rented)
-    return (
-        Combo("quoted", f"Your price is of this {what}", "Money", offers, more=True,
-              tooltip="What your own price is for; the others keep list prices"),
-        Slider("hourly", "Your price", "Money", (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), whole=False,
-               unit="$ an hour", zero="list price", more=True,
-               tooltip="What you pay for an hour of one accelerator; 0: list prices of the last 12 months"),
-    )  # fmt: skip
-
-
-def own_prices(quoted: str, hourly: float) -> tuple[tuple[str, float], ...]:
-    """Return the reader's price as pairs for the argument ``prices``; none where list prices hold."""
-    return ((quoted, float(hourly)),) if hourly else ()
 
 
 def accelerators() -> tuple[Option, ...]:

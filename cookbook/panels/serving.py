@@ -36,7 +36,8 @@ from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywo
 from cookbook.panels.text import capital, counted, figure, large, percent, price_badge, short_name, undecided
 from cookbook.planning.comparison import Lead, evidence, lead
 from cookbook.planning.cost import HOUR, MONTH
-from cookbook.planning.serving import Service, engine_costs, serve
+from cookbook.planning.engines import engine_costs
+from cookbook.planning.serving import Service, serve
 from cookbook.planning.simulation import POLICIES, StepCosts
 from cookbook.prediction.constants import figure as constant
 from cookbook.prediction.doors import generate

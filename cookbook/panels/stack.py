@@ -14,10 +14,10 @@ from cookbook import catalog
 from cookbook.charts import devices, stacks
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five
-from cookbook.panels.options import cited, few, networks, own_prices, printed, quotes
+from cookbook.panels.options import cited, few, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import counted, dollar_range, duration, percent
-from cookbook.panels.where_to_run import DEADLINES, FIGURES, HOW
+from cookbook.panels.where_to_run import DEADLINES, FIGURES, HOW, own_prices, quotes
 from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import UNVALIDATED
 from cookbook.planning.stack import OneSize, StackChoice, one_size, pick_stack, several, times

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cookbook import catalog
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
@@ -23,9 +24,7 @@ from cookbook.panels.options import (
     named_model,
     networks,
     own_model,
-    own_prices,
     plain_model,
-    quotes,
     title_of,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, model_text, panel_call
@@ -160,6 +159,33 @@ def _controls() -> tuple[Control, ...]:
             ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end")),
             place="picture"),
     )  # fmt: skip
+
+
+def quotes(table: str, what: str) -> tuple[Control, Control]:
+    """Controls of the reader's own price: of which rented row of a table, and what an hour of one accelerator costs.
+
+    Parameters
+    ----------
+    table : str
+        ``places`` or ``stacks``.
+    what : str
+        What a row is called.
+    """
+    ways = catalog.table("places").set_index("key")["way"]
+    rented = {row["key"] for row in catalog.table(table).to_dict("records") if ways.get(row.get("place", row["key"]))}
+    offers = tuple(option for option in listed_options(table) if option[0] in rented)
+    return (
+        Combo("quoted", f"Your price is of this {what}", "Money", offers, more=True,
+              tooltip="What your own price is for; the others keep list prices"),
+        Slider("hourly", "Your price", "Money", (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), whole=False,
+               unit="$ an hour", zero="list price", more=True,
+               tooltip="What you pay for an hour of one accelerator; 0: list prices of the last 12 months"),
+    )  # fmt: skip
+
+
+def own_prices(quoted: str, hourly: float) -> tuple[tuple[str, float], ...]:
+    """Return the reader's price as pairs for the argument ``prices``; none where list prices hold."""
+    return ((quoted, float(hourly)),) if hourly else ()
 
 
 def _pictures(values: dict[str, Any]) -> dict[str, str]:
