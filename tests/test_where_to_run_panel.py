@@ -155,5 +155,5 @@ def test_an_own_price_of_a_rented_place_holds_for_it_alone(panel: Any) -> None:
     others = [key for key in before.index if key != "cloud-h100"]
     assert after.loc[others, "usd"].equals(before.loc[others, "usd"])
     assert panel.answer.startswith(dollars(float(after.at["cloud-h100", "usd"])))
-    offered = {option[0] for option in next(each for each in panel.controls if each.name == "quoted").options}
-    assert "cloud-h100" in offered and not offered & {"laptop", "workstation", "on-premises-h100"}
+    panel.update(quoted="on-premises-h100")
+    assert "is not rented by the hour; take one of" in panel.shown["error"]

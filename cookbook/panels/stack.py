@@ -154,7 +154,7 @@ def _asked(values: dict[str, Any]) -> dict[str, Any]:
     found |= {"budget": values["budget"]} if values["budget"] else {}
     found |= {"model": values["model"]} if values["model"] != USUAL and not whole else {}
     found |= {"power": values["power"] * KILO} if values["power"] else {}
-    found |= {"prices": prices} if (prices := own_prices(values["quoted"], values["hourly"])) else {}
+    found |= {"prices": prices} if (prices := own_prices("stacks", values["quoted"], values["hourly"])) else {}
     return found | ({"years": values["years"]} if values["years"] != 3 else {})
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog
+from cookbook import catalog, units
+from cookbook.catalog.prices import RENT
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
@@ -171,9 +172,7 @@ def quotes(table: str, what: str) -> tuple[Control, Control]:
     what : str
         What a row is called.
     """
-    ways = catalog.table("places").set_index("key")["way"]
-    rented = {row["key"] for row in catalog.table(table).to_dict("records") if ways.get(row.get("place", row["key"]))}
-    offers = tuple(option for option in listed_options(table) if option[0] in rented)
+    offers = tuple(option for option in listed_options(table) if option[0] in rented(table))
     return (
         Combo("quoted", f"Your price is of this {what}", "Money", offers, more=True,
               tooltip="What your own price is for; the others keep list prices"),
@@ -183,8 +182,18 @@ def quotes(table: str, what: str) -> tuple[Control, Control]:
     )  # fmt: skip
 
 
-def own_prices(quoted: str, hourly: float) -> tuple[tuple[str, float], ...]:
+def rented(table: str) -> list[str]:
+    """Return the keys of ``places`` or ``stacks`` that are paid by the hour."""
+    ways = catalog.table("places").set_index("key")["way"]
+    rows = catalog.table(table).to_dict("records")
+    return [row["key"] for row in rows if ways.get(row.get("place", row["key"])) in RENT]
+
+
+def own_prices(table: str, quoted: str, hourly: float) -> tuple[tuple[str, float], ...]:
     """Return the reader's price as pairs for the argument ``prices``; none where list prices hold."""
+    keys = rented(table)
+    if quoted not in keys:
+        raise ValueError(f"Your price: {units.shown(quoted)} is not rented by the hour; take one of {', '.join(keys)}")
     return ((quoted, float(hourly)),) if hourly else ()
 
 
@@ -203,7 +212,7 @@ def _of(values: dict[str, Any]) -> WhereToRun:
 @lru_cache(maxsize=64)
 def _found(uplink: float, utilisation: float, quoted: str, hourly: float, **values: Any) -> WhereToRun:
     return compare(uplink=uplink * 1e9 / 8, utilisation=utilisation / 100 or None,
-                   prices=dict(own_prices(quoted, hourly)), **values)  # fmt: skip
+                   prices=dict(own_prices("places", quoted, hourly)), **values)  # fmt: skip
 
 
 def _plainly(why: str) -> str:
@@ -267,7 +276,7 @@ def _code(values: dict[str, Any]) -> str:
     call = {name: value for name, value in plain.items() if name not in ("model", "data", "picture")}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {"utilisation": values["utilisation"] / 100 or None}
-    call |= {"prices": dict(own_prices(call.pop("quoted"), call.pop("hourly"))) or None}
+    call |= {"prices": dict(own_prices("places", str(call.pop("quoted")), float(call.pop("hourly")))) or None}
     call = {name: value for name, value in call.items() if value is not None}
     given = f"{model_text(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
     panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
