@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,7 @@ import cookbook as cb
 from cookbook.__main__ import main
 from cookbook.panels.decision import LONGEST_PICTURE, PICTURE
 from cookbook.publish import report as reports
-from cookbook.publish.report import made, read_state, report
+from cookbook.publish.report import made, printed, read_state, report
 
 from .test_record import HOSTILE, Read
 
@@ -151,7 +152,7 @@ def test_the_form_of_every_recipe_gives_the_same_report(name: str) -> None:
     assert sent[0]["file"] == f"report-{name}.html" and PIXEL in page.addresses and "table" in page.tags
     assert not page.tags & {"script", "iframe"} and "onerror" not in page.names
     assert "Choice: A" in page.text and record.code == record._panel.code
-    order = [page.text.index(word) for word in ("Choice: A", "Answer", "Table", "Inputs: ", "Sources", "Made with")]
+    order = [page.text.index(word) for word in ("Choice: A", "Answer", "Inputs: ", "Table", "Sources", "Made with")]
     assert order == sorted(order)
 
 
@@ -164,3 +165,23 @@ def test_only_a_picture_that_is_one_stands_in_a_report(picture: Any) -> None:
     record.send = sent.append
     record.receive({"save": "report", "picture": picture})
     assert "img" not in Read(sent[0]["text"]).tags and "onerror" not in sent[0]["text"]
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("name", ["training_run", "serving", "where_to_run", "stack", "storage"])
+def test_what_is_decided_fills_one_printed_page(name: str, tmp_path: Path, chromium: str | None) -> None:
+    """Answer, chart and inputs; table, assumptions, code and sources are folded, and printed where they are opened."""
+    if chromium is None:
+        pytest.skip("no Chromium")
+    source, folded = report(name, tmp_path / "page.html", question="What do we buy?", pdf=True)
+    assert pages(folded) == 1
+    text = source.read_text(encoding="utf-8")
+    opened = tmp_path / "opened.html"
+    opened.write_text(text.replace("<details>", "<details open>"), encoding="utf-8")
+    assert text.index("<img") < text.index("<h2>Inputs") < text.index("<details>") < text.index("<h2>Sources")
+    assert pages(printed(opened)) > 1
+
+
+def pages(path: Path) -> int:
+    """How many pages a PDF has."""
+    return len(re.findall(rb"/Type\s*/Page[^s]", path.read_bytes()))
