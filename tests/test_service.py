@@ -640,6 +640,15 @@ def test_users_ask_by_the_interactive_response_time_law(users, think, policy):
     assert row["requests_per_second"] <= row["capacity"]
 
 
+@pytest.mark.parametrize("think", [0.5, 30, 300, 1000])
+@pytest.mark.parametrize("policy", ["chunked prefill", "disaggregated"])
+def test_requests_in_service_are_their_rate_times_the_answer_however_long_users_think(think, policy):
+    """Little's law against the same engine asked at that rate, whose requests do not know of users."""
+    users = cb.serve("llama3_8b", "h100-sxm", users=100, think=think, devices=2, policy=policy, **CHAT).rows[0]
+    load = {"rate": users["requests_per_second"], "devices": 2, "policy": policy, **CHAT}
+    assert users["in_service"] == pytest.approx(cb.serve("llama3_8b", "h100-sxm", **load).rows[0]["in_service"], 0.01)
+
+
 def test_users_ask_more_often_the_more_they_are_and_the_less_they_think():
     def rate(users, think):
         return cb.serve("llama3_8b", "h100-sxm", users=users, think=think, devices=1, **CHAT).rows[0]

@@ -169,7 +169,8 @@ class Replicas:
             found = self._solve(replace(asked, rate=rate, clients=math.nan, think=0.0))
             more = 1 - rate * (think + found["e2e"]) / asked.clients
             low, below, high, above = (rate, more, high, above / 2) if more > 0 else (low, below / 2, rate, -more)
-            if abs(more) < CLOSE or high - low < CLOSE * high:
+            near = CLOSE * found["e2e"] / (think + found["e2e"])  # requests in service are what thinking leaves
+            if abs(more) < near or high - low < near * high:
                 break
         if high < full or more <= CLOSE:
             return found
