@@ -13,7 +13,7 @@ APP ?=
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: help lab app test test-more test-all notebooks lint lock bench browser-figures peers site student binder-links binder-image validate-data data-readme refresh-prices calibrate validate clean
+.PHONY: help lab app test test-more test-all test-processor notebooks lint lock bench browser-figures peers site student binder-links binder-image validate-data data-readme refresh-prices calibrate validate clean
 
 # Thousands of small solves in two processes: threads of the linear algebra would only wait for one another.
 test test-more notebooks calibrate validate: export OMP_NUM_THREADS := 1
@@ -31,7 +31,7 @@ app: $(VENV)/lab.stamp $(VENV)/package.stamp ## Serve all panels to this machine
 test: $(VENV)/test.stamp $(VENV)/package.stamp ## Set up and run the tests of a change
 	@status=0; set -x; \
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone and not all" --benchmark-disable || status=1; \
-	$(BIN)/python -m pytest tests/browser -n 2 -m "not all" || status=1; \
+	$(BIN)/python -m pytest tests/browser -n 2 --dist loadfile -m "not all" || status=1; \
 	$(BIN)/python -m pytest tests/benchmarks -m "not all" --benchmark-disable || status=1; \
 	exit $$status
 
@@ -40,6 +40,18 @@ test-more: $(VENV)/test.stamp $(VENV)/package.stamp ## Run what takes longer: ty
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "(all or hypothesis) and not alone and not browser" --benchmark-disable || status=1; \
 	$(BIN)/python -m pytest tests/browser -n 2 -m all || status=1; \
 	$(BIN)/python -m pytest tests/benchmarks -m all --benchmark-disable || status=1; \
+	exit $$status
+
+KERNELS ?= Prescott
+DISABLED ?= X86_V3 X86_V4
+THREADS ?= 1
+test-processor: export OPENBLAS_CORETYPE := $(KERNELS)
+test-processor: export NPY_DISABLE_CPU_FEATURES := $(DISABLED)
+test-processor: export OMP_NUM_THREADS := $(THREADS)
+test-processor: $(VENV)/test.stamp $(VENV)/package.stamp ## Test, all recipes too, as on another processor (KERNELS=, DISABLED=, THREADS=)
+	@status=0; set -x; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone and not all" --benchmark-disable || status=1; \
+	$(BIN)/python -m pytest -n 2 tests/notebooks/test_crawl.py -k running_again_changes_nothing || status=1; \
 	exit $$status
 
 test-all: ## Run every test: test, then test-more

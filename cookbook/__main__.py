@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ KINDS = ("training_classic", "training_transformer", "inference")
 def main(arguments: list[str] | None = None) -> None:
     """Run one command line; a failure ends with one plain sentence and exit status 1."""
     options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a shell of few letters gets codes for the others, not an error
+            stream.reconfigure(errors="backslashreplace")
     try:
         options.run(options)
     except ModuleNotFoundError as error:
@@ -273,7 +277,9 @@ def _predict(options: argparse.Namespace) -> None:
             file.write(as_csv(answer_file(options.input, options.kind)))
     if not rows:
         print(f"{options.input} has no rows below a header: write one row a scenario", file=sys.stderr)
-    print(f"{options.output}: {given:,} of {rows:,} rows predicted; the others say why not")
+    others = "" if given == rows else "; the column why says what the other lacks" if rows - given == 1 else (
+        "; the column why says what the others lack" if given else "; the column why says what they lack")  # fmt: skip
+    print(f"{options.output}: {given:,} of {rows:,} rows predicted{others}")
     if not given:
         raise SystemExit(1)
 

@@ -51,6 +51,7 @@ MULTIPLES = {name: factor for name, factor in PREFIXES.items() if name and facto
 }  # fmt: skip
 MONEY = {name: MULTIPLES[name] for name in ("tn", "bn", "M", "k")}
 WHOLE_DOLLARS = 10_000  # from here on an amount is written in thousands, millions and more
+DUST = 1e-5  # below a thousandth of a cent an amount is written as none
 
 ACCEPTED = (
     "a number, or a number and a unit such as 312 TFLOP/s, 16 TOP/s, 80 GB, 64 GiB, 3.35 TB/s, 400 Gb/s, 300 W, "
@@ -74,24 +75,39 @@ class Unit(NamedTuple):
 
 
 def shown(value: Any, letters: int = 60) -> str:
-    """What a message says of a value that was given: as Python writes it, its middle left out where it is long.
+    """Return what a message says of a value that was given: as Python writes it, its middle left out where it is long.
+
+    Values of arrays are written like those of lists, without the names of their types.
 
     >>> shown("a" * 1000, 9), shown(10**5000)
     ("'aaa…aaa'", 'a number of 5,001 digits')
+    >>> import numpy as np
+    >>> shown(np.int64(7)), shown(np.array([1, 2])), shown([np.float64(0.5), {"a": np.bool_(True)}])
+    ('7', '[1, 2]', "[0.5, {'a': True}]")
     """
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return f"a number of {math.floor(value.bit_length() * math.log10(2)) + 1:,} digits"
     if isinstance(value, str):
         value = value if len(value) <= 2 * letters else value[:letters] + value[-letters:]
     elif _length(value) > letters:
-        return f"a {type(value).__name__} of {len(value):,} elements"
+        kind = "n array" if hasattr(value, "tolist") else f" {type(value).__name__}"
+        return f"a{kind} of {len(value):,} elements"
     try:
-        text = repr(value)
+        text = repr(_without_types(value))
     except (ValueError, RecursionError):  # a long integer or endless nesting somewhere within
         text = f"a {type(value).__name__}"
     text = " ".join(text.split())
     half = (letters - 1) // 2
     return text if len(text) <= letters + 2 else f"{text[:half]}…{text[-half:]}"
+
+
+def _without_types(value: Any) -> Any:
+    """Return a value of an array, alone or within short lists and mappings, as Python's own."""
+    if hasattr(value, "tolist") and not isinstance(value, type):
+        return value.tolist()
+    if type(value) in (list, tuple, set):
+        return type(value)(map(_without_types, value))
+    return {name: _without_types(each) for name, each in value.items()} if type(value) is dict else value
 
 
 def _length(value: Any) -> int:
@@ -317,17 +333,19 @@ def percent(fraction: float, digits: int = 0) -> str:
 
 
 def dollars(usd: float) -> str:
-    """Write an amount of US dollars: three digits, from ten thousand on with k, M, bn or tn.
+    """Write an amount of US dollars: three digits, from ten thousand on with k, M, bn or tn; no dust of a cent.
 
     Examples
     --------
     >>> dollars(2.5), dollars(0.178), dollars(1234.5), dollars(18_132), dollars(2_033_840)
     ('$2.50', '$0.178', '$1,230', '$18.1 k', '$2.03 M')
-    >>> dollars(float("nan"))
-    'not known'
+    >>> dollars(float("nan")), dollars(1.49e-7)
+    ('not known', '$0')
     """
     if usd != usd:
         return "not known"
+    if abs(usd) < DUST:
+        return "$0"
     size, sign = float(f"{abs(usd):.3g}"), "-" if usd < 0 else ""
     if math.isinf(size):
         return f"{sign}unlimited"

@@ -124,6 +124,25 @@ def within():
 
 
 @pytest.fixture(scope="session")
+def made_once():
+    """``made_once("serving", devices=8)``: a panel that is made once a session, in the state that it was made in."""
+    from cookbook import panels
+
+    made = {}
+
+    def panel(name, **values):
+        key = name, repr(values)
+        if key not in made:
+            made[key] = getattr(panels, name)(**values)
+        again = made[key]
+        again._pinned, again._open, again._seq = None, "", 0
+        again.reset()
+        return again
+
+    return panel
+
+
+@pytest.fixture(scope="session")
 def refuses():
     """Whether a panel tells in one sentence, with these words, why a change cannot be, and else stays as it was."""
 

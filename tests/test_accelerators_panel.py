@@ -17,8 +17,8 @@ from cookbook.panels.text import figure
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.accelerators()
+def panel(made_once: Any) -> Any:
+    return made_once("accelerators")
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
@@ -40,7 +40,7 @@ def test_every_picture_can_be_drawn_with_its_table_and_sources(panel: Any, pictu
     assert 0 < len(panel.shown["table"]["rows"]) <= MOST_ROWS
     assert "nan" not in json.dumps(panel.shown["table"]).lower()
     json.dumps([panel.shown, panel.columns], allow_nan=False)
-    assert len(pd.read_csv(io.StringIO(panel.csv()), comment="#")) == len(panel.frame)
+    assert len(pd.read_csv(io.StringIO(panel.csv()))) == len(panel.frame)
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,54 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
         assert eval(lines[2], {"cb": cb})["seconds"].sum() >= panel.frame["seconds"].sum() * 0.999
 
 
-def test_the_answer_says_that_the_memory_of_the_fastest_does_not_hold_it() -> None:
-    panel = cb.panels.accelerators("gpt3_175b", ["k40", "h100-sxm"], phase="training", batch=1)
-    assert "Memory: H100 SXM5 80GB does not hold it." in panel.answer
+LARGE = ["b200-sxm", "h200-sxm", "mi300x", "gaudi3"]
+PICTURES = ("throughput", "energy", "cost")
+
+
+def test_a_device_that_does_not_hold_the_model_is_no_winner() -> None:
+    """Gaudi 3 would be fastest for 70 billion parameters in 16 bits, which take more than its 128 GiB."""
+    panel = cb.panels.accelerators("llama3_70b", LARGE, batch=1, software="")
+    table = panel.frame.set_index("key")
+    assert table["samples_per_s"].idxmax() == "gaudi3" and table.loc["gaudi3", "fits"] == "no"
+    for picture in PICTURES:
+        panel.update(picture=picture)
+        headline, title = panel.shown["headline"], panel.shown["signals"]["live_title"]
+        assert "Gaudi3" not in headline + title and "Memory: Gaudi3 does not hold it." in panel.answer
+        assert panel.columns["value"][-1] == "gaudi3" and "|" not in "".join(panel.columns["text"])
+    none = cb.panels.accelerators("gpt3_175b", ["k40", "h100-sxm"], phase="training", batch=1)
+    for picture in PICTURES:
+        none.update(picture=picture)
+        assert none.shown["headline"].startswith("**None of these 2 devices** holds GPT-3 175B")
+
+
+def test_no_winner_is_named_on_datasheets_alone() -> None:
+    panel = cb.panels.accelerators("llama3_8b", LARGE, batch=1, software="")
+    assert set(panel.frame["evidence"]) == {"datasheet only"}
+    for picture in PICTURES:
+        panel.update(picture=picture)
+        headline, title = panel.shown["headline"], panel.shown["signals"]["live_title"]
+        assert "cannot be distinguished" in headline and headline.endswith("none was measured.")
+        assert "cannot be distinguished" in title and "fastest" not in headline
+    alone = cb.panels.accelerators("llama3_8b", ["b200-sxm", "t4"], batch=1, software="")
+    rows = alone.frame.set_index("key")
+    assert rows.loc["b200-sxm", "low"] > rows.loc["t4", "high"]  # clear, and yet nobody has measured it
+    assert "**B200 SXM 180GB** leads by its datasheet alone" in alone.shown["headline"]
+
+
+def test_a_winner_is_measured_and_clear_of_its_rivals(panel: Any) -> None:
+    """The H100 is measured; beside a device whose interval meets its own, neither is the fastest."""
+    assert "H100 SXM5 80GB runs fastest" in panel.answer and "clear of all others" in panel.answer
+    panel.update(accelerators=["h100-sxm", "h200-sxm"])
+    rows = panel.frame.set_index("key")
+    assert rows.loc["h100-sxm", "high"] > rows.loc["h200-sxm", "low"]
+    assert "cannot be distinguished" in panel.shown["headline"] and "fastest" not in panel.answer
+
+
+def test_a_prompt_says_where_answers_are_the_subject() -> None:
+    panel = cb.panels.accelerators("llama3_8b", LARGE, batch=1)
+    assert "recipe 10" in panel.answer
+    panel.update(phase="training")
+    assert "recipe 10" not in panel.answer
 
 
 def test_names_carry_the_format_where_devices_differ_in_it(panel: Any) -> None:

@@ -167,6 +167,7 @@ def test_the_less_is_the_same_the_more_repeats_there_are():
     assert "value" in judged.NO_INPUT and "step_seconds" in judged.NO_INPUT
 
 
+@pytest.mark.all
 def test_layouts_of_one_run_are_ranked_by_what_was_measured() -> None:
     found = cb.accuracy(by="layouts", kind="transformer")
     assert (found["chosen"] >= 1).all() and (found["chosen"] <= found["slowest"]).all()

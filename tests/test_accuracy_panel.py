@@ -20,8 +20,8 @@ from cookbook.panels.shell import MOST_ROWS
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.accuracy()
+def panel(made_once: Any) -> Any:
+    return made_once("accuracy")
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
@@ -268,10 +268,10 @@ def test_pin_compares(panel: Any) -> None:
 
 
 def test_the_csv_is_what_is_shown(panel: Any) -> None:
-    read = pd.read_csv(io.StringIO(panel.csv()), comment="#")
+    read = pd.read_csv(io.StringIO(panel.csv()))
     assert {"publisher", "url", "measured", "predicted", "low_80", "high_80"} <= set(read.columns)
     panel.update(picture="errors", by="year")
-    assert "median_error" in pd.read_csv(io.StringIO(panel.csv()), comment="#")
+    assert "median_error" in pd.read_csv(io.StringIO(panel.csv()))
 
 
 def test_sources_are_those_of_the_runs(panel: Any) -> None:

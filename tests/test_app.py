@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError
@@ -17,8 +19,9 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import psutil
 import pytest
+from jupyter_server.services.kernels.connection.base import serialize_msg_to_ws_v1
 from load_app import Reader, running
-from tornado.httpclient import HTTPClientError
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 import cookbook as cb
@@ -163,9 +166,80 @@ async def connected(address: str) -> None:
 
 
 def test_no_file_is_handed_out(here: tuple[str, Any]) -> None:
-    paths = ("/voila/files/panel.ipynb", "/panel.ipynb", "/voila/tree", "/api/contents", "/voila/render/panel.ipynb")
+    paths = ("/voila/files/panel.ipynb", "/panel.ipynb", "/voila/tree", "/api/contents", "/voila/render/panel.ipynb",
+             "/voila/api/contents/", "/api/kernels", "/api/sessions", "/api/kernelspecs", "/api/terminals", "/lab",
+             "/tree", "/terminals/1", "/nbconvert/html/panel.ipynb", "/edit/panel.ipynb", "/metrics",
+             "/kernelspecs/python3/kernel.json")
     for path in paths:
-        assert fetched(here[0], path)[0] == 404
+        assert fetched(here[0], path)[0] == 404, path
+
+
+def test_a_page_of_elsewhere_reaches_no_process(here: tuple[str, Any]) -> None:
+    async def visit() -> None:
+        reader = Reader(here[0], "assembly_line")
+        await reader.open()
+        address = f"{here[0]}/api/kernels/{reader.kernel}"
+        for origin in ("http://elsewhere.example", "null", "http://localhost:1"):
+            with pytest.raises(HTTPClientError, match="403"):
+                await websocket_connect(HTTPRequest(f"ws://{address}/channels", headers={"Origin": origin}))
+        client = AsyncHTTPClient()
+        for method in ("POST", "DELETE"):  # without the ticket that the page has
+            for path in (f"/voila/api/shutdown/{reader.kernel}", f"/api/kernels/{reader.kernel}"):
+                asked = HTTPRequest(f"http://{here[0]}{path}", method=method, body="", allow_nonstandard_methods=True)
+                assert (await client.fetch(asked, raise_error=False)).code in (403, 405)
+        await reader.press(1)
+        await reader.close()
+
+    asyncio.run(visit())
+
+
+KINDS = ("execute_request", "inspect_request", "complete_request", "is_complete_request", "history_request",
+         "debug_request", "input_reply", "interrupt_request", "create_subshell_request")  # fmt: skip
+
+
+def test_a_visitor_runs_no_code(here: tuple[str, Any], tmp_path: Path) -> None:
+    """By the channel of a page of one's own, in both protocols, on every channel, in messages that pass for others."""
+    mark = tmp_path / "mark"
+    text = f"open({str(mark)!r}, 'w')"
+    code = {"code": text, "user_expressions": {"x": text}, "silent": False}
+
+    def head(kind: str) -> dict[str, str]:
+        return {"msg_id": kind, "msg_type": kind, "username": "", "session": "visitor", "version": "5.3"}
+
+    async def visit() -> None:
+        reader = Reader(here[0], "assembly_line")
+        await reader.open()
+        binary = await websocket_connect(f"ws://{here[0]}/api/kernels/{reader.kernel}/channels",
+                                         subprotocols=["v1.kernel.websocket.jupyter.org"])  # fmt: skip
+        assert binary.selected_subprotocol
+        for channel in ("shell", "control", "stdin"):
+            for kind in KINDS:
+                whole = {"parent_header": {}, "metadata": {}, "content": code, "buffers": [], "channel": channel}
+                plain = json.dumps({"header": head(kind), **whole})
+                await reader.channel.write_message(plain)
+                await reader.channel.write_message(plain.replace('"msg_type":', '"msg_type": "comm_msg", "msg_type":'))
+                await reader.channel.write_message(json.dumps({"header": head("comm_msg"), "msg_type": kind, **whole}))
+                parts = [json.dumps(each).encode() for each in (head(kind), {}, {}, code)]
+                await binary.write_message(serialize_msg_to_ws_v1(parts, channel), binary=True)
+                hidden = [json.dumps(each).encode() for each in (head("comm_msg"), {}, {}, {})] + [b"<IDS|MSG>", b""]
+                await binary.write_message(serialize_msg_to_ws_v1(hidden + parts, channel), binary=True)
+        await reader.press(1)  # in order: what stood before it has been read
+        await reader.press(2)
+        await reader.close()
+
+    asyncio.run(visit())
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("path", [
+    f"{front}{back}" for front in ("/voila/static/", "/voila/labextensions/", "/voila/api/themes/", "/voila/files/",
+                                   "/voila/templates/lab/static/", "/voila/templates/", "/static/", "/files/", "/")
+    for back in ("../" * 12 + "etc/passwd", "..%2f" * 12 + "etc%2fpasswd", "/etc/passwd", "%2fetc%2fpasswd",
+                 "%2e%2e/" * 12 + "etc/passwd")
+])  # fmt: skip
+def test_no_address_leads_out_of_the_app(here: tuple[str, Any], path: str) -> None:
+    status, text = fetched(here[0], path)
+    assert status >= 400 and "root:" not in text and "Traceback" not in text
 
 
 # Pages, and when there is no room.
@@ -185,6 +259,22 @@ def test_a_page_answers_and_the_next_waits_for_room(here: tuple[str, Any]) -> No
 
     asyncio.run(visit())
     asyncio.run(visit())  # no process waits for it: one is started
+
+
+def test_a_process_that_died_makes_room(here: tuple[str, Any]) -> None:
+    async def visit() -> None:
+        reader = Reader(here[0], "assembly_line")
+        await reader.open()
+        for process in psutil.Process(here[1].pid).children(recursive=True):
+            if any(reader.kernel in word for word in process.cmdline()):
+                process.kill()
+        while (await reader.next())["content"].get("execution_state") not in ("restarting", "autorestarting"):
+            pass  # the page is told
+        other = Reader(here[0], "assembly_line")
+        await other.open()
+        await other.close()
+
+    asyncio.run(visit())
 
 
 def test_readers_who_come_together_are_counted(here: tuple[str, Any]) -> None:

@@ -120,6 +120,26 @@ def imported_libraries(path: Path) -> set[str]:
     return {name.split(".")[0] for name in imports(path)}
 
 
+def unstable_sorts(tree: ast.AST) -> list[int]:
+    """Lines that sort by one key and leave the order of ties to the processor's vector units."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    return [
+        call.lineno for call in calls if call.func.attr in ("sort_values", "argsort")
+        and "kind" not in {keyword.arg for keyword in call.keywords}
+        and not (call.args and isinstance(call.args[0], ast.List | ast.Tuple) and len(call.args[0].elts) > 1)
+    ]  # fmt: skip
+
+
+def test_ties_are_sorted_alike_on_every_processor():
+    assert unstable_sorts(ast.parse("x.sort_values('a')\nnp.argsort(x)\nx.sort_values(['a', 'b'])")) == [1, 2]
+    notebooks = [*(ROOT / "notebooks").glob("[0-9]*.ipynb"), *(ROOT / "notebooks").glob("history/*.ipynb")]
+    cells = {f"{path.name} [{at}]": cell.source for path in notebooks
+             for at, cell in enumerate(nbformat.read(path, 4).cells) if cell.cell_type == "code"}  # fmt: skip
+    places = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in MODULES} | cells
+    wrong = {name: lines for name, text in places.items() if (lines := unstable_sorts(ast.parse(text)))}
+    assert not wrong, f'{wrong}: sort with kind="stable", or by a second column'
+
+
 def test_no_handler_catches_everything():
     """A handler of every exception hides mistakes of ours beside those of the reader."""
     found = set()
@@ -194,3 +214,11 @@ def test_notebooks_import_the_package_by_one_name():
             if cell.cell_type == "code":
                 for line in re.findall(r"^\s*(?:import|from)\s+cookbook.*", cell.source, re.M):
                     assert line.strip() == "import cookbook as cb", f"{path.name}: {line}"
+
+
+def test_tab_shows_public_names_alone():
+    import cookbook
+    from cookbook import charts, panels, planning
+
+    for module in (cookbook, charts, panels, planning):
+        assert set(dir(module)) - {"__version__"} == set(module.__all__)

@@ -14,6 +14,7 @@ from cookbook.measure.report import of_document
 MODELS = {"eng_acoustic_model", "alexnet_owt", "resnet18", "electra_small"}
 # The tokens of GPT-2 are left out, and said to be, where less than 1 GB is free.
 LARGE = "gpt2"
+pytestmark = pytest.mark.all  # a real measurement; what is stored of one is calibrated in test_fitted.py
 # A median error that no calibration has, but a machine busy beyond measure might: left out it is 3 to 10 per cent here.
 MOST, TRIES = 0.4, 3
 MEASURE = """

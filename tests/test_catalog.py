@@ -448,10 +448,10 @@ def test_the_three_tables_of_the_first_recipe_load_quickly():
         cached.cache_clear()
     names = ("accelerators", "models", "sources")
     files = [catalog.data_directory() / f"{name}.csv" for name in names]
-    begun = time.perf_counter()
+    begun = time.process_time()
     texts = [list(csv.reader(io.StringIO(file.read_text("utf-8")))) for file in files]
-    plain, begun = time.perf_counter() - begun, time.perf_counter()
+    plain, begun = time.process_time() - begun, time.process_time()
     for name in names:
         catalog.table(name)
     # Every cell is checked and converted: that may cost some tens of times what splitting the text costs.
-    assert len(texts) == 3 and time.perf_counter() - begun < 60 * plain
+    assert len(texts) == 3 and time.process_time() - begun < 60 * plain

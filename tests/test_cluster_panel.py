@@ -10,9 +10,9 @@ import pytest
 import cookbook as cb
 
 
-@pytest.fixture(scope="module")
-def panel() -> Any:
-    return cb.panels.cluster()
+@pytest.fixture
+def panel(made_once: Any) -> Any:
+    return made_once("cluster")
 
 
 @pytest.mark.parametrize("change", [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -283,6 +284,29 @@ def test_draws_repeat_and_differ() -> None:
 
 def patterns(count: int, units: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).choice([-1.0, 1.0], (count, units))
+
+
+def test_a_tie_in_decimals_leaves_the_unit_as_it_was():
+    """0.1 + 0.2 - 0.3 is 0, and 5.6e-17 in floats of one order of addition: the unit stays at -1 in every order."""
+    for places in permutations((0.1, 0.2, -0.3)):
+        weights = np.zeros((4, 4))
+        weights[0, 1:] = weights[1:, 0] = places
+        assert formulas.recall(weights, [-1, 1, 1, 1], [0])[-1].tolist() == [-1, 1, 1, 1]
+
+
+def test_recall_decides_as_whole_numbers_do():
+    """Twelve patterns of 60 units: the signs of sums of whole numbers, and ties leave a unit as it was."""
+    known, rng = patterns(12, 60, 1), np.random.default_rng(1)
+    whole = known.T.astype(int) @ known.astype(int)
+    np.fill_diagonal(whole, 0)
+    start, order, ties = rng.choice([-1, 1], 60), rng.integers(0, 60, 600), 0
+    now = start.copy()
+    for unit in order:
+        field = int(whole[unit] @ now)
+        ties += field == 0
+        now[unit] = now[unit] if field == 0 else np.sign(field)
+    assert ties > 5, "a case without a tie shows nothing"
+    assert formulas.recall(formulas.hebb_1949(known), start.astype(float), order)[-1].tolist() == now.tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -391,6 +391,40 @@ def test_an_exploration_goes_on_after_a_part_without_a_score(tmp_path: Path, mon
     assert found.front["global_batch"].iloc[0] == 256
 
 
+def test_a_full_disk_leaves_the_checkpoint_whole(tmp_path: Path, serial: Explored) -> None:
+    """A file may have 400 bytes: the checkpoint at the start fits, the one with rows does not."""
+    code = f"""
+        import resource
+        from cookbook.planning import exploring
+        exploring.EVERY = 0.0
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400, resource.RLIM_INFINITY))
+        exploring.explore("train_step", checkpoint="kept.json", **{ASKED!r}, **{AXES!r})
+    """
+    died = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})  # fmt: skip
+    last = died.stderr.splitlines()[-1]
+    assert last.startswith("ValueError: checkpoint = 'kept.json' cannot be written (File too large); make room"), last
+    assert list(tmp_path.iterdir()) == [tmp_path / "kept.json"]
+    assert json.loads((tmp_path / "kept.json").read_text())["done"] == []
+    same(explore("train_step", checkpoint=tmp_path / "kept.json", **ASKED, **AXES), serial)
+
+
+def test_a_checkpoint_with_one_figure_changed_is_refused(tmp_path: Path) -> None:
+    """Whichever figure it is: none of them may get into an answer, or stop it without a word of the file."""
+    asked = {"model": "llama2_7b", "accelerator": "h100-sxm", "devices": [8, 16], "global_batch": [32, 64],
+             "best": {"tokens_per_s": "most"}, "checkpoint": tmp_path / "kept"}  # fmt: skip
+    explore("train_step", **asked)
+    whole = (tmp_path / "kept").read_text()
+    figures = [at for at, letter in enumerate(whole) if letter in "123456789"]
+    for at in figures[:: len(figures) // 60]:
+        (tmp_path / "kept").write_text(f"{whole[:at]}{int(whole[at]) - 1}{whole[at + 1 :]}")
+        with pytest.raises(ValueError, match="or it was damaged"):
+            explore("train_step", **asked)
+    (tmp_path / "kept").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="or it was damaged"):
+        explore("train_step", **asked)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"question": 1}', '{"question": "", "done": 7, "found": {}}'])
 def test_what_is_no_checkpoint_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text(text)

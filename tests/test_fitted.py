@@ -130,6 +130,7 @@ def test_the_constants_of_an_artificial_machine_come_back(calibration):
     assert known.of("memory", "training_classic") == pytest.approx(0.6, rel=0.35)
 
 
+@pytest.mark.all
 def test_the_intervals_of_factors_cover():
     """Over three machines and six factors that networks can tell, at least two in three lie within their 80 %."""
     inside, count = 0, 0
@@ -242,6 +243,7 @@ def test_a_summary_names_the_gpu_that_stands_for_another():
     assert told.endswith("by the datasheet of H100 SXM5 80GB (the catalogue has no NVIDIA H100X: give like=)")
 
 
+@pytest.mark.all
 def test_several_reports_of_one_machine_count_as_one(tmp_path):
     whole = artificial()
     apart = [replace(whole, rows=[each for each in whole.rows if ("model" in each) is network])

@@ -341,7 +341,12 @@ def test_a_platform_is_sized_phase_by_phase():
     one, eight = (cb.planning.size_platform("hgx-h100", "resnet50", "imagenet-1k", n) for n in (1, 8))
     for column in ("samples_per_s", "cores", "bytes_in"):
         assert eight[column].tolist() == pytest.approx((8 * one[column]).tolist())
-    assert eight["host_link"].tolist() == pytest.approx(one["host_link"].tolist())
+    assert (eight["host_link"] - eight["gradients"]).tolist() == pytest.approx(one["host_link"].tolist())
+    # By hand: 25.56 million parameters in 2 B, 2 x 7/8 of them sent by each machine in each step of 64 samples a GPU.
+    steps = eight["samples_per_s"].iloc[1] / 64 / 64
+    assert eight["gradients"].tolist() == pytest.approx([0, *2 * [2 * 7 / 8 * 25.557e6 * 2 * steps], 0], rel=1e-3)
+    assert one["gradients"].tolist() == [0, 0, 0, 0]
+    assert eight["ethernet"].tolist() == ["Ethernet 25G", "Ethernet 100G", "Ethernet 100G", "Ethernet 100G"]
     card = catalog.table("data_sets").set_index("key").loc["imagenet-1k"]
     whole = eight.loc["pre-processing"]
     assert whole["bytes_out"] / whole["bytes_in"] == pytest.approx(

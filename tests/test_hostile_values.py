@@ -25,7 +25,9 @@ HOSTILE: list[Any] = [
     {"layers": []}, {"layers": object()}, {"layers": [{"layer": "conv", "out": 1e308}]}, {object(): 1}, b"bytes", 1j,
     np.zeros((2, 3)), np.float64("nan"), np.int64(-5), pd.DataFrame({"a": [1]}), pd.NA, Exception, lambda: 0, set(),
 ]  # fmt: skip
-SOME, ROUNDS = 12, 20
+# Values for each control, and mixtures of several: a change tries few, the long run many.
+FEW, SOME, FEW_ROUNDS, ROUNDS = 1, 12, 3, 20
+few_and_many = pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.all)], ids=["few", "many"])
 
 
 @pytest.fixture(scope="module", params=RECIPES)
@@ -34,20 +36,22 @@ def panel(request: Any) -> Any:
     return getattr(cb.panels, request.param)()
 
 
-def test_no_value_breaks_a_panel(panel: Any, within: Any) -> None:
+@few_and_many
+def test_no_value_breaks_a_panel(panel: Any, many: bool, within: Any) -> None:
     """Values for each control alone: a usable value is drawn, any other refused in one short sentence."""
     seeded, first = random.Random(7), repr(panel)
     for name in panel.values:
-        for value in seeded.sample(HOSTILE, SOME):
+        for value in seeded.sample(HOSTILE, SOME)[: SOME if many else FEW]:
             check(panel, {name: value}, within)
     panel.reset()
     assert repr(panel) == first
 
 
-def test_no_mixture_of_values_breaks_a_panel(panel: Any, within: Any) -> None:
+@few_and_many
+def test_no_mixture_of_values_breaks_a_panel(panel: Any, many: bool, within: Any) -> None:
     seeded = random.Random(11)
     first, names = repr(panel), list(panel.values)
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if many else FEW_ROUNDS):
         some = seeded.sample(names, seeded.randint(2, min(4, len(names))))
         check(panel, {name: seeded.choice(HOSTILE) for name in some}, within)
     panel.reset()

@@ -15,7 +15,7 @@ import pytest
 import cookbook as cb
 from cookbook.catalog import UnknownName
 from cookbook.workloads import limits
-from cookbook.workloads.imports import caffe, keras, tensors
+from cookbook.workloads.imports import caffe, keras_layers, tensors
 
 needs_onnx = pytest.mark.skipif(importlib.util.find_spec("onnx") is None, reason="the extra `onnx` is not installed")
 MEMORY = 100e6
@@ -312,7 +312,7 @@ def of_keras():
               "key_dim", "input_dim", "rate", "merge_mode", "name", "inbound_nodes")  # fmt: skip
     usual = {"units": 4, "filters": 4, "kernel_size": 3, "num_heads": 2, "key_dim": 4, "input_dim": 9, "output_dim": 4,
              "target_shape": [-1], "dims": [1], "n": 2, "padding": "same", "height": 4, "width": 4}  # fmt: skip
-    for kind, field, value in itertools.product(keras.WRITERS, fields, STRANGE):
+    for kind, field, value in itertools.product(keras_layers.WRITERS, fields, STRANGE):
         layer = {"class_name": kind, "config": usual | {field: value}}
         first = {"class_name": "InputLayer", "config": {"batch_shape": [None, 8, 8, 3]}}
         yield {"class_name": "Sequential", "config": {"layers": [first, layer]}}

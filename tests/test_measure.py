@@ -1,10 +1,12 @@
 """Benchmarks of this machine: timing by a clock of our own, real small runs by NumPy, and files that are not ours."""
 
+import io
 import json
 import math
 import os
 import platform
 import shutil
+import sys
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cookbook as cb
+from cookbook import __main__
 from cookbook.__main__ import main
 from cookbook.measure import environment, host, report, suite
 from cookbook.measure.device import captured
@@ -467,3 +470,12 @@ def test_the_record_of_a_device_has_its_best_rates():
         cb.measure.measured_device(empty)
     with pytest.raises(ValueError, match="must be what"):
         cb.measure.beside({}, "h100-sxm")
+
+
+def test_a_shell_that_writes_ascii_alone_gets_codes_for_other_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr(sys, "stdout", shell)
+    monkeypatch.setattr(__main__, "_check_data", lambda _: print("5 µs"))
+    main(["check-data"])
+    shell.seek(0)
+    assert shell.read() == "5 \\xb5s\n"

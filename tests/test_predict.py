@@ -99,10 +99,17 @@ def test_order_and_ids_are_kept(tmp_path, kind):
     assert found["id"].tolist() == names
 
 
+ENCODINGS, NEWLINES, DELIMITERS = ("utf-8", "utf-8-sig", "utf-16", "cp1252"), ("\n", "\r\n", "\r"), (",", ";", "\t")
+# Every pair of an encoding, a line end and a delimiter stands in one of the twelve whose places add up so.
+FORMS = [
+    pytest.param(encoding, newline, delimiter, marks=() if (place + ends) % 3 == marks else pytest.mark.all)
+    for place, encoding in enumerate(ENCODINGS) for ends, newline in enumerate(NEWLINES)
+    for marks, delimiter in enumerate(DELIMITERS)
+]
+
+
 @each_kind
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize(("encoding", "newline", "delimiter"), FORMS)
 def test_encodings_line_ends_and_delimiters_change_nothing(tmp_path, kind, encoding, newline, delimiter):
     rows = [ROWS[kind], ROWS[kind] | {"id": "déjà vu"}]
     plain = predicted(tmp_path, table(rows), kind)
@@ -358,3 +365,72 @@ def test_words_of_serving_benchmarks():
     assert found["reason"].tolist() == ["", "", "", "", "load-above-capacity", "not-read", "", "fields-apart",
                                         "fields-apart"]  # fmt: skip
     assert "chunked prefill, prefill first" in found["why"][5] and "acceptance_rate" not in found["why"][6]
+
+
+# Headers as people write them.
+
+PER_DEVICE = ("Batch/GPU", "Batch per GPU", "batch_per_gpu", "Per-GPU batch", "Per GPU batch size",
+              "Batch size (per GPU)", "Batch size per device", "local batch", "Batch [per accelerator]")  # fmt: skip
+
+
+@pytest.mark.parametrize("header", PER_DEVICE)
+def test_a_batch_per_device_is_read_under_any_of_its_names(header):
+    """Eight GPUs at 128 each: unread, the batch would be what fills the device, and the answer another."""
+    rows = pd.DataFrame([CLASSIC | {"global_batch": ""}]).drop(columns="batch_per_device")
+    (right,), (other,), (said,) = (
+        answer(rows.assign(**{name: "128"}), "training_classic")["predicted"] for name in
+        ("batch_per_device", "batches", header))  # fmt: skip
+    assert said == right != other
+    assert unknown_columns("training_classic", [header]) == []
+
+
+@pytest.mark.parametrize(("kind", "row", "rate"), [
+    ("training_classic", CLASSIC, "InfiniBand 100 Gb/s"), ("training_transformer", TRANSFORMER, "12.5e9")])
+def test_network_is_the_model_where_its_cells_are_models(kind, row, rate):
+    """Its cells decide: rates are the interconnect, and of neither the row says so, never a silent guess."""
+    frame = pd.DataFrame([{key: value for key, value in row.items() if key != "model"}])
+    model = {"training_classic": "ResNet-50", "training_transformer": "GPT-3 22B"}[kind]
+    (right,) = answer(frame.assign(model=model), kind).itertuples()
+    (found,) = answer(frame.assign(Network=model), kind).itertuples()
+    assert found.predicted == right.predicted and "Network = model" in found.assumed
+    (rated,) = answer(frame.assign(model=model, Network=rate), kind).itertuples()
+    assert "Network = model" not in rated.assumed and rated.predicted > 0
+    (neither,) = answer(frame.assign(model=model, Network="no such thing"), kind).itertuples()
+    assert np.isnan(neither.predicted) and "no such thing" in neither.why
+
+
+def test_rows_keep_their_names_and_are_counted_where_they_have_none(tmp_path):
+    rows = pd.DataFrame([CLASSIC, CLASSIC | {"model": "no such"}]).drop(columns="id")
+    assert answer(rows, "training_classic")["id"].tolist() == ["1", "2"]
+    assert answer(rows.assign(ID=["x", ""]), "training_classic")["id"].tolist() == ["x", ""]
+    assert answer(pd.DataFrame([STORAGE]).drop(columns="id"), "storage")["id"].tolist() == ["1"]
+
+
+def test_only_a_name_much_like_another_is_offered_for_it():
+    told = unknown_columns("training_classic", ["Run", "Img per sec", "devises", "acclerator"])
+    assert [" nearest: " in each for each in told] == [False, False, True, True]
+    assert "nearest: devices" in told[2] and "nearest: accelerator" in told[3]
+    assert "nearest" not in unknown_columns("storage", ["Run"])[0]
+
+
+@pytest.mark.parametrize(("models", "words"), [
+    (["resnet50", "resnet50"], "2 of 2 rows predicted\n"),
+    (["resnet50", "no such"], "1 of 2 rows predicted; the column why says what the other lacks\n"),
+    (["no such", "no such"], "0 of 2 rows predicted; the column why says what they lack\n"),
+])
+def test_the_last_line_says_what_became_of_the_rows(tmp_path, capsys, models, words):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    pd.DataFrame([CLASSIC | {"model": model} for model in models]).to_csv(source, index=False)
+    try:
+        main(["predict", str(source), str(target), "--kind", "training_classic"])
+    except SystemExit as status:
+        assert status.code == 1 and words.startswith("0")
+    assert capsys.readouterr().out.endswith(words)
+
+
+def test_a_report_without_the_bundle_ends_in_one_sentence(tmp_path, monkeypatch):
+    from cookbook.charts import live
+
+    monkeypatch.setattr("cookbook.publish.report.report", lambda *_: live.bundle_source(tmp_path / "none.js"))
+    with pytest.raises(SystemExit, match="install the package"):
+        main(["report", "stack"])

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from strict import nbval, spoil
 
 import cookbook as cb
 from cookbook.__main__ import main
+from cookbook.charts.card import card
 from cookbook.publish.notebook import (
     SIGNATURE,
     _chunk,
@@ -89,6 +91,7 @@ def test_parameters_reach_the_cells_and_unknown_ones_are_refused(executed):
         run_with(executed, batches=4)
 
 
+@pytest.mark.all
 def test_strict_nbval_passes_then_notices_one_digit(executed, tmp_path):
     good = nbval(executed)
     assert good.returncode == 0, good.stdout + good.stderr
@@ -98,6 +101,7 @@ def test_strict_nbval_passes_then_notices_one_digit(executed, tmp_path):
     assert bad.returncode == 1 and "1 failed" in bad.stdout
 
 
+@pytest.mark.all
 def test_guard_refuses_a_notebook_that_never_ran(tmp_path):
     result = nbval(write(tmp_path / "new.ipynb", new_code_cell("1 + 1")))
     assert result.returncode == 4 and "never executed" in result.stderr + result.stdout
@@ -240,8 +244,9 @@ def shown(words: str, **more: str):
 def pages(tmp_path_factory) -> Path:
     """A site of two pages with formulas, links to recipes and to nowhere, pictures, and panels old and new."""
     folder = tmp_path_factory.mktemp("site")
-    card = '<div class="ck-card"><p>It needs <strong>5 GB</strong>.</p><table><tr><td>part</td></tr></table></div>'
-    new = normalised(new_notebook(cells=[new_code_cell("2", outputs=[shown("It needs 5 GB.", **{"text/html": card})])]))
+    told = card({"error": "", "answer": "It needs **5 GB**.", "chips": [], "parts_title": "", "parts": []},
+                pd.DataFrame({"part": ["weights"]}))  # fmt: skip
+    new = normalised(new_notebook(cells=[new_code_cell("2", outputs=[shown("It needs 5 GB.", **{"text/html": told})])]))
     write(
         folder / "01-tiny.ipynb",
         new_markdown_cell("# Count\n\n**Will <it> fit?** Time $t < 2$, see [the next recipe](02-next.ipynb).\n\n"
@@ -280,7 +285,8 @@ def test_the_gallery_says_what_stands_in_the_notebooks(pages):
 def test_a_panel_is_a_card_with_its_picture_whether_or_not_one_was_stored(pages):
     old, new = re.findall(r'(?s)<div class="ck-card">.*?</div>\n', (pages / "01-tiny.html").read_text())
     assert re.search(r'(?s)<p>It needs 3 GB. More.</p><p class="ck-badges">bounds only</p><img [^>]*alt="Fits"', old)
-    assert re.search(r"(?s)<strong>5 GB</strong>.</p><img [^>]*>.*<table>", new) and "rows=" not in old + new
+    assert re.search(r"(?s)<strong>5 GB</strong>.</p>.*<img [^>]*>.*<table>", new) and "rows=" not in old + new
+    assert "run all cells" not in new, "a page has no cells to run"
 
 
 def test_the_search_holds_headings_and_text_of_every_page(pages):
@@ -303,6 +309,7 @@ def texts(root, tmp_path_factory) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in written}
 
 
+@pytest.mark.all
 @together
 def test_site_of_the_cookbook_loads_nothing(root, texts):
     """One script, ours, and three more for the panel; the page's own policy names each; every link leads somewhere."""
@@ -338,6 +345,7 @@ def looked_up(table: dict, places: list[int]) -> dict[tuple, object]:
     return found
 
 
+@pytest.mark.all
 @together
 def test_a_page_tells_what_the_panel_tells_in_every_state_tried(texts):
     """The table of the page against the panel itself: the first state, and others by chance."""
@@ -408,6 +416,7 @@ def test_slides_ask_and_do_not_tell(tmp_path):
         slides(course)
 
 
+@pytest.mark.all
 @together
 def test_the_site_has_slides_of_both_courses_and_what_readme_leads_to(root, texts):
     written = {path.stem for path in (root / "docs").glob("*.md")}
@@ -428,6 +437,7 @@ def test_readme_is_short_and_starts_at_once(root):
     assert len(pictures) == 1, "one picture; the gallery is folded"
 
 
+@pytest.mark.all
 @together
 def test_the_front_page_shows_every_recipe(root, texts):
     for entry in texts["index.html"].partition('<ul class="gallery">')[2].partition("</ul>")[0].split("</li>")[:-1]:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from textwrap import dedent
 
 import pytest
 
@@ -56,6 +57,23 @@ def test_other_data_another_chart_other_code_and_a_broken_file_are_written_anew(
         monkeypatch.setattr(ready, "STORE", store)
         ready._store.cache_clear()
         assert ready.spec_of(name, frame, make)["config"]
+
+
+def test_what_was_kept_stays_whole_where_the_disk_is_full(store):
+    code = """
+        import resource, sys
+        from pathlib import Path
+        from cookbook.charts import ready
+        ready.STORE, many = Path(sys.argv[1]), {"spec": "x" * 10_000}
+        ready.live_spec = lambda _: (many, {})
+        import pandas as pd
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, resource.RLIM_INFINITY))
+        ready.keep([("a chart", pd.DataFrame({"x": [1.0]}), lambda frame: None)])
+    """
+    store.write_text("what was kept before")
+    run = subprocess.run([sys.executable, "-c", dedent(code), str(store)], capture_output=True, text=True, check=False)
+    assert "File too large" in run.stderr and store.read_text() == "what was kept before"
+    assert list(store.parent.iterdir()) == [store]
 
 
 def test_a_first_picture_that_stands_ready_waits_for_no_altair(store):

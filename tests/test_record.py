@@ -129,8 +129,8 @@ def test_every_panel_gives_a_record(name: str) -> None:
 def test_a_zero_that_stands_for_something_else_is_said_in_words() -> None:
     """A service on as many devices as it needs is not one on 0 devices, nor one at 0 dollars."""
     inputs = dict(cb.panels.serving().inputs)
-    assert (inputs["Devices"], inputs["Price"]) == ("chosen automatically", "the range of dated prices")
+    assert (inputs["Devices"], inputs["Price"]) == ("chosen automatically", "list price")
     assert dict(cb.panels.serving(devices=8).inputs)["Devices"] == "8"
     inputs = dict(cb.panels.storage().inputs)
-    assert (inputs["Price"], inputs["Checkpoint every"]) == ("as the table has it", "never")
+    assert (inputs["Price"], inputs["Checkpoint every"]) == ("list price", "never")
     assert dict(cb.panels.where_to_run().inputs)["Utilisation"] == "that of this task alone"

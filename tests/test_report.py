@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
+import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import cookbook as cb
 from cookbook.__main__ import main
 from cookbook.panels.decision import LONGEST_PICTURE, PICTURE
 from cookbook.publish import report as reports
-from cookbook.publish.report import made, read_state, report
+from cookbook.publish.report import made, printed, read_state, report
 
 from .test_record import HOSTILE, Read
 
@@ -26,17 +29,20 @@ BUYERS = {
 }
 
 
+each_buyer = pytest.mark.parametrize("who", ["radiology", *(
+    pytest.param(who, marks=pytest.mark.all) for who in BUYERS if who != "radiology")])  # fmt: skip
+
+
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The reports of the three buyers, each run by papermill."""
+def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The report of a buyer, run by papermill once."""
     folder = tmp_path_factory.mktemp("reports")
-    return {who: report("stack", folder / f"{who}.html", state, f"What does {who} buy?", HOSTILE)[0]
-            for who, state in BUYERS.items()}  # fmt: skip
+    return cache(lambda who: report("stack", folder / f"{who}.html", BUYERS[who], f"What does {who} buy?", HOSTILE)[0])
 
 
-@pytest.mark.parametrize("who", BUYERS)
-def test_a_report_holds_what_a_manager_asks_for(who: str, pages: dict[str, Path]) -> None:
-    panel, page = made("stack", BUYERS[who]), Read(pages[who].read_text(encoding="utf-8"))
+@each_buyer
+def test_a_report_holds_what_a_manager_asks_for(who: str, page_of: Callable[[str], Path]) -> None:
+    panel, page = made("stack", BUYERS[who]), Read(page_of(who).read_text(encoding="utf-8"))
     text = " ".join(page.text.split())
     headline, *facts = panel.answer.replace("**", "").split(". ")
     for said in (headline, facts[0], "Interval (80 %): $", "What would change it:", f"What does {who} buy?",
@@ -49,9 +55,9 @@ def test_a_report_holds_what_a_manager_asks_for(who: str, pages: dict[str, Path]
     assert len(rows) == 15 and all(name in text for name in head) and all(row[0] in text for row in rows)
 
 
-@pytest.mark.parametrize("who", BUYERS)
-def test_a_report_needs_nothing_else(who: str, pages: dict[str, Path]) -> None:
-    source = pages[who].read_text(encoding="utf-8")
+@each_buyer
+def test_a_report_needs_nothing_else(who: str, page_of: Callable[[str], Path]) -> None:
+    source = page_of(who).read_text(encoding="utf-8")
     page = Read(source)
     assert not page.tags & {"script", "link", "iframe", "object", "form", "video"} and "onerror" not in page.names
     assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in source
@@ -62,14 +68,15 @@ def test_a_report_needs_nothing_else(who: str, pages: dict[str, Path]) -> None:
     assert 20_000 < len(source) < 1_000_000
 
 
-def test_it_opens_in_a_browser_without_a_network(pages: dict[str, Path], chromium: str | None) -> None:
+@pytest.mark.all
+def test_it_opens_in_a_browser_without_a_network(page_of: Callable[[str], Path], chromium: str | None) -> None:
     if chromium is None:
         pytest.skip("no Chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        for path in pages.values():
+        for path in map(page_of, BUYERS):
             context = browser.new_context(offline=True)
             opened, asked, problems = context.new_page(), list[str](), list[str]()
             opened.on("request", lambda request, asked=asked: asked.append(request.url))
@@ -145,7 +152,7 @@ def test_the_form_of_every_recipe_gives_the_same_report(name: str) -> None:
     assert sent[0]["file"] == f"report-{name}.html" and PIXEL in page.addresses and "table" in page.tags
     assert not page.tags & {"script", "iframe"} and "onerror" not in page.names
     assert "Choice: A" in page.text and record.code == record._panel.code
-    order = [page.text.index(word) for word in ("Choice: A", "Answer", "Table", "Inputs: ", "Sources", "Made with")]
+    order = [page.text.index(word) for word in ("Choice: A", "Answer", "Inputs: ", "Table", "Sources", "Made with")]
     assert order == sorted(order)
 
 
@@ -158,3 +165,23 @@ def test_only_a_picture_that_is_one_stands_in_a_report(picture: Any) -> None:
     record.send = sent.append
     record.receive({"save": "report", "picture": picture})
     assert "img" not in Read(sent[0]["text"]).tags and "onerror" not in sent[0]["text"]
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("name", ["training_run", "serving", "where_to_run", "stack", "storage"])
+def test_what_is_decided_fills_one_printed_page(name: str, tmp_path: Path, chromium: str | None) -> None:
+    """Answer, chart and inputs; table, assumptions, code and sources are folded, and printed where they are opened."""
+    if chromium is None:
+        pytest.skip("no Chromium")
+    source, folded = report(name, tmp_path / "page.html", question="What do we buy?", pdf=True)
+    assert pages(folded) == 1
+    text = source.read_text(encoding="utf-8")
+    opened = tmp_path / "opened.html"
+    opened.write_text(text.replace("<details>", "<details open>"), encoding="utf-8")
+    assert text.index("<img") < text.index("<h2>Inputs") < text.index("<details>") < text.index("<h2>Sources")
+    assert pages(printed(opened)) > 1
+
+
+def pages(path: Path) -> int:
+    """How many pages a PDF has."""
+    return len(re.findall(rb"/Type\s*/Page[^s]", path.read_bytes()))

@@ -1,6 +1,8 @@
 """Services of language models: the simulation against queues that are solved in textbooks, the steady state against
 the simulation, and the door."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -626,11 +628,59 @@ def test_a_load_above_capacity_says_so_though_fewer_shards_do_not_hold_the_weigh
             cb.serve("llama3_70b", "h100-sxm", rate=200, devices=devices, **CHAT)
 
 
-def test_users_think_between_requests():
-    some, more = (cb.serve("llama3_8b", "h100-sxm", users=count, think=20, devices=2, **CHAT).table.iloc[0]
-                  for count in (20, 100))  # fmt: skip
-    assert some["requests_per_second"] == pytest.approx(1)
-    assert more["ttft_p95"] >= some["ttft_p95"]
+@pytest.mark.parametrize("users", [1, 20, 300, 1500])
+@pytest.mark.parametrize("think", [0.5, 5, 60])
+@pytest.mark.parametrize("policy", ["chunked prefill", "disaggregated"])
+def test_users_ask_by_the_interactive_response_time_law(users, think, policy):
+    """rate = users / (think + answer); the mean answer lies between that of an idle engine and the slowest ones."""
+    row = cb.serve("llama3_8b", "h100-sxm", users=users, think=think, devices=2, policy=policy, **CHAT).table.iloc[0]
+    answer = users / row["requests_per_second"] - think
+    assert 0 < row["in_service"] <= users and row["in_service"] == pytest.approx(row["requests_per_second"] * answer)
+    assert 0.5 * row["e2e_p50"] < answer < row["e2e_p99"]
+    assert row["requests_per_second"] <= row["capacity"]
+
+
+@pytest.mark.parametrize("think", [0.5, 30, 300, 1000])
+@pytest.mark.parametrize("policy", ["chunked prefill", "disaggregated"])
+def test_requests_in_service_are_their_rate_times_the_answer_however_long_users_think(think, policy):
+    """Little's law against the same engine asked at that rate, whose requests do not know of users."""
+    users = cb.serve("llama3_8b", "h100-sxm", users=100, think=think, devices=2, policy=policy, **CHAT).rows[0]
+    load = {"rate": users["requests_per_second"], "devices": 2, "policy": policy, **CHAT}
+    assert users["in_service"] == pytest.approx(cb.serve("llama3_8b", "h100-sxm", **load).rows[0]["in_service"], 0.01)
+
+
+def test_users_ask_more_often_the_more_they_are_and_the_less_they_think():
+    def rate(users, think):
+        return cb.serve("llama3_8b", "h100-sxm", users=users, think=think, devices=1, **CHAT).rows[0]
+
+    crowds = [rate(users, 10) for users in (10, 50, 200, 400, 800, 1600)]
+    pauses = [rate(200, think) for think in (60, 20, 5, 1)]
+    for rows in (crowds, pauses):
+        rates = [row["requests_per_second"] for row in rows]
+        assert all(low < high * 1.005 for low, high in pairwise(rates)), rates
+        assert all(one["e2e_p50"] < other["e2e_p50"] for one, other in pairwise(rows))
+
+
+def test_users_who_do_not_think_are_requests_at_once():
+    users, clients = (cb.serve("llama3_8b", "h100-sxm", **load, devices=2, **CHAT).rows[0]
+                      for load in ({"users": 100, "think": 0}, {"concurrency": 100}))  # fmt: skip
+    assert users == clients and users["in_service"] == 100
+
+
+@pytest.mark.parametrize(("users", "think"), [(50, 5), (200, 30), (200, 1), (1500, 30)])
+def test_users_wait_as_long_as_those_that_are_simulated_one_by_one(users, think):
+    """20,000 requests of users who think for exponential times; beyond the capacity, too."""
+    solved, one_by_one = (cb.serve("llama3_8b", "h100-sxm", users=users, think=think, devices=1, simulated=each,
+                                   input_len=512, output_len=256).rows[0] for each in (False, True))  # fmt: skip
+    for name, close in (("requests_per_second", 0.04), ("e2e_p50", 0.08), ("tpot_p50", 0.05), ("ttft_p50", 0.35)):
+        assert solved[name] == pytest.approx(one_by_one[name], rel=close), name
+
+
+def test_users_beyond_the_capacity_wait_for_each_other():
+    crowd = cb.serve("llama3_8b", "h100-sxm", users=5000, devices=1, **CHAT).rows[0]
+    assert not crowd["meets"] and "users wait" in crowd["binds"] and crowd["ttft_p50"] > 60
+    enough = cb.serve("llama3_8b", "h100-sxm", users=5000, **CHAT).rows[0]
+    assert enough["meets"] and enough["requests_per_second"] < enough["capacity"] and enough["ttft_p95"] < 1
 
 
 @pytest.mark.parametrize("change", [{"drafted": 4, "acceptance": 0.7}, {"prefix_hit": 0.5}])

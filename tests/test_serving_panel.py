@@ -18,19 +18,61 @@ CALL = {"users": 500, "input_len": 512, "output_len": 256, "ttft": 1, "tpot": 0.
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.serving()
+def panel(made_once: Any) -> Any:
+    return made_once("serving")
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     row = cb.serve("llama3_8b", "h100-sxm", **CALL).table.iloc[0]
     low, usd, high = (dollars(row[f"usd_per_million_output{end}"]) for end in ("_low", "", "_high"))
     assert panel.answer.startswith(f"{row['devices']} H100 SXM5 80GB serve")
-    assert f"for {usd} per million output tokens. Cost: {low} to {high} per million output" in panel.answer
+    assert f"for {usd} per million output tokens. Cost: {dollars(row['usd_per_hour'])} an hour, " in panel.answer
+    assert f", {low} to {high} per million output tokens by the quartiles of prices" in panel.answer
     low, typical, high = (f"{1e3 * row[f'tpot_p50{end}']:.3g} ms" for end in ("_low80", "", "_high80"))
     assert f"TPOT: p50 is {typical} (80 %: {low} to {high})" in panel.answer
     assert f"p95 {1e3 * row['tpot_p95']:.3g} ms (limit 50 ms)" in panel.answer
     assert f"held back by {row['binds']}." in panel.answer
+
+
+def test_a_price_of_the_reader_is_the_only_one(panel: Any) -> None:
+    """The headline, the chart, the table and the file tell one price; every other accelerator keeps list prices."""
+    list_price = {row["accelerator"]: row["usd_per_hour"] / row["devices"] for row in rivals(panel)}
+    panel.update(hourly=1.99)
+    row = cb.serve("llama3_8b", "h100-sxm", **CALL, hourly=1.99).rows[0]
+    assert "at your price of $1.99/h" in panel.answer and "quartiles" not in panel.answer
+    for own in rivals(panel):
+        paid = own["usd_per_hour"] / own["devices"]
+        assert paid == pytest.approx(1.99 if own["accelerator"] == "h100-sxm" else list_price[own["accelerator"]])
+    panel.update(picture="costs")
+    chart = dict(zip(panel.columns["row"], panel.columns["usd"], strict=True))
+    assert chart["H100 SXM5 80GB"] == pytest.approx(row["usd_per_million_output"], rel=1e-3)
+    panel.receive({"do": "open", "what": "table"})
+    assert dollars(row["usd_per_hour"]) in str(panel.shown["table"]["rows"])
+
+
+def rivals(panel: Any) -> list[dict[str, Any]]:
+    """Priced rows of the file of the chart of costs."""
+    panel.update(picture="costs")
+    return [row for row in panel._view.data().to_dict("records") if row.get("usd_per_hour", 0) > 0]
+
+
+def test_no_cheapest_is_named_inside_the_interval_of_another(panel: Any) -> None:
+    panel.update(users=5000, hourly=1.99, picture="costs")
+    rows = {row["accelerator"]: row for row in rivals(panel)}
+    own, other = (rows[key] for key in ("h100-sxm", "mi300x"))
+    assert other["usd_per_hour"] < own["usd_per_hour"] < 1.5 * other["usd_per_hour"]
+    assert "cannot be distinguished" in panel._view.picture.title and "cheapest" not in panel._view.picture.title
+
+
+def test_think_time_0_is_requests_at_once(panel: Any) -> None:
+    panel.update(users=200, think=0, ttft=5000)
+    assert panel.values["think"] == 0 and "think=0" in panel.code, panel.answer
+    assert "about 200 in service at a time" in panel.answer
+
+
+def test_more_users_than_can_be_served_wait(panel: Any) -> None:
+    panel.update(devices=1, users=20000)
+    assert "SLO (TTFT) is missed" in panel.answer and not panel.shown["error"]
 
 
 def test_users_think_as_long_as_they_do_in_a_call(panel: Any) -> None:
@@ -132,7 +174,6 @@ def test_a_pinned_service_is_compared(panel: Any) -> None:
     [
         ({"tpot": 1}, ["TPOT limit = 0.001 s: an idle engine of", "give"]),
         ({"ttft": 10}, ["TTFT limit = 0.01 s: an idle engine of"]),
-        ({"devices": 1, "users": 20000}, ["above the capacity of 1 devices", "take"]),
         ({"model": "gpt2", "prompt": 900, "answer": 400}, ["Prompt + answer = 1,300 tokens is more than", "shorten"]),
         ({"model": "resnet50"}, ["resnet50"]),
         ({"accelerator": "h100-sxn"}, ["h100-sxn", "nearest"]),

@@ -401,3 +401,15 @@ def test_the_chart_of_all_applications_takes_the_limits_that_all_share() -> None
 def test_odds_of_a_service_say_what_they_count() -> None:
     assert "of samples of prices, with as many machines as now." in cb.panels.stack("image", "serve").answer
     assert "of Monte Carlo samples." in cb.panels.stack("image", "train").answer
+
+
+def test_an_own_price_in_the_panel_is_that_of_the_call():
+    panel = cb.panels.stack()
+    panel.update(quoted="cloud-h100", hourly=0.4)
+    mine = cb.planning.pick_stack("image", "train", prices={"cloud-h100": 0.4}).frame()
+    usual = cb.planning.pick_stack("image", "train").frame()
+    assert 'prices={"cloud-h100": 0.4}' in panel.code
+    assert mine.at["cloud-h100", "usd"] < usual.at["cloud-h100", "usd"]
+    assert mine.at["workstation", "usd"] == usual.at["workstation", "usd"]
+    panel.update(picture="matrix")
+    assert "prices=" in panel.code and not panel.shown["error"]

@@ -114,3 +114,8 @@ def test_what_a_network_is_not_asked_has_a_reason_in_its_rows():
     assert refused["why"].str.contains("tp = 2|seq = 512").all() and refused["seconds"].isna().all()
     with pytest.raises(ValueError, match="unknown axis 'tp' of forward_pass"):
         sweep("forward_pass", model="resnet50", accelerator="t4", tp=2)
+
+
+def test_an_axis_of_a_thousand_million_values_is_refused_before_it_is_listed():
+    with pytest.raises(ValueError, match="accelerator has 1,000,000,000 values"):
+        sweep(model="resnet50", accelerator=range(10**9))

@@ -11,8 +11,8 @@ from cookbook.measure.report import Report, row
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.this_machine()
+def panel(made_once: Any) -> Any:
+    return made_once("this_machine")
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:

@@ -20,8 +20,8 @@ SMALL = {"model": "llama2_7b", "tokens": 100, "batch": 512, "devices": 64}
 
 
 @pytest.fixture
-def panel() -> Any:
-    return cb.panels.training_run(**SMALL)
+def panel(made_once: Any) -> Any:
+    return made_once("training_run", **SMALL)
 
 
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
@@ -96,7 +96,7 @@ def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
     assert "price not known" in panel.answer and panel.shown["picture"] == "hours"
     assert " device-hours. Interval" in panel.answer and "$" not in panel.answer
     panel.update(hourly=10)
-    assert " from the lowest" in panel.answer
+    assert " by your price" in panel.answer
     assert panel.shown["picture"] == "curve" and "[price given]" in repr(panel)
 
 

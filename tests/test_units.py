@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import cookbook as cb
 from cookbook.units import human, parse, scale, si, si_unit
 
 UNITS = ["FLOP/s", "B", "B/s", "W", "s", "Hz", "USD", "J", "FLOP", "FLOP/B", ""]
@@ -194,3 +196,20 @@ def test_scale_and_si_unit_are_those_of_the_schemas():
 def test_integer_and_floating_operations_have_one_dimension():
     assert parse("TOP/s").dimension == parse("TFLOP/s").dimension == parse("TFLOPS").dimension
     assert parse("TFLOP").dimension != parse("TFLOP/s").dimension
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: cb.train_step("resnet50", "h100-sxm", batch=np.array([[1, -2]])), "-2"),
+    (lambda: cb.generate("llama3_8b", "h100-sxm", input_len=np.array(["x"]), output_len=2), "x"),
+    (lambda: cb.planning.plan_run("llama3_8b", np.int64(7), [8], 1e9), "7"),
+    (lambda: cb.serve("llama3_8b", "h100-sxm", rate=np.array([1, 2])), "[1, 2]"),
+    (lambda: cb.parallelism.bubble_share("1f1b", np.int64(-3), 2), "-3"),
+    (lambda: cb.accelerator(np.array([1, 2])), "[1, 2]"),
+    (lambda: cb.planning.hourly_usd(np.float64(2.5)), "2.5"),
+    (lambda: cb.planning.hourly_usd("h100-sxm", since=np.float64(2.5)), "2.5"),
+])
+def test_a_refusal_names_a_value_of_an_array_and_not_its_type(call, words):
+    with pytest.raises((ValueError, TypeError, KeyError)) as refused:
+        call()
+    text = str(refused.value)
+    assert words in text and not any(name in text for name in ("np.", "array(", "int64", "float64")), text

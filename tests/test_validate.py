@@ -49,6 +49,7 @@ def refit():
     return calibrate()
 
 
+@pytest.mark.all
 def test_committed_constants_equal_the_refit(refit):
     committed = catalog.table("training_constants").set_index("key")["value"]
     found = {row["key"]: float(row["value"]) for row in refit["training_constants"]}
@@ -57,6 +58,7 @@ def test_committed_constants_equal_the_refit(refit):
         assert value == pytest.approx(committed[key], rel=1e-3), f"{key}: run make calibrate"
 
 
+@pytest.mark.all
 def test_committed_intervals_equal_the_refit(refit):
     committed = catalog.table("interval_quantiles").set_index(["kind", "tier", "assumed"])
     for row in refit["interval_quantiles"]:
@@ -65,6 +67,7 @@ def test_committed_intervals_equal_the_refit(refit):
         assert float(row["factor_90"]) == pytest.approx(known["factor_90"], rel=1e-2)
 
 
+@pytest.mark.all
 def test_committed_evidence_equals_the_refit(refit):
     committed = catalog.table("training_evidence")
     assert {(row["kind"], row["accelerator"], row["engine"]) for row in refit["training_evidence"]} == set(
@@ -72,6 +75,7 @@ def test_committed_evidence_equals_the_refit(refit):
     )
 
 
+@pytest.mark.all
 def test_committed_errors_of_similar_runs_equal_the_refit(refit):
     committed = catalog.table("training_neighbours").set_index(["kind", "row"])
     found = refit["training_neighbours"]
@@ -102,6 +106,7 @@ def test_no_stratum_is_worse_than_the_baseline():
     assert not worse, "\n".join(worse)
 
 
+@pytest.mark.all
 @each_kind
 def test_leaving_publishers_out_again_gives_the_committed_figures(kind):
     rows, _, found = validate.judge(kind, only=SUBSET[kind])
@@ -115,6 +120,7 @@ def test_leaving_publishers_out_again_gives_the_committed_figures(kind):
         assert again["median_error"] == pytest.approx(kept["median_error"], rel=0.02, abs=0.001)
 
 
+@pytest.mark.all
 @each_kind
 def test_what_is_left_out_does_not_reach_its_own_prediction(kind):
     """Measured outcomes of a publisher may be anything: its predictions stay the same, digit for digit."""
@@ -190,6 +196,7 @@ def test_widths_of_a_publishers_rows_come_from_the_others(kind):
     assert np.nanmax(np.abs(wild[~own] - before[~own])) > 0
 
 
+@pytest.mark.all
 @each_kind
 def test_nested_widths_have_not_seen_the_publisher(kind):
     """Its outcomes may be anything, or missing: to the digit, its intervals stay as wide as they were."""
@@ -234,6 +241,7 @@ def test_what_a_term_is_worth_is_told_of_each_publisher():
     assert 0 < found.set_index("by").loc["all", "worse_by"] < 0.1
 
 
+@pytest.mark.all
 def test_memory_tells_what_ran_from_what_ran_out():
     found = fit.judge_memory()
     assert found["balanced_accuracy"] >= 0.9
@@ -309,6 +317,7 @@ def test_a_partial_report_is_not_written(root):
     assert result.returncode == 1 and "--write" in result.stderr and "Traceback" not in result.stderr
 
 
+@pytest.mark.all
 def test_calibration_is_written_in_the_order_of_the_schema(tmp_path, refit):
     from cookbook.calibration.validate import write_table
 

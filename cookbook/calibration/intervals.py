@@ -466,7 +466,7 @@ def _median_share(rows: Rows, share: np.ndarray, train: np.ndarray, out: np.ndar
 def _median(values: np.ndarray, weights: np.ndarray) -> float:
     if not len(values):
         return np.nan
-    order = np.argsort(values)
+    order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(reached, reached[-1] / 2)])
 

@@ -45,7 +45,8 @@ class Price(Printed):
     Attributes
     ----------
     low, median, high : float
-        Lowest, middle and highest of the rows, in `unit`.
+        Lower quartile, median and upper quartile of the prices of hardware, in `unit`; of figures of `stated`, the
+        lowest, the median and the highest.
     unit : str
     first, last : str
         Dates of the oldest and the newest dated row; blank where none is dated.
@@ -118,11 +119,11 @@ def given(value: float, unit: str) -> Price:
 def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> Price:
     """What an hour of one accelerator, or of a whole system, costs [USD/h].
 
-    Rented, it is the range of what clouds ask; a system that no cloud lists by name counts as so many accelerators.
-    Reserved, it is the price on demand times the share of it that lists with both prices ask, since few lists state a
-    reservation, and those are the dearest. Bought, it is the purchase price spread over the years of use in the table
-    ``tco``, the cheapest over the longest and the dearest over the shortest, every hour of them; electricity is not in
-    it (`electricity_usd`).
+    Rented, it is the median and the quartiles of what clouds asked in the twelve months up to the newest list; a system
+    that no cloud lists by name counts as its accelerators. Reserved, it is the price on demand times the share of it
+    that lists with both prices ask, since few lists state a reservation, and those are the most expensive. Bought, it
+    is the purchase price, of its newest twelve months too, spread over the years of use in the table ``tco``: the lower
+    quartile over the longest and the upper over the shortest. Electricity comes on top (`electricity_usd`).
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None) -> P
     way : str
         ``on demand``, ``spot``, ``reserved 1 year``, ``reserved 3 years`` or ``bought``.
     since : int, optional
-        First year to count; rows without a date are left out then.
+        First year to count, instead of the newest twelve months; rows without a date are left out.
 
     Raises
     ------
@@ -229,36 +230,36 @@ def checked_year(since: Any) -> int | None:
     if since is None:
         return None
     if isinstance(since, bool) or not isinstance(since, (int, np.integer)) or not EARLIEST <= since <= LATEST:
-        raise ValueError(f"since = {shown(since)} is no year; give one such as 2025, or None for all prices")
+        raise ValueError(f"since = {shown(since)} is no year; give one such as 2025, or None for the newest 12 months")
     return int(since)
 
 
 @lru_cache(maxsize=2048)
 def _rented(kind: str, key: str, way: str, since: int | None) -> Price:
+    prices = _since(table("cloud_prices"), since)
     if kind == "accelerators":
-        prices = _since(table("cloud_prices"), since)
         rows = prices[prices["accelerator_key"] == key]
         why = f"no row of data/cloud_prices.csv states a price {way} of {key}{_from(since)}"
-        return _offered(rows, way, why, rows["devices"])
+        return _offered(rows, way, why, rows["devices"], since)
     system = _row("systems", key)
-    prices = _since(table("cloud_prices"), since)
     wanted = normalise(system["name"])
     instances = [normalise(f"{p} {i}") for p, i in zip(prices["provider"], prices["instance"], strict=True)]
     rows = prices[[instance == wanted for instance in instances]]
     if rows[RENT[way]].notna().any():
-        return replace(_offered(rows, way, "", 1.0), note="the instance as a whole")
+        return replace(_offered(rows, way, "", 1.0, since), note="the instance as a whole")
     if not system["accelerator_key"]:
         return missing("USD/h", f"no cloud lists {key}, and which accelerator it holds is not certain")
     return _devices(_rented("accelerators", system["accelerator_key"], way, since), system)
 
 
-def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any) -> Price:
-    """What rows ask for an hour of one of their devices; a reservation as a share of what all ask on demand."""
+def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any, since: int | None) -> Price:
+    """Return what rows ask per device-hour; a reservation as a share of what all of them ask on demand."""
     usual, column = RENT["on demand"], RENT[way]
     both = rows[rows[column].notna() & rows[usual].notna()]
     if not way.startswith("reserved") or both.empty:
-        return _price(rows[column] / devices, rows, why)
-    now, share = _offered(rows, "on demand", why, devices), _price(both[column] / both[usual], both, why, "ratio")
+        return _price(rows[column] / devices, rows, why, since)
+    now = _offered(rows, "on demand", why, devices, since)
+    share = _price(both[column] / both[usual], both, why, since, "ratio")
     note = f"{100 * share.median:.0f} % of the price on demand, by lists with both: {share.rows}"
     return replace(times(now, share, "USD/h"), note=note)
 
@@ -269,7 +270,7 @@ def _purchase(kind: str, key: str, since: int | None) -> Price:
         prices = _since(table("hardware_prices"), since)
         rows = prices[prices["accelerator_key"] == key]
         why = f"no row of data/hardware_prices.csv states a price of {key}{_from(since)}"
-        return _price(rows["usd_per_device"], rows, why, unit="USD")
+        return _price(rows["usd_per_device"], rows, why, since, "USD")
     system = _row("systems", key)
     if since is None and not math.isnan(system["price_usd"]):
         cost, source = float(system["price_usd"]), tuple(system["source"].split(";"))
@@ -582,14 +583,40 @@ def carbon(region: str = "us") -> Price:
     return stated("carbon_intensity", region=row["carbon"])
 
 
-def _price(values: pd.Series, rows: pd.DataFrame, why: str, unit: str = "USD/h") -> Price:
-    known = values.notna()
-    if not known.any():
+def _price(values: pd.Series, rows: pd.DataFrame, why: str, since: int | None, unit: str = "USD/h") -> Price:
+    """Return the quartiles of the priced rows: all of them where `since` has chosen them, else the newest year's."""
+    stating = values.notna()
+    if since is None:
+        stating &= newest_year(rows["date"].where(stating, ""))
+    if not stating.any():
         return missing(unit, why)
-    found, rows = values[known], rows[known]
-    first, last = _dates(rows["date"])
-    ends = (float(found.min()), float(found.median()), float(found.max()))
-    return Price(*ends, unit, first, last, len(found), _sources(rows))
+    asked, rows = values[stating], rows[stating]
+    low, median, high = (float(asked.quantile(share)) for share in (0.25, 0.5, 0.75))
+    return Price(low, median, high, unit, *_dates(rows["date"]), len(asked), _sources(rows))
+
+
+def newest_year(dates: pd.Series) -> pd.Series:
+    """Return which dates lie in the twelve months that end with the newest of them; all where none is dated.
+
+    The window ends with the newest date in the table and not today, so that a page prints the same next year.
+
+    Parameters
+    ----------
+    dates : pandas.Series of str
+        ``2026-05`` or ``2026-05-24``; blank where unknown.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> newest_year(pd.Series(["2026-05-24", "2025-06", "2025-05-24", ""])).tolist()
+    [True, True, False, False]
+    """
+    dated = dates.str.len() >= len("2026-05")
+    if not dated.any():
+        return ~dated
+    month = dates.where(dated, "0000-00").str.slice(0, 7)
+    months = month.str.slice(0, 4).astype(int) * 12 + month.str.slice(5).astype(int)
+    return dated & (months > months.max() - 12)
 
 
 def _devices(one: Price, system: dict[str, Any], more: str = "") -> Price:

@@ -207,11 +207,26 @@ def wrong_count(name: str, line: int, cells: Sequence[str], header: Sequence[str
     return CatalogError(name, line, column, ",".join(cells), f"{len(header)} cells, not {len(cells)}", remedy)
 
 
-def nearest(name: Any, known: Sequence[str], count: int = 1) -> list[str]:
-    """The most similar of the known names; of a long name the first letters are compared."""
-    return difflib.get_close_matches(str(name)[:NAME_LETTERS], known, n=count, cutoff=0.0)
+def nearest(name: Any, known: Sequence[str], count: int = 1, alike: float = 0.0) -> list[str]:
+    """Return the most similar of the known names; of a long name the first letters are compared.
+
+    Parameters
+    ----------
+    name, known, count
+        What is looked for, among what, and how many at most.
+    alike : float
+        Least share of the letters that agree, from 0 to 1.
+
+    Examples
+    --------
+    >>> nearest("globl_batch", ["unit", "global_batch"], alike=ALIKE), nearest("Run", ["unit"], alike=ALIKE)
+    (['global_batch'], [])
+    """
+    return difflib.get_close_matches(str(name)[:NAME_LETTERS], known, n=count, cutoff=alike)
 
 
+# Share of letters that agree from which a column may be another one misspelt.
+ALIKE = 0.7
 FIELDS = ("column", "type", "unit", "required", "description")
 PLAIN = ("key", "text", "names", "number", "integer", "signed", "date", "json", "unit")
 NUMERIC = ("number", "integer", "signed")

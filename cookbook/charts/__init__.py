@@ -29,3 +29,7 @@ def __getattr__(name: str) -> Any:
     if name in _OFFERED:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"cookbook.charts has no name {name!r}; it offers {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

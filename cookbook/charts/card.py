@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS, BAR = 5, 160  # rows of a table, and pixels of all parts together
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+# A notebook that was opened from a link to a panel shows what was saved, until its cells have run.
+SAVED = '<p class="ck-badges">Saved view: run all cells to use the controls, or to open a link to this panel.</p>'
 # Where a front end shows both, the card stands below the live one: one of the two is hidden. A widget that was not
 # restored leaves an error in its place; the card waits until one that still loads has had its time.
 BESIDE = """<style>
@@ -63,7 +65,7 @@ def card(shown: Mapping[str, Any], rows: pd.DataFrame | None = None) -> str:
     pieces = html_text(shown["answer"]).split("**")
     said = "".join(f"<strong>{piece}</strong>" if place % 2 else piece for place, piece in enumerate(pieces))
     badges = " · ".join(f'<span title="{escape(tip)}">{html_text(label)}</span>' for label, tip in shown["chips"])
-    body = f'<p>{said}</p><p class="ck-badges">{badges}</p>{_parts(shown)}'
+    body = f'<p>{said}</p><p class="ck-badges">{badges}</p>{SAVED}{_parts(shown)}'
     return f'<div class="ck-card">{body}{_table(rows) if rows is not None else ""}</div>'
 
 

@@ -37,7 +37,7 @@ AXES = {
 _KEYS = {
     "throughput": "Bar: 80 % interval. Grey tick: at the peak of the datasheet. Click a mark to look at its device.",
     "energy": "Bar: interval of rate and power together. Not validated: nobody's power was measured here.",
-    "cost": "Bar: cheapest hour at the fastest end to dearest hour at the slowest. Prices as dated in the table.",
+    "cost": "Bar: fastest end at the lower quartile of prices to slowest end at the upper. Dates are in the table.",
     "products": "Bar: middle 80 % of the samples. Grey tick: peak of the datasheet, by share of the cores.",
     "memory": "Bar: middle 80 % of the samples. Grey tick: the datasheet, by share of the cores.",
     "networks": "Mark: predicted, with its 80 % interval where it has one. Grey tick: measured.",

@@ -206,7 +206,7 @@ def _axis(values: pd.Series, ends: tuple[float, float], log: bool, most: int, wh
 
 def name_axis(names: pd.Series, values: pd.Series, least: bool) -> Axis:
     """Axis over names, one row each, the best median at the top; marks are spread a little within their row."""
-    middle = values.groupby(names).median().sort_values(ascending=not least)
+    middle = values.groupby(names).median().sort_values(ascending=not least, kind="stable")
     order = {name: at for at, name in enumerate(middle.index)}
     aside = SPREAD * look.spread(len(names)) * (len(names) > len(order))
     at = (names.map(order).to_numpy(dtype=float) + 0.5 + aside) / len(order)

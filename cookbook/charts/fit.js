@@ -16,7 +16,7 @@ function lengthOf(text, font, weight) {
 
 function wrap(text, width, font, weight) {
   const lines = [];
-  for (const word of [text].flat().join(" ").split(" ")) {
+  for (const word of [text].flat().join(" ").replaceAll(" %", "\u00a0%").split(" ")) {
     const last = lines.length - 1;
     if (last >= 0 && lengthOf(`${lines[last]} ${word}`, font, weight) <= width) lines[last] += ` ${word}`;
     else lines.push(word);

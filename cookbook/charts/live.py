@@ -33,7 +33,7 @@ PACKED_ABOVE = 2000
 Columns = dict[str, list[Any]]
 
 
-class MissingBundleError(RuntimeError):
+class MissingBundleError(FileNotFoundError):
     """The JavaScript that draws charts was not built with the package."""
 
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from cookbook.charts.live import live_spec, to_columns
@@ -56,8 +57,11 @@ def spec_of(chart: str, frame: pd.DataFrame, make: Callable[[pd.DataFrame], Any]
 
 
 def keep(charts: list[tuple[str, pd.DataFrame, Callable[[pd.DataFrame], Any]]]) -> int:
-    """Write the specs of these charts, in place of what was kept; how many."""
+    """Write the specs of these charts, whole or not at all, in place of what was kept; how many."""
     specs = {_key(chart, frame): live_spec(make(frame))[0] for chart, frame, make in charts if len(frame) <= MOST_ROWS}
-    STORE.write_text(json.dumps({"code": _code(), "specs": specs}), encoding="utf-8")
+    with TemporaryDirectory(prefix=f".{STORE.name}.", dir=STORE.parent) as folder:
+        fresh = Path(folder) / STORE.name
+        fresh.write_text(json.dumps({"code": _code(), "specs": specs}), encoding="utf-8")
+        fresh.replace(STORE)
     _store.cache_clear()
     return len(specs)

@@ -2,8 +2,8 @@
 const CANVAS_ABOVE = 2000;
 const MISSING = "The chart library did not arrive. Run all cells again; if that does not help, reinstall the package.";
 const KERNEL_STOPPED = globalThis.document?.body?.dataset.voila
-  ? "The process of this page has stopped, perhaps because memory was exhausted. Copy the link, then reload the page."
-  : "Kernel stopped: run all cells again.";
+  ? "The process of this page has stopped, perhaps because memory was exhausted. Copy the link, then reload the page; until then, controls do nothing."
+  : "Kernel stopped: run all cells again; until then, controls do nothing.";
 
 async function runtimeModel(model) {
   return model.widget_manager.get_model(model.get("runtime").slice("IPY_MODEL_".length));

@@ -302,7 +302,7 @@ def _processor(name: str) -> Accelerator:
             return accelerator(key)
     maker = next((each for each in MAKERS if each.lower() in name.lower()), "")
     same = rows[rows["vendor"] == maker] if maker in set(rows["vendor"]) else rows
-    return accelerator(str(same.sort_values("launch_date")["key"].iloc[-1]))
+    return accelerator(str(same.sort_values("launch_date", kind="stable")["key"].iloc[-1]))
 
 
 def _words(name: str) -> list[str]:

@@ -32,3 +32,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"cookbook.panels has no name {name!r}; it offers {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -19,8 +19,8 @@ from cookbook.hardware import Accelerator
 from cookbook.panels import options, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
-from cookbook.panels.text import counted, figure, listed, percent, short_name
-from cookbook.planning.comparison import FORMATS, PHASES, compare, operations, roofs
+from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
+from cookbook.planning.comparison import FORMATS, PHASES, Lead, compare, lead, operations, roofs
 from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.transformer import answers_tokens
 
@@ -49,6 +49,7 @@ UNIT = {"throughput": "samples/s", "energy": "J a sample", "cost": "a million sa
 PINNED = {"samples/s": "samples_per_s", "J a sample": "joules", "cost a sample": "usd_per_million"}
 VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training", "inference": "this pass"}
 BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
+ANSWERS = "Answers: tokens generated one after the other are the subject of recipe 10, Serve a model."
 # Short words for a reason, by how it is told in full.
 SHORT = (("trains nothing", "trains nothing"), ("has no peak", "no such peak"), ("no peak", "no peak known"),
          ("does not train", "format trains not"), ("rated power", "no rated power"),
@@ -173,16 +174,6 @@ OFF: dict[str, Any] = {
 }
 
 
-def _ids(devices: list[Any]) -> list[str]:
-    """What a click, the state and the picture call each device: its key, or the name of one's own."""
-    found: list[str] = []
-    for value in devices:
-        name = options.device_of(value).name if isinstance(value, dict) else ""
-        again = sum(each == name or each.startswith(f"{name} (") for each in found) if name else 0
-        found.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
-    return found
-
-
 @lru_cache(maxsize=64)
 def _compared(
     model: Any, devices: tuple[str | Accelerator, ...], names: tuple[str, ...], phase: str, batch: int, precision: str,
@@ -211,15 +202,29 @@ class Compared:
 
     @cached_property
     def ranks(self) -> dict[str, pd.DataFrame]:
-        """All devices for each picture, the best first and those without the figure last."""
-        return {
-            picture: self.table.sort_values(point, ascending=picture != "throughput", kind="stable")
-            for picture, (point, *_) in COLUMNS.items()
-        }
+        """All devices for each picture, the best first, then those that do not hold the model or have no figure."""
+        best = {name: self.table.sort_values(point, ascending=name != "throughput", kind="stable")
+                for name, (point, *_) in COLUMNS.items()}  # fmt: skip
+        return {name: rows.loc[(rows["fits"] == "no").sort_values(kind="stable").index] for name, rows in best.items()}
 
     def known(self, picture: str) -> pd.DataFrame:
-        """Devices that have the figure of a picture, the best first."""
-        return self.ranks[picture][self.ranks[picture][COLUMNS[picture][0]].notna()]
+        """Devices that hold the model and have the figure of a picture, the best first."""
+        rows = self.ranks[picture]
+        return rows[rows[COLUMNS[picture][0]].notna() & (rows["fits"] != "no")]
+
+    def lead(self, picture: str) -> Lead | None:
+        """The best of the devices known, and whether it may be called so."""
+        point, low, high, _ = COLUMNS[picture]
+        rows = self.known(picture)
+        return lead(rows[point], rows[low], rows[high], evidence=rows["evidence"], most=picture == "throughput")
+
+    @property
+    def nothing(self) -> str:
+        """Start of a sentence where no device can be ranked."""
+        full = int((self.table["fits"] == "no").sum())
+        if full == len(self.table):
+            return f"None of these {full} devices holds"
+        return f"None of these {len(self.table)} devices {'can be compared' if full else 'has this figure'} for"
 
     @cached_property
     def looked(self) -> pd.Series:
@@ -242,7 +247,7 @@ class Compared:
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    pairs = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))
+    pairs = dict(zip(options.keys_of(values["accelerators"]), values["accelerators"], strict=True))
     devices = tuple(options.device_of(value) if isinstance(value, dict) else key for key, value in pairs.items())
     precision, phase, picture = values["precision"], values["phase"], values["picture"]
     if precision in _formats(values):
@@ -252,9 +257,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
                       values["way"])  # fmt: skip
     # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
-    view = Compared(model, _title(model), phase, values["batch"], found, values["on"],
-                    devices[list(pairs).index(values["on"])], values["op"],
-                    tuple(filter(None, (moved, options.assumed(values["model"])))))  # fmt: skip
+    told = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))
+    view = Compared(model, options.title_of(model, tokens=True), phase, values["batch"], found, values["on"],
+                    devices[list(pairs).index(values["on"])], values["op"], told[:2])  # fmt: skip
     roof = picture == "roofline"
     words = _picture_title(view, picture)
     return View(
@@ -278,7 +283,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]:
     """Device to look at, and a sentence where it is not the one asked for."""
     rates = found["samples_per_s"]
-    at = int(np.nanargmax(rates)) if rates.notna().any() else 0
+    able = rates.where(found["fits"] != "no", rates * 0)
+    at = int(np.nanargmax(able)) if able.notna().any() else 0
     try:
         key = on if on in keys else catalog.lookup("accelerators", on) if on else keys[at]
     except (KeyError, ValueError):
@@ -290,15 +296,9 @@ def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]
         f"Look at: {names.get(key, key)} is not among the devices compared; {found['name'][at]} is looked at.")
 
 
-@lru_cache(maxsize=64)
-def _title(model: Any) -> str:
-    """Title of a network, with the tokens of a sample where it takes a sequence."""
-    network, title = options.model_of(model), options.title_of(model)
-    tokens = f"{network.seq:,.0f} tokens" if network.ops.needs_seq and network.seq else ""
-    if tokens in title:
-        return title
-    whole = f"{title} ({tokens})"  # what stands in brackets is left out where the headline would be too long
-    return whole if len(whole.split()) <= options.LONGEST_TITLE else f"{title.partition(' (')[0]} ({tokens})"
+def _prompt(model: Any, phase: str) -> str:
+    """Where answers are the subject, if this is one pass over a prompt."""
+    return ANSWERS if phase == "inference" and answers_tokens(options.model_of(model)) else ""
 
 
 def _code(values: dict[str, Any], view: Compared) -> str:
@@ -310,7 +310,7 @@ def _code(values: dict[str, Any], view: Compared) -> str:
     lines = [shell.panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
     lines.append(f"cb.planning.compare({shell.model_text(values['model'])}, {devices}, {shell.keywords(call)})")
     if values["picture"] == "roofline":
-        on = dict(zip(_ids(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
+        on = dict(zip(options.keys_of(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
         where = f"{shell.model_text(values['model'])}, {shell.device_text(on)}, {values['batch']}"
         lines.append(f"cb.roofline_table({where}, precision={shell.as_python(view.looked['precision'])})")
     return "\n".join(lines)
@@ -341,9 +341,11 @@ def _picture_title(view: Compared, picture: str) -> str:
     if picture == "roofline":
         slow = float(view.ops.loc[view.ops["bound_by"] == "memory", "share"].sum())
         return f"{_short(view.looked['name'])}: memory limits {percent(slow)} of the time of a forward pass, unfused"
-    known = view.known(picture)
-    if known.empty:
-        return f"None of these {len(view.table)} devices has this figure"
+    known, ahead = view.known(picture), view.lead(picture)
+    if ahead is None:
+        return f"{view.nothing} {view.title.partition(' (')[0]}"
+    if not ahead.named:
+        return undecided(known["name"].map(_short).tolist(), ahead)
     point, first, last = COLUMNS[picture][0], known.iloc[0], known.iloc[-1]
     said = f"{_short(first['name'])}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
     if len(known) == 1:
@@ -354,31 +356,37 @@ def _picture_title(view: Compared, picture: str) -> str:
 
 
 def _answer(view: Compared, picture: str) -> str:
-    """The sentence in place 1: the best device, how sure that is, the one looked at, those without a figure."""
-    known = view.known(picture)
-    if known.empty:
-        none = f"**None of these {len(view.table)} devices** has this figure. Workload: {view.title}."
-        return f"{none}{_lacking(view, picture)}"
+    """The sentence in place 1: the best device where there is one, the one looked at, those without a figure."""
+    known, ahead, work = view.known(picture), view.lead(picture), f"{view.title} at batch {view.batch:,}"
+    if ahead is None:
+        head, rest = view.nothing.split(" devices ")
+        return f"**{head} devices** {rest} {work}. {_looked(view, picture)}{_lacking(view, picture)}"
     point, low, high, _ = COLUMNS[picture]
-    write = WRITE.get(picture, figure)
-    first, rest, fast = known.iloc[0], known.iloc[1:], picture == "throughput"
-    near = rest[rest[high] > first[low]] if fast else rest[rest[low] < first[high]]
-    order = f"overlaps {listed(near['name'].map(_short).tolist(), 2)}, so their order is open" if len(near) else (
-        "clear of all others")  # fmt: skip
+    write, fast = WRITE.get(picture, figure), picture == "throughput"
+    first, tied = known.iloc[0], known.iloc[[*ahead.tied]]
+    ends = f"{write(first[low])}-{write(first[high])}"
     tokens = f", {figure(first['tokens_per_s'])} tokens/s" if fast and first["tokens_per_s"] > 0 else ""
-    full = f" Memory: {first['name']} does not hold it." if first["fits"] == "no" else ""
-    return (
-        f"{short_name(first['name'])} {BEST[picture].format(VERB[view.phase])}: **{write(first[point])} "
-        f"{UNIT[picture]}** for {view.title} at batch {view.batch:,}{tokens}. "
-        f"{'Interval (80 %)' if fast else 'Range'}: {write(first[low])}-{write(first[high])}; {order}.{full} "
-        f"{_looked(view, picture)}{_lacking(view, picture)}"
-    )
+    head, interval = undecided(known["name"].map(_short).tolist(), ahead, "**"), "interval (80 %)" if fast else "range"
+    if ahead.named:
+        does = f"{short_name(first['name'])} {BEST[picture].format(VERB[view.phase])}"
+        head = (f"{does}: **{write(first[point])} {UNIT[picture]}** for {work}{tokens}. {capital(interval)}: {ends}; "
+                "clear of all others.")  # fmt: skip
+    else:
+        head += (f". Range: {write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]} for {work}; "
+                 f"{_short(first['name'])} {write(first[point])} {UNIT[picture]}{tokens} ({ends}).")
+    return f"{head} {_looked(view, picture)}{_full(view)}{_lacking(view, picture)}"
+
+
+def _full(view: Compared) -> str:
+    """Devices whose memory is too small, which are not ranked."""
+    full = view.table.loc[view.table["fits"] == "no", "name"].map(_short).tolist()
+    return f" Memory: {listed(full, 2)} {'does' if len(full) == 1 else 'do'} not hold it." if full else ""
 
 
 def _lacking(view: Compared, picture: str) -> str:
     """Devices without the figure, and why the first of them has none."""
     lacks = view.ranks[picture][view.ranks[picture][COLUMNS[picture][0]].isna()]
-    if lacks.empty or len(view.told) > 1:  # five facts are enough
+    if lacks.empty or len(view.told) + bool(_full(view)) > 2:  # five facts are enough
         return ""
     row = lacks.iloc[0]
     more = f", and {len(lacks) - 1} more" if len(lacks) > 1 else ""
@@ -391,7 +399,7 @@ def _looked(view: Compared, picture: str) -> str:
         return f"Looked at: {row['name']}, {short(row[COLUMNS[picture][3]])}."
     start = f"Looked at: {row['name']}, {_range(row, picture, True)}"
     if picture == "throughput":
-        fits = ", does not fit its memory" if row["fits"] == "no" else ""
+        fits = ", and does not fit its memory" if row["fits"] == "no" else ""
         return (
             f"{start} in {row['precision']}, {percent(row['share_of_peak'])} of the peak of "
             f"{figure(row['peak_flops'] / 1e12)} TFLOP/s{fits}; {_range(row, 'energy', True)}, "
@@ -438,14 +446,13 @@ def _formula(view: Compared, op: Any) -> str:
 def _chips(view: Compared) -> tuple[tuple[str, str], ...]:
     """How the figures are known."""
     row, here = view.looked, int((view.table["evidence"] == "measured here").sum())
-    prompt = view.phase == "inference" and answers_tokens(options.model_of(view.model))
     return (
         (f"{row['name']}: {row['evidence'] or 'no prediction'}",
          "Measured here: runs of this device went into the constants. Sibling: of its maker, or with other software."),
         (f"{here} of {len(view.table)} devices measured",
          "Devices of which the tables hold measured runs; intervals of the others are wider."),
         ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),
-        *((("a prompt, not an answer", PROMPT),) if prompt else ()),
+        *((("a prompt, not an answer", PROMPT),) if _prompt(view.model, view.phase) else ()),
     )  # fmt: skip
 
 
@@ -454,7 +461,7 @@ def _per_device(view: Compared, picture: str, title: str, pinned: View | None) -
     point, low, high, _ = COLUMNS[picture]
     table = view.ranks[picture]
     before = {} if pinned is None else dict(zip(pinned.kept["key"], pinned.kept[point], strict=True))
-    cells = [_range(row, picture) + ("|does not fit memory" if row["fits"] == "no" and row[point] > 0 else "")
+    cells = ["does not fit memory" if row["fits"] == "no" and row[point] > 0 else _range(row, picture)
              for row in table.to_dict("records")]  # fmt: skip
     several = table["precision"].replace("", np.nan).nunique() > 1
     names = table["name"].map(_short).mask(table["name"].map(_short).duplicated(keep=False), table["name"])

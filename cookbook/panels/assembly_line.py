@@ -57,8 +57,8 @@ def _controls() -> tuple[Control, ...]:
         Slider("stages", "Stages", "Pipeline", tuple(range(2, 17)), tooltip="Devices in line, each with its layers"),
         Slider("micro_batches", "Micro-batches", "Pipeline", tuple(range(1, 65)),
                tooltip="What passes the pipeline between two updates: independent chunks of the batch"),
-        Slider("follow", "Follow micro-batch", "Pipeline", tuple(range(65)),
-               tooltip="Its passes need one another, in order: a dependency group; 0: none"),
+        Slider("follow", "Follow micro-batch", "Pipeline", tuple(range(65)), zero="none",
+               tooltip="Its passes need one another, in order: a dependency group"),
     )  # fmt: skip
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,10 +13,11 @@ from cookbook import catalog
 from cookbook.charts import clinic as charts
 from cookbook.measure.traces import Diagnosis, diagnose
 from cookbook.measure.traces import patient as files_of
-from cookbook.panels.controls import Choice, Combo, Control, Slider
+from cookbook.measure.traces.files import read_text
+from cookbook.panels.controls import LONGEST, Choice, Combo, Control, Own, Slider
 from cookbook.panels.options import cited, few
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, panel_call
-from cookbook.units import human
+from cookbook.units import human, shown
 
 MILLI = 1e-3
 WORDS = {
@@ -29,15 +32,44 @@ WORDS = {
     "steady": "The usual step of a log, which does not say what it is made of.",
 }
 NOT_MEANT = "not stated"
+MOST_LETTERS = 4_000_000  # of a text that a page sends: a trace of some steps; larger files are read by their path
+STEPS = "step,step_time_s\n1,0.52\n2,0.50\n3,0.51\n4,0.52"
 
 
-def clinic(patient: str = "dmitri", precision: str = NOT_MEANT, stretches: Any = 5, files: str = "all") -> Panel:
+@dataclass(frozen=True)
+class Given:
+    """Files of the reader's own: their paths where the kernel runs, or the text of one."""
+
+    paths: tuple[str, ...] = ()
+    text: str = field(default="", repr=False)
+
+    @property
+    def written(self) -> str:
+        """Python that names the files; a text has no file, so the reader is asked for one."""
+        paths = list(self.paths) or ["your-file"]
+        return as_python(paths[0] if len(paths) == 1 else paths)
+
+    @property
+    def stamps(self) -> tuple[int, ...]:
+        """When each file was last written [ns], so that one that has changed is read again."""
+        files = [path for path in map(Path, self.paths) if path.is_file()]
+        return tuple(path.stat().st_mtime_ns for path in files)
+
+    @property
+    def label(self) -> str:
+        """Printed name."""
+        names = [Path(path).name for path in self.paths] or ["your file"]
+        return f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}"[:LONGEST]
+
+
+def clinic(patient: Any = "dmitri", precision: str = NOT_MEANT, stretches: Any = 5, files: str = "all") -> Panel:
     """The panel "What holds the step back?", in the state that the arguments say.
 
     Parameters
     ----------
-    patient : str
-        A run of the table ``traces``; for files of your own call `cb.measure.diagnose`.
+    patient : str, Path or a sequence of them
+        A run of the table ``traces``, or files of a run of your own: traces, counters, logs, as for
+        `cb.measure.diagnose`.
     precision : {"not stated", "fp64", "fp32", "bf16"}
         Number format that was meant.
     stretches : int
@@ -56,13 +88,30 @@ def clinic(patient: str = "dmitri", precision: str = NOT_MEANT, stretches: Any =
     >>> panel.answer.split(":")[0]
     'Waiting for input holds the step back'
     """
+    patient = _own(patient)
     return Panel(clinic, "What holds the step back?", _controls, {"run": charts.attribution}, _draw, locals(), OFF)
+
+
+def _own(patient: Any) -> Any:
+    """A patient's name as it is, and paths as files of the caller's: only who runs Python may name files here."""
+    paths = [patient] if isinstance(patient, (str, Path)) else patient
+    if isinstance(patient, str) and ("." not in patient or patient in set(catalog.table("traces")["patient"])):
+        return patient
+    fine = isinstance(paths, (list, tuple)) and paths and all(isinstance(each, (str, Path)) for each in paths)
+    return Given(tuple(map(str, paths))) if fine else patient
+
+
+def _plain(patient: Any) -> Any:
+    if isinstance(patient, (str, Given)):
+        return patient
+    raise ValueError(f"{shown(patient)} is no run; give the name of a patient, or a path")
 
 
 def _alone(values: dict[str, Any]) -> dict[str, str]:
     """Why there is no choice of files."""
-    rows = catalog.table("traces").set_index("patient")["files"]
-    return {} if ";" in rows.get(values.get("patient"), ";") else {"*": "this run was one process"}
+    patient, rows = values.get("patient"), catalog.table("traces").set_index("patient")["files"]
+    several = len(patient.paths) > 1 if isinstance(patient, Given) else ";" in rows.get(patient, ";")
+    return {} if several else {"*": "this run was one process"}
 
 
 OFF = {"files": _alone}
@@ -73,7 +122,13 @@ def _controls() -> tuple[Control, ...]:
     people = tuple((name, name.capitalize(), "", tool.split(" of ")[0].split(" in ")[0])
                    for name, tool in zip(rows["patient"], rows["tool"], strict=True))  # fmt: skip
     return (
-        Combo("patient", "Patient", "Run", people, tooltip="A run that was recorded; its cause was planted"),
+        Combo("patient", "Patient", "Run", people, plain=_plain, own=Own(
+            "custom…: your own trace, log or counters",
+            "A Chrome or PyTorch trace, a CSV of nvidia-smi, a training log: paste its text, or take it from a file of "
+            f"at most {MOST_LETTERS / 1e6:.0f} MB. Larger ones: cb.panels.clinic(\"trace.json\").", STEPS,
+            lambda text: Given(text=text), lambda own: (own.text, own.label),
+            ".json,.jsonl,.csv,.log,.txt,.out,.gz", MOST_LETTERS),
+              tooltip="A run that was recorded and whose cause was planted, or a run of your own"),
         Choice("precision", "Precision meant", "Run", (
             (NOT_MEANT, "not stated", "FP64 counts as an accident, FP32 does not"),
             ("fp64", "FP64", "Double precision on purpose"),
@@ -90,38 +145,54 @@ def _controls() -> tuple[Control, ...]:
 
 @lru_cache(maxsize=256)
 def _found(patient: str, precision: str, files: str, stretches: int) -> Diagnosis:
-    paths = files_of(patient)[: 1 if files == "first" else None]
-    return diagnose(paths, precision=None if precision == NOT_MEANT else precision, stretches=stretches)
+    return _diagnosed(files_of(patient), precision, files, stretches)
+
+
+@lru_cache(maxsize=4)  # each holds on to a text of some MB
+def _found_of(own: Given, _stamps: tuple[int, ...], precision: str, files: str, stretches: int) -> Diagnosis:
+    return _diagnosed([*own.paths] or [read_text(own.text, "your text")], precision, files, stretches)
+
+
+def _diagnosed(run: list[Any], precision: str, files: str, stretches: int) -> Diagnosis:
+    meant = None if precision == NOT_MEANT else precision
+    return diagnose(run[: 1 if files == "first" else None], precision=meant, stretches=stretches)
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     patient, precision, files = values["patient"], values["precision"], values["files"]
-    found = _found(patient, precision, files, values["stretches"])
+    own = patient if isinstance(patient, Given) else None
+    how = (precision, files, values["stretches"])
+    found = _found_of(own, own.stamps, *how) if own else _found(patient, *how)
     rows = catalog.table("traces").set_index("patient")
-    some = "[:1]" if files == "first" else ""
+    run = own.written if own else f"cb.measure.patient({as_python(patient)})"
+    some = "" if files == "all" else "[:1]" if own is None or len(own.paths) > 1 else ""
     meant = "" if precision == NOT_MEANT else f", precision={as_python(precision)}"
     meant += "" if values["stretches"] == 5 else f", stretches={values['stretches']}"
+    first = (("your file", f"Read on this machine: {own.label}.") if own else
+             ("own run", f"Recorded {rows['recorded'][patient]} by a {rows['tool'][patient]}."))  # fmt: skip
+    cited_for = {} if own else {"dl-cookbook-clinic": "the run and its reading"}
+    call = panel_call(clinic, values, written={"patient": own.written} if own else None)
+    saved = "# your-file is what you gave this panel: save it beside the notebook\n" if own and own.text else ""
     return View(
         answer=found.answer,
-        headline={"share of the time": found.share},
-        chips=(("own run", f"Recorded {rows['recorded'][patient]} by a {rows['tool'][patient]}."),
+        headline={"share of the time": found.share} if found.share > 0 else {},
+        chips=(first,
                (found.kinds[0], "What the file is, told by its content and not by its name.")),
-        picture=_picture(patient, found),
+        picture=_picture(own.label if own else patient.capitalize(), found),
         parts=few([Part(each["term"], each["seconds"], human(each["seconds"], "s"), charts.TERMS[each["term"]],
                         WORDS[each["term"]]) for each in found.terms], lambda seconds: human(seconds, "s")),
         parts_title="A mean step of the run",
         table=lambda: _table(found),
         data=found.frame,
-        sources=lambda: cited({"dl-cookbook-clinic": "the run and its reading",
-                               **dict.fromkeys(catalog.table("remedies")["source"], "runs, remedies: judgements")}),
-        code=f"{panel_call(clinic, values)}\n"
-             f"cb.measure.diagnose(cb.measure.patient({as_python(patient)}){some}{meant})",
+        sources=lambda: cited({**cited_for, **dict.fromkeys(catalog.table("remedies")["source"],
+                                                            "runs, remedies: judgements")}),
+        code=f"{saved}{call}\ncb.measure.diagnose({run}{some}{meant})",
     )  # fmt: skip
 
 
-def _picture(patient: str, found: Diagnosis) -> Picture:
-    """Mean step of the run and of its stretches, part by part."""
-    lines = []
+def _picture(name: str, found: Diagnosis) -> Picture:
+    """Mean step of the run and of its stretches, part by part; of counters alone, that there is none."""
+    lines: list[list[Any]] = [] if found.stretches else [["no steps", "idle", 0.0, 0.0, "no file has steps"]]
     for label, seconds in found.stretches:
         at, last = 0.0, list(seconds)[-1]
         for term, length in seconds.items():
@@ -129,10 +200,10 @@ def _picture(patient: str, found: Diagnosis) -> Picture:
             lines.append([label, term, round(at / MILLI, 4), round((at + length) / MILLI, 4), text])
             at += length
     frame = pd.DataFrame(lines, columns=["row", "part", "start", "end", "text"])
-    title = f"{patient.capitalize()}: {found.answer.split('. ')[0].replace('**', '')}"
+    title = f"{name}: {found.answer.split('. ')[0].replace('**', '')}"
     return Picture("run", frame, title.removesuffix("."),
-                   {"rows": list(dict.fromkeys(frame["row"])), "most": float(frame["end"].max()),
-                    "parts": charts.drawn(frame)})  # fmt: skip
+                   {"rows": list(dict.fromkeys(frame["row"])), "most": float(frame["end"].max()) or 1.0,
+                    "parts": charts.drawn(frame) or ["idle"]})  # fmt: skip
 
 
 def _table(found: Diagnosis) -> pd.DataFrame:

@@ -102,7 +102,7 @@ def _controls() -> tuple[Control, ...]:
         Slider("share", "Share a GPU", "Cluster", tuple(range(1, 6)), "small jobs", more=True,
                tooltip="Notebooks and tests that may share a GPU, each with its part of it"),
         Slider("service", "Service", "Cluster", tuple(range(0, 65, 4)), "GPUs at its peak", more=True,
-               tooltip="GPUs that a service for people needs in the afternoon; 0: none"),
+               zero="none", tooltip="GPUs that a service for people needs in the afternoon"),
         Choice("night", "Its nights", "Cluster", NIGHTS, more=True, tooltip="Who has what the service leaves at night"),
     )  # fmt: skip
 

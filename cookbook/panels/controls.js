@@ -34,8 +34,14 @@ function sliderControl(control, send) {
   const id = freshId();
   const last = control.stops.length - 1;
   const number = h("input", { type: "text", id, class: "ck-number", autocomplete: "off", spellcheck: "false", title: control.tooltip });
+  const box = h("span", { class: control.unit ? "ck-box ck-narrow" : "ck-box" }, number, control.unit ? h("span", { class: "ck-unit", text: control.unit }) : null);
   const range = h("input", { type: "range", min: 0, max: last, step: 1, class: "ck-range", "aria-label": control.label, title: control.tooltip });
-  const speak = (text) => range.setAttribute("aria-valuetext", control.unit ? `${text} ${control.unit}` : text);
+  // A word in place of 0 has no unit, and more room.
+  const speak = (text) => {
+    const word = Boolean(control.zero) && text === control.zero;
+    range.setAttribute("aria-valuetext", control.unit && !word ? `${text} ${control.unit}` : text);
+    box.classList.toggle("ck-word", word);
+  };
   const fill = () => range.style.setProperty("--at", `${(100 * range.value) / last}%`);
   const stop = (index) => {
     const [value, text] = control.stops[index];
@@ -53,7 +59,6 @@ function sliderControl(control, send) {
     e.preventDefault();
     stop(Math.min(last, Math.max(0, range.valueAsNumber + step)));
   };
-  const box = h("span", { class: control.unit ? "ck-box ck-narrow" : "ck-box" }, number, control.unit ? h("span", { class: "ck-unit", text: control.unit }) : null);
   const field = labelled(control, id, box, range);
   return {
     el: field.el, inputs: [number],
@@ -152,6 +157,21 @@ function searchOf(options, popular) {
   };
 }
 
+// The text of a file, unpacked where it is compressed by gzip, and no more letters of it than can be used.
+async function textOf(file, most) {
+  const [one, two] = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+  const bytes = one === 0x1f && two === 0x8b ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
+  const reader = bytes.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  try {
+    for (let next = await reader.read(); !next.done && text.length < most; next = await reader.read()) text += next.value;
+  } catch {
+    return text || file.name;  // broken in the middle: what came out is judged as a pasted text
+  }
+  reader.cancel();
+  return text.slice(0, most);
+}
+
 function comboControl(control, send) {
   const id = freshId();
   const input = h("input", { type: "text", id, role: "combobox", class: "ck-combo", autocomplete: "off", spellcheck: "false", "aria-autocomplete": "list",
@@ -166,6 +186,7 @@ function comboControl(control, send) {
   const browse = control.custom?.files ? h("button", { type: "button", text: "From a file…" }) : null;
   const editor = h("div", { class: "ck-editor" }, h("div", { class: "ck-hint", text: control.custom?.help ?? "" }), area, h("div", { class: "ck-row" }, apply, browse, close), file);
   editor.hidden = true;
+  let held = null;
   const matches = searchOf(control.options, control.popular);
   let state = { keys: [], labels: [], own: "", text: "" }, shown = [], active = -1;
   // typing: what stands in the box is a search and not the present value; found: something is called so; exact: the first
@@ -205,7 +226,9 @@ function comboControl(control, send) {
     found = hits.length > 0 || Boolean(meant);
     exact = !meant && hits[0]?.at === 0;
     suggested = Boolean(typed.trim()) && found;
-    highlight(suggested ? 0 : typed.trim() || control.many ? -1 : shown.findIndex((o) => o.key === state.keys[0]));
+    // A search among several goes to what is not chosen yet, unless it names one just so.
+    const next = control.many && !exact ? shown.findIndex((o) => o.key !== null && !state.keys.includes(o.key)) : 0;
+    highlight(suggested ? Math.max(0, next) : typed.trim() || control.many ? -1 : shown.findIndex((o) => o.key === state.keys[0]));
   };
   // Above all else on the page, so that nothing clips it: below the box, or above it where there is more room.
   const place = () => {
@@ -238,12 +261,15 @@ function comboControl(control, send) {
     state = { ...state, keys: state.keys.filter(others), labels: state.labels.filter(others) };
     sendMany(state.keys, state.own);
   };
-  const pick = (option) => {
+  // What a search suggests is added and never taken away; `searched` tells it from what a reader pointed at.
+  const pick = (option, searched = false) => {
     if (option.key === null) { shut(); editor.hidden = false; area.value = state.own || area.value || control.custom.example; area.focus(); return; }
     if (!control.many) { state = { ...state, keys: [option.key], text: option.label, own: "" }; send(control.name, option.key); shut(); return; }
-    const keys = state.keys.includes(option.key) ? state.keys.filter((k) => k !== option.key) : [...state.keys, option.key];
-    state = { ...state, keys };
-    sendMany(keys, state.own);
+    const there = state.keys.includes(option.key);
+    if (!there || !searched) {
+      state = { ...state, keys: there ? state.keys.filter((k) => k !== option.key) : [...state.keys, option.key] };
+      sendMany(state.keys, state.own);
+    }
     present();
     if (document.activeElement !== input) { hide(); return; }
     open("");
@@ -270,7 +296,7 @@ function comboControl(control, send) {
   input.oninput = () => { typing = true; open(input.value); };
   // Leaving takes what was typed in full, and offers what the list does not know; else the present value stands again.
   input.onblur = () => {
-    if (used() && exact) pick(shown[0]);
+    if (used() && exact) pick(shown[0], true);
     else if (used() && !found) offer();
     else shut();
   };
@@ -280,7 +306,7 @@ function comboControl(control, send) {
     if (e.key === "Backspace" && control.many && !input.value && state.keys.length) { drop(state.keys.at(-1)); return; }
     if (e.key === "Enter") {
       e.preventDefault();
-      if (!closed && active >= 0) pick(shown[active]);
+      if (!closed && active >= 0) pick(shown[active], suggested);
       else if (used()) offer();
       return;
     }
@@ -290,10 +316,21 @@ function comboControl(control, send) {
     if (closed) { open(""); if (active < 0) highlight(0); } else highlight(Math.min(n - 1, Math.max(0, next)));
     suggested = false;
   };
-  apply.onclick = () => { if (control.many) sendMany(state.keys, area.value); else send(control.name, { custom: area.value }); };
+  const written = () => (held && area.value === held.words ? held.text : area.value);
+  apply.onclick = () => { if (control.many) sendMany(state.keys, written()); else send(control.name, { custom: written() }); };
   if (browse) browse.onclick = () => file.click();
   // Nothing is sent before the reader says so; what a panel cannot take, it says as of a pasted text.
-  file.onchange = async () => { if (file.files[0]) area.value = (await file.files[0].slice(0, 1e6).text()).trim(); file.value = ""; apply.focus(); };
+  // A long text is held and not shown; one letter more than is allowed is enough to be refused.
+  file.onchange = async () => {
+    const [one] = file.files;
+    file.value = "";
+    if (one) {
+      const text = (await textOf(one, control.custom.most + 1)).trim();
+      held = text.length > 40_000 ? { text, words: `${one.name}, ${Math.ceil(text.length / 1e3).toLocaleString("en")} thousand letters: choose Use this` } : null;
+      area.value = held?.words ?? text;
+    }
+    apply.focus();
+  };
   close.onclick = () => { editor.hidden = true; if (control.many && state.own) sendMany(state.keys, ""); input.focus(); };
   list.hidden = true;
   list.onmousedown = (e) => e.preventDefault();  // its scroll bar does not take the focus

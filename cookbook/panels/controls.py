@@ -46,6 +46,8 @@ class Own:
         Value to (text, label).
     files : str
         What a file may be called whose text can be taken, such as ".json"; blank: none is offered.
+    most : int
+        Letters that a text may have.
     """
 
     label: str
@@ -54,6 +56,7 @@ class Own:
     read: Callable[[str], Any]
     show: Callable[[Any], tuple[str, str]]
     files: str = ""
+    most: int = LONGEST**2
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ class Combo(Described):
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
-        own = self.own and {name: getattr(self.own, name) for name in ("label", "help", "example", "files")}
+        own = self.own and {name: getattr(self.own, name) for name in ("label", "help", "example", "files", "most")}
         groups = list(dict.fromkeys(group for *_, group in self.options))
         options = [list(option) for option in sorted(self.options, key=lambda option: groups.index(option[3]))]
         counts = {} if self.ranked else _popular()
@@ -154,7 +157,8 @@ class Combo(Described):
         written = [self._written(entry) for entry in entries if not isinstance(entry, str) and entry is not None]
         labels += [label for _, label in written]
         text = labels[0] if labels else ""
-        return {"keys": keys, "labels": labels, "own": "\n".join(text for text, _ in written), "text": text}
+        own = "\n".join(text for text, _ in written if len(text) <= LONGEST**2)
+        return {"keys": keys, "labels": labels, "own": own, "text": text}
 
     def _written(self, entry: Any) -> tuple[str, str]:
         """(text to edit, label) of an entry that is no name."""
@@ -180,7 +184,8 @@ class Combo(Described):
                 value = []
             read += value if isinstance(value, list) else [value]
         shown = self.show(read if self.many else read[0] if read else None)
-        return {**shown, "own": text, "text": shown["text"] or "your own"}
+        # A text that no form holds stays in the page; it does not travel back with each answer.
+        return {**shown, "own": text if len(text) <= LONGEST**2 else "", "text": shown["text"] or "your own"}
 
     def strange(self, raw: Any) -> str:
         """The first name that nothing in the list bears; empty where there is none."""
@@ -238,6 +243,7 @@ class Combo(Described):
         if isinstance(entry, str) and (key := self._key(entry)) is not None:
             return key
         text = entry if isinstance(entry, str) else self._written(entry)[0]
+        text = text if len(text) <= LONGEST_LINK else ""
         read = self.own.read(text) if self.own is not None and text else None
         again = read[0] if isinstance(read, list) and read else read
         if again is None or self.show([again] if self.many else again) != self.show([entry] if self.many else entry):
@@ -272,8 +278,8 @@ class Combo(Described):
         if _custom(raw):
             if self.own is None:
                 raise ValueError(f"{self.label} takes no entry of your own; choose one of the list")
-            if len(str(raw["custom"])) > LONGEST**2:
-                raise ValueError(f"{self.label}: your own entry is longer than {LONGEST**2:,} letters; shorten it")
+            if len(str(raw["custom"])) > self.own.most:
+                raise ValueError(f"{self.label}: your own entry is longer than {self.own.most:,} letters; shorten it")
             return self.own.read(str(raw["custom"]))
         try:
             value = self.plain(raw) if self.plain else raw
@@ -305,7 +311,7 @@ class Slider(Described):
     optional : bool
         Whether it may be left empty, which reads as None.
     zero : str
-        What 0 stands for, in words, where it is no amount.
+        What 0 stands for, in words, where it is no amount: "list price". The panel shows them, and takes them typed.
     """
 
     stops: tuple[float, ...]
@@ -317,7 +323,8 @@ class Slider(Described):
 
     def describe(self) -> dict[str, Any]:
         """What the browser needs to draw it."""
-        return self._described("slider", stops=[[stop, self.text(stop)] for stop in self.stops], unit=self.unit)
+        stops = [[stop, self._worded(stop)] for stop in self.stops]
+        return self._described("slider", stops=stops, unit=self.unit, zero=self.zero)
 
     def read(self, raw: Any) -> float | int | None:
         """Value that a message, a caller or the reader's typing means; None where it may be left empty and is."""
@@ -350,7 +357,9 @@ class Slider(Described):
             value = self.read(value)
         except ValueError:
             return {"text": value[:LONGEST] if isinstance(value, str) else shown(value), "index": 0}
-        return {"text": "", "index": 0} if value is None else {"text": self.text(value), "index": self._nearest(value)}
+        if value is None:
+            return {"text": "", "index": 0}
+        return {"text": self._worded(value), "index": self._nearest(value)}
 
     def near(self, raw: Any, last: Any, hints: Sequence[str] = ()) -> list[Any]:
         """Stops to take in place of a value that cannot be used, the nearest first; `last` could be used."""
@@ -363,12 +372,17 @@ class Slider(Described):
         return [*hints, *dict.fromkeys(self.stops[each] for each in around if self.stops[each] != value), last]
 
     def told(self, value: Any, now: Any = None) -> str:
-        """A value with its unit; empty where it is left open."""
-        return "empty" if value is None else f"{self.text(value)} {self.unit}".rstrip()
+        """A value with its unit, or what 0 stands for; empty where it is left open."""
+        if value is None:
+            return "empty"
+        return self.zero if self.zero and not value else f"{self.text(value)} {self.unit}".rstrip()
 
     def said(self, value: Any) -> str:
-        """A value with its unit, or what 0 stands for; nothing where it is left empty."""
-        return "" if value is None else self.zero if self.zero and not value else self.told(value)
+        """A value as `told`; nothing where it is left empty."""
+        return "" if value is None else self.told(value)
+
+    def _worded(self, value: float) -> str:
+        return self.zero if self.zero and not value else self.text(value)
 
     def text(self, value: float) -> str:
         """The number as it is printed."""
@@ -383,6 +397,8 @@ class Slider(Described):
             raise ValueError(unreadable)
         if not isinstance(raw, str):
             return float(max(min(raw, 1e300), -1e300)) if raw == raw else math.nan
+        if self.zero and raw.strip().casefold() == self.zero.casefold():
+            return 0.0
         text = raw.strip().removesuffix(self.unit).strip()
         if self.seconds and text[-1:].isdecimal():
             raise ValueError(f"{self.label} = {shown(raw)} has no unit; write {text} h, or {text} s, min or d")

@@ -213,7 +213,7 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     digital = digital_roofs(values["accelerators"], [*corners, at])
     names = {"cells alone": ("cells",), "cells and drivers": ("cells", "DAC"), "with ADCs and sums": charts.PARTS}
     rows: list[tuple[Any, ...]] = [("roof", row.key, "digital devices", row.intensity, row.flop_per_joule, row.name)
-                                   for row in digital.sort_values("intensity").itertuples()]  # fmt: skip
+                                   for row in digital.sort_values("intensity", kind="stable").itertuples()]  # fmt: skip
     for kind, parts in names.items():
         level = 2 * mapped.macs / sum(mapped.joules[part] for part in parts)
         rows += [("roof", kind, kind, x, level, kind) for x in ends]

@@ -41,7 +41,11 @@ pre,.note{white-space:pre-wrap;overflow-wrap:anywhere}pre{background:#f5f5f5;pad
 REPORT_STYLE = """img{max-width:100%}table{border-collapse:collapse;font-size:.8rem;margin:.5rem 0}
 th,td{text-align:left;vertical-align:top;padding:.15rem .5rem .15rem 0;border-bottom:1px solid #e0e0e0}
 .ck-card table div{height:12px}.ck-badges{color:#616161;font-size:.85rem}.wide{overflow-x:auto}
-@media print{body{margin:0;max-width:none;font-size:11pt}table{font-size:8pt}h2,tr,img,li{break-inside:avoid}}"""
+.whole{white-space:nowrap}summary{margin:1.5rem 0;font-weight:600;cursor:pointer}
+@media print{body{margin:0;max-width:none;font-size:10pt}table{font-size:8pt}h2,tr,img,li{break-inside:avoid}
+img{max-height:9.5cm}details:not([open]){display:none}.inputs ul{columns:2}ul{margin:.25rem 0}}"""
+# Letters of a cell up to which it stands on one line: figures with their units.
+SHORT_CELL = 20
 
 
 class Record(anywidget.AnyWidget):
@@ -110,11 +114,17 @@ class Record(anywidget.AnyWidget):
         return page(self.question, f"<h1>{escape(self.question)}</h1>\n{self.sheet(picture)}", report=True)
 
     def sheet(self, picture: str = "") -> str:
-        """What stands in the report below its title, as HTML: answer, chart, table, and then the rest of the record."""
-        first, *rest = self._split()
+        """Return what stands below the title of a report, as HTML: decision, answer, chart and inputs on one page.
+
+        Table, assumptions, code and sources are folded behind them; opened, they are printed too.
+        """
+        first, rest = self._split()
+        inputs, more = rest[:1], rest[1:]
         shown = f'<img src="{picture}" alt="{escape(self._panel.shown["signals"][live.TITLE_SIGNAL])}">'
         chart = shown if _is_picture(picture) else ""
-        return f"{_body(first, 2)}\n{chart}\n{_table(self._panel)}\n{_body(rest[0], 2)}"
+        behind = f"{_table(self._panel)}\n{_body(more, 2)}"
+        return (f"{_body(first, 2)}\n{chart}\n<div class='inputs'>{_body(inputs, 2)}</div>\n"
+                f"<details><summary>Table, assumptions, code and sources</summary>\n{behind}</details>")  # fmt: skip
 
     def _split(self) -> tuple[list[Section], list[Section]]:
         """Sections that stand before the chart, the reader's own words among them, and those after it."""
@@ -213,7 +223,8 @@ def _is_picture(text: str) -> bool:
 def _table(panel: Panel) -> str:
     """The first rows of a panel's table, with how many there are."""
     head, rows, count = panel.printed(MOST_ROWS)
-    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    lines = ["".join(f"<td{' class=whole' * (len(cell) <= SHORT_CELL)}>{escape(cell)}</td>" for cell in row)
+             for row in rows]
     title = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     more = f", the first {len(rows)} of {count:,} rows" if count > len(rows) else ""
     return (f'<h2>Table{more}</h2><div class="wide"><table><tr>{title}</tr><tr>{"</tr><tr>".join(lines)}</tr></table>'

@@ -25,7 +25,7 @@ from cookbook.panels.options import (
     plain_model,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import Source, capital, counted, listed, short_name
+from cookbook.panels.text import Source, capital, counted, listed, price_badge, short_name
 from cookbook.planning.finetune import METHODS, FineTuning, finetune
 from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.requirements import ratio
@@ -175,11 +175,16 @@ def _answer(values: dict[str, Any], tuned: FineTuning, own: dict[str, Any], what
         return f"{head} {capital(own['why'].partition('; ')[2])}. {interval}."
     cost, whole = _ends(tuned, own, "usd"), human(HOUR * own["hours"], "s")
     paid = f"and {cost}" if cost else "at a price that is not known"
+    spare = (own["largest_seq"] > values["seq"], own["largest_micro_batch"] > values["micro_batch"])
+    longer = f"{own['largest_seq']:,} tokens a sequence"
+    more = f"{counted(own['largest_micro_batch'], 'sequence')} at a time"
+    room = " or ".join(words for words, fits in zip((longer, more), spare, strict=True) if fits)
+    left = f"Room: with {room}, it still fits." if room else (
+        "No room: neither sequences twice as long nor twice as many fit.")  # fmt: skip
     return (
         f"{head} {interval}{'' if own['fits'] == 'yes' else ', and its upper end does not fit'}. Time and cost: a "
         f"million tokens take {human(HOUR * _per_million(tuned, own, 'hours'), 's')} {paid}; all "
-        f"{values['tokens']:,g} million take {whole}. Room: with {own['largest_seq']:,} tokens a sequence, or "
-        f"{counted(own['largest_micro_batch'], 'sequence')} at a time, it still fits."
+        f"{values['tokens']:,g} million take {whole}. {left}"
     )
 
 
@@ -192,12 +197,10 @@ def _ends(tuned: FineTuning, row: dict[str, Any], name: str) -> str:
 
 def _chips(tuned: FineTuning) -> tuple[tuple[str, str], ...]:
     price = tuned.price
-    years = "-".join(dict.fromkeys((price.first[:4], price.last[:4])))
     return (
         ("memory 80 % interval", "As memory that publishers state lies about ours; \"likely\" fits at the point, and "
          "not at the upper end."),
-        (f"{price.rows} prices, {years}", "By list, on demand; old ones count too.") if price.rows
-        else ("price given" if price.median == price.median else "no price", price.why),
+        price_badge(price),
         (f"{len(tuned.assumed)} assumed", f"Taken where nothing is set: {'; '.join(tuned.assumed)}."),
     )  # fmt: skip
 
@@ -242,5 +245,5 @@ def _sources(model: zoo.Workload, device: Accelerator, tuned: FineTuning, optimi
     keys |= dict.fromkeys(device.sources, "figures of the device")
     keys |= dict.fromkeys(optimiser_row(optimiser)["source"].split(";"), "states of the optimiser")
     price = tuned.price
-    keys |= dict.fromkeys(price.source, f"{price.rows} prices, {price.first[:4]} to {price.last[:4]}")
+    keys |= dict.fromkeys(price.source, price_badge(price)[0])
     return cited(keys)

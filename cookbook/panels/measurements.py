@@ -391,7 +391,7 @@ def _table(asked: Asked) -> pd.DataFrame:
     """The first rows as printed text, each with its source."""
     rows = asked.listed.head(MOST_ROWS)
     ends = zip(rows["predicted"], rows["low80"], rows["high80"], strict=True)
-    return pd.DataFrame({
+    found = pd.DataFrame({
         "Measured": [_outcome(row) for row in rows.itertuples()], "Network or operation": printed(rows, "network"),
         "On": [_machine(row, UNKNOWN) for row in rows.itertuples()],
         "Batch a device": [_known(each) for each in rows["batch_per_device"]],
@@ -400,6 +400,8 @@ def _table(asked: Asked) -> pd.DataFrame:
                              for p, a, b in ends],
         "Published by": [(row.publisher, row.url) for row in rows.itertuples()], "Row": rows["id"],
     })  # fmt: skip
+    found.attrs["rows"] = len(asked.listed)
+    return found
 
 
 def _outcome(row: Any) -> str:
@@ -474,7 +476,7 @@ def _groups(asked: Asked) -> str:
     if not asked.by:
         return ""
     values = asked.shown[asked.y].groupby(asked.labels)
-    middle = values.median()[values.size() >= ENOUGH].drop(OTHERS, errors="ignore").sort_values()
+    middle = values.median()[values.size() >= ENOUGH].drop(OTHERS, errors="ignore").sort_values(kind="stable")
     if len(middle) < 2:
         return ""
     least, most = middle.index[0], middle.index[-1]

@@ -213,12 +213,25 @@ def model_of(value: Any) -> Workload:
     return model(value) if isinstance(value, str) else value
 
 
-def title_of(value: Any) -> str:
-    """Title of the network that a control says, as long as a headline has room for."""
+def title_of(value: Any, tokens: bool = False) -> str:
+    """Title of the network that a control says, as long as a headline has room for; `tokens` adds those of a sample."""
+    if tokens:
+        return _with_tokens(value, title_of(value))
     if isinstance(value, str):
         return printed("models", "name", "title", value)
     words = model_of(value).title.split()
     return " ".join(words) if len(words) < LONGEST_TITLE else f"{' '.join(words[: LONGEST_TITLE - 1])}…"
+
+
+@lru_cache(maxsize=64)
+def _with_tokens(model: Any, title: str) -> str:
+    """Title of a network, with the tokens of a sample where it takes a sequence."""
+    network = model_of(model)
+    tokens = f"{network.seq:,.0f} tokens" if network.ops.needs_seq and network.seq else ""
+    if tokens in title:
+        return title
+    whole = f"{title} ({tokens})"  # what stands in brackets is left out where the headline would be too long
+    return whole if len(whole.split()) <= LONGEST_TITLE else f"{title.partition(' (')[0]} ({tokens})"
 
 
 @lru_cache(maxsize=16)
@@ -248,7 +261,7 @@ def own_accelerator(alone: str = "") -> Own:
     start, peak = ("", "bf16") if alone else ("One a line: ", "fp16")
     return Own(
         "custom…: one like another", f"{start}like=, then what differs (memory_bytes, mem_bandwidth, peak_{peak} …).",
-        ONE_LIKE_ANOTHER, read=partial(_read_devices, alone), show=show_device,
+        ONE_LIKE_ANOTHER, read=partial(_read_devices, alone), show=_show_device,
     )  # fmt: skip
 
 
@@ -264,7 +277,7 @@ def _read_devices(alone: str, text: str) -> Any:
     return devices[0] if alone else devices
 
 
-def show_device(value: dict[str, Any]) -> tuple[str, str]:
+def _show_device(value: dict[str, Any]) -> tuple[str, str]:
     """Such an accelerator as (text to edit, label)."""
     label = value.get("name") or f"like {value.get('like', '?')}"
     return ", ".join(f"{name}={figure}" for name, figure in value.items()), str(label)
@@ -297,6 +310,16 @@ def device_of(value: Any) -> hardware.Accelerator:
 def named_device(value: Any) -> Any:
     """A name as it is, also that of a server; of everything else the accelerator."""
     return value if isinstance(value, str) else device_of(value)
+
+
+def keys_of(devices: list[Any]) -> list[str]:
+    """Return what a click, the state and the picture call each device: its key, or the name of one's own."""
+    found: list[str] = []
+    for value in devices:
+        name = device_of(value).name if isinstance(value, dict) else ""
+        again = sum(each == name or each.startswith(f"{name} (") for each in found) if name else 0
+        found.append((f"{name} ({again + 1})" if again else name) or catalog.lookup("accelerators", value))
+    return found
 
 
 @lru_cache(maxsize=256)

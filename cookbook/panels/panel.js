@@ -29,8 +29,11 @@ function outbox(post, busy, settled) {
   };
 }
 
+// A sign of per cent stays with its number.
+const unbroken = (text) => String(text).replaceAll(" %", "\u00a0%");
+
 function emphasised(text) {
-  return String(text).split("**").map((piece, i) => (i % 2 ? h("strong", { text: piece }) : document.createTextNode(piece)));
+  return unbroken(text).split("**").map((piece, i) => (i % 2 ? h("strong", { text: piece }) : document.createTextNode(piece)));
 }
 
 // The headline is announced; facts, badges and their explanations are there to be read.
@@ -110,10 +113,6 @@ function controlsPlace(shape, send) {
   const rest = own.filter((c) => c.more);
   const more = h("details", { class: "ck-more" }, h("summary", { text: "More" }), ...section(rest));
   if (rest.length) form.append(more);
-  // The column is as tall as what always shows; what stands under More scrolls in it.
-  const standing = [...form.children].map((el) => (el === more ? more.firstChild : el));
-  const tall = new ResizeObserver(() => { form.style.setProperty("--tall", `${standing.reduce((sum, el) => sum + el.offsetHeight, 24)}px`); });
-  for (const el of standing) tall.observe(el);
   const views = shape.controls.filter((c) => c.place === "picture").map(make);
   let marked = "";
   return {
@@ -146,7 +145,7 @@ function partsPlace() {
   let buttons = [], chosen = null, parts = [];
   const tell = () => {
     const part = parts.find((p) => p.name === chosen);
-    detail.textContent = part ? `${part.name}: ${part.text}. ${part.formula}` : "Select a part to read how it is computed.";
+    detail.textContent = part ? unbroken(`${part.name}: ${part.text}. ${part.formula}`) : "Select a part to read how it is computed.";
     for (const b of buttons) b.setAttribute("aria-pressed", b.dataset.part === chosen);
   };
   const choose = (b) => { chosen = b.dataset.part; for (const other of buttons) other.tabIndex = other === b ? 0 : -1; tell(); };
@@ -171,7 +170,7 @@ function partsPlace() {
         roving(buttons, choose);
         keys.replaceChildren(...buttons);
       }
-      parts.forEach((part, i) => { buttons[i].lastChild.textContent = part.text; });
+      parts.forEach((part, i) => { buttons[i].lastChild.textContent = unbroken(part.text); });
       tell();
     },
   };
@@ -267,7 +266,7 @@ function toolsPlace(model, post, picture, shown) {
   const sources = button("Where do these numbers come from?", "Each source with its link", () => ask("sources"));
   const reset = button("Reset", "Back to the state this panel was made with", () => post({ do: "reset" }));
   const csv = button("CSV", "Download the numbers behind the picture", () => post({ do: "csv" }));
-  const png = button("PNG", "Download the picture", async () => download(`${shown().name}.png`, await picture().png()));
+  const png = button("PNG", "Download the picture", async () => download(`${shown().file}.png`, await picture().png()));
   const code = h("pre", { class: "ck-code", tabindex: 0, "aria-label": "The calls that reproduce this state" });
   model.on("msg:custom", (message) => {
     if (message.csv !== undefined) download(message.file, `data:text/csv;charset=utf-8,${encodeURIComponent(message.csv)}`);
@@ -275,6 +274,7 @@ function toolsPlace(model, post, picture, shown) {
   let drawn = "";
   const tools = model.get("shape").page ? [reset, copy, link, png, sources] : [pin, reset, copy, link, table, csv, png, sources];
   return {
+    asking: [pin, reset, table, csv, sources],
     el: h("div", { class: "ck-foot" }, h("div", { class: "ck-tools", role: "group", "aria-label": "Tools" }, ...tools), drawer, code),
     show(s) {
       pin.setAttribute("aria-pressed", s.pinned);
@@ -301,6 +301,9 @@ async function render({ model, el }) {
     root.classList.toggle("ck-dim", gone || Boolean(shown().error));
     if (gone) { out.drop(); answer.say(KERNEL_STOPPED); } else if (root.classList.contains("ck-stopped")) show();
     root.classList.toggle("ck-stopped", gone);
+    // A disabled fieldset takes no input in any of its controls; tools that need no kernel stay.
+    const deaf = [...controls.el.querySelectorAll("fieldset"), ...controls.views.querySelectorAll("button"), ...presets.children, ...tools.asking];
+    for (const el of deaf) { el.disabled = gone; if (el.matches("fieldset")) el.setAttribute("aria-disabled", gone); }
   };
   // A kernel that was shut down tells nobody; the first message to it fails.
   const post = (message) => { try { model.send(message); } catch { stopped(true); } };

@@ -348,7 +348,7 @@ def _efficiencies(view: Scaled, ghost: Scaled | None) -> Picture:
     frame = plain(frame.assign(**{name: frame[name].astype(float) / ideal for name in ("share", "low", "high")}),
                   ("share", "low", "high"))  # fmt: skip
     ends = view.whole[view.whole["devices"] == view.whole["devices"].max()].set_index("network")["efficiency"]
-    others = ends.drop(view.title).sort_values()
+    others = ends.drop(view.title).sort_values(kind="stable")
     beside = f"; {others.index[-1]} keeps {percent(others.iloc[-1])}" if len(others) else ""
     count = counted(int(view.whole["devices"].max()), "device")
     title = f"{view.title} keeps {percent(ends[view.title])} of the ideal on {count}"

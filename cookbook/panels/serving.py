@@ -33,19 +33,22 @@ from cookbook.panels.options import (
     plain_model,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import counted, figure, percent, short_name
-from cookbook.planning.serving import Service, engine_costs, serve
+from cookbook.panels.text import capital, counted, figure, large, percent, price_badge, short_name, undecided
+from cookbook.planning.comparison import Lead, evidence, lead
+from cookbook.planning.cost import HOUR, MONTH
+from cookbook.planning.engines import engine_costs
+from cookbook.planning.serving import Service, serve
 from cookbook.planning.simulation import POLICIES, StepCosts
 from cookbook.prediction.constants import figure as constant
 from cookbook.prediction.doors import generate
 from cookbook.units import dollars, human
 
-MILLI, GIBI, YEAR = 1e-3, 2.0**30, 4
+MILLI, GIBI = 1e-3, 2.0**30
 CHARTS: dict[str, Any] = {
     "knee": charts.knee,
     "costs": partial(
         cost_charts.place_costs, axis="$ per million tokens of answers, logarithmic", each="accelerator",
-        key="Fewest devices that keep the limits. Bar: lowest to highest dated price; no mark: no price or no way."),
+        key="Fewest devices that keep the limits. Bar: quartiles of the price; no mark: no price or no way."),
     "memory": charts.engine_memory,
 }  # fmt: skip
 # Accelerators compared by cost, and parts of the capacity at which the knee is drawn.
@@ -53,7 +56,8 @@ RIVALS = ("l40s", "a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "mi300x")
 LOADS = (0.05, 0.3, 0.6, 0.8, 0.92, 0.98)
 FORMATS: dict[str, dict[str, str]] = {
     "own": {}, "fp8": {"precision": "fp8", "weights_format": "fp8"}, "int4": {"weights_format": "int4"}}  # fmt: skip
-PASSED = ("policy", "hourly", "think")
+# Arguments that are passed on where they differ from this.
+UNSET = {"policy": POLICIES[0], "hourly": 0, "think": 30}
 # Parts of `cb.generate`, their names here, the part of a training step whose colour they have, and how they come.
 STEP = (
     (("products",), "weights read, matmuls", "compute",
@@ -97,7 +101,8 @@ def serving(
     precision, kv : {"own", "fp8", "int4"}
         Format of weights and matmuls, and of keys and values ("own" or "fp8").
     think, hourly : float
-        Seconds between an answer and the next request; an hour of a device [USD], 0 for the range of dated prices.
+        Seconds between an answer and the next request, 0 for as many requests at once as users; your price of an hour
+        of a device [USD], 0 for list prices.
     picture : {"knee", "costs", "memory"}
         The chart to start with.
 
@@ -138,8 +143,9 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Mean length of a prompt"),
         Slider("answer", "Answer", "Workload", powers_of_two(0, 14), unit="tokens", whole=False, more=True,
                tooltip="Mean length of an answer"),
-        Slider("think", "Think time", "Workload", one_two_five(1, 1000, (30,)), unit="s", whole=False, more=True,
-               tooltip="Between an answer and the next request of a user"),
+        Slider("think", "Think time", "Workload", (0.0, *one_two_five(1, 1000, (30,))), unit="s", whole=False,
+               more=True, zero="requests at once",
+               tooltip="Between an answer and a user's next request; 0: requests at once"),
         Choice("precision", "Precision", "Hardware", formats, more=True, tooltip="Format of weights and matmuls"),
         Choice("kv", "Keys and values", "Hardware", (
             ("own", "best", "As the matmuls"), ("fp8", "fp8", "Keys and values in fp8")), more=True,
@@ -150,7 +156,7 @@ def _controls() -> tuple[Control, ...]:
             (POLICIES[2], "split", "Prompts on engines of their own")), more=True,
                tooltip="How prompts and answers share the devices"),
         more("hourly", "Price", "Money", (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), unit="$ an hour",
-             zero="the range of dated prices", tooltip="An hour of one device; 0: the range of dated prices"),
+             zero="list price", tooltip="What you pay for an hour of one device; 0: list prices of the last 12 months"),
         Choice("picture", "Chart", "", (
             ("knee", "Latency", "Waiting over the load, up to capacity"),
             ("costs", "Cost", "The fewest devices of each kind, by cost of a million tokens"),
@@ -205,8 +211,7 @@ def _arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.serve` beyond model, accelerator and devices."""
     given = {"users": values["users"], "input_len": values["prompt"], "output_len": values["answer"]}
     given |= {name: round(values[name] * MILLI, 9) for name in ("ttft", "tpot") if values[name] is not None}
-    given |= {name: values[name] for name in PASSED
-              if values[name] and values[name] != POLICIES[0] and (name, values[name]) != ("think", 30)}
+    given |= {name: values[name] for name in UNSET if values[name] not in (UNSET[name], None)}
     return given | _formats(values)
 
 
@@ -277,9 +282,13 @@ def _answer(view: Served) -> str:
         head = f"**{devices}** {serve} {view.title} to {users} at a price that is not known."
     else:
         head = f"{devices} {serve} {view.title} to {users} for **{dollars(usd)}** per million output tokens."
-    reach = "one price is known" if low == high else (
-        f"{dollars(low)} to {dollars(high)} per million output tokens from the lowest price to the highest")
-    cost = "" if usd != usd else f"Cost: {reach}; {dollars(own['usd_per_million_input'])} per million of prompts."
+    hour, rows = float(own["usd_per_hour"]), next(iter(view.service.price.values())).rows
+    reach = (f"at your price of {dollars(float(view.values['hourly']))}/h" if view.values["hourly"] else
+             "by the only price known" if rows == 1 else
+             f"{dollars(low)} to {dollars(high)} per million output tokens by the quartiles of prices")  # fmt: skip
+    cost = "" if usd != usd else (
+        f"Cost: {dollars(hour)} an hour, {dollars(hour * MONTH / HOUR)} a month, {reach}; "
+        f"{dollars(own['usd_per_million_input'])} per million tokens of prompts.")
     return " ".join(filter(None, [head, cost, *_kept(view), assumed(model_of(view.values["model"]))]))
 
 
@@ -290,7 +299,8 @@ def _kept(view: Served) -> Iterator[str]:
         limit = f" (limit {human(values[name] * MILLI, 's')})" if values[name] else ""
         yield (f"{name.upper()}: p50 is {human(own[f'{name}_p50'], 's')} ({_span(own, f'{name}_p50')}), p95 "
                f"{human(own[f'{name}_p95'], 's')}{limit}.")  # fmt: skip
-    used = f"Load: {figure(own['requests_per_second'])} of at most {figure(own['capacity'])} requests a second"
+    used = (f"Load: {figure(own['requests_per_second'])} of at most {figure(own['capacity'])} requests a second, "
+            f"about {large(own['in_service'])} in service at a time")
     yield f"{used}; a full engine is held back by {own['binds']}." if own["meets"] else f"{used}."
     if own["costly"]:
         costly = own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of ")
@@ -304,12 +314,10 @@ def _span(own: dict[str, Any], name: str) -> str:
 
 def _chips(view: Served) -> tuple[tuple[str, str], ...]:
     price = next(iter(view.service.price.values()))
-    years = "-".join(dict.fromkeys((price.first[:YEAR], price.last[:YEAR])))
     assumed = view.service.assumed
     return (
         (str(view.step.tier), "How well measurements of other runs cover the time of an iteration here."),
-        (f"{price.rows} prices, {years}", "By list, on demand; old ones count too.") if price.rows
-        else ("price given" if price.median == price.median else "no price", price.why or "Set under More."),
+        price_badge(price),
         ("queue not measured", "Waiting follows from times of iterations; no published load test of this stack is in "
          "it."),
         (f"{len(assumed)} assumed", f"Taken where nothing is set: {'; '.join(assumed)}."),
@@ -349,13 +357,15 @@ def _column(series: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _compared(model: str, given: tuple[tuple[str, Any], ...], own: Accelerator) -> pd.DataFrame:
-    """The fewest devices of each rival; those that cannot, with the reason."""
+def _compared(model: str, given: tuple[tuple[str, Any], ...], own: Accelerator, hourly: float) -> pd.DataFrame:
+    """The fewest devices of each rival; those that cannot, with the reason. The reader's price is that of `own`."""
     devices = {device.key: device for device in (own, *map(hardware.accelerator, RIVALS))}
     rows = []
     for key, device in devices.items():
+        paid = (("hourly", hourly),) if device is own and hourly else ()
         try:
-            row = dict(_serve(model, device, given).rows[0])
+            service = _serve(model, device, given + paid)
+            row = {**service.rows[0], "prices": next(iter(service.price.values())).rows}
         except ValueError as problem:
             row = {"accelerator": key, "why": str(problem), "meets": False}
         rows.append({"name": device.name, **row})
@@ -363,30 +373,45 @@ def _compared(model: str, given: tuple[tuple[str, Any], ...], own: Accelerator) 
 
 
 def _rivals(view: Served) -> pd.DataFrame:
-    """Sizing of each accelerator, without what the reader said of the chosen one alone."""
+    """Sizing of each accelerator, the chosen one at the reader's price."""
     given = {name: value for name, value in _arguments(view.values).items() if name != "hourly"}
-    frame = _compared(named_model(view.values["model"]), tuple(given.items()), view.device).copy()
+    frame = _compared(named_model(view.values["model"]), tuple(given.items()), view.device,
+                      float(view.values["hourly"] or 0)).copy()  # fmt: skip
     return frame.sort_values("usd_per_million_output", kind="stable").reset_index(drop=True)
+
+
+def _cheapest(rows: pd.DataFrame) -> Lead | None:
+    """The cheapest that keeps the limits, with the rivals whose bands of price and of speed overlap its own."""
+    if "usd_per_hour" not in rows:
+        return None
+    answers, hour = rows.filter(like="usd_per_million_output"), rows["usd_per_hour"]
+    ends = answers.div(answers["usd_per_million_output"], axis=0)
+    known = [evidence(str(tier)) if isinstance(tier, str) else "" for tier in rows["tier"]]
+    return lead(hour, hour * ends.min(axis=1), hour * ends.max(axis=1), evidence=known,
+                able=rows["meets"].astype(bool))  # fmt: skip
 
 
 def _costs(view: Served) -> Picture:
     """The fewest devices of each kind, the cheapest on top."""
     rows, tails = _rivals(view), {"usd": "", "low": "_low", "high": "_high"}
-    hour = rows["usd_per_hour"].where(rows["meets"].astype(bool))
-    best = hour.idxmin() if hour.notna().any() else None
-    verdicts = ["cheapest that will do" if at == best else "will do" if fine else "will not do"
-                for at, fine in enumerate(rows["meets"])]  # fmt: skip
+    best = _cheapest(rows)
+    verdicts = ["cheapest that will do" if best is not None and best.named and at == best.first else
+                "will do" if fine else "will not do" for at, fine in enumerate(rows["meets"])]  # fmt: skip
     frame = pd.DataFrame({
         "row": [short_name(name) for name in rows["name"]],
         **{name: rows[f"usd_per_million_output{tail}"] for name, tail in tails.items()}, "verdict": verdicts,
         "text": ["cannot keep the limits" if row["why"] else
-                 f"{row['devices']:.0f} of them" + ("" if row["usd_per_hour"] == row["usd_per_hour"] else ", no price")
+                 counted(int(row["devices"]), "device")
+                 + ("" if row["usd_per_hour"] == row["usd_per_hour"] else ", no price")
                  for _, row in rows.iterrows()],
     })  # fmt: skip
     low, high = cost_charts.cost_domain(frame)
     frame = plain(frame, tuple(tails))
-    title = f"{frame['row'][best]} is the cheapest of {counted(len(rows), 'accelerator')} compared" \
-        if best is not None else "No accelerator compared has a price and keeps the limits"
+    title = "No accelerator compared has a price and keeps the limits"
+    if best is not None:
+        only = ", by its only price" if rows["prices"][best.first] == 1 else ""
+        title = capital(undecided(list(frame["row"]), best)) or (
+            f"{frame['row'][best.first]} is the cheapest of {counted(len(rows), 'accelerator')} compared{only}")
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
@@ -473,5 +498,5 @@ def _sources(view: Served) -> tuple[tuple[str, str, str], ...]:
     price = next(iter(view.service.price.values()))
     keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
     keys |= dict.fromkeys(view.device.sources, "figures of the device")
-    keys |= dict.fromkeys(price.source, f"{price.rows} prices, {price.first[:YEAR]} to {price.last[:YEAR]}")
+    keys |= dict.fromkeys(price.source, price_badge(price)[0])
     return cited(keys)

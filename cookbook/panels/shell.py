@@ -25,7 +25,7 @@ from cookbook.charts import live, ready
 from cookbook.charts.card import card, kept
 from cookbook.panels.ahead import Ahead, packed
 from cookbook.panels.controls import PROBLEMS, Combo, Control, Slider, from_link, place, same, to_link
-from cookbook.panels.text import levels, no_answer, sentence, sources_of, table_of
+from cookbook.panels.text import file_name, levels, no_answer, sentence, sources_of, table_of
 from cookbook.prediction.requirements import ratio
 from cookbook.units import shown
 from cookbook.workloads import zoo
@@ -245,7 +245,7 @@ class Panel(anywidget.AnyWidget):
         """Headings and rows of the table as they are printed, so many at most, and how many there are."""
         table = self._view.table()
         rows = [[str(cell[0] if isinstance(cell, tuple) else cell) for cell in row] for row in table.head(most).values]
-        return [str(name) for name in table.columns], rows, len(table)
+        return [str(name) for name in table.columns], rows, table.attrs.get("rows", len(table))
 
     def update(self, **values: Any) -> None:
         """Set controls and redraw; a value that cannot be used is told in the answer, and the picture stays.
@@ -289,8 +289,8 @@ class Panel(anywidget.AnyWidget):
         self._redraw()
 
     def csv(self) -> str:
-        """Text of the CSV download: plain SI numbers, and the answer as its first line."""
-        return f"# {' '.join(self.answer.split())}\n{csv_text(self.frame)}"
+        """Text of the CSV download: headings and plain SI numbers, as spreadsheets and pandas read them."""
+        return csv_text(self.frame)
 
     def receive(self, message: Mapping[str, Any]) -> None:
         """Act on a message of the browser; also what a test sends."""
@@ -318,7 +318,7 @@ class Panel(anywidget.AnyWidget):
                 self._open = str(message["what"])
                 self._show()
             case "csv":
-                self.send({"csv": self.csv(), "file": f"{self._name}.csv"})
+                self.send({"csv": self.csv(), "file": f"{self.shown['file']}.csv"})
 
     def _checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
         unknown = [name for name in values if name not in self._controls]
@@ -461,6 +461,7 @@ class Panel(anywidget.AnyWidget):
             "fixes": [label for label, _ in self._fixes],
             "chips": [list(chip) for chip in self._chips()], "code": view.code, "link": self.link,
             "picture": view.picture.name,
+            "file": file_name(self._name, view.picture.name, *(text for _, text in self.inputs[:3])),
             "signals": {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title},
             "parts": [asdict(part) for part in view.parts], "parts_title": view.parts_title,
             "ghost": [asdict(part) for part in self._pinned.parts] if self._pinned else [],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache, partial
 from typing import Any
 
@@ -16,7 +17,8 @@ from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_fiv
 from cookbook.panels.options import cited, few, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import counted, dollar_range, duration, percent
-from cookbook.panels.where_to_run import DEADLINES, FIGURES, HOW
+from cookbook.panels.where_to_run import DEADLINES, FIGURES, HOW, own_prices, quotes
+from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import UNVALIDATED
 from cookbook.planning.stack import OneSize, StackChoice, one_size, pick_stack, several, times
 from cookbook.planning.stack_sizes import SERVE, TASKS, TRAIN, told_time
@@ -51,6 +53,8 @@ def stack(
     latency: Any = None,
     power: Any = 0,
     years: Any = 3,
+    quoted: str = "cloud-h100",
+    hourly: Any = 0,
     picture: str = "costs",
 ) -> Panel:
     """The panel "Which stack?", in the state that the arguments say.
@@ -64,6 +68,8 @@ def stack(
         no limit.
     model : str
         A network of the zoo; "usual" for the one of the table ``applications``.
+    quoted, hourly
+        A rented stack, and your price of an hour of one of its accelerators [USD]; 0 for list prices.
     picture : {"costs", "matrix"}
         The chart to start with.
 
@@ -132,6 +138,7 @@ def _controls() -> tuple[Control, ...]:
                more=True, zero="no limit", tooltip="Most that machines in the house may be rated for. 0: no limit"),
         Slider("years", "Horizon", "Limits", (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), unit="years", whole=False,
                more=True, tooltip="Time over which costs are counted"),
+        *quotes("stacks", "stack"),
         Choice("picture", "Chart", "", (
             ("costs", "This application", "Every stack with its band"),
             ("matrix", "All applications", "Every application beside every stack")), place="picture"),
@@ -147,12 +154,18 @@ def _asked(values: dict[str, Any]) -> dict[str, Any]:
     found |= {"budget": values["budget"]} if values["budget"] else {}
     found |= {"model": values["model"]} if values["model"] != USUAL and not whole else {}
     found |= {"power": values["power"] * KILO} if values["power"] else {}
+    found |= {"prices": prices} if (prices := own_prices("stacks", values["quoted"], values["hourly"])) else {}
     return found | ({"years": values["years"]} if values["years"] != 3 else {})
+
+
+def _keywords(asked: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """What a state asks for as keywords of a call: prices are a mapping there."""
+    return {name: dict(value) if name == "prices" else value for name, value in asked}
 
 
 @lru_cache(maxsize=64)
 def _found(application: str, task: str, asked: tuple[tuple[str, Any], ...]) -> StackChoice:
-    return pick_stack(application, task, **dict(asked))
+    return pick_stack(application, task, **_keywords(asked))
 
 
 @lru_cache(maxsize=64)
@@ -162,7 +175,7 @@ def _changes(found: StackChoice) -> pd.DataFrame:
 
 @lru_cache(maxsize=32)
 def _matrix(task: str, asked: tuple[tuple[str, Any], ...]) -> OneSize:
-    return one_size(task, **dict(asked))
+    return one_size(task, **_keywords(asked))
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:
@@ -207,7 +220,7 @@ def _code(values: dict[str, Any], asked: dict[str, Any]) -> str:
     written = {name: as_python(value) for name, value in (plain | times_).items()}
     panel = panel_call(stack, values, written=written)
     given = {name: times_.get(name, int(value) if isinstance(value, float) and value.is_integer() else value)
-             for name, value in asked.items()}  # fmt: skip
+             for name, value in _keywords(asked.items()).items()}  # fmt: skip
     if values["picture"] == "matrix":
         return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(given)}).frame()"
     call = f"cb.planning.pick_stack({as_python(values['application'])}, {as_python(values['task'])}{_more(given)})"
@@ -227,7 +240,9 @@ def _answer(found: StackChoice, values: dict[str, Any]) -> str:
     """Place 1: the best stack, how sure that is, what it is made of, and what would change it."""
     table = _frame(found)
     row, count = table.iloc[0], int(table["will_do"].sum())
-    among = f"the cheapest of {count} stacks" if count > 1 else "the only stack that will do"
+    open_ = doubt(found.odds[found.best], row["tier"])
+    among = "the only stack that will do" if count == 1 else f"first of {count} stacks, {open_}" if open_ else (
+        f"the cheapest of {count} stacks")  # fmt: skip
     network = printed("models", "name", "title", str(found.wanted.model))
     second = "" if count < 2 else f" Second: {table['name'].iloc[1]}, {dollars(table['usd'].iloc[1])}."
     return (
@@ -352,7 +367,9 @@ def _costs(found: StackChoice) -> Picture:
     }).reset_index(drop=True)  # fmt: skip
     low, high = devices.cost_domain(frame)
     best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "stack")
-    title = f"{best['name']} is cheapest at {dollars(best['usd'])}; {count} will do"
+    open_ = doubt(found.odds[found.best], best["tier"])
+    leads = f"is first at {dollars(best['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(best['usd'])}"
+    title = f"{best['name']} {leads}; {count} will do"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 

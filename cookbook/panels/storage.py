@@ -133,10 +133,10 @@ def _controls() -> tuple[Control, ...]:
         Slider("network", "Network of a host", "Storage", LINKS, unit="Gbit/s", more=True,
                tooltip="On the way to shared storage"),
         Slider("price", "Price", "Storage", (0.0, *one_two_five(5, 1000)), unit="$/TB", more=True,
-               zero="as the table has it", tooltip="Of this storage; 0: as the table has it, where it may be missing"),
+               zero="list price", tooltip="Of this storage; the list price is that of the table, where there is one"),
         Slider("epochs", "Epochs", "Training", one_two_five(1, 1000), more=True, tooltip="Passes over the data set"),
         Slider("checkpoints", "Checkpoint every", "Training", MINUTES, unit="min", more=True, zero="never",
-               tooltip="0: none is written"),
+               tooltip="How often the state of the training is written; never, unless you say so"),
         Choice("asynchronous", "Asynchronous checkpoints", "Training", (
             ("no", "no", "Training waits for the write"), ("yes", "yes", "A copy is written while training goes on")),
                more=True, tooltip="How checkpoints are written"),
@@ -208,6 +208,12 @@ class Scene:
     def ranked(self) -> list[tuple[Change, Any]]:
         """Changes, best first, each with its row of `cb.planning.rank_changes`."""
         return [(self.found.changes[row.Index], row) for row in rank_changes(self.found).itertuples()]
+
+    @cached_property
+    def first(self) -> tuple[Change, Any] | None:
+        """The first change whose gain can be read in the rate, as "1.1×" and not as "1.0×"."""
+        now = self.found.samples_per_s
+        return next((each for each in self.ranked if _times(each[0].samples_per_s / now) != _times(1.0)), None)
 
     @cached_property
     def scaled(self) -> tuple[np.ndarray, StorageMatch]:
@@ -325,9 +331,8 @@ def _changes_picture(scene: Scene, _: Scene | None) -> Picture:
         text = f"{_times(change.samples_per_s / now)}|{_paid(change)}"
         lines.append((row.short, change.samples_per_s, math.nan, math.nan, priced, text))
     frame = pd.DataFrame(lines, columns=["row", "rate", "low", "high", "state", "text"])
-    first = scene.ranked[0][0] if scene.ranked else None
-    title = (f"First: {first.name}, {_times(first.samples_per_s / now)} the rate" if first else
-             "No change here brings half a per cent")  # fmt: skip
+    title = "No change here adds a twentieth to the rate" if scene.first is None else (
+        f"First: {scene.first[0].name}, {_times(scene.first[0].samples_per_s / now)} the rate")  # fmt: skip
     return Picture("changes", frame, title, _rate_signals(frame, scene.found.stages["accelerators"]))
 
 
@@ -445,8 +450,7 @@ def _answer(scene: Scene) -> str:
     count = scene.given["accelerators"]
     headline = (f"{count:,} × {device} take{'s' * (count == 1)} **{_samples(found.samples_per_s)} samples/s**, {held}: "
                 f"{percent(found.utilisation)} utilisation.")  # fmt: skip
-    more = (_interval(scene), _cost(scene), _training(scene), _first_change(scene))
-    return " ".join(filter(None, [headline, *more]))
+    return " ".join((headline, _interval(scene), _cost(scene), _training(scene), _first_change(scene)))
 
 
 def _interval(scene: Scene) -> str:
@@ -482,8 +486,7 @@ def _files(scene: Scene) -> str:
 
 def _cost(scene: Scene) -> str:
     """What waiting costs, a price that nobody states being no price of nothing, and how many can be fed."""
-    found, bar = scene.found, percent(scene.found.bar)
-    many = found.largest_accelerators
+    found, bar, many = scene.found, percent(scene.found.bar), scene.found.largest_accelerators
     usd = (f"of {dollars(found.usd_per_hour)} an hour, {dollars(found.idle_usd_per_hour)} pay for waiting"
            if math.isfinite(found.usd_per_hour) else
            "what waiting costs is not known, no cloud lists this accelerator")  # fmt: skip
@@ -514,17 +517,16 @@ def _stall(scene: Scene) -> str:
     found = scene.found
     if "checkpoint_interval" not in scene.given:
         return ""
-    how = "behind" if scene.given["asynchronous"] else "in front of"
+    how, share = "behind" if scene.given["asynchronous"] else "in front of", percent(found.checkpoint_stall)
     size, gap = human(found.checkpoint_bytes, "B"), human(scene.given["checkpoint_interval"], "s")
-    share = percent(found.checkpoint_stall)
     return f"; checkpoints of {size} every {gap}, {how} the training, stop it for {share} of it"
 
 
 def _first_change(scene: Scene) -> str:
     """The first change, with what it gains and costs."""
-    if not scene.ranked:
-        return "Change first: nothing, no change here brings half a per cent."
-    change, row = scene.ranked[0]
+    if scene.first is None:
+        return "Change first: nothing, no change here adds a twentieth to the rate."
+    change, row = scene.first
     soon = f", paid after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
     return f"Change first: {change.name} (to {percent(change.utilisation)} utilisation, {_paid(change)}{soon})."
 
@@ -542,7 +544,7 @@ def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
         ("step given", "The time of a step is your own.") if options.is_time(model) else
         ("step predicted", "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
          "80 % intervals of step, decoding and storage together."))  # fmt: skip
-    price = ("no price" if math.isnan(found.usd_per_hour) else "price dated", found.price_basis)
+    price = ("no price" if math.isnan(found.usd_per_hour) else found.price_basis.rpartition(": ")[2], found.price_basis)
     assumed = [each for each in (*found.assumed.split("; "), found.remark) if each]
     return step, price, (counted(len(assumed), "assumption"), "; ".join(assumed) or "Nothing had to stand in.")
 

@@ -14,8 +14,12 @@ from cookbook.units import dollars, human, shown
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cookbook.catalog.prices import Price
+    from cookbook.planning.comparison import Lead
+
 Source = tuple[str, str, str]
-LONGEST = 300  # letters of a reason
+LONGEST, LONGEST_FILE = 300, 80  # letters of a reason, and of the name of a file
+MONTH = len("2026-05")
 
 
 def json_of(text: str, what: str) -> Any:
@@ -55,6 +59,29 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     """
     shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+
+
+def undecided(names: Sequence[str], lead: Lead, mark: str = "") -> str:
+    """Return why no leader is named, as a headline without its full stop and with the names between two marks.
+
+    Examples
+    --------
+    >>> from cookbook.planning.comparison import lead
+    >>> undecided(["A", "B"], lead([2, 3], [1, 2], [4, 5], evidence="datasheet only"), "**")
+    '**A and B** cannot be distinguished: neither was measured'
+    >>> undecided(["A", "B"], lead([1, 9], [1, 8], [2, 10], evidence="datasheet only"))
+    'A leads by its datasheet alone: it was not measured'
+    >>> undecided(["A", "B"], lead([1, 9], [1, 8], [2, 10]))
+    ''
+    """
+    tied, seen = [names[each] for each in lead.tied], sum(lead.measured)
+    if lead.named:
+        return ""
+    if len(tied) == 1:
+        return f"{mark}{tied[0]}{mark} leads by its datasheet alone: it was not measured"
+    why = ("their intervals overlap" if seen == len(tied) else f"only {seen} {'was' if seen == 1 else 'were'} measured"
+           if seen else f"{'neither' if len(tied) == 2 else 'none'} was measured")  # fmt: skip
+    return f"{mark}{listed(tied, 3 if len(tied) == 3 else 2)}{mark} cannot be distinguished: {why}"
 
 
 def no_answer(problem: Exception, what: str) -> str:
@@ -110,11 +137,23 @@ def sent(cell: Any) -> Any:
 
 
 def table_of(table: pd.DataFrame, most: int) -> dict[str, Any]:
-    """A table as it travels to the page: so many rows at most, and how many more the CSV has."""
-    head, left = table.head(most), len(table) - most
-    caption = f"{len(head)} rows" + (f"; {left} more in the CSV" if left > 0 else "")
+    """A table as it travels to the page: so many rows at most, and of how many; `attrs` has that of one cut before."""
+    head, count = table.head(most), table.attrs.get("rows", len(table))
+    caption = f"first {len(head)} of {count:,}; the CSV has all" if count > len(head) else counted(len(head), "row")
     rows = [[sent(cell) for cell in row] for row in head.itertuples(index=False)]
     return {"columns": [str(column) for column in head.columns], "rows": rows, "caption": caption}
+
+
+def file_name(*words: str) -> str:
+    """Return the name of a file, without its ending, from the words that say what it holds.
+
+    Examples
+    --------
+    >>> file_name("measurements", "points", "ResNet-50 (v1), BERT-Large")
+    'measurements-points-resnet-50-v1-bert-large'
+    """
+    text = "".join(letter if letter.isalnum() else " " for letter in " ".join(words).casefold())
+    return "-".join(text.split())[:LONGEST_FILE].strip("-")
 
 
 def sources_of(sources: Sequence[Source]) -> dict[str, Any]:
@@ -266,6 +305,22 @@ def short_name(name: str) -> str:
     front, _, rest = name.partition(" (")
     told = [piece for piece in rest.rstrip(")").split(", ") if _devices(piece) or {"board", "one"} & {*piece.split()}]
     return f"{front} ({', '.join(told)})" if told else front
+
+
+def price_badge(price: Price) -> tuple[str, str]:
+    """Badge of a price and its explanation: how many list prices it is the median of, and of which months.
+
+    Examples
+    --------
+    >>> from cookbook.planning import hourly_usd
+    >>> price_badge(hourly_usd("h100-sxm"))[0]
+    '20 prices, 2025-11 to 2026-05'
+    """
+    if price.rows:
+        months = " to ".join(dict.fromkeys((price.first[:MONTH], price.last[:MONTH])))
+        return (f"{counted(price.rows, 'price')}, {months or 'undated'}",
+                "Median and quartiles of the newest twelve months of list prices on demand. Set your own under More.")
+    return ("price given", "Your own price.") if price.median == price.median else ("no price", price.why)
 
 
 def memories(name: str) -> int:

@@ -32,7 +32,7 @@ from cookbook.panels.options import (
     step_parts,
 )
 from cookbook.panels.shell import Panel, Picture, View, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import dollar_range, figure, large, percent, short_name
+from cookbook.panels.text import dollar_range, figure, large, percent, price_badge, short_name
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
 from cookbook.units import dollars, human
@@ -324,7 +324,8 @@ def _headline(view: Planned) -> str:
 def _interval(view: Planned) -> str:
     own = view.own
     ends = dollar_range(own["usd_low"], own["usd_high"])
-    cost = f"{ends} from the lowest price to the highest" if view.priced else "price not known"
+    of = "quartiles of prices" if view.run.price.rows > 1 else "the only price" if view.run.price.rows else "your price"
+    cost = f"{ends} by {of}" if view.priced else "price not known"
     tokens = human(view.run.tokens).replace(" G", " billion").replace(" T", " trillion").strip()
     return (
         f"Interval (80 %): {figure(own['days_low'])}-{figure(own['days_high'])} days for {tokens} tokens; {cost}."
@@ -363,11 +364,9 @@ def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
     """How the figures are known, and what was assumed."""
     price = view.run.price
     tier = str(np.asarray(view.run.layouts.prediction.tier)[int(view.own["row"])])
-    years = "-".join(dict.fromkeys((price.first[:4], price.last[:4])))
     return (
         (tier, "How well measurements of other runs cover the time of a step here."),
-        (f"{price.rows} prices, {years}", "By list, on demand; old ones count too.") if price.rows
-        else ("price given" if view.priced else "no price", price.why or "Set under More."),
+        price_badge(price),
         ("failures given", "Set under More.") if view.values["mtbf"] is not None
         else ("failures published", "Median of what a few long runs and clusters report; the others set the band."),
         (f"{len(view.run.assumed)} assumed", "Taken where nothing is set: " + "; ".join(view.run.assumed) + "."),
@@ -512,6 +511,6 @@ def _sources(view: Planned) -> tuple[tuple[str, str, str], ...]:
     price = view.run.price
     keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
     keys |= dict.fromkeys(view.device.sources, "figures of the device")
-    keys |= dict.fromkeys(price.source, f"{price.rows} prices, {price.first[:4]} to {price.last[:4]}")
+    keys |= dict.fromkeys(price.source, price_badge(price)[0])
     keys |= dict.fromkeys(view.run.failures.source, "failures, checkpoint write bandwidth, restarts")
     return cited(keys)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cookbook import catalog, units
+from cookbook.catalog.prices import RENT
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
@@ -28,6 +30,7 @@ from cookbook.panels.options import (
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, model_text, panel_call
 from cookbook.panels.text import counted, dollar_range, duration, percent
+from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import BOUGHT, MONTHS, UNVALIDATED
 from cookbook.planning.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
 from cookbook.planning.where import where_to_run as compare
@@ -80,6 +83,8 @@ def where_to_run(
     seq: Any = None,
     uplink: Any = 1,
     utilisation: Any = 0,
+    quoted: str = "cloud-h100",
+    hourly: Any = 0,
     picture: str = "costs",
 ) -> Panel:
     """The panel "Where should it run?", in the state that the arguments say.
@@ -98,6 +103,8 @@ def where_to_run(
     utilisation : float
         Share of hours in which what is bought or reserved is busy, other work included [%]; 0: this task alone uses
         it, and pays for whole machines.
+    quoted, hourly
+        A rented place, and your price of an hour of one of its accelerators [USD]; 0 for list prices.
     picture : {"costs", "paid", "tornado"}
         The chart to start with.
 
@@ -146,12 +153,48 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Tokens of a sample of a language model. Empty: as long as the model reads"),
         Slider("uplink", "Uplink", "Rules", one_two_five(0.01, 100), unit="Gb/s", whole=False, more=True,
                tooltip="Rate at which data leave the house"),
+        *quotes("places", "place"),
         Choice("picture", "Chart", "", (
             ("costs", "Cost by place", "Every place with its band"),
             ("paid", "Paid by month", "Owning beside renting, until they meet"),
             ("tornado", "What matters", "Each figure of the cheapest place from its low to its high end")),
             place="picture"),
     )  # fmt: skip
+
+
+def quotes(table: str, what: str) -> tuple[Control, Control]:
+    """Controls of the reader's own price: of which rented row of a table, and what an hour of one accelerator costs.
+
+    Parameters
+    ----------
+    table : str
+        ``places`` or ``stacks``.
+    what : str
+        What a row is called.
+    """
+    offers = tuple(option for option in listed_options(table) if option[0] in rented(table))
+    return (
+        Combo("quoted", f"Your price is of this {what}", "Money", offers, more=True,
+              tooltip="What your own price is for; the others keep list prices"),
+        Slider("hourly", "Your price", "Money", (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), whole=False,
+               unit="$ an hour", zero="list price", more=True,
+               tooltip="What you pay for an hour of one accelerator; 0: list prices of the last 12 months"),
+    )  # fmt: skip
+
+
+def rented(table: str) -> list[str]:
+    """Return the keys of ``places`` or ``stacks`` that are paid by the hour."""
+    ways = catalog.table("places").set_index("key")["way"]
+    rows = catalog.table(table).to_dict("records")
+    return [row["key"] for row in rows if ways.get(row.get("place", row["key"])) in RENT]
+
+
+def own_prices(table: str, quoted: str, hourly: float) -> tuple[tuple[str, float], ...]:
+    """Return the reader's price as pairs for the argument ``prices``; none where list prices hold."""
+    keys = rented(table)
+    if quoted not in keys:
+        raise ValueError(f"Your price: {units.shown(quoted)} is not rented by the hour; take one of {', '.join(keys)}")
+    return ((quoted, float(hourly)),) if hourly else ()
 
 
 def _pictures(values: dict[str, Any]) -> dict[str, str]:
@@ -167,8 +210,9 @@ def _of(values: dict[str, Any]) -> WhereToRun:
 
 
 @lru_cache(maxsize=64)
-def _found(uplink: float, utilisation: float, **values: Any) -> WhereToRun:
-    return compare(uplink=uplink * 1e9 / 8, utilisation=utilisation / 100 or None, **values)
+def _found(uplink: float, utilisation: float, quoted: str, hourly: float, **values: Any) -> WhereToRun:
+    return compare(uplink=uplink * 1e9 / 8, utilisation=utilisation / 100 or None,
+                   prices=dict(own_prices("places", quoted, hourly)), **values)  # fmt: skip
 
 
 def _plainly(why: str) -> str:
@@ -232,6 +276,7 @@ def _code(values: dict[str, Any]) -> str:
     call = {name: value for name, value in plain.items() if name not in ("model", "data", "picture")}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {"utilisation": values["utilisation"] / 100 or None}
+    call |= {"prices": dict(own_prices("places", str(call.pop("quoted")), float(call.pop("hourly")))) or None}
     call = {name: value for name, value in call.items() if value is not None}
     given = f"{model_text(values['model'])}, {as_python(values['data'])}, {keywords(call)}"
     panel = panel_call(where_to_run, values, written={name: as_python(plain[name]) for name in plain})
@@ -259,7 +304,9 @@ def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str
     band = dollar_range(row["usd_low"], row["usd_high"])
     bought = f"; {dollars(row['usd_to_buy'])} to buy, of which the share used counts" if row["way"] == BOUGHT else ""
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
-    among = f"the cheapest of {count} places" if count > 1 else "the only place that will do"
+    open_ = doubt(found.odds[best], row["tier"])
+    among = "the only place that will do" if count == 1 else f"first of {count} places, {open_}" if open_ else (
+        f"the cheapest of {count} places")  # fmt: skip
     return (
         f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. Interval (80 %): {band}{several}; "
         f"the cheapest in {percent(found.odds[best])} of Monte Carlo samples. Run: {dollars(row['usd_per_run'])} and "
@@ -328,8 +375,10 @@ def _costs(found: WhereToRun) -> Picture:
     low, high = charts.cost_domain(frame)
     where = f"data {RULES[found.task.private]} and {human(found.task.deadline, 's')} a run"
     count = counted(int(rows["will_do"].sum()), "place")
-    title = (f"{rows.loc[found.best, 'name']} is cheapest at {dollars(rows.loc[found.best, 'usd'])}; {count} will do"
-             if found.best else f"No place will do with {where}")  # fmt: skip
+    first = rows.loc[found.best or rows.index[0]]
+    open_ = doubt(found.odds[found.best], first["tier"]) if found.best else ""
+    leads = f"is first at {dollars(first['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(first['usd'])}"
+    title = f"{first['name']} {leads}; {count} will do" if found.best else f"No place will do with {where}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 

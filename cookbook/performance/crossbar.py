@@ -724,6 +724,9 @@ def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
 
     .. math:: x_i \leftarrow \mathrm{sign} \sum_j W_{ij} x_j, \quad \text{as it was where the sum is } 0
 
+    A sum within the rounding error of its terms counts as 0: there the order of addition decides its sign, and that
+    order differs from processor to processor.
+
     Parameters
     ----------
     weights : array_like
@@ -757,9 +760,11 @@ def recall(weights: ArrayLike, state: ArrayLike, order: ArrayLike) -> Array:
         raise ValueError(f"order holds a unit outside [0, {len(now) - 1}]: give places of units, whole numbers")
     passed = np.empty((asked.size + 1, len(now)))
     passed[0] = now
+    rounding = len(now) * np.finfo(float).eps * np.abs(joined).sum(axis=1)
     for step, unit in enumerate(asked.ravel()):
-        told = joined[unit] @ now
-        now[unit] = now[unit] if told == 0 else np.sign(told)
+        field = joined[unit] @ now
+        if abs(field) > rounding[unit]:
+            now[unit] = np.sign(field)
         passed[step + 1] = now
     return passed
 

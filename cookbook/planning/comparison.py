@@ -39,6 +39,7 @@ FORMATS = {"training": ("bf16", "fp16", "tf32", "fp32"), "inference": ("bf16", "
 PASSES = {"training": 3, "inference": 1}
 MEASURED, SIBLING, DATASHEET = "measured here", "sibling measured", "datasheet only"
 MILLION = 1e6
+CLEAR = 0.8  # part of the samples in which the cheapest must be so, as that of the intervals
 # What each end of a cost or an energy is computed with: the fast end of the rate gives the low one.
 ENDS = {"low": "high", "median": "samples_per_s", "high": "low"}
 # Optimiser of memory, where the prediction does not say: the one that most measured runs of such networks use.
@@ -81,7 +82,7 @@ def compare(
     way : str
         Way to pay, as for `hourly_usd`.
     since : int, optional
-        First year of prices to count.
+        First year of prices to count; the newest twelve months of each if not given.
     neighbours : bool
         Whether similar measurements correct the points.
 
@@ -330,6 +331,97 @@ def _energy(table: pd.DataFrame, found: dict[str, Any]) -> dict[str, Any]:
         "joules": joules["median"], "joules_low": joules["low"], "joules_high": joules["high"],
         "why_joules": [reason or lack for reason, lack in zip(found["why"], lacks, strict=True)],
     }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The best of several candidates, and whether it may be called so.
+
+    Attributes
+    ----------
+    first : int
+        Place of the candidate with the best figure.
+    rivals : tuple of int
+        Places of the others whose intervals overlap that of the first, in order of their figures.
+    measured : tuple of bool
+        Of the first and its rivals: whether measured runs of the very candidate went into its figure.
+    on_paper : bool
+        Whether the first is known by its datasheet alone.
+    """
+
+    first: int
+    rivals: tuple[int, ...]
+    measured: tuple[bool, ...]
+    on_paper: bool
+
+    @property
+    def named(self) -> bool:
+        """Whether the first may be called the best: no rival, and more evidence than a datasheet."""
+        return not self.rivals and not self.on_paper
+
+    @property
+    def tied(self) -> tuple[int, ...]:
+        """Places of the first and its rivals."""
+        return (self.first, *self.rivals)
+
+
+def lead(points: Any, lows: Any, highs: Any, *, evidence: Any = MEASURED, able: Any = True, most: bool = False) -> (
+        Lead | None):  # fmt: skip
+    """Return the leader of several candidates, with those that cannot be distinguished from it.
+
+    Parameters
+    ----------
+    points, lows, highs : array_like
+        Figure of each candidate and the ends of its interval; NaN where there is none.
+    evidence : array_like of str
+        As the column of `compare`; all measured by default.
+    able : array_like of bool
+        Whether a candidate can do the work at all, such as hold the model; all by default.
+    most : bool
+        Whether the highest figure is the best; the lowest by default.
+
+    Returns
+    -------
+    Lead or None
+        None where no candidate that can do the work has a figure.
+
+    Examples
+    --------
+    >>> lead([10, 9, 2], [8, 7, 1], [12, 11, 3], evidence=["datasheet only", "measured here", ""], most=True).tied
+    (0, 1)
+    >>> lead([10, 30], [8, 25], [12, 40]).named, lead([10, 30], [8, 25], [12, 40], evidence="datasheet only").named
+    (True, False)
+    """
+    value, low, high = (np.asarray(each, dtype=float) for each in (points, lows, highs))
+    known, fine = np.broadcast_to(np.asarray(evidence, dtype=object), value.shape), np.broadcast_to(able, value.shape)
+    order = np.argsort(-value if most else value, kind="stable")
+    able_at = [int(at) for at in order if fine[at] and np.isfinite(value[at])]
+    if not able_at:
+        return None
+    first, *rest = able_at
+    rivals = tuple(at for at in rest if (high[at] >= low[first] if most else low[at] <= high[first]))
+    measured = tuple(str(known[at]) == MEASURED for at in (first, *rivals))
+    return Lead(first, rivals, measured, str(known[first]) == DATASHEET)
+
+
+def doubt(odds: float, tier: str) -> str:
+    """Return why the first in cost is not called the cheapest, as words behind its name; empty where it may be.
+
+    Parameters
+    ----------
+    odds : float
+        Part of the Monte Carlo samples in which it is the cheapest.
+    tier : str
+        Evidence of its predicted time; "" where none was predicted.
+
+    Examples
+    --------
+    >>> doubt(0.5, ""), doubt(0.95, "datasheet only"), doubt(0.95, "device and engine measured")
+    ('but not clearly the cheapest', 'by its datasheet alone', '')
+    """
+    if odds < CLEAR:
+        return "but not clearly the cheapest"
+    return "by its datasheet alone" if evidence(tier) == DATASHEET else ""
 
 
 def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
@@ -583,7 +675,7 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
     _check_level(level)
     rows, found = milestones(accelerators), []
     for name, (words, unit) in QUANTITIES.items():
-        own = rows[rows["quantity"] == name].sort_values("year")
+        own = rows[rows["quantity"] == name].sort_values("year", kind="stable")
         line: dict[str, Any] = {"quantity": name, "words": words, "unit": unit}
         try:
             fit = least_squares_growth(own["year"], own["value"], level)

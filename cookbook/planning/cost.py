@@ -82,9 +82,8 @@ def run_cost(
 ) -> pd.DataFrame:
     """What training costs: the interval of the predicted time by the range of prices.
 
-    Low takes the short end of the 80 % interval and the lowest price, high the long end and the highest: an envelope,
-    so that more than 80 % lie inside, if prices are what the rows say. A device that is bought pays electricity and
-    cooling besides; rent includes them.
+    Low takes the short end of the 80 % interval and the lower quartile of prices, high the long end and the upper
+    quartile. A device that is bought pays for electricity and cooling besides; rent includes them.
 
     Parameters
     ----------
@@ -109,7 +108,7 @@ def run_cost(
     pue : str
         Whose power usage effectiveness: words of an item in ``tco``; "" for none.
     since : int, optional
-        First year of prices to count.
+        First year of prices to count; the newest twelve months of each if not given.
 
     Returns
     -------

@@ -24,7 +24,7 @@ from cookbook.prediction.terms.transformer import sizes
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "granted", "groups", "lengths", "widths"]
+__all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "granted", "groups", "lengths", "tier", "widths"]
 # Formats of weights that are offered where a model does not fit, and shards that are tried.
 SMALLER, SHARDS = ("fp8", "int4"), (1, 2, 4, 8, 16, 32, 64)
 # Sequences and tokens up to which costs are drawn, and requests of the shortest trace.
@@ -40,7 +40,9 @@ class Asked:
     Attributes
     ----------
     rate, clients : float
-        Requests that arrive [1/s], or clients of which each asks again when it is answered; the other is NaN.
+        Requests that arrive [1/s], or clients of which each asks again after it is answered; the other is NaN.
+    think : float
+        Mean pause of a client between an answer and its next request [s].
     prompt, answer, prompt_spread, answer_spread, burstiness : float
         Mean tokens, standard deviations over the means, and variance of gaps between arrivals over their squared mean.
     ttft, tpot, kept : float
@@ -52,6 +54,7 @@ class Asked:
 
     rate: float
     clients: float
+    think: float
     prompt: float
     answer: float
     prompt_spread: float
@@ -153,6 +156,11 @@ def _prepared(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...
     if reason := str(lacks[0] or rows.why[0]):
         raise ValueError(reason)
     return prepare(generation.KIND, rows)
+
+
+def tier(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> str:
+    """Return how well measurements cover an engine, as `Estimate.tier`."""
+    return str(_prepared(network, machine, stack).tier[0])
 
 
 def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> tuple[float, float]:
@@ -322,11 +330,8 @@ def asked_of(given: dict[str, Any]) -> tuple[Asked, dict[str, None]]:
     kept = quantity("kept", given["kept"], "", "0.95", 0.5, 0.999)
     policy = choices("policy", given["policy"], POLICIES, (CHUNKED,))[0]
     bursts = quantity("burstiness", given["burstiness"], "", "1", 0, 1e4)
-    # Users are an open load: what they wait is short against what they think, or the service is not used.
-    rate = {"rate": number, "users": number / max(pause, 1e-9), "concurrency": math.nan}[name]
-    if name == "users" and not pause:
-        rate, name = math.nan, "concurrency"
-    asked = Asked(rate, number if name == "concurrency" else math.nan, tokens["input_len"], tokens["output_len"],
+    rate, clients = (number, math.nan) if name == "rate" else (math.nan, number)
+    asked = Asked(rate, clients, pause if name == "users" else 0.0, tokens["input_len"], tokens["output_len"],
                   spread["input_spread"], spread["output_spread"], bursts, limit["ttft"], limit["tpot"], kept,
                   policy, trace)  # fmt: skip
     return asked, {f"think = {pause:g} s": None} if name == "users" and given["think"] is None else {}

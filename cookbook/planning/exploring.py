@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.catalog.printed import check_target
+from cookbook.catalog.printed import check_target, write_text
 from cookbook.planning.parts import spread
 from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of, show
 from cookbook.prediction.asked import choices, shown
@@ -34,6 +33,7 @@ PART, MOST_FRONT, EVERY = 1 << 18, 20_000, 5.0
 ERROR = 0.005
 RATIO = (1 + ERROR) / (1 - ERROR)
 SHARES = (0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
+DIGEST = ', "digest": "'  # what follows tells a checkpoint that was damaged
 LEAST, MOST = "least", "most"
 
 
@@ -272,7 +272,7 @@ def _front(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
     if points.shape[1] <= 2 and len(points):
         last = points[:, -1]
         kept = order[np.r_[True, last[1:] < np.minimum.accumulate(last)[:-1]] if points.shape[1] == 2 else [0]]
-        return kept[np.argsort(rows[kept])]
+        return kept[np.argsort(rows[kept], kind="stable")]
     found = []
     while len(points):  # the first is not beaten by any that follows: it comes first in the order of measures
         found.append(order[0])
@@ -281,7 +281,7 @@ def _front(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if len(found) > MOST_FRONT:
             raise ValueError(f"the front has more than {MOST_FRONT:,} points: give fewer measures, or coarser ones")
     kept = np.array(found, dtype=int)
-    return kept[np.argsort(rows[kept])]
+    return kept[np.argsort(rows[kept], kind="stable")]
 
 
 def _classes(values: np.ndarray) -> dict[str, Any]:
@@ -407,26 +407,37 @@ def _file(checkpoint: Any) -> Path:
 
 
 def _save(path: Path, mark: str, found: Mapping[str, Any], done: set[int]) -> None:
-    """Write anew, then put in place of the old: a process that dies here leaves one or the other whole."""
+    """Write it whole or not at all: a process that dies here leaves the old one or the new one."""
     text = json.dumps({"question": mark, "done": sorted(done), "found": found},
                       default=lambda column: column.tolist())  # fmt: skip
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
-    fresh.write_text(text, encoding="utf-8")
-    os.replace(fresh, path)
+    try:
+        write_text(path, f'{text[:-1]}{DIGEST}{_digest(text)}"}}')
+    except OSError as problem:
+        raise ValueError(f"checkpoint = {str(path)!r} cannot be written ({problem.strerror}); make room or give "
+                         "another. What it held before is whole; the same call goes on from it") from None  # fmt: skip
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def _load(path: Path, mark: str, parts: int) -> tuple[dict[str, Any], set[int]]:
     """What was found before, and the parts it rests on."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        text, _, digest = path.read_text(encoding="utf-8").rpartition(DIGEST)
+        if digest != f'{_digest(f"{text}}}")}"}}':
+            raise ValueError("it is not as it was written")
+        kept = json.loads(f"{text}}}")
         question, done, found = kept["question"], {int(each) for each in kept["done"]}, kept["found"]
         for what in ("best", "front"):
             found[what] = {name: np.array(column, dtype=object if name in WORDS else int if name == "row" else float)
                            for name, column in found[what].items()}  # fmt: skip
         for each in found["classes"].values():
             each["counts"] = {int(place): count for place, count in each["counts"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"checkpoint = {str(path)!r} is no checkpoint: give another file, or delete it") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ValueError(
+            f"checkpoint = {str(path)!r} is no checkpoint, or it was damaged: give another file, or delete it"
+        ) from None
     if question != mark or not done <= set(range(parts)):
         raise ValueError(f"checkpoint = {str(path)!r} is of another exploration, or of other tables: give the "
                          "arguments of that one, another file, or delete it")  # fmt: skip

@@ -236,10 +236,11 @@ def _pcie(link: str) -> tuple[float, float]:
 def size_platform(
     machine: str | Topology, network: str, data: str, machines: int = 1, batch: float = 64, work: float = 1
 ) -> pd.DataFrame:
-    """Samples a second, cores and bytes a second of each phase, and the network that carries them.
+    """Return samples per second, cores and bytes per second of each phase, and the network that carries them.
 
     Pre-processing decodes for all machines and sends decoded samples on; training reads compressed samples, or those
-    decoded elsewhere; inference takes compressed samples from clients. Inference is counted as three times the rate of
+    decoded elsewhere, and sums gradients over the machines: each sends 2 (m - 1) / m times their bytes in a step;
+    inference takes compressed samples from clients. Inference is counted as three times the rate of
     training, as it computes one of the three passes: about right for large batches, too much for small ones.
 
     Parameters
@@ -259,14 +260,15 @@ def size_platform(
     -------
     pandas.DataFrame
         By phase: ``samples_per_s`` and ``cores`` (of all machines; infinite where one loader an accelerator is not
-        enough), ``bytes_in``, ``bytes_out`` [B/s] of all machines, ``host_link`` (what one machine takes) [B/s] and
-        ``ethernet``, the slowest that carries it; "" where none does.
+        enough), ``bytes_in``, ``bytes_out`` [B/s] of all machines, ``gradients`` that one machine sends, in 16 bits
+        [B/s], ``host_link`` (samples and gradients of one machine, one direction) [B/s] and ``ethernet``, the slowest
+        that carries it; "" where none does.
 
     Examples
     --------
     >>> frame = size_platform("hgx-h100", "resnet50", "imagenet-1k", 8)
     >>> frame["ethernet"]["training, samples compressed"], bool(frame["cores"]["pre-processing"] > 64)
-    ('Ethernet 25G', True)
+    ('Ethernet 100G', True)
     """
     import pandas as pd
 
@@ -283,7 +285,11 @@ def size_platform(
         "inference": (PASSES * rate, PASSES * cores, PASSES * rate * stored, 0.0),
     }
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=["samples_per_s", "cores", "bytes_in", "bytes_out"])
-    link = np.maximum(frame["bytes_in"], frame["bytes_out"]) / each
+    formats = catalog.table("number_formats").set_index("name")
+    gradients = zoo.model(network).ops.parameter_count * float(formats.at["bf16", "gradient_bytes"])
+    sent = 2 * (each - 1) / each * gradients * rate / count / figure("batch", batch, 1)
+    frame["gradients"] = [sent * name.startswith("training") for name in frame.index]
+    link = np.maximum(frame["bytes_in"], frame["bytes_out"]) / each + frame["gradients"]
     return frame.assign(host_link=link, ethernet=[_ethernet(value) for value in link]).rename_axis("phase")
 
 

@@ -95,7 +95,7 @@ class TrainingRun:
         %), tokens_per_second; mfu with mfu_low and mfu_high, and hfu; mtbf_seconds of the cluster,
         checkpoint_seconds, checkpoint_interval_seconds, goodput at the middle failure rate with goodput_low and
         goodput_high at the extreme ones; days with days_low and days_high (80 % interval of the step); device_hours;
-        failures expected; usd with usd_low and usd_high (days_low at the lowest price, days_high at the highest);
+        failures expected; usd with usd_low and usd_high (days_low and days_high at the quartiles of prices);
         energy_kwh of the accelerators at their design power; memory_bytes, headroom_bytes; why, where there is none.
         A copy each time.
     tokens, tokens_per_step, peak_flops : float

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook.catalog.printed import Printed
-from cookbook.performance.generation import attended_tokens
-from cookbook.prediction.asked import LARGEST, MOST_TOKENS, choices, numbers, quantity, shown, whole
+from cookbook.planning.step_costs import StepCosts
+from cookbook.prediction.asked import choices, numbers, shown, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,85 +34,6 @@ POLICIES = (CHUNKED, FIRST, SPLIT)
 PERCENTILES, LATENCIES = (50, 95, 99), ("ttft", "tpot", "e2e")
 # Requests of one simulation, and of those the share that is not counted, since the service starts empty.
 MOST_REQUESTS, WARM = 1_000_000, 0.1
-
-
-@dataclass(frozen=True)
-class StepCosts:
-    """What iterations of one engine take and how much it holds; an engine is the devices with one copy of the weights.
-
-    Attributes
-    ----------
-    decode : callable
-        Seconds of an iteration that gives each sequence of a batch one token, from the batch and the tokens whose keys
-        and values a sequence reads, on average also over layers; of arrays, and straight lines in the second.
-    prefill : callable
-        Seconds of a pass over tokens of prompts, from the number of tokens and the tokens that each of them attends to,
-        on average also over layers; of arrays, and straight lines in the second.
-    kv_tokens : float
-        Tokens whose keys and values fit, kept in all layers.
-    max_sequences : int
-        Most sequences of one iteration.
-    chunk : int
-        Most tokens of one iteration; with prompts before answers, most tokens of one pass unless one prompt has more.
-    transfer : float
-        Seconds to move keys and values of one token to another engine.
-    window, windowed : float
-        Sliding window in tokens, and the share of the layers that attend within it and keep nothing that has left it.
-    state : float
-        Tokens whose keys and values take as much room as the state that layers which do not attend keep of a sequence,
-        however long it is. Of a network in which none attends a token is such a state, and its window one token.
-    state_seconds : float
-        Seconds that reading and writing one state adds to an iteration; `decode` has them already.
-    """
-
-    decode: Callable[[Any, Any], Any]
-    prefill: Callable[[Any, Any], Any]
-    kv_tokens: float
-    max_sequences: int = 256
-    chunk: int = 2048
-    transfer: float = 0.0
-    window: float = math.inf
-    windowed: float = 0.0
-    state: float = 0.0
-    state_seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, least in (("kv_tokens", 1), ("max_sequences", 1), ("chunk", 1), ("transfer", 0),
-                            ("state", 0), ("state_seconds", 0)):  # fmt: skip
-            value = getattr(self, name)
-            number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-            if not (number and least <= value < LARGEST):
-                raise ValueError(f"{name} = {shown(value)} must be a number, {least} or more")
-        if not (isinstance(self.window, float) and self.window == math.inf):
-            whole("window", self.window, MOST_TOKENS)
-        quantity("windowed", self.windowed, "", "0.5", 0, 1)
-        if not callable(self.decode) or not callable(self.prefill):
-            raise ValueError("decode and prefill must be functions of a number of tokens and what each attends to")
-
-    def kept(self, tokens: Any, span: Any = 0.0) -> np.ndarray:
-        """Of the tokens of a sequence, those that layers keep and read on average, as `attended_tokens` has them.
-
-        >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5).kept([800, 2000]).tolist()
-        [800.0, 1500.0]
-        """
-        return attended_tokens(tokens, self.window, self.windowed, span)
-
-    def held(self, tokens: Any) -> np.ndarray:
-        """Room that a sequence takes, in tokens whose keys and values all layers keep: what `kept` says and its state.
-
-        >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5, state=50).held([800, 2000]).tolist()
-        [850.0, 1550.0]
-        """
-        return self.kept(tokens) + self.state
-
-    def longest(self, kept: float) -> float:
-        """Tokens of a sequence of which layers keep so many on average; infinite where no length keeps more.
-
-        >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5).longest(1500)
-        2000.0
-        """
-        beyond = (kept - self.window) / (1 - self.windowed) if self.windowed < 1 else math.inf
-        return kept if kept < self.window else self.window + beyond
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,7 +92,7 @@ class Served(Printed):
         """Time between two tokens that this share of all tokens waits at most [s]."""
         if not self.gaps.size:
             return math.nan
-        order = np.argsort(self.gaps[0])
+        order = np.argsort(self.gaps[0], kind="stable")
         seconds, counts = self.gaps[0][order], np.cumsum(self.gaps[1][order])
         return float(seconds[np.searchsorted(counts, share * counts[-1])])
 
@@ -197,7 +118,7 @@ class Served(Printed):
 
 def simulate(
     costs: StepCosts, prompts: Any, answers: Any, *, arrival: Any = None, concurrency: int | None = None,
-    policy: str = CHUNKED, engines: int = 1, prefill_engines: int = 1,
+    think: Any = None, policy: str = CHUNKED, engines: int = 1, prefill_engines: int = 1,
 ) -> Served:  # fmt: skip
     """Serve requests one by one and see when each gets its tokens.
 
@@ -211,6 +132,8 @@ def simulate(
         When each request comes, in order [s].
     concurrency : int, optional
         Instead: so many clients, each of which sends its next request when the last one is answered.
+    think : array_like, optional
+        Pause of a client before each request [s]; none by default.
     policy : str
         "chunked prefill", "prefill first" or "disaggregated".
     engines : int
@@ -240,16 +163,19 @@ def simulate(
 
     if not isinstance(costs, StepCosts):
         raise ValueError(f"costs = {shown(costs)} are no costs of iterations; give those of cb.planning.engine_costs")
-    run = _Run(Environment(), costs, *_checked(costs, prompts, answers, arrival, concurrency), policy=choices(
+    run = _Run(Environment(), costs, *_checked(costs, prompts, answers, arrival, concurrency, think), policy=choices(
         "policy", policy, POLICIES, (CHUNKED,))[0])  # fmt: skip
     own, fillers = FIRST if run.policy == SPLIT else run.policy, whole("prefill_engines", prefill_engines, 4096)
     run.decoders = [_Engine(run, own) for _ in range(whole("engines", engines, 4096))]
     run.fillers = [_Engine(run, SPLIT) for _ in range(fillers)] if run.policy == SPLIT else run.decoders
-    run.start(None if arrival is None else np.asarray(arrival, dtype=float).tolist(), concurrency)
+    times = arrival if arrival is not None else think
+    run.start(None if times is None else np.asarray(times, dtype=float).tolist(), concurrency)
     return run.served()
 
 
-def _checked(costs: StepCosts, prompts: Any, answers: Any, arrival: Any, concurrency: Any) -> tuple[list, list]:
+def _checked(
+    costs: StepCosts, prompts: Any, answers: Any, arrival: Any, concurrency: Any, think: Any
+) -> tuple[list, list]:
     """Lengths as lists of one size."""
     if (arrival is None) == (concurrency is None):
         raise ValueError("give either arrival, the times of requests, or concurrency, a number of clients")
@@ -270,6 +196,10 @@ def _checked(costs: StepCosts, prompts: Any, answers: Any, arrival: Any, concurr
         times = numbers("arrival", arrival).astype(float)
         if times.shape != (len(found[0]),) or not np.all(np.diff(times, prepend=0.0) >= 0):
             raise ValueError("arrival must be one time for each request, from 0 s and in order")
+    if think is not None:
+        pauses = numbers("think", think).astype(float)
+        if concurrency is None or pauses.shape != (len(found[0]),) or not np.all(pauses >= 0):
+            raise ValueError("think must be a pause of 0 s or more for each request, and goes with concurrency")
     most = max(map(int.__add__, *found))
     if costs.held(most) > costs.kv_tokens:
         raise ValueError(f"a request of {most:,} tokens is larger than the room for keys and values, "
@@ -323,15 +253,15 @@ class _Run:
         return self.kept(tokens) + self.costs.state
 
     def start(self, times: list[float] | None, clients: int | None) -> None:
-        """Let requests come, and run until all are answered."""
+        """Let requests come at these times, or from clients after these pauses, and run until all are answered."""
         for engine in {id(each): each for each in (*self.fillers, *self.decoders)}.values():
             engine.process = self.env.process(engine.run())
-        if times is not None:
-            self.env.process(self._open(times))
+        if clients is None:
+            self.env.process(self._open(times or []))
         else:
             numbers = iter(range(self.size))
-            for _ in range(min(clients or 1, self.size)):
-                self.env.process(self._client(numbers))
+            for _ in range(min(clients, self.size)):
+                self.env.process(self._client(numbers, times or [0.0] * self.size))
         self.env.run(until=self.over)
 
     def _open(self, times: list[float]) -> Any:
@@ -341,8 +271,10 @@ class _Run:
                 yield timeout(time - env.now)
             self.submit(each)
 
-    def _client(self, numbers: Iterable[int]) -> Any:
+    def _client(self, numbers: Iterable[int], pauses: list[float]) -> Any:
         for each in numbers:
+            if pauses[each]:
+                yield self.env.timeout(pauses[each])
             self.done[each] = self.env.event()
             self.submit(each)
             yield self.done[each]

@@ -381,7 +381,7 @@ def pick_stack(
     away: float | str | None = None,
     prices: Mapping[str, float] | None = None,
     by: str = "usd",
-    since: int | None = 2025,
+    since: int | None = None,
 ) -> StackChoice:
     """Rank complete stacks for an application: accelerators, host, storage, network, software and place.
 
@@ -425,7 +425,7 @@ def pick_stack(
     by : {"usd", "hours", "kwh"}
         What to rank by: cost over the horizon, time of a run, or energy over the horizon.
     since : int, optional
-        First year of prices to count.
+        First year of prices to count; the newest twelve months of each if not given.
 
     Returns
     -------

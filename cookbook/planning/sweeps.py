@@ -281,7 +281,7 @@ def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[
             codes = np.arange(shape[at]).reshape([shape[at] if each == at else 1 for each in order])
             given[name] = levels[cut][codes] if isinstance(levels, np.ndarray) else Coded(codes, levels[cut])
         asked = Scenario(kind, math.prod(shape), given, np.zeros([1] * len(order), dtype="<U1"))
-        whole, back = [shape[at] for at in order], np.argsort(order)
+        whole, back = [shape[at] for at in order], np.argsort(order, kind="stable")
         yield start, {name: np.broadcast_to(value, whole).transpose(back).reshape(-1)
                       for name, value in _grid(kind, asked).items()}  # fmt: skip
 
@@ -390,6 +390,9 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
 
 
 def _listed(axis: str, value: Any) -> list[Any]:
+    size = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, range) else 0
+    if size > MOST:
+        raise ValueError(f"{axis} has {size:,} values, more than {MOST:,}: give fewer values")
     values = (
         list(value)
         if isinstance(value, (list, tuple, set, range, np.ndarray))

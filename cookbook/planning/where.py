@@ -228,7 +228,7 @@ def where_to_run(
     utilisation: float | None = None,
     places: Sequence[str | Mapping[str, Any]] | None = None,
     prices: Mapping[str, float] | None = None,
-    since: int | None = 2025,
+    since: int | None = None,
 ) -> WhereToRun:
     """Laptop, workstation, cloud, own server or service: what a task costs at each place, with bands.
 
@@ -269,7 +269,7 @@ def where_to_run(
         Your own price of a place: USD of the purchase (0: you have it already), USD an hour of one accelerator, or USD
         a million tokens; of "electricity": USD a kWh.
     since : int, optional
-        First year of prices to count.
+        First year of prices to count; the newest twelve months of each if not given.
 
     Returns
     -------

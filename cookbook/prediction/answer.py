@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.catalog.reading import nearest
+from cookbook.catalog.reading import ALIKE, nearest
 from cookbook.prediction.engine import Estimate, estimate, reasons_of
 from cookbook.prediction.intake import columns, networks, tables
 from cookbook.prediction.intake.columns import levels_of
 from cookbook.prediction.intake.reading import read_blocks
-from cookbook.prediction.scenario import BLANK, Scenario
+from cookbook.prediction.scenario import Scenario
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,8 +53,13 @@ def answer_blocks(
     path: str | Path, kind: str, neighbours: bool = True, here: Machine | None = None
 ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
     """Predict every row of a CSV file of any usual encoding, block by block: rows as read, and their answers."""
+    before = 0
     for frame, why in read_blocks(path):
-        yield frame, answer(frame, kind, neighbours, why, here)
+        found = answer(frame, kind, neighbours, why, here)
+        if _id_of(frame) is None:
+            found["id"] = [str(before + row) for row in range(1, len(frame) + 1)]
+        before += len(frame)
+        yield frame, found
 
 
 def answer_file(path: str | Path, kind: str, neighbours: bool = True, here: Machine | None = None) -> pd.DataFrame:
@@ -66,14 +71,15 @@ def answer_file(path: str | Path, kind: str, neighbours: bool = True, here: Mach
 
 
 def unknown_columns(kind: str, headers: Iterable[str]) -> list[str]:
-    """Sentences about columns that no field is read from, each with the nearest that is."""
+    """Return sentences about columns that no field is read from, with the name that each may be a misspelling of."""
     if kind == "storage":
         known = [*catalog.table("storage_measured"), *STORAGE_SPELLINGS]
-        lost = [(each, nearest(each[:60], known, 1)[0]) for each in headers if columns.normal(each) not in
+        lost = [(each, "".join(nearest(each[:60], known, 1, ALIKE))) for each in headers if columns.normal(each) not in
                 {columns.normal(name) for name in known} | columns.IGNORED]  # fmt: skip
     else:
         lost = columns.unknown(kind, list(headers))
-    return [f"column {header[:60]!r} is not known and was not read; nearest: {near}" for header, near in lost]
+    return [f"column {header[:60]!r} is not known and was not read" + (near and f"; nearest: {near}")
+            for header, near in lost]  # fmt: skip
 
 
 def answer(
@@ -98,7 +104,8 @@ def answer(
     Returns
     -------
     pandas.DataFrame
-        Columns `COLUMNS` and those of `more_columns`; numbers are NaN where there is no prediction.
+        Columns `COLUMNS` and those of `more_columns`; numbers are NaN where there is no prediction. `id` is that of the
+        table, or the number of the row, from 1.
     """
     if kind not in ASKED:
         raise ValueError(f"kind = {kind!r} is not known; take one of {', '.join(ASKED)}")
@@ -110,9 +117,17 @@ def answer(
         asked = tables.read(kind, frame, known, here)
         parts = tables.split(asked) if kind == "inference" else [(np.arange(len(frame)), asked)]
         found = _joined(kind, frame, [(at, part, estimate(part, neighbours)) for at, part in parts])
-    named = levels_of(frame["id"]) if "id" in frame else BLANK
+    header = _id_of(frame)
+    if header is None:
+        return found.assign(id=[str(row) for row in range(1, len(frame) + 1)])[[*COLUMNS, *more_columns(kind)]]
+    named = levels_of(frame[header])
     ids = np.broadcast_to(np.array(named.levels, dtype=object)[named.codes], len(frame))
     return found.assign(id=ids)[[*COLUMNS, *more_columns(kind)]]
+
+
+def _id_of(frame: pd.DataFrame) -> Any:
+    """Return the header of the names of rows, in any case; None where rows have none and are counted from 1."""
+    return next((header for header in frame.columns if columns.normal(header) == "id"), None)
 
 
 def _storage(frame: pd.DataFrame, known: np.ndarray) -> pd.DataFrame:

@@ -96,6 +96,8 @@ class Dashboard(Voila):
 
         def noted(kernel: str) -> None:  # a page from now on, and no longer one that is being opened
             self.given.add(kernel)
+            # Where its process dies, one without a panel takes its place, and the reader is told; it is no page.
+            manager.add_restart_callback(kernel, lambda: self.given.discard(kernel))
             self.opening.discard(REQUEST.get(None))
 
         async def given(**more: Any) -> Any:

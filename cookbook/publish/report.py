@@ -33,7 +33,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-pdf-header-footer")
 LONGEST_PRINT = 120  # seconds
 PAGES = (".html", ".htm")
-STANDS_AFTER = "<h2>Table"
+STANDS_AFTER = '<div class="inputs">'
 
 
 def report(

@@ -17,7 +17,8 @@ _PAGE = """async ({bundle, esm, css}) => {
     window.view = drawn.view;
     return drawn;
   });
-  const runtime = { get: () => '', comm_live: true, on() {}, off() {} };
+  const runtime = { get: () => '', comm_live: true, on: (_, tell) => { window.look = tell; }, off() {} };
+  window.kernel = (live) => { runtime.comm_live = live; window.look(); };
   const unpack = (columns) => Object.fromEntries(Object.entries(columns).map(([name, each]) => {
     if (Array.isArray(each)) return [name, each];
     return [name, new DataView(Uint8Array.from(atob(each), (letter) => letter.charCodeAt(0)).buffer)];
@@ -98,6 +99,10 @@ class Bare:
     def change(self, widget: Any) -> None:
         """Send the state that the widget has now to what is drawn."""
         self.page.evaluate("(news) => window.change(news)", state_of(widget))
+
+    def kernel(self, live: bool) -> None:
+        """Tell the panel that the kernel behind it is gone, or back."""
+        self.page.evaluate("(live) => window.kernel(live)", live)
 
     def faults(self, least: int = 120, slack: float = 1.5) -> list[str]:
         """What is wrong with the chart: see `_FAULTS`."""

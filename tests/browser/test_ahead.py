@@ -11,7 +11,7 @@ import pytest
 
 from .test_combos import opened
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.all]
 
 PROCESS = """async () => {
   const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;

@@ -69,6 +69,7 @@ def test_from_a_decision_to_an_answer_with_nothing_from_elsewhere(app: str, page
         time.sleep(0.1)
 
 
+@pytest.mark.all
 def test_a_link_opens_the_state_for_somebody_else(app: str, page: Any, browser: Any, patience: float) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     panel = panel_of(page, f"{app}?panel=finetuning&token=not-for-others")
@@ -89,6 +90,7 @@ def test_a_link_opens_the_state_for_somebody_else(app: str, page: Any, browser: 
     context.close()
 
 
+@pytest.mark.all
 def test_a_process_that_stops_is_told(app: str, page: Any) -> None:
     panel = panel_of(page, f"{app}?panel=assembly_line")
     os.kill(process_of(page), signal.SIGKILL)

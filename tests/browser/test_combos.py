@@ -10,9 +10,11 @@ from typing import Any
 import nbformat
 import pytest
 
+import cookbook as cb
+
 from .test_recipes import FIRST_CHART, READY, RUN_ALL, settle
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.all]
 
 SELECTED = """input => [input.value, input.value.slice(input.selectionStart, input.selectionEnd)]"""
 FIRST = "list => [...list.querySelectorAll('[role=option]')].slice(0, 3).map(x => x.textContent)"
@@ -164,6 +166,13 @@ def test_several_devices_one_after_the_other(models: Box) -> None:
     assert len(box.tags()) == len(before) + 2
     box.press("Escape", "Backspace", "Backspace")
     assert box.tags() == before
+    for typed, more in (("v100", 1), ("v100", 1), ("a100 sxm4 4", 2), ("a100 sxm4 4", 2)):
+        box.input.click()
+        box.type(typed)
+        box.press("Enter")
+        assert box.tags()[: len(before)] == before and len(box.tags()) == len(before) + more, typed
+    box.press("ArrowUp", "ArrowDown", "Enter")
+    assert len(box.tags()) == len(before) + 1, "what an arrow key went to is taken away"
 
 
 def test_a_name_that_nothing_bears(models: Box) -> None:
@@ -217,3 +226,22 @@ def test_a_network_from_a_file(models: Box, tmp_path: Path) -> None:
     assert box.said() == before
     box.press("Enter")  # on "Use this", where the focus went
     assert box.said().startswith("llama needs")
+
+
+@pytest.mark.all
+def test_a_trace_of_ones_own_from_a_packed_file(lab: str, notebooks: Path, page: Any) -> None:
+    """A trace too long for a form is named there, unpacked in the page, and diagnosed when it is taken."""
+    box = opened(page, lab, notebooks, "clinic", "patient")
+    box.input.click()
+    box.type("custom")
+    box.press("Enter")
+    with page.expect_file_chooser() as chooser:
+        box.field.locator("button", has_text="From a file").click()
+    chooser.value.set_files(cb.measure.patient("boris")[0])
+    area = box.field.locator("textarea")
+    page.wait_for_function("area => area.value.includes('boris.json.gz')", arg=area.element_handle())
+    assert len(area.input_value()) < 100
+    box.field.get_by_role("button", name="Use this").click()
+    box.wait()
+    assert box.said().startswith("Waiting for input holds the step back") and box.text() == "your file"
+    assert page.problems == []

@@ -13,7 +13,7 @@ import pytest
 from .test_combos import Box, opened
 from .test_recipes import FIRST_CHART, READY, RUN_ALL, settle
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.all]
 
 COPIED = "() => navigator.clipboard.readText()"
 

@@ -11,7 +11,7 @@ import pytest
 from .test_links import visit
 from .test_recipes import settle
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.all]
 
 HOSTILE = "Buy it. <img src=x onerror=alert(1)><script>document.title='taken'</script>"
 CELLS = ("import cookbook as cb\npanel = cb.panels.finetuning()\npanel",

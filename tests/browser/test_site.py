@@ -46,6 +46,7 @@ def test_pages_from_disk_ask_nothing_of_the_network_and_fit_a_phone(page, pages)
     assert not page.problems
 
 
+@pytest.mark.all
 def test_search_reads_the_page_itself(page, pages):
     page.goto(next(address for address in pages if "01-" in address))
     page.fill("#q", "Weight  bytes")
@@ -60,6 +61,7 @@ def test_search_reads_the_page_itself(page, pages):
     assert not page.outside and not page.problems
 
 
+@pytest.mark.all
 def test_both_themes_can_be_read_and_the_chosen_one_stays(page, pages):
     found = {}
     for scheme in ("light", "dark"):
@@ -128,6 +130,7 @@ def test_a_panel_answers_on_the_page_by_keys_and_says_what_the_package_says(page
     assert not page.outside and not page.problems
 
 
+@pytest.mark.all
 def test_the_panel_of_a_page_fits_a_phone_in_both_themes_and_follows_a_link(page, pages):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened(page, pages)
@@ -187,6 +190,7 @@ parts = pd.DataFrame([["a", "compute", 2.0, "2 s"]], columns=["row", "part", "va
 cb.charts.LiveChart(cb.charts.step_parts(parts), parts)"""
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("source", [
     "import cookbook as cb\n\ncb.panels.assembly_line()", pytest.param(CHART, marks=pytest.mark.all),
 ], ids=["panel", "chart"])  # fmt: skip

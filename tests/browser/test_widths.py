@@ -15,6 +15,7 @@ from cookbook import panels
 
 from .bare import Bare
 
+pytestmark = pytest.mark.all
 RECIPES = panels._RECIPES
 # 1024 x 768 at 150 % is 683 px wide.
 WIDTHS = (320, 480, 683, 800, 1300)
@@ -57,7 +58,6 @@ def test_a_panel_is_readable_on_a_phone_and_on_half_a_screen(recipe, bare):
     clear(bare, getattr(panels, recipe)(), (320, 683))
 
 
-@pytest.mark.all
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_picture_of_a_panel_is_readable_at_every_width(recipe, bare):
     panel = getattr(panels, recipe)()
@@ -140,13 +140,65 @@ def test_names_of_rows_and_panes_are_in_full(bare):
 
 
 def test_there_is_room_for_all_controls_that_always_show(bare):
-    """Ten devices make a tall column beside a chart of usual height; what stands under More may scroll in it."""
+    """Ten devices make a tall column beside a chart of usual height."""
     panel = panels.accelerators(accelerators=[
         "b200-sxm", "h200-sxm", "h100-sxm", "mi300x", "gaudi3", "a100-sxm-80gb", "l40s", "rtx-5090", "rtx-4090",
         "jetson-agx-orin-64gb",
     ])  # fmt: skip
     for width in (868, 1000, 1250):
         bare.draw(panel, width)
-        bare.page.wait_for_function("() => document.querySelector('.ck-controls').style.getPropertyValue('--tall')")
         column = bare.page.locator(".ck-controls")
         assert column.evaluate("column => column.scrollHeight - column.clientHeight") <= 1
+
+
+def test_a_zero_that_is_no_amount_is_a_word_for_eye_and_ear(bare):
+    """The word is in full beside its label, without a unit, and the slider says it to a screen reader."""
+    panel = panels.storage(price=0)
+    for width in (320, 800, 1300):
+        bare.draw(panel, width)
+        field = bare.page.locator("[data-control=price]")
+        field.evaluate("el => { el.closest('details').open = true; }")
+        number, unit, slider = (field.locator(each) for each in (".ck-number", ".ck-unit", ".ck-range"))
+        assert number.input_value() == slider.get_attribute("aria-valuetext") == "list price" and unit.is_hidden()
+        assert number.evaluate("el => el.scrollWidth <= el.clientWidth")
+    slider.fill("1")
+    assert slider.get_attribute("aria-valuetext") == "5 $/TB" and number.input_value() == "5" and unit.is_visible()
+
+
+def test_controls_of_a_panel_flow_with_the_page(bare):
+    """No box scrolls by itself at any width, also with everything under More in sight."""
+    panel = panels.stack()
+    for width in (320, 400, 683, 800, 1300):
+        bare.draw(panel, width)
+        column = bare.page.locator(".ck-controls")
+        column.locator(".ck-more").evaluate("el => { el.open = true; }")
+        style = "column => [getComputedStyle(column).overflowY, column.scrollHeight - column.clientHeight]"
+        assert column.evaluate(style) == ["visible", 0]
+        bottoms = [each.bounding_box() for each in column.locator(".ck-control").all()]
+        frame, main = column.bounding_box(), bare.page.locator(".ck-main").bounding_box()
+        assert all(frame["y"] <= each["y"] and each["y"] + each["height"] <= frame["y"] + frame["height"] + 1
+                   for each in bottoms)  # fmt: skip
+        assert width > 700 or main["y"] >= frame["y"] + frame["height"] - 1
+
+
+LIVE = """panel => ['.ck-controls :is(input, button, textarea)', '.ck-views button', '.ck-presets button']
+  .flatMap(each => [...panel.querySelectorAll(each)]).filter(el => !el.matches(':disabled')).length"""
+
+
+@pytest.mark.parametrize("recipe", ["training_run", "accelerators"])
+def test_after_the_kernel_has_died_controls_take_no_input(recipe, bare):
+    panel = getattr(panels, recipe)()
+    bare.draw(panel, 1000)
+    root = bare.page.locator(".cookbook-panel")
+    before = root.evaluate(LIVE)
+    assert before > 5
+    bare.kernel(False)
+    assert root.evaluate(LIVE) == 0 and "controls do nothing" in root.locator(".ck-headline").inner_text()
+    assert "run all cells" in root.locator(".ck-headline").inner_text()
+    assert root.locator("fieldset[aria-disabled=true]").count() == root.locator("fieldset").count()
+    fades = root.locator(".ck-controls fieldset").first.evaluate("el => getComputedStyle(el).opacity")
+    assert float(fades) < 1
+    link, pin = (root.get_by_role("button", name=name) for name in ("Copy link", "Pin"))
+    assert link.is_enabled() and pin.is_disabled()
+    bare.kernel(True)
+    assert root.evaluate(LIVE) == before and "stopped" not in root.locator(".ck-headline").inner_text()

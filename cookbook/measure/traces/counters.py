@@ -22,7 +22,7 @@ from cookbook.measure.traces.reading import Notes, Reading, number
 
 
 class Counter(NamedTuple):
-    """What a counter tells: its unit, from where on it is a finding (below, if negative), and of which cause."""
+    """A counter: its unit, the limit from which it is a finding (below, if negative), of which cause, and its words."""
 
     unit: str
     limit: float
@@ -33,25 +33,25 @@ class Counter(NamedTuple):
 # Limits are rules of thumb, stated so that they can be doubted: a device that works nine tenths of the time has little
 # left to give; a clock that loses a tenth costs as much; a drive that is busy nine tenths of the time queues requests.
 COUNTERS = {
-    "gpu busy": Counter("share", -0.9, "idle accelerator", "the accelerator runs a kernel"),
-    "tensor cores busy": Counter("share", math.nan, "", "tensor cores work"),
-    "memory busy": Counter("share", 0.8, "memory-bound kernels", "the accelerator's memory is busy"),
-    "clock lost": Counter("share", 0.1, "throttling", "the accelerator's clock falls below its highest by"),
-    "throttled": Counter("share", 0.1, "throttling", "the driver says that power or heat holds the clock down"),
-    "drive busy": Counter("share", 0.9, "input", "the busiest drive works"),
-    "cpu waits for drives": Counter("share", 0.1, "input", "processors wait for drives"),
-    "cache of keys and values full": Counter("share", 0.9, "memory of the service", "the cache is full"),
-    "requests waiting": Counter("requests", 1.0, "overload", "requests wait for a place"),
-    "requests running": Counter("requests", math.nan, "", "requests run"),
-    "preemptions": Counter("times", 1.0, "memory of the service", "requests lost their place"),
-    "time to first token": Counter("s", math.nan, "", "mean time to first token"),
-    "time per output token": Counter("s", math.nan, "", "mean time per output token"),
-    "bus bandwidth": Counter("B/s", math.nan, "", "largest bus bandwidth of the collective"),
-    "start of an exchange": Counter("s", math.nan, "", "time of the smallest message"),
-    "read rate": Counter("B/s", math.nan, "", "the drives deliver"),
-    "write rate": Counter("B/s", math.nan, "", "the drives take"),
-    "read latency": Counter("s", math.nan, "", "mean latency of a read"),
-    "power": Counter("W", math.nan, "", "mean power of an accelerator"),
+    "gpu busy": Counter("share", -0.9, "idle accelerator", "GPU busy {} of the time"),
+    "tensor cores busy": Counter("share", math.nan, "", "tensor cores busy {} of the time"),
+    "memory busy": Counter("share", 0.8, "memory-bound kernels", "GPU memory busy {} of the time"),
+    "clock lost": Counter("share", 0.1, "throttling", "the GPU's clock falls {} below its highest"),
+    "throttled": Counter("share", 0.1, "throttling", "power or heat holds the clock down {} of the time"),
+    "drive busy": Counter("share", 0.9, "input", "the busiest drive works {} of the time"),
+    "cpu waits for drives": Counter("share", 0.1, "input", "processors wait for drives {} of the time"),
+    "cache of keys and values full": Counter("share", 0.9, "memory of the service", "cache of keys and values {} full"),
+    "requests waiting": Counter("requests", 1.0, "overload", "{} wait for a place"),
+    "requests running": Counter("requests", math.nan, "", "{} run"),
+    "preemptions": Counter("times", 1.0, "memory of the service", "requests lost their place {}"),
+    "time to first token": Counter("s", math.nan, "", "mean time to first token: {}"),
+    "time per output token": Counter("s", math.nan, "", "mean time per output token: {}"),
+    "bus bandwidth": Counter("B/s", math.nan, "", "largest bus bandwidth of the collective: {}"),
+    "start of an exchange": Counter("s", math.nan, "", "time of the smallest message: {}"),
+    "read rate": Counter("B/s", math.nan, "", "the drives deliver {}"),
+    "write rate": Counter("B/s", math.nan, "", "the drives take {}"),
+    "read latency": Counter("s", math.nan, "", "mean latency of a read: {}"),
+    "power": Counter("W", math.nan, "", "mean power of an accelerator: {}"),
 }
 Series = dict[str, list[float]]
 

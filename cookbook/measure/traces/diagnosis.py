@@ -121,16 +121,16 @@ class Diagnosis(Printed):
 
 
 def diagnose(
-    path: str | Path | Sequence[str | Path], model: Any = None, system: Any = None, *, precision: str | None = None,
-    pattern: str = "", stretches: int = 5, **plan: Any,
+    path: str | Path | Reading | Sequence[str | Path | Reading], model: Any = None, system: Any = None, *,
+    precision: str | None = None, pattern: str = "", stretches: int = 5, **plan: Any,
 ) -> Diagnosis:  # fmt: skip
     """Say what holds a training step back, from what profilers, counters and logs say.
 
     Parameters
     ----------
-    path : str, Path or a sequence of them
-        Files of one run; several ranks' traces tell a straggler from a slow network, counters are evidence beside. The
-        content says which tool wrote a file.
+    path : str, Path, Reading, or a sequence of them
+        Files of one run, or what `read_trace` read of them; several ranks' traces tell a straggler from a slow
+        network, counters are evidence beside. The content says which tool wrote a file.
     model, system : optional
         The scenario, as for `cb.train_step`; then each term stands beside its prediction, and the largest gap beyond
         the 80 % interval is the diagnosis.
@@ -164,7 +164,7 @@ def diagnose(
     >>> found.cause, round(found.share, 3)
     ('checkpoint', 0.231)
     """
-    paths = [path] if isinstance(path, (str, Path)) else list(path) if isinstance(path, Iterable) else [path]
+    paths = [path] if isinstance(path, (str, Path, Reading)) else list(path) if isinstance(path, Iterable) else [path]
     if not 0 < len(paths) <= MOST_FILES:
         raise ValueError(f"path has {len(paths)} files; give 1 to {MOST_FILES} of one run")
     if (model is None) != (system is None) or (model is None and plan):
@@ -173,7 +173,7 @@ def diagnose(
         raise ValueError(f"precision = {shown(precision)} must be a number format such as 'bf16'")
     if isinstance(stretches, bool) or not isinstance(stretches, int) or not 1 <= stretches <= MOST_STRETCHES:
         raise ValueError(f"stretches = {shown(stretches)} must be a whole number from 1 to {MOST_STRETCHES}")
-    readings = [read_trace(each, pattern) for each in paths]
+    readings = [each if isinstance(each, Reading) else read_trace(each, pattern) for each in paths]
     predicted = None if model is None else _predicted(model, system, precision, plan)
     return _diagnosis(readings, predicted, precision, stretches)
 
@@ -347,7 +347,7 @@ def _seen(found: Attribution, term: str) -> tuple[str, ...]:
 def _remedies(cause: str, found: Attribution, part: float) -> tuple[dict[str, Any], ...]:
     """The three cheapest, each with the gain in speed and an interval; they act on a part of their term."""
     table = catalog.table("remedies")
-    rows = table[table["cause"] == cause].sort_values("rank")
+    rows = table[table["cause"] == cause].sort_values("rank", kind="stable")
     told = []
     for row in rows.to_dict("records"):
         share, shares = part * _share(found, row["term"]), part * _shares(found, row["term"])
@@ -395,9 +395,10 @@ def _of_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tu
     found = over[worst] > 0
     first = worst if found else next(iter(counted))
     told = COUNTERS[first]
-    lead = "A counter stands out" if found else "No counter stands out"
     share = counted[first] if told.unit == "share" else math.nan
-    answer = f"{lead}: {told.words}: **{_value(told, counted[first])}**."
+    said = told.words.format(f"**{_value(told, counted[first])}**")
+    ends = f"{'at least' if told.limit < 0 else 'at most'} {_value(told, abs(told.limit))}"
+    answer = f"{said[0].upper()}{said[1:]}. Rule of thumb: {ends}." if found else f"No counter stands out: {said}."
     rest = _told({key: value for key, value in counted.items() if key != first})
     lines = [answer, *([f"Beside: {'; '.join(rest)}."] if rest else []),
              "Missing: no file has steps, so their time cannot be shared out."]  # fmt: skip
@@ -426,5 +427,5 @@ def _value(counter: Counter, value: float) -> str:
 
 def _told(counted: Mapping[str, float], above: bool = False) -> tuple[str, ...]:
     """Counters in words; `above` keeps those beyond their limits."""
-    return tuple(f"{COUNTERS[key].words}: {_value(COUNTERS[key], value)}" for key, value in counted.items()
+    return tuple(COUNTERS[key].words.format(_value(COUNTERS[key], value)) for key, value in counted.items()
                  if math.isfinite(value) and (not above or _beyond(COUNTERS[key], value) > 0))  # fmt: skip

@@ -57,7 +57,19 @@ def read_trace(path: str | Path, pattern: str = "") -> Reading:
     name = target.name[:80]
     if raw.startswith(SQLITE):
         return spans.nsight_sqlite(target, name)
-    text = text_of(raw, name)
+    return read_text(text_of(raw, name), name, pattern)
+
+
+def read_text(text: str, name: str = "your text", pattern: str = "") -> Reading:
+    """Read the text of a file of a profiler, a counter or a training log, as `read_trace` does of the file.
+
+    Examples
+    --------
+    >>> read_text("step,step_time_s\\n1,0.5\\n2,0.4\\n3,0.6\\n").kind
+    'training log (CSV)'
+    """
+    if not text.strip():
+        raise ValueError(f"{name} is empty; paste what the tool wrote")
     if _is_json(text) and not _is_lines(text):
         return _from_json(parsed_json(text, name), name)
     lines = lines_of(text, name)

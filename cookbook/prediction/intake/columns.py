@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook.catalog.reading import nearest
+from cookbook.catalog.reading import ALIKE, nearest
 from cookbook.prediction.intake import words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
 
@@ -68,8 +68,12 @@ IGNORED = frozenset({
 
 
 def normal(header: str) -> str:
-    """A column name without case, spaces and hyphens."""
-    return re.sub(r"[\s\-./]+", "_", str(header).strip().casefold()).strip("_")
+    """Return a column name without case, spaces, hyphens and brackets; a slash is "per".
+
+    >>> normal("Batch/GPU"), normal("Batch size (per GPU)"), normal("Batch per-GPU")
+    ('batch_per_gpu', 'batch_size_per_gpu', 'batch_per_gpu')
+    """
+    return re.sub(r"[\s\-.()\[\]_]+", "_", str(header).strip().casefold().replace("/", " per ")).strip("_")
 
 
 @lru_cache(maxsize=8)
@@ -88,10 +92,10 @@ def names(kind: str) -> dict[str, str]:
 
 
 def unknown(kind: str, headers: list[str]) -> list[tuple[str, str]]:
-    """Columns that no field of a kind is read from, each with the nearest that is."""
+    """Return columns that no field of a kind is read from, each with the name it may be a misspelling of, or ""."""
     known = names(kind)
     lost = [header for header in headers if normal(header) not in known and normal(header) not in IGNORED]
-    return [(header, nearest(normal(header)[:60], list(known), 1)[0]) for header in lost]
+    return [(header, "".join(nearest(normal(header)[:60], list(known), 1, ALIKE))) for header in lost]
 
 
 class Columns:
@@ -102,11 +106,25 @@ class Columns:
         self.problems: list[Coded] = []
         self.assumed: list[Coded] = []
         known, self._columns, self.headers = names(kind), dict[str, Any](), dict[str, str]()
+        meant = self._networks_are_models(frame, known)
         for header in frame.columns:
-            name = known.get(normal(header))
+            name = "model" if meant and normal(header) == "network" else known.get(normal(header))
             # A column under its own name comes before one under another spelling.
             if name is not None and (name not in self._columns or normal(header) == name):
                 self._columns[name], self.headers[name] = frame[header], str(header)
+
+    def _networks_are_models(self, frame: pd.DataFrame, known: dict[str, str]) -> bool:
+        """Whether "network" heads the models: no other column does, and no cell of it states a rate; noted if so."""
+        named = [header for header in frame.columns if normal(header) == "network"]
+        others = {known.get(normal(header)) for header in frame.columns if header not in named}
+        if not named or "model" not in known.values() or "model" in others:
+            return False
+        cells = levels_of(frame[named[0]])
+        rates = [cell for cell in cells.levels if not words.is_blank(cell) and words.network(cell)[0] > 0]
+        if rates:
+            return False
+        self.note(cells.map(lambda cell: "" if words.is_blank(cell) else f"{named[0]} = model"))
+        return True
 
     def __contains__(self, name: str) -> bool:
         return name in self._columns

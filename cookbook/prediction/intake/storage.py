@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cookbook import catalog, units
-from cookbook.catalog.reading import nearest
+from cookbook.catalog.reading import ALIKE, nearest
 from cookbook.prediction.intake.columns import IGNORED, normal
 from cookbook.prediction.intake.drives import (
     MOST_READ,
@@ -237,10 +237,10 @@ def storage_rows(frame: pd.DataFrame) -> StorageRows:
 
 
 def unknown_columns(headers: list[str]) -> list[tuple[str, str]]:
-    """Columns that nothing is read from, each with the nearest that something is."""
+    """Return columns that nothing is read from, each with the name it may be a misspelling of, or ""."""
     known = [name for both in NAMES.items() for name in (both[0], *both[1])]
     lost = [header for header in headers if normal(header) not in {*known, *IGNORED, *NO_INPUT}]
-    return [(header, nearest(normal(header)[:60], known)[0]) for header in lost]
+    return [(header, "".join(nearest(normal(header)[:60], known, 1, ALIKE))) for header in lost]
 
 
 def _cells(frame: pd.DataFrame, name: str) -> Cells:

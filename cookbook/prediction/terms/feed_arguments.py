@@ -447,7 +447,7 @@ def server(system: Machine | str) -> tuple[dict[str, float], str]:
 
 @lru_cache(maxsize=256)
 def hour_price(accelerator: str) -> tuple[float, float, float, str]:
-    """Median, lowest and highest price of an hour on demand [USD], and its dates; NaN where no price is known.
+    """Return median and quartiles of an hour's price on demand [USD] and their dates; NaN where no price is known.
 
     Parameters
     ----------
@@ -464,7 +464,8 @@ def hour_price(accelerator: str) -> tuple[float, float, float, str]:
 def memory_price() -> tuple[float, str]:
     """Newest price of server memory in the table ``tco`` [USD/B] and what it rests on; NaN where there is none."""
     rows = catalog.table("tco")
-    rows = rows[(rows["category"] == "part_price") & (rows["item"] == "server memory")].sort_values("year")
+    rows = rows[(rows["category"] == "part_price") & (rows["item"] == "server memory")]
+    rows = rows.sort_values("year", kind="stable")
     if rows.empty:
         return np.nan, "no price is known"
     return float(rows["value"].iloc[-1]) / 1e9, f"price of a GB of server memory, {rows['year'].iloc[-1]}"

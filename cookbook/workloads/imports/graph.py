@@ -6,8 +6,7 @@ Counting rules are those of `layers`: 1 MAC = 2 FLOP, an activation is kept for 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,25 +173,3 @@ class Graph:
 
 def _fixed(value: float) -> np.ndarray:
     return np.array([[float(value), 0.0, 0.0], [0.0, 0.0, 0.0]]) if value not in (0, 1) else ONE if value else NONE
-
-
-def in_order(needs: Sequence[Collection[Any]], makes: Sequence[Any], there: Collection[Any]) -> list[int]:
-    """Places of nodes such that each comes behind those that make what it needs; what never can be made is left out.
-
-    `needs`, `makes`: of each node, names of tensors; `there`: those that are made already. The time grows as the number
-    of needs.
-    """
-    missing = [{name for name in each if name not in there} for each in needs]
-    takers = dict[Any, list[int]]()
-    for place, each in enumerate(missing):
-        for name in each:
-            takers.setdefault(name, []).append(place)
-    ready = deque(place for place, each in enumerate(missing) if not each)
-    order = list[int]()
-    while ready:
-        order.append(ready.popleft())
-        for place in takers.pop(makes[order[-1]], ()):
-            missing[place].discard(makes[order[-1]])
-            if not missing[place]:
-                ready.append(place)
-    return order
