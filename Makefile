@@ -43,12 +43,13 @@ test-more: $(VENV)/test.stamp $(VENV)/package.stamp ## Run what takes longer: ty
 	exit $$status
 
 KERNELS ?= Prescott
-DISABLED ?= X86_V3 X86_V4
+DISABLED ?= X86_V3 X86_V4 AVX512_ICL AVX512_SPR
 THREADS ?= 1
 test-processor: export OPENBLAS_CORETYPE := $(KERNELS)
 test-processor: export NPY_DISABLE_CPU_FEATURES := $(DISABLED)
 test-processor: export OMP_NUM_THREADS := $(THREADS)
 test-processor: $(VENV)/test.stamp $(VENV)/package.stamp ## Test, all recipes too, as on another processor (KERNELS=, DISABLED=, THREADS=)
+	$(BIN)/python tests/processor.py
 	@status=0; set -x; \
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone and not all" --benchmark-disable || status=1; \
 	$(BIN)/python -m pytest -n 2 tests/notebooks/test_crawl.py -k running_again_changes_nothing || status=1; \

@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(items):
 
 
 # Files whose tests share nothing go out test by test, the others as a whole, so that what they share is made once.
-ONE_BY_ONE = ("test_crawl.py", "test_recipes.py", "test_hostile.py", "test_hostile_rows.py")
+ONE_BY_ONE = ("test_crawl.py", "test_other_processors.py", "test_recipes.py", "test_hostile.py", "test_hostile_rows.py")
 TOGETHER = {"test_validate.py": "calibration", "test_accuracy.py": "calibration"}
 
 

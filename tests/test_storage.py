@@ -11,7 +11,6 @@ from cookbook import catalog
 from cookbook.calibration import judgement
 from cookbook.calibration import storage as calibration
 from cookbook.catalog import tables
-from cookbook.prediction import storage
 from cookbook.prediction.answer import answer
 from cookbook.prediction.intake.drives import processor_of
 from cookbook.prediction.intake.storage import storage_rows
@@ -192,23 +191,16 @@ def test_intervals_cover_groups_that_were_left_out():
 
 
 def test_committed_constants_are_those_that_a_refit_gives():
-    """The same, or as good: where the error hardly depends on one, the rounding of a processor ends the search."""
-    kept = {row["name"]: row for row in tables.raw("pipeline_constants", catalog.data_directory()).records()}
-    again = {row["name"]: row for row in calibration.constants()}
-    assert kept.keys() == again.keys()
-    moved = {name for name, row in again.items()
-             if float(row["value"]) != pytest.approx(float(kept[name]["value"]), rel=1e-3)}  # fmt: skip
-    assert moved <= {"room_host_bound", "client_rate", "network/moderate", "interval/object_store/80"}
-    committed = storage.committed()
-    refitted = {**committed, **{name: float(again[name]["value"]) for name in moved}}
-    runs, loads = calibration.Measured("mlperf"), calibration.Measured("object_store")
-    plain = ~storage.predict_rows(runs.rows).described
-    weights = calibration._equal_weights(runs.group, plain)
-    errors = [(weights @ np.abs(storage.predict_rows(runs.rows, one).utilisation - runs.outcome)[plain],
-               np.mean(np.abs(np.log(storage.downloads(loads.rows, one)[0] / loads.outcome))))
-              for one in (committed, refitted)]  # fmt: skip
-    assert errors[0] == pytest.approx(errors[1], rel=1e-3)
-    assert refitted["interval/object_store/80"] == pytest.approx(committed["interval/object_store/80"], rel=0.01)
+    """On every processor: a search that follows rounding moved the constants that hardly matter by up to 8 %."""
+    rows = tables.raw("pipeline_constants", catalog.data_directory()).records()
+    kept = {row["name"]: float(row["value"]) for row in rows}
+    assert {row["name"]: float(row["value"]) for row in calibration.constants()} == pytest.approx(kept, rel=1e-6)
+
+
+def test_the_search_does_not_follow_rounding():
+    """What changes a loss in its last digits alone, as another order of addition does, stays where it was."""
+    found = calibration.search(lambda x: abs(x[0] - 1.5) + 1 + 1e-14 * np.sin(1e5 * x[1]), np.zeros(2))
+    assert found[0] == pytest.approx(1.5, abs=1e-4) and found[1] == 0
 
 
 def test_the_search_finds_a_known_minimum():

@@ -19,6 +19,8 @@ from cookbook.prediction.intake.tables import without_outcomes
 if TYPE_CHECKING:
     import pandas as pd
 
+# A step must lower the loss by this share of it: less is the rounding of one processor's sums.
+LEAST_GAIN = 1e-9
 # Where the search starts.
 START = {
     "step_overhead": 0.005, "buffer": 20.0, "room": 0.6, "room_hosts": 0.2, "room_devices": 0.3,
@@ -108,7 +110,7 @@ def search(
                 trial = at.copy()
                 trial[one] += sign * steps[one]
                 value = loss(trial)
-                if value < best:
+                if value < best - LEAST_GAIN * abs(best):
                     at, best, steps[one] = trial, value, steps[one] * 1.3
                     break
             else:
