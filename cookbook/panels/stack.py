@@ -17,7 +17,7 @@ from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_fiv
 from cookbook.panels.options import cited, few, networks, printed
 from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
 from cookbook.panels.text import counted, dollar_range, duration, percent
-from cookbook.panels.where_to_run import DEADLINES, FIGURES, HOW, own_prices, quotes
+from cookbook.panels.where_to_run import DEADLINES, FIGURES, HOW, own_prices, quotes, unquoted
 from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import UNVALIDATED
 from cookbook.planning.stack import OneSize, StackChoice, one_size, pick_stack, several, times
@@ -104,7 +104,7 @@ def _runs_only(values: dict[str, Any]) -> dict[str, str]:
 
 
 OFF = {"runs": _runs_only, "deadline": _runs_only, "rate": _serving_only, "latency": _serving_only,
-       "model": _one_alone}  # fmt: skip
+       "model": _one_alone, "quoted": unquoted}  # fmt: skip
 
 
 def _applications() -> tuple[tuple[str, str, str, str], ...]:

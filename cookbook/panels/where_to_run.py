@@ -121,7 +121,7 @@ def where_to_run(
     False
     """
     return Panel(where_to_run, "Where should it run?", _controls, PICTURES, _draw, locals(),
-                 {"picture": _pictures})  # fmt: skip
+                 {"picture": _pictures, "quoted": unquoted})  # fmt: skip
 
 
 def _controls() -> tuple[Control, ...]:
@@ -163,7 +163,7 @@ def _controls() -> tuple[Control, ...]:
 
 
 def quotes(table: str, what: str) -> tuple[Control, Control]:
-    """Controls of the reader's own price: of which rented row of a table, and what an hour of one accelerator costs.
+    """Controls of the reader's own price: what an hour of one accelerator costs, and of which rented row of a table.
 
     Parameters
     ----------
@@ -174,12 +174,17 @@ def quotes(table: str, what: str) -> tuple[Control, Control]:
     """
     offers = tuple(option for option in listed_options(table) if option[0] in rented(table))
     return (
-        Combo("quoted", f"Your price is of this {what}", "Money", offers, more=True,
-              tooltip="What your own price is for; the others keep list prices"),
         Slider("hourly", "Your price", "Money", (0.0, 0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20), whole=False,
                unit="$ an hour", zero="list price", more=True,
                tooltip="What you pay for an hour of one accelerator; 0: list prices of the last 12 months"),
+        Combo("quoted", f"Your price is of this {what}", "Money", offers, more=True,
+              tooltip="What your own price is for; the others keep list prices"),
     )  # fmt: skip
+
+
+def unquoted(values: dict[str, Any]) -> dict[str, str]:
+    """Why no row is to be chosen while the reader states no price, for `Panel`."""
+    return {} if values.get("hourly") else {"*": "set your price first"}
 
 
 def rented(table: str) -> list[str]:

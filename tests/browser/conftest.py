@@ -22,6 +22,8 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+# A kernel left over sends the next page of its notebook every panel that it ever drew.
+SHUT_DOWN = "() => window.jupyterapp?.serviceManager.sessions.shutdownAll()"
 HERE = ("127.0.0.1", "localhost", "::1")
 
 
@@ -114,6 +116,8 @@ def page(browser: Any, patience: float) -> Any:
     opened.on("websocket", lambda socket: socket.on("framereceived", lambda frame: _count(opened, frame)))
     opened.on("pageerror", lambda error: opened.problems.append(str(error)))
     yield opened
+    if not opened.is_closed():
+        opened.evaluate(SHUT_DOWN)
     context.close()
 
 
