@@ -277,6 +277,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(_source_rows, view),
         code=_code(values, view),
         kept=found,
+        stood_for={"precision": f"{view.looked['precision']} on {view.looked['name']}"} if precision == USUAL else {},
     )  # fmt: skip
 
 

@@ -460,7 +460,9 @@ class Choice(Described):
         """Printed name of a value."""
         return next((label for key, label, _ in self.options if key == value), shown(value))
 
-    said = told
+    def said(self, value: Any) -> str:
+        """Printed name of a value, or the words that it is."""
+        return next((label for key, label, _ in self.options if key == value), str(value))
 
 
 Control = Combo | Slider | Choice

@@ -7,9 +7,9 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from cookbook import catalog
 from cookbook.catalog.printed import csv_text
 from cookbook.charts import live, ready
 from cookbook.charts.card import card, kept
-from cookbook.panels.ahead import Ahead, packed
+from cookbook.panels.ahead import CHANGING, Ahead, packed
 from cookbook.panels.controls import PROBLEMS, Combo, Control, Slider, from_link, place, same, to_link
 from cookbook.panels.text import file_name, levels, no_answer, sentence, sources_of, table_of
 from cookbook.prediction.requirements import ratio
@@ -92,7 +92,8 @@ class View:
     kept
         Whatever the recipe wants to find again in a pinned view.
     stood_for : dict
-        What a control that was left empty stands for; it is shown in its place.
+        What a control that was left open stands for. Of an empty one it is shown in its place; where words such as
+        "best" are chosen, a record names both.
     """
 
     answer: str
@@ -234,7 +235,13 @@ class Panel(anywidget.AnyWidget):
         """What each control stands at in the last valid state, in words; those left empty or off are left out."""
         return [(control.label, text) for name, control in self._controls.items()
                 if control.place == "controls" and "*" not in self._off.get(name, {})
-                and (text := control.said(self._good[name]))]  # fmt: skip
+                and (text := self._said(name, control))]  # fmt: skip
+
+    def _said(self, name: str, control: Control) -> str:
+        """What a control is set to in words; what was left open with what was taken for it."""
+        text, taken = control.said(self._good[name]), self._view.stood_for.get(name)
+        words = "" if taken is None else control.said(taken)
+        return f"{text or 'automatic'}: {words}" if words and words != text else text
 
     @property
     def sources(self) -> tuple[tuple[str, str, str], ...]:
@@ -259,6 +266,42 @@ class Panel(anywidget.AnyWidget):
         for name in values:
             self._typed.pop(name, None)
         self._redraw(values)
+
+    @property
+    def error(self) -> str:
+        """Why the present state has no answer; "" where it has one."""
+        return self._error
+
+    @property
+    def view(self) -> View:
+        """What the last valid state shows, with the answer as it is printed."""
+        return replace(self._view, answer=self._answer())
+
+    @property
+    def chart(self) -> dict[str, Any]:
+        """The chart now shown, as a page draws it."""
+        picture = self._view.picture
+        spec = self.specs.get(picture.name) or ready.spec_of(*self.drawing)
+        return {"spec": spec, "columns": live.to_columns(picture.frame), "signals": self._signals(self._view)}
+
+    @contextmanager
+    def decided(self) -> Iterator[None]:
+        """Let the panel tell of its last valid state with the chart it was made with; the page sees nothing of it."""
+        now = {name: getattr(self, name) for name in (*CHANGING, "_error")}
+        first = {name: value for name, value in self._start.items() if name == "picture"}
+        try:
+            self._off = dict(self._off)
+            if any(not same(self._good[name], value) for name, value in first.items()):
+                with suppress(*PROBLEMS):
+                    values = self._read({**self._good, **first})
+                    self._view = self._draw(values, self._pinned)
+                    self._good = values
+            self._state, self._error = self._good, ""
+            self._unavailable()
+            yield
+        finally:
+            for name, value in now.items():
+                setattr(self, name, value)
 
     def pin(self) -> None:
         """Keep the present scenario as a ghost; a second call lets it go."""
@@ -453,6 +496,11 @@ class Panel(anywidget.AnyWidget):
             self._turn += 1
             self.shown = self._message(view)
 
+    @staticmethod
+    def _signals(view: View) -> dict[str, Any]:
+        """Axes and title of a chart."""
+        return {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title}
+
     def _message(self, view: View) -> dict[str, Any]:
         headline, facts = (self._error, ()) if self._error else levels(self._answer())
         return {
@@ -462,7 +510,7 @@ class Panel(anywidget.AnyWidget):
             "chips": [list(chip) for chip in self._chips()], "code": view.code, "link": self.link,
             "picture": view.picture.name,
             "file": file_name(self._name, view.picture.name, *(text for _, text in self.inputs[:3])),
-            "signals": {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title},
+            "signals": self._signals(view),
             "parts": [asdict(part) for part in view.parts], "parts_title": view.parts_title,
             "ghost": [asdict(part) for part in self._pinned.parts] if self._pinned else [],
             "state": {name: control.show(self._stands(name)) for name, control in self._controls.items()},
