@@ -125,7 +125,9 @@ def test_a_panel_that_starts_wrong_says_so_and_can_be_mended() -> None:
 def test_a_zero_that_is_no_amount_is_shown_as_its_word() -> None:
     price = controls.Slider("p", "Price", "g", (0.0, 1.0, 5.0), unit="$/h", whole=False, zero="list price")
     assert price.show(0)["text"] == "list price" and price.describe()["stops"][0] == [0.0, "list price"]
-    assert price.told(0) == price.said(0) == "list price" and price.told(5) == "5 $/h"
+    assert price.told(0) == price.said(0) == "list price" and price.told(5) == "$5/h"
+    budget = controls.Slider("b", "Budget", "g", (0.0, 1.0), unit="million $", whole=False)
+    assert (price.told(2.5), budget.told(0.5), budget.told(0.05)) == ("$2.50/h", "$0.50 million", "$0.05 million")
     assert price.read("list price") == price.read(" List Price ") == price.read("0") == price.read("0 $/h") == 0
     with pytest.raises(ValueError, match="is not a number"):
         price.read("list")

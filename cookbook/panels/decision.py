@@ -43,7 +43,7 @@ pre,.note{white-space:pre-wrap;overflow-wrap:anywhere}pre{background:#f5f5f5;pad
 REPORT_STYLE = """img{max-width:100%}table{border-collapse:collapse;font-size:.8rem;margin:.5rem 0}
 th,td{text-align:left;vertical-align:top;padding:.15rem .5rem .15rem 0;border-bottom:1px solid #e0e0e0}
 .ck-card table div{height:12px}.ck-badges{color:#616161;font-size:.85rem}.wide{overflow-x:auto}
-.whole{white-space:nowrap}summary{margin:1.5rem 0;font-weight:600;cursor:pointer}
+td{min-width:6.5rem}.whole{white-space:nowrap;min-width:0}summary{margin:1.5rem 0;font-weight:600;cursor:pointer}
 button{float:right;margin:0 0 .5rem 1rem;font:inherit;padding:.25rem .75rem}
 @media print{button{display:none}body{margin:0;max-width:none;font-size:10pt}table{font-size:8pt}
 h2,tr,img,li{break-inside:avoid}
