@@ -58,7 +58,7 @@ def test_a_record_by_keyboard(lab: str, notebooks: Path, page: Any, tmp_path: Pa
     context.close()
 
 
-def test_a_report_has_the_chart_of_the_decision_and_prints(lab: str, notebooks: Path, page: Any, tmp_path: Path) -> None:
+def test_a_report_has_the_chart_of_the_decision(lab: str, notebooks: Path, page: Any, tmp_path: Path) -> None:
     """Saved while another tab is open; the page asks for nothing and its button works under its own policy."""
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     source = ('import cookbook as cb\npanel = cb.panels.training_run("gpt2", 1, devices=8)\npanel',
