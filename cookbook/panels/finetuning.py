@@ -24,7 +24,8 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import Source, capital, counted, in_words, listed, price_badge, short_name
 from cookbook.planning.finetune import METHODS, FineTuning, finetune
 from cookbook.prediction.devices import optimiser_row

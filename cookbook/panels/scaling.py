@@ -33,7 +33,8 @@ from cookbook.panels.options import (
     step_parts,
     title_of,
 )
-from cookbook.panels.shell import Panel, Picture, View, device_text, keywords, model_text, panel_call
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, percent
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
 from cookbook.prediction.terms.devices import TRAINING, usual_precision

@@ -32,7 +32,8 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import (
     at_your_price,
     capital,

@@ -15,7 +15,8 @@ from cookbook.charts import devices, stacks
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five
 from cookbook.panels.options import cited, few, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
+from cookbook.panels.pasted import as_python, keywords
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, dollar_range, duration, in_words, percent
 from cookbook.panels.where_to_run import DEADLINES, FIGURES, HOW, own_prices, quoted_price, quotes, unquoted
 from cookbook.planning.comparison import doubt

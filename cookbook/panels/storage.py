@@ -15,7 +15,7 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.charts import host as charts
 from cookbook.charts.look import nice_ceiling, row_order
-from cookbook.panels import options, shell
+from cookbook.panels import options, pasted, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.shell import Panel, Part, Picture, View
 from cookbook.panels.text import Source, capital, counted, in_words, percent, short_name
@@ -284,9 +284,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any], scene: Scene) -> str:
-    what = [shell.model_text(values["model"]), shell.device_text(values["system"])]
-    what += map(shell.as_python, scene.names[2:])
-    call = f"cb.match_storage({', '.join(what)}, {shell.keywords(scene.given)})"
+    what = [pasted.model_text(values["model"]), pasted.device_text(values["system"])]
+    what += map(pasted.as_python, scene.names[2:])
+    call = f"cb.match_storage({', '.join(what)}, {pasted.keywords(scene.given)})"
     return f"{shell.panel_call(storage, values)}\n{call}"
 
 

@@ -31,7 +31,8 @@ from cookbook.panels.options import (
     plain_model,
     step_parts,
 )
-from cookbook.panels.shell import Panel, Picture, View, device_text, keywords, model_text, panel_call
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.panels.text import at_your_price, dollar_range, figure, in_words, large, percent, price_badge, short_name
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run

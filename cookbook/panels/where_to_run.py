@@ -29,7 +29,8 @@ from cookbook.panels.options import (
     printed,
     title_of,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, model_text, panel_call
+from cookbook.panels.pasted import as_python, keywords, model_text
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import at_your_price, counted, dollar_range, duration, percent
 from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import BOUGHT, MONTHS, UNVALIDATED

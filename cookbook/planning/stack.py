@@ -18,11 +18,11 @@ from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text
 from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
-from cookbook.planning.comparison import doubt, evidence, lead
+from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import HOUR
 from cookbook.planning.places import BY_HOUR, PER_TOKEN, PRIVACY, costs, own_price, total
 from cookbook.planning.stack_limits import NEAR, checks, contradiction, run_seconds
-from cookbook.planning.stack_sizes import SERVE, TASKS, Candidate, Wanted, candidates, card_of, stack_rows
+from cookbook.planning.stack_sizes import SERVE, TASKS, Candidate, Wanted, candidates, card_of, overlap, stack_rows
 from cookbook.planning.where import MOST_YEARS, UNTIMED, WhereToRun
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of
@@ -174,22 +174,10 @@ class StackChoice(Printed):
     def summary(self) -> str:
         """The first stack, what it takes, and whether it is clearly the best."""
         row, count = self.ranked.iloc[0], int(self.ranked["will_do"].sum())
-        open_ = self._doubt()
+        open_ = doubt(self.odds[self.best], row["tier"]) if self.by == "usd" else overlap(self._whole, self.by)
         among = f"is {'first' if open_ else 'the best'} of {count} stacks that will do by {BY[self.by][1]}"
         what = told_value(row[self.by], self.by)
         return f"{row['name']}{several(row)} {among}{f', {open_}' if open_ else ''}: {what}"
-
-    def _doubt(self) -> str:
-        """Why the first stack is not called the best; "" where it may be."""
-        if self.by == "usd":
-            return doubt(self.odds[self.best], self.ranked.iloc[0]["tier"])
-        table = self._whole
-        ends = (table[f"{self.by}{end}"] for end in ("", "_low", "_high"))
-        known = [evidence(tier) for tier in table["tier"]]
-        first = lead(*ends, evidence=known, able=table["will_do"])
-        if first is None or first.named:
-            return ""
-        return "but not clearly the best" if first.rivals else "by its datasheet alone"
 
     def value(self, each: Candidate, name: str = "", factor: Any = 1.0, by: str = "") -> np.ndarray:
         """What a stack is ranked by, or `by`, with one input so many times as large; figures at their medians.
