@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.panels import controls, shell
+from cookbook.panels import controls, pasted, shell
 from cookbook.panels.shell import MOST_ROWS, sentence
 from cookbook.panels.text import levels
 from cookbook.units import dollars
@@ -125,7 +125,9 @@ def test_a_panel_that_starts_wrong_says_so_and_can_be_mended() -> None:
 def test_a_zero_that_is_no_amount_is_shown_as_its_word() -> None:
     price = controls.Slider("p", "Price", "g", (0.0, 1.0, 5.0), unit="$/h", whole=False, zero="list price")
     assert price.show(0)["text"] == "list price" and price.describe()["stops"][0] == [0.0, "list price"]
-    assert price.told(0) == price.said(0) == "list price" and price.told(5) == "5 $/h"
+    assert price.told(0) == price.said(0) == "list price" and price.told(5) == "$5/h"
+    budget = controls.Slider("b", "Budget", "g", (0.0, 1.0), unit="million $", whole=False)
+    assert (price.told(2.5), budget.told(0.5), budget.told(0.05)) == ("$2.50/h", "$0.50 million", "$0.05 million")
     assert price.read("list price") == price.read(" List Price ") == price.read("0") == price.read("0 $/h") == 0
     with pytest.raises(ValueError, match="is not a number"):
         price.read("list")
@@ -924,7 +926,7 @@ def test_a_configuration_is_answered_as_the_network_of_the_zoo(name: str) -> Non
     own.update(model={"custom": json.dumps(llama)})
     assert not own.shown["error"] and " Assumed: " in own.answer
     assert own.answer.partition(" Assumed: ")[0] == zoo.answer.replace("Llama 3 8B", "llama")
-    call = zoo.code.splitlines()[-1].replace('"llama3_8b"', f"cb.model({shell.as_python(llama)})")
+    call = zoo.code.splitlines()[-1].replace('"llama3_8b"', f"cb.model({pasted.as_python(llama)})")
     assert own.code.splitlines()[-1] == call
     own.update(model={"custom": "{\"a\": 1}"})
     assert own.shown["error"] and "config.json" in own.answer

@@ -126,10 +126,35 @@ def test_every_panel_gives_a_record(name: str) -> None:
     assert len(repr(record)) < 12_000 and "**" not in str(record.said)
 
 
+@pytest.mark.parametrize(("name", "state", "label", "words"), [
+    ("training_run", {"model": "gpt2", "tokens": 1, "devices": 8}, "Precision", "best: bf16"),
+    ("training_run", {"model": "gpt2", "tokens": 1, "devices": 8, "precision": "fp8"}, "Precision", "fp8"),
+    ("serving", {"accelerator": "a100-sxm-80gb"}, "Precision", "best: fp16"),
+    ("serving", {"precision": "int4"}, "Precision", "int4 (AWQ, GPTQ)"),
+    ("scaling", {"precision": "own", "system": "dgx-h100"}, "Precision", "best: bf16"),
+    ("accelerators", {}, "Precision", "usual: bf16 on H100 SXM5 80GB"),
+    ("finetuning", {"method": "qlora"}, "Checkpointing", "if needed: yes"),
+    ("stack", {}, "Network", "The usual one: ResNet-50 (v1)"),
+    ("stack", {}, "Runs a month", "automatic: 4"),
+    ("where_to_run", {}, "Batch", "automatic: 512"),
+    ("where_to_run", {"batch": 64}, "Batch", "64"),
+])  # fmt: skip
+def test_what_was_left_open_is_said_with_what_was_taken(name: str, state: dict[str, Any], label: str, words: str) -> (
+        None):  # fmt: skip
+    assert dict(getattr(cb.panels, name)(**state).inputs)[label] == words
+
+
+@pytest.mark.parametrize("name", ["training_run", "serving", "stack", "storage", "finetuning", "where_to_run"])
+def test_assumptions_are_words_and_no_names_of_arguments(name: str) -> None:
+    sections = dict(cb.panels.record(getattr(cb.panels, name)()).sections())
+    for label, text, _ in sections["How this is known"]:
+        assert not any(sign in text for sign in (" = ", "_", "=.")), (label, text)
+
+
 def test_a_zero_that_stands_for_something_else_is_said_in_words() -> None:
     """A service on as many devices as it needs is not one on 0 devices, nor one at 0 dollars."""
     inputs = dict(cb.panels.serving().inputs)
-    assert (inputs["Devices"], inputs["Price"]) == ("chosen automatically", "list price")
+    assert (inputs["Devices"], inputs["Price"]) == ("chosen automatically: 1", "list price")
     assert dict(cb.panels.serving(devices=8).inputs)["Devices"] == "8"
     inputs = dict(cb.panels.storage().inputs)
     assert (inputs["Price"], inputs["Checkpoint every"]) == ("list price", "never")

@@ -667,6 +667,16 @@ def test_users_who_do_not_think_are_requests_at_once():
     assert users == clients and users["in_service"] == 100
 
 
+@pytest.mark.parametrize("policy", ["chunked prefill", "prefill first", "disaggregated"])
+@pytest.mark.parametrize("users", [3, 200, 800])
+def test_a_pause_of_a_millisecond_changes_hardly_anything(users, policy):
+    """Far below an iteration of 11 ms; three users leave one of four engines without any."""
+    none, short = (cb.serve("llama3_8b", "h100-sxm", users=users, think=think, devices=4, policy=policy, **CHAT).rows[0]
+                   for think in (0, 0.001))  # fmt: skip
+    for name in ("requests_per_second", "in_service", "ttft_p50", "tpot_p50", "e2e_p95", "batch"):
+        assert short[name] == pytest.approx(none[name], rel=0.02), name
+
+
 @pytest.mark.parametrize(("users", "think"), [(50, 5), (200, 30), (200, 1), (1500, 30)])
 def test_users_wait_as_long_as_those_that_are_simulated_one_by_one(users, think):
     """20,000 requests of users who think for exponential times; beyond the capacity, too."""

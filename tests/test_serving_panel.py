@@ -39,7 +39,7 @@ def test_a_price_of_the_reader_is_the_only_one(panel: Any) -> None:
     list_price = {row["accelerator"]: row["usd_per_hour"] / row["devices"] for row in rivals(panel)}
     panel.update(hourly=1.99)
     row = cb.serve("llama3_8b", "h100-sxm", **CALL, hourly=1.99).rows[0]
-    assert "at your price of $1.99/h" in panel.answer and "quartiles" not in panel.answer
+    assert "at your price of $1.99 an hour" in panel.answer and "quartiles" not in panel.answer
     for own in rivals(panel):
         paid = own["usd_per_hour"] / own["devices"]
         assert paid == pytest.approx(1.99 if own["accelerator"] == "h100-sxm" else list_price[own["accelerator"]])

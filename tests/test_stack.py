@@ -281,7 +281,14 @@ def test_a_ranking_is_quick_and_its_record_is_reused(within: Any) -> None:
 def test_a_wish_is_told_with_what_was_assumed(image: StackChoice) -> None:
     assert "model = resnet50" in image.assumed and "runs = 4" in image.assumed
     name = image.ranked["name"].iloc[0]
-    assert image.summary().startswith(f"{name} is the best of 12 stacks that will do by cost: $")
+    assert image.odds[image.best] < 0.8
+    first = f"{name} is first of 12 stacks that will do by cost, but not clearly the cheapest: $"
+    assert image.summary().startswith(first)
+    assert " is the best of 12 stacks that will do by time of a run: " in replace(image, by="hours").summary()
+    energy = replace(image, by="kwh").summary()
+    assert " is first of 12 stacks that will do by energy, but not clearly the best: " in energy
+    alone = pick_stack("image", "train", stacks=["cloud-h100"]).summary()
+    assert alone.startswith("Cloud, 8 × H100 is the best of 1 stacks that will do by cost: $")
     given = pick_stack("image", "train", model="resnet50", runs=4)
     assert not any(words.startswith(("model", "runs")) for words in given.assumed)
     assert isinstance(image.frame(), pd.DataFrame) and set(image.to_dict()) == set(catalog.table("stacks")["key"])
@@ -411,5 +418,8 @@ def test_an_own_price_in_the_panel_is_that_of_the_call():
     assert 'prices={"cloud-h100": 0.4}' in panel.code
     assert mine.at["cloud-h100", "usd"] < usual.at["cloud-h100", "usd"]
     assert mine.at["workstation", "usd"] == usual.at["workstation", "usd"]
+    for picture in ("costs", "matrix"):
+        panel.update(picture=picture)
+        assert "Price: Cloud, 8 × H100 counts at your price of $0.40 an hour per accelerator" in panel.answer
     panel.update(picture="matrix")
     assert "prices=" in panel.code and not panel.shown["error"]

@@ -13,7 +13,7 @@ import pytest
 
 import cookbook as cb
 from cookbook.panels.shell import MOST_ROWS
-from cookbook.panels.text import figure
+from cookbook.panels.text import dollar_range, figure
 from cookbook.units import dollars
 
 SMALL = {"model": "llama2_7b", "tokens": 100, "batch": 512, "devices": 64}
@@ -27,8 +27,8 @@ def panel(made_once: Any) -> Any:
 def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     row = cb.planning.plan_run("llama2_7b", "h100-sxm", 64, 1e11, global_batch=512).table.iloc[0]
     assert f"in {figure(row['days'])} days for {dollars(row['usd'])}." in panel.answer
-    assert f"{figure(row['days_low'])}-{figure(row['days_high'])} days for 100 billion tokens; " in panel.answer
-    assert f"{dollars(row['usd_low'])} to {dollars(row['usd_high'])}" in panel.answer
+    assert f"{figure(row['days_low'])} to {figure(row['days_high'])} days for 100 billion tokens; " in panel.answer
+    assert dollar_range(row["usd_low"], row["usd_high"]) in panel.answer
     assert f"MFU {100 * row['mfu']:.0f} %" in panel.answer
     assert f"{100 * row['goodput']:.1f} % of the time is useful" in panel.answer
     step = sum(part["value"] for part in panel.shown["parts"])
@@ -96,7 +96,7 @@ def test_a_missing_price_is_said_and_can_be_given(panel: Any) -> None:
     assert "price not known" in panel.answer and panel.shown["picture"] == "hours"
     assert " device-hours. Interval" in panel.answer and "$" not in panel.answer
     panel.update(hourly=10)
-    assert " by your price" in panel.answer
+    assert " at your price of $10 an hour" in panel.answer and "quartiles" not in panel.answer
     assert panel.shown["picture"] == "curve" and "[price given]" in repr(panel)
 
 

@@ -133,6 +133,16 @@ def test_every_place_is_there_with_a_cost_or_a_reason(found):
     assert sum(found.odds.values()) == pytest.approx(1)
 
 
+def test_a_summary_calls_no_place_the_cheapest_where_another_often_is():
+    """As the panel: the first of several by its odds; alone, there is no other."""
+    several, alone = (cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, places=places)
+                      for places in (None, ["cloud-h100"]))  # fmt: skip
+    assert several.odds[several.best] < 0.8
+    assert several.summary().endswith(" places that will do, but not clearly the cheapest")
+    assert ", is first of " in several.summary()
+    assert alone.summary().endswith(" over 3 years, is the cheapest of 1 places that will do")
+
+
 def test_hours_are_those_of_the_prediction(found):
     batch = found.places["cloud-h100"].batch
     step = cb.train_step("resnet152", "h100-sxm", devices=8, batch=batch)

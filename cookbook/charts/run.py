@@ -255,7 +255,7 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
     return look.finished(frame, [bars, numbers], title or said, _LINE_KEY, words, most=float(frame["end"].max()))
 
 
-_CURVE_KEY = "Numbers: devices. Cross: 80 % interval of the days, quartiles of the price."
+_CURVE_KEY = "Numbers: devices. Cross: 80 % interval of the days, and their cost at either end of the price."
 _HOURS_KEY = "Numbers: devices. Cross: 80 % interval of the days."
 _CHECKPOINTS_KEY = "Line: middle of published failure rates; band: the extremes."
 _LAYOUTS_KEY = "Line: 80 % interval. Right: days of the run, and memory of the fullest device."

@@ -16,7 +16,7 @@ from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS, row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels import options, shell
+from cookbook.panels import options, pasted, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
 from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
@@ -277,6 +277,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(_source_rows, view),
         code=_code(values, view),
         kept=found,
+        stood_for={"precision": f"{view.looked['precision']} on {view.looked['name']}"} if precision == USUAL else {},
     )  # fmt: skip
 
 
@@ -302,17 +303,17 @@ def _prompt(model: Any, phase: str) -> str:
 
 
 def _code(values: dict[str, Any], view: Compared) -> str:
-    devices = shell.device_text(values["accelerators"])
+    devices = pasted.device_text(values["accelerators"])
     call = {"phase": values["phase"], "batch": values["batch"]}
     call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
     call |= {"software": values["software"]} if values["software"] else {}
     call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
     lines = [shell.panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
-    lines.append(f"cb.planning.compare({shell.model_text(values['model'])}, {devices}, {shell.keywords(call)})")
+    lines.append(f"cb.planning.compare({pasted.model_text(values['model'])}, {devices}, {pasted.keywords(call)})")
     if values["picture"] == "roofline":
         on = dict(zip(options.keys_of(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
-        where = f"{shell.model_text(values['model'])}, {shell.device_text(on)}, {values['batch']}"
-        lines.append(f"cb.roofline_table({where}, precision={shell.as_python(view.looked['precision'])})")
+        where = f"{pasted.model_text(values['model'])}, {pasted.device_text(on)}, {values['batch']}"
+        lines.append(f"cb.roofline_table({where}, precision={pasted.as_python(view.looked['precision'])})")
     return "\n".join(lines)
 
 

@@ -18,7 +18,8 @@ from cookbook.charts.explore import percent, verdict
 from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
 from cookbook.panels.options import network_titles, readable
-from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults_of, keywords, panel_call
+from cookbook.panels.pasted import keywords
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults_of, panel_call
 from cookbook.panels.text import capital, counted, figure, sources_by_count
 
 BANDS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Longer than a key that is held down waits between two presses, and shorter than a reader looks [s].
 PAUSE = 0.06
+# What changes with the state that a panel tells of.
+CHANGING = ("_state", "_good", "_view", "_typed", "_off", "_seq", "_turn")
 
 
 def later(seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle | None:
@@ -92,7 +94,7 @@ class Ahead:
     def _message(self, values: dict[str, Any], view: View) -> dict[str, Any]:
         """What the page would show of a state that is asked for next; the panel stays as it is."""
         panel = self._panel
-        now = {what: getattr(panel, what) for what in ("_state", "_good", "_view", "_typed", "_off", "_seq", "_turn")}
+        now = {what: getattr(panel, what) for what in CHANGING}
         typed = {name: text for name, text in panel._typed.items() if same(values[name], panel._state[name])}
         try:
             panel._state, panel._good, panel._view = values, values, view

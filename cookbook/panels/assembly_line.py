@@ -10,7 +10,8 @@ import pandas as pd
 from cookbook.charts import run as charts
 from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Choice, Control, Slider
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, panel_call
+from cookbook.panels.pasted import as_python
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.planning.parallel import AssemblyLine
 from cookbook.planning.parallel import assembly_line as run
 from cookbook.units import human

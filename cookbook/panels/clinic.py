@@ -16,7 +16,8 @@ from cookbook.measure.traces import patient as files_of
 from cookbook.measure.traces.files import read_text
 from cookbook.panels.controls import LONGEST, Choice, Combo, Control, Own, Slider
 from cookbook.panels.options import cited, few
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, panel_call
+from cookbook.panels.pasted import as_python
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.units import human, shown
 
 MILLI = 1e-3

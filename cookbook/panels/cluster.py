@@ -12,7 +12,8 @@ from cookbook.charts import cluster as charts
 from cookbook.charts.look import MUTED, TIME_PARTS
 from cookbook.panels.controls import Choice, Control, Slider
 from cookbook.panels.options import cited
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, panel_call
+from cookbook.panels.pasted import as_python
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.planning.clusters import ClusterRun
 from cookbook.planning.clusters import cluster as simulate
 from cookbook.units import dollars, human

@@ -375,7 +375,14 @@ class Slider(Described):
         """A value with its unit, or what 0 stands for; empty where it is left open."""
         if value is None:
             return "empty"
-        return self.zero if self.zero and not value else f"{self.text(value)} {self.unit}".rstrip()
+        if self.zero and not value:
+            return self.zero
+        before, sign, after = self.unit.partition("$")
+        text = self.text(value)
+        if sign:  # cents have two digits, and the sign stands first
+            text = f"${text}{'0' * (len(text.partition('.')[2]) == 1)}"
+            return f"{text} {before}".rstrip() + after
+        return f"{text} {self.unit}".rstrip()
 
     def said(self, value: Any) -> str:
         """A value as `told`; nothing where it is left empty."""
@@ -460,7 +467,9 @@ class Choice(Described):
         """Printed name of a value."""
         return next((label for key, label, _ in self.options if key == value), shown(value))
 
-    said = told
+    def said(self, value: Any) -> str:
+        """Printed name of a value, or the words that it is."""
+        return next((label for key, label, _ in self.options if key == value), str(value))
 
 
 Control = Combo | Slider | Choice

@@ -12,7 +12,8 @@ from cookbook import catalog
 from cookbook.charts import crossbar as charts
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import accelerators, cited, network_titles, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
+from cookbook.panels.pasted import as_python, keywords
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, listed, percent
 from cookbook.planning.crossbar import (
     Mapped,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import platform
 import sys
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from datetime import date
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from textwrap import indent
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from cookbook.panels.shell import Panel
 
 _HERE = Path(__file__).parent
+_CHARTS = Path(live.__file__).parent
 Row = tuple[str, str, str]
 Section = tuple[str, list[Row]]
 LONGEST_QUESTION, LONGEST_NOTE, LONGEST_DATE = 300, 10_000, 10  # letters
@@ -41,9 +43,15 @@ pre,.note{white-space:pre-wrap;overflow-wrap:anywhere}pre{background:#f5f5f5;pad
 REPORT_STYLE = """img{max-width:100%}table{border-collapse:collapse;font-size:.8rem;margin:.5rem 0}
 th,td{text-align:left;vertical-align:top;padding:.15rem .5rem .15rem 0;border-bottom:1px solid #e0e0e0}
 .ck-card table div{height:12px}.ck-badges{color:#616161;font-size:.85rem}.wide{overflow-x:auto}
-.whole{white-space:nowrap}summary{margin:1.5rem 0;font-weight:600;cursor:pointer}
-@media print{body{margin:0;max-width:none;font-size:10pt}table{font-size:8pt}h2,tr,img,li{break-inside:avoid}
+td{min-width:6.5rem}.whole{white-space:nowrap;min-width:0}summary{margin:1.5rem 0;font-weight:600;cursor:pointer}
+button{float:right;margin:0 0 .5rem 1rem;font:inherit;padding:.25rem .75rem}
+@media print{button{display:none}body{margin:0;max-width:none;font-size:10pt}table{font-size:8pt}
+h2,tr,img,li{break-inside:avoid}
 img{max-height:9.5cm}details:not([open]){display:none}.inputs ul{columns:2}ul{margin:.25rem 0}}"""
+# A button that asks the browser to print; it shows where its script runs, and the policy allows no other script.
+SCRIPT = 'let b=document.getElementById("print");b.hidden=false;b.onclick=()=>print()'
+PRINT = f'<button id="print" hidden>Print or save as PDF</button><script>{SCRIPT}</script>\n'
+REPORT_POLICY = f"; img-src data:; script-src 'sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}'"
 # Letters of a cell up to which it stands on one line: figures with their units.
 SHORT_CELL = 20
 
@@ -51,30 +59,28 @@ SHORT_CELL = 20
 class Record(anywidget.AnyWidget):
     """A form that follows a panel: what was asked and answered, and the reader's own words; `record` makes one."""
 
-    _esm = live.script(Path(live.__file__).parent / "vega.js", _HERE / "controls.js", _HERE / "record.js")
+    _esm = live.script(_CHARTS / "fit.js", _CHARTS / "vega.js", _HERE / "controls.js", _HERE / "record.js")
     _css = live.script(_HERE / "panel.css")
     question = traitlets.Unicode().tag(sync=True)
     note = traitlets.Unicode().tag(sync=True)
     date = traitlets.Unicode().tag(sync=True)
     said: traitlets.List[Any] = traitlets.List().tag(sync=True)
     limits = traitlets.Dict({"question": LONGEST_QUESTION, "note": LONGEST_NOTE}).tag(sync=True)
-    code = traitlets.Unicode().tag(sync=True)
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
     def __init__(self, panel: Panel, question: str, decided: Mapping[str, str], note: str) -> None:
         self._panel, self._decided = panel, decided
         today = date.today().isoformat()
-        super().__init__(question=question, note=note, date=today, runtime=live.runtime(), said=self._live(),
-                         code=panel.code)  # fmt: skip
+        super().__init__(question=question, note=note, date=today, runtime=live.runtime(), said=self._live())
         panel.observe(lambda _: self._follow(), "shown")
         self.on_msg(lambda _, message, __: self.receive(message))
 
     def _follow(self) -> None:
-        self.said, self.code = self._live(), self._panel.code
+        self.said = self._live()
 
     def _live(self) -> list[Any]:
         """What the form shows besides its fields: it changes with the panel, and stays while that tells an error."""
-        if self.said and self._panel.shown["error"]:
+        if self.said and self._panel.error:
             return self.said
         rows = [("Decision", [(label, text, "") for label, text in self._decided.items()])]
         return [*(rows if self._decided else []), *_of_panel(self._panel)]
@@ -116,13 +122,15 @@ class Record(anywidget.AnyWidget):
     def sheet(self, picture: str = "") -> str:
         """Return what stands below the title of a report, as HTML: decision, answer, chart and inputs on one page.
 
-        Table, assumptions, code and sources are folded behind them; opened, they are printed too.
+        All of it is of the chart that the panel was made with, whichever is looked at. Table, assumptions, code and
+        sources are folded behind the rest; opened, they are printed too.
         """
-        first, rest = self._split()
+        with self._panel.decided():
+            first, rest = self._split()
+            table, words = _table(self._panel), escape(self._panel.view.picture.title)
         inputs, more = rest[:1], rest[1:]
-        shown = f'<img src="{picture}" alt="{escape(self._panel.shown["signals"][live.TITLE_SIGNAL])}">'
-        chart = shown if _is_picture(picture) else ""
-        behind = f"{_table(self._panel)}\n{_body(more, 2)}"
+        chart = f'<img src="{picture}" alt="{words}">' if _is_picture(picture) else ""
+        behind = f"{table}\n{_body(more, 2)}"
         return (f"{_body(first, 2)}\n{chart}\n<div class='inputs'>{_body(inputs, 2)}</div>\n"
                 f"<details><summary>Table, assumptions, code and sources</summary>\n{behind}</details>")  # fmt: skip
 
@@ -140,6 +148,9 @@ class Record(anywidget.AnyWidget):
                   "report": (lambda: self.report(drawn if isinstance(drawn, str) else ""), "text/html")}  # fmt: skip
         if problem:
             self.send({"problem": problem})
+        elif message.get("do") == "draw":
+            with self._panel.decided():
+                self.send({"chart": self._panel.chart})
         elif (kind := message.get("save")) in makers:
             make, media = makers[kind]
             name = f"{'report' if kind == 'report' else 'decision'}-{self._panel.name}"
@@ -199,8 +210,9 @@ def record(panel: Panel, question: str = "", decided: Mapping[str, Any] | None =
 
 
 def page(title: str, body: str, report: bool = False) -> str:
-    """A page of HTML that asks for nothing else; pictures of a `report` are in the page itself."""
-    policy = f"default-src 'none'; style-src 'unsafe-inline'{'; img-src data:' * report}"
+    """A page of HTML that asks for nothing else; a `report` holds its picture and its one script itself."""
+    policy = f"default-src 'none'; style-src 'unsafe-inline'{REPORT_POLICY * report}"
+    body = PRINT * report + body
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -245,16 +257,16 @@ def _problem(question: str, note: str, day: str) -> str:
 
 def _of_panel(panel: Panel) -> list[Section]:
     """What a panel says in its last valid state; the largest part is named, since it holds the answer back."""
-    shown = panel.shown
-    headline, facts = levels(shown["answer"])
-    parts = [(part["name"], part["text"], "") for part in shown["parts"]]
-    largest = max(shown["parts"], key=lambda part: part["value"], default=None)
-    most = [("Largest part", largest["name"], "")] if largest else []
+    view = panel.view
+    headline, facts = levels(view.answer)
+    parts = [(part.name, part.text, "") for part in view.parts]
+    largest = max(view.parts, key=lambda part: part.value, default=None)
+    most = [("Largest part", largest.name, "")] if largest else []
     found: list[Section] = [
         ("Answer", [("", text.replace("**", ""), "") for text in (headline, *facts)]),
         (f"Inputs: {panel.shape['title']}", [(label, text, "") for label, text in panel.inputs]),
-        (shown["parts_title"], [*most, *parts]),
-        ("How this is known", [(label, why, "") for label, why in shown["chips"]]),
+        (view.parts_title, [*most, *parts]),
+        ("How this is known", [(label, why, "") for label, why in view.chips]),
     ]
     return [(heading, rows) for heading, rows in found if rows]
 

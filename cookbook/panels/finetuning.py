@@ -24,8 +24,9 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import Source, capital, counted, listed, price_badge, short_name
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import Source, capital, counted, in_words, listed, price_badge, short_name
 from cookbook.planning.finetune import METHODS, FineTuning, finetune
 from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.requirements import ratio
@@ -148,6 +149,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(_sources, model, device, tuned, values["optimiser"]),
         code=f"{panel_call(finetuning, values)}\ncb.finetune({first}, {keywords(_given(values))})",
         kept=memory[own["method"]],
+        stood_for={"recompute": own["recompute"]},
     )  # fmt: skip
 
 
@@ -201,7 +203,7 @@ def _chips(tuned: FineTuning) -> tuple[tuple[str, str], ...]:
         ("memory 80 % interval", "As memory that publishers state lies about ours; \"likely\" fits at the point, and "
          "not at the upper end."),
         price_badge(price),
-        (f"{len(tuned.assumed)} assumed", f"Taken where nothing is set: {'; '.join(tuned.assumed)}."),
+        (f"{len(tuned.assumed)} assumed", f"Taken where nothing is set: {in_words(tuned.assumed)}."),
     )  # fmt: skip
 
 

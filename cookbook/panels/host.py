@@ -27,7 +27,8 @@ from cookbook.panels.options import (
     printed,
     title_of,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
+from cookbook.panels.pasted import as_python, keywords
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import Source, counted, figure
 from cookbook.planning.host import BOUNDLESS, DECODED, LOADS, HostSize, size_host
 

@@ -17,7 +17,8 @@ from cookbook.calibration.measurements import NAMES, NUMBERS, SHARES, Selected, 
 from cookbook.charts import explore as charts
 from cookbook.charts.explore import OTHERS, UNKNOWN, few
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
-from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, as_python, keywords, panel_call
+from cookbook.panels.pasted import as_python, keywords
+from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import capital, counted, figure, json_of, percent, sources_by_count
 from cookbook.units import human, shown
 

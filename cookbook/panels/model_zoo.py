@@ -29,7 +29,8 @@ from cookbook.panels.options import (
     plain_model,
 )
 from cookbook.panels.options import accelerators as device_options
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, device_text, keywords, model_text, panel_call
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, panel_call
 from cookbook.panels.text import Source, duration, listed, memories, share_of_peak, short_name, spoken
 from cookbook.prediction.devices import format_row, observed_efficiency, optimiser_row
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of

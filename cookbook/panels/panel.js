@@ -369,9 +369,6 @@ async function render({ model, el }) {
   } catch (error) {
     figure.replaceChildren(h("p", { class: "ck-error", role: "alert", text: error.message }));
   }
-  // Records in the same page ask for the picture of the state that they tell.
-  const pictures = (globalThis.__cookbookPictures ??= new Map());
-  pictures.set(root, { code: () => shown().code, png: () => chart?.png() ?? "" });
   const redrawn = new MutationObserver(describe);
   redrawn.observe(figure, { childList: true, subtree: true });
   describe();
@@ -380,6 +377,6 @@ async function render({ model, el }) {
   const lost = asked && !asked.here && location.pathname.endsWith(".ipynb") ? astray(asked, root, take) : 0;
   if (asked?.here) take(asked.state);
   const unwatch = await watchKernel(model, stopped);
-  return () => { model.off("change:shown", answered); unwatch(); redrawn.disconnect(); clearTimeout(later); clearTimeout(lost); pictures.delete(root); chart?.dispose(); };
+  return () => { model.off("change:shown", answered); unwatch(); redrawn.disconnect(); clearTimeout(later); clearTimeout(lost); chart?.dispose(); };
 }
 export default { render };

@@ -1,4 +1,7 @@
 // The decision record: what a panel says now, fields for the reader's own words, and files to take away.
+// A sheet of paper: as wide as its text, and white in a dark theme too.
+const SHEET = "position:absolute;left:-9999px;width:760px;--jp-ui-font-color1:#212121;--jp-ui-font-color2:#616161;--jp-layout-color0:#ffffff;--jp-border-color2:#e0e0e0";
+
 async function render({ model, el }) {
   const root = h("form", { class: "cookbook-record", "aria-label": "Decision record", onsubmit: (e) => e.preventDefault() });
   const limits = model.get("limits");
@@ -26,16 +29,25 @@ async function render({ model, el }) {
   const save = (kind, name) => h("button", { type: "button", text: `Save as ${name}`, title: `Download this record as ${name}, with its sources`, onclick: () => {
     try { model.send({ save: kind }); } catch { status.textContent = KERNEL_STOPPED; }
   } });
-  // The chart is drawn by the panel's own view: it may stand far up in the notebook, or have gone.
-  const drawn = async () => {
-    const same = [...(globalThis.__cookbookPictures?.values() ?? [])].find((one) => one.code() === model.get("code"));
-    try { return await same?.png() ?? ""; } catch { return ""; }
+  // The chart of the decision, drawn where nobody sees it: the panel may show another one, far up in the notebook.
+  const drawn = async (state) => {
+    const sheet = document.body.appendChild(h("div", { style: SHEET, "aria-hidden": "true" }));
+    try {
+      const chart = await mountChart(model, sheet, () => state);
+      const png = await chart.png();
+      chart.dispose();
+      return png;
+    } catch { return ""; } finally { sheet.remove(); }
   };
-  const report = h("button", { type: "button", text: "Report with chart and table", title: "Download one page to print or hand on: answer, chart, table, inputs, sources", onclick: async () => {
-    const picture = await drawn();
-    try { model.send({ save: "report", picture }); } catch { status.textContent = KERNEL_STOPPED; }
+  const report = h("button", { type: "button", text: "Report with chart and table", title: "Download one page to print or hand on: answer, chart, table, inputs, sources", onclick: () => {
+    try { model.send({ do: "draw" }); } catch { status.textContent = KERNEL_STOPPED; }
   } });
-  model.on("msg:custom", ({ problem, file, text, type }) => {
+  model.on("msg:custom", async ({ problem, file, text, type, chart }) => {
+    if (chart) {
+      const picture = await drawn(chart);
+      try { model.send({ save: "report", picture }); } catch { status.textContent = KERNEL_STOPPED; }
+      return;
+    }
     if (file) download(file, URL.createObjectURL(new Blob([text], { type })));
     status.textContent = problem ?? `Saved as ${file}.`;
   });

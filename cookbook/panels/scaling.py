@@ -14,6 +14,7 @@ from cookbook import catalog
 from cookbook.calibration import judged
 from cookbook.charts import run as charts
 from cookbook.charts.look import TIME_PARTS, row_order
+from cookbook.hardware import machine
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import (
     SOME_LAYERS,
@@ -32,10 +33,11 @@ from cookbook.panels.options import (
     step_parts,
     title_of,
 )
-from cookbook.panels.shell import Panel, Picture, View, device_text, keywords, model_text, panel_call
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, percent
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
-from cookbook.prediction.terms.devices import TRAINING
+from cookbook.prediction.terms.devices import TRAINING, usual_precision
 from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.units import human
 from cookbook.workloads import zoo
@@ -247,6 +249,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(_sources, view),
         code=_code(values),
         kept=view,
+        stood_for={"precision": usual_precision(machine(view.arguments["system"]))},
     )
 
 

@@ -32,15 +32,27 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import capital, counted, figure, large, percent, price_badge, short_name, undecided
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import (
+    at_your_price,
+    capital,
+    counted,
+    figure,
+    in_words,
+    large,
+    percent,
+    price_badge,
+    short_name,
+    undecided,
+)
 from cookbook.planning.comparison import Lead, evidence, lead
 from cookbook.planning.cost import HOUR, MONTH
 from cookbook.planning.engines import engine_costs
 from cookbook.planning.serving import Service, serve
 from cookbook.planning.simulation import POLICIES, StepCosts
 from cookbook.prediction.constants import figure as constant
-from cookbook.prediction.doors import generate
+from cookbook.prediction.doors import generate, usual_format
 from cookbook.units import dollars, human
 
 MILLI, GIBI = 1e-3, 2.0**30
@@ -99,7 +111,8 @@ def serving(
     policy : {"chunked prefill", "prefill first", "disaggregated"}
         How prompts and answers share the devices.
     precision, kv : {"own", "fp8", "int4"}
-        Format of weights and matmuls, and of keys and values ("own" or "fp8").
+        Format of weights and matmuls, where "int4" is of weights alone, as AWQ and GPTQ store them, with matmuls in 16
+        bits; and of keys and values ("own", which is 16 bits, or "fp8").
     think, hourly : float
         Seconds between an answer and the next request, 0 for as many requests at once as users; your price of an hour
         of a device [USD], 0 for list prices.
@@ -124,8 +137,9 @@ def serving(
 
 def _controls() -> tuple[Control, ...]:
     more = partial(Slider, more=True, optional=True, whole=False)
-    formats = (("own", "best", "bf16 where the accelerator has it, else fp16 or fp32"),
-               ("fp8", "fp8", "Weights and matmuls in fp8"), ("int4", "int4", "Weights in int4"))  # fmt: skip
+    formats = (("own", "best", "fp16 or bf16, whichever the accelerator computes faster in, else tf32 or fp32"),
+               ("fp8", "fp8", "Weights and matmuls in fp8"),
+               ("int4", "int4 (AWQ, GPTQ)", "Weights in 4 bits, activations and matmuls in 16"))  # fmt: skip
     return (
         Combo("model", "Model", "Workload", networks(language=True, serving=True), own=own_model(), plain=plain_model,
               tooltip="The language model to serve"),
@@ -146,9 +160,11 @@ def _controls() -> tuple[Control, ...]:
         Slider("think", "Think time", "Workload", (0.0, *one_two_five(1, 1000, (30,))), unit="s", whole=False,
                more=True, zero="requests at once",
                tooltip="Between an answer and a user's next request; 0: requests at once"),
-        Choice("precision", "Precision", "Hardware", formats, more=True, tooltip="Format of weights and matmuls"),
+        Choice("precision", "Precision", "Hardware", formats, more=True,
+               tooltip="Format of weights and matmuls; with 4 bits, of the weights alone"),
         Choice("kv", "Keys and values", "Hardware", (
-            ("own", "best", "As the matmuls"), ("fp8", "fp8", "Keys and values in fp8")), more=True,
+            ("own", "16 bits", "Keys and values in 16 bits, whatever the matmuls are in"),
+            ("fp8", "fp8", "Keys and values in fp8")), more=True,
                tooltip="Format of the KV cache"),
         Choice("policy", "Policy", "Hardware", (
             (POLICIES[0], "chunked", "Each iteration takes a piece of the prompts along"),
@@ -251,8 +267,13 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(_sources, view),
         code=_code(values),
         kept=view,
-        stood_for={"devices": int(own["devices"])},
+        stood_for={"devices": int(own["devices"]), **_usual(view)},
     )
+
+
+def _usual(view: Served) -> dict[str, str]:
+    """The precision that was taken where the reader chose none."""
+    return {"precision": usual_format(view.device)} if view.values["precision"] == "own" else {}
 
 
 def _parts(view: Served) -> tuple[Part, ...]:
@@ -283,7 +304,7 @@ def _answer(view: Served) -> str:
     else:
         head = f"{devices} {serve} {view.title} to {users} for **{dollars(usd)}** per million output tokens."
     hour, rows = float(own["usd_per_hour"]), next(iter(view.service.price.values())).rows
-    reach = (f"at your price of {dollars(float(view.values['hourly']))}/h" if view.values["hourly"] else
+    reach = (at_your_price(float(view.values["hourly"])) if view.values["hourly"] else
              "by the only price known" if rows == 1 else
              f"{dollars(low)} to {dollars(high)} per million output tokens by the quartiles of prices")  # fmt: skip
     cost = "" if usd != usd else (
@@ -320,7 +341,7 @@ def _chips(view: Served) -> tuple[tuple[str, str], ...]:
         price_badge(price),
         ("queue not measured", "Waiting follows from times of iterations; no published load test of this stack is in "
          "it."),
-        (f"{len(assumed)} assumed", f"Taken where nothing is set: {'; '.join(assumed)}."),
+        (f"{len(assumed)} assumed", f"Taken where nothing is set: {in_words(assumed)}."),
     )  # fmt: skip
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import json
-import math
-import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -23,8 +20,9 @@ from cookbook import catalog
 from cookbook.catalog.printed import csv_text
 from cookbook.charts import live, ready
 from cookbook.charts.card import card, kept
-from cookbook.panels.ahead import Ahead, packed
+from cookbook.panels.ahead import CHANGING, Ahead, packed
 from cookbook.panels.controls import PROBLEMS, Combo, Control, Slider, from_link, place, same, to_link
+from cookbook.panels.pasted import UNNAMED, as_python, workload_text
 from cookbook.panels.text import file_name, levels, no_answer, sentence, sources_of, table_of
 from cookbook.prediction.requirements import ratio
 from cookbook.units import shown
@@ -39,8 +37,6 @@ MOST_ROWS = 15
 HEIGHT = 380
 # What is tried when a value cannot be used: so many values, for so long [s], until so many were found.
 TRIES, PATIENCE, FIXES = 8, 0.5, 3
-# What the code calls a network that it cannot make again.
-UNNAMED = "my_model"
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,8 @@ class View:
     kept
         Whatever the recipe wants to find again in a pinned view.
     stood_for : dict
-        What a control that was left empty stands for; it is shown in its place.
+        What a control that was left open stands for. Of an empty one it is shown in its place; where words such as
+        "best" are chosen, a record names both.
     """
 
     answer: str
@@ -234,7 +231,13 @@ class Panel(anywidget.AnyWidget):
         """What each control stands at in the last valid state, in words; those left empty or off are left out."""
         return [(control.label, text) for name, control in self._controls.items()
                 if control.place == "controls" and "*" not in self._off.get(name, {})
-                and (text := control.said(self._good[name]))]  # fmt: skip
+                and (text := self._said(name, control))]  # fmt: skip
+
+    def _said(self, name: str, control: Control) -> str:
+        """What a control is set to in words; what was left open with what was taken for it."""
+        text, taken = control.said(self._good[name]), self._view.stood_for.get(name)
+        words = "" if taken is None else control.said(taken)
+        return f"{text or 'automatic'}: {words}" if words and words != text else text
 
     @property
     def sources(self) -> tuple[tuple[str, str, str], ...]:
@@ -259,6 +262,42 @@ class Panel(anywidget.AnyWidget):
         for name in values:
             self._typed.pop(name, None)
         self._redraw(values)
+
+    @property
+    def error(self) -> str:
+        """Why the present state has no answer; "" where it has one."""
+        return self._error
+
+    @property
+    def view(self) -> View:
+        """What the last valid state shows, with the answer as it is printed."""
+        return replace(self._view, answer=self._answer())
+
+    @property
+    def chart(self) -> dict[str, Any]:
+        """The chart now shown, as a page draws it."""
+        picture = self._view.picture
+        spec = self.specs.get(picture.name) or ready.spec_of(*self.drawing)
+        return {"spec": spec, "columns": live.to_columns(picture.frame), "signals": self._signals(self._view)}
+
+    @contextmanager
+    def decided(self) -> Iterator[None]:
+        """Let the panel tell of its last valid state with the chart it was made with; the page sees nothing of it."""
+        now = {name: getattr(self, name) for name in (*CHANGING, "_error")}
+        first = {name: value for name, value in self._start.items() if name == "picture"}
+        try:
+            self._off = dict(self._off)
+            if any(not same(self._good[name], value) for name, value in first.items()):
+                with suppress(*PROBLEMS):
+                    values = self._read({**self._good, **first})
+                    self._view = self._draw(values, self._pinned)
+                    self._good = values
+            self._state, self._error = self._good, ""
+            self._unavailable()
+            yield
+        finally:
+            for name, value in now.items():
+                setattr(self, name, value)
 
     def pin(self) -> None:
         """Keep the present scenario as a ghost; a second call lets it go."""
@@ -453,6 +492,11 @@ class Panel(anywidget.AnyWidget):
             self._turn += 1
             self.shown = self._message(view)
 
+    @staticmethod
+    def _signals(view: View) -> dict[str, Any]:
+        """Axes and title of a chart."""
+        return {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title}
+
     def _message(self, view: View) -> dict[str, Any]:
         headline, facts = (self._error, ()) if self._error else levels(self._answer())
         return {
@@ -462,7 +506,7 @@ class Panel(anywidget.AnyWidget):
             "chips": [list(chip) for chip in self._chips()], "code": view.code, "link": self.link,
             "picture": view.picture.name,
             "file": file_name(self._name, view.picture.name, *(text for _, text in self.inputs[:3])),
-            "signals": {**view.picture.signals, live.TITLE_SIGNAL: view.picture.title},
+            "signals": self._signals(view),
             "parts": [asdict(part) for part in view.parts], "parts_title": view.parts_title,
             "ghost": [asdict(part) for part in self._pinned.parts] if self._pinned else [],
             "state": {name: control.show(self._stands(name)) for name, control in self._controls.items()},
@@ -503,39 +547,6 @@ def defaults_of(make: Callable[..., Panel]) -> Mapping[str, Any]:
     return MappingProxyType({name: list(value) if isinstance(value, tuple) else value for name, value in found.items()})
 
 
-# The state of a panel as Python that a reader can paste.
-
-
-def as_python(value: Any) -> str:
-    """A value as Python text: JSON's true, false and null are not Python.
-
-    Examples
-    --------
-    >>> as_python({"bias": False, "sizes": [1, 2.5, None]})
-    '{"bias": False, "sizes": [1, 2.5, None]}'
-    """
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{as_python(key)}: {as_python(entry)}' for key, entry in value.items())}}}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(as_python, value))}]"
-    if isinstance(value, float) and not math.isfinite(value):
-        return f'float("{value}")'
-    return workload_text(value) if isinstance(value, zoo.Workload) else repr(value)
-
-
-def keywords(values: Mapping[str, Any]) -> str:
-    """Keyword arguments as Python text.
-
-    Examples
-    --------
-    >>> keywords({"batch": 32, "seq": None})
-    'batch=32, seq=None'
-    """
-    return ", ".join(f"{name}={as_python(value)}" for name, value in values.items())
-
-
 def panel_call(
     make: Callable[..., Panel], values: Mapping[str, Any], good: Mapping[str, Any] | None = None,
     written: Mapping[str, str] | None = None,
@@ -551,51 +562,3 @@ def panel_call(
     lost = [each.title for each in chosen if isinstance(each, zoo.Workload) and workload_text(each) == UNNAMED]
     before = f"# {UNNAMED} is the network that you gave this panel: {lost[0]}\n" if lost else ""
     return f"{before}cb.panels.{make.__name__}({given})"
-
-
-def model_text(value: Any) -> str:
-    """Argument `model` of `cb.requirements`: a name, a record, the reader's own layers or configuration."""
-    if not isinstance(value, Mapping) or "layers" not in value:
-        return f"cb.model({as_python(value)})" if isinstance(value, Mapping) else as_python(value)
-    more = "".join(f", {name}={as_python(value[name])}" for name in ("input", "title") if name in value)
-    return f"cb.layers({as_python(value['layers'])}{more})"
-
-
-def device_text(value: Any) -> str:
-    """Argument `system` or `accelerators`: a name, an accelerator like another, or several of them."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(device_text, value))}]"
-    return f"cb.accelerator({keywords(value)})" if isinstance(value, Mapping) else as_python(value)
-
-
-def workload_text(workload: zoo.Workload) -> str:
-    """Python that gives this network again: of the zoo, of the zoo with changes, or the reader's own variable."""
-    return _in_zoo(workload) or _in_session(workload) or UNNAMED
-
-
-@lru_cache(maxsize=16)
-def _in_zoo(workload: zoo.Workload) -> str:
-    """`"resnet50"` or `cb.model("resnet50", image=448)`, where that builds this very network."""
-    try:
-        plain = zoo.model(workload.name)
-    except KeyError:
-        return ""
-    if plain is workload:
-        return as_python(workload.name)
-    changes = {name: value for name, value in workload.arguments.items() if plain.arguments.get(name) != value}
-    try:
-        same = workload.title.startswith(f"{plain.title} (") and _same(zoo.model(workload.name, **changes), workload)
-    except (ValueError, TypeError):
-        return ""
-    return f"cb.model({as_python(workload.name)}, {keywords(changes)})" if same else ""
-
-
-def _same(one: zoo.Workload, other: zoo.Workload) -> bool:
-    work = [(w.ops.parameter_count, float(w.ops.total("macs", 1, w.seq or 1))) for w in (one, other)]
-    return one.arguments == other.arguments and work[0] == work[1]
-
-
-def _in_session(workload: zoo.Workload) -> str:
-    """The variable of the reader's notebook that holds this network."""
-    names = vars(sys.modules["__main__"]) if "__main__" in sys.modules else {}
-    return next((n for n, v in list(names.items()) if v is workload and not n.startswith("_")), "")

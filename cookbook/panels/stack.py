@@ -15,9 +15,10 @@ from cookbook.charts import devices, stacks
 from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five
 from cookbook.panels.options import cited, few, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, panel_call
-from cookbook.panels.text import counted, dollar_range, duration, percent
-from cookbook.panels.where_to_run import DEADLINES, FIGURES, HOW, own_prices, quotes, unquoted
+from cookbook.panels.pasted import as_python, keywords
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import counted, dollar_range, duration, in_words, percent
+from cookbook.panels.where_to_run import DEADLINES, FIGURES, HOW, own_prices, quoted_price, quotes, unquoted
 from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import UNVALIDATED
 from cookbook.planning.stack import OneSize, StackChoice, one_size, pick_stack, several, times
@@ -185,7 +186,8 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     whole = values["picture"] == "matrix"
     sizes = _matrix(values["task"], tuple(asked.items())) if whole else None
     return View(
-        answer=_of_all(sizes, values["task"], row) if sizes else _answer(found, values),
+        answer=(_of_all(sizes, values["task"], row) if sizes else _answer(found, values))
+        + quoted_price("stacks", values),
         headline={"stacks that win": float(len(set(sizes.wins.values())))} if sizes else {"cost": float(row["usd"])},
         chips=_chips(found),
         picture=_grid(sizes, values["task"]) if sizes else _costs(found),
@@ -195,7 +197,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
         data=(lambda: sizes.table) if sizes else partial(_frame(found).reset_index),
         sources=partial(_source_rows, found),
         code=_code(values, asked),
-        stood_for={name: value for name, value in _usual(found).items() if values[name] is None},
+        stood_for={name: value for name, value in _usual(found).items() if values[name] in (None, USUAL)},
     )
 
 
@@ -208,8 +210,8 @@ def _frame(found: StackChoice) -> pd.DataFrame:
 def _usual(found: StackChoice) -> dict[str, Any]:
     asked = found.wanted
     if asked.task == SERVE:
-        return {"rate": asked.rate, "latency": found.limits["latency"]}
-    return {"runs": asked.runs, "deadline": found.limits["deadline"]}
+        return {"model": asked.model, "rate": asked.rate, "latency": found.limits["latency"]}
+    return {"model": asked.model, "runs": asked.runs, "deadline": found.limits["deadline"]}
 
 
 def _code(values: dict[str, Any], asked: dict[str, Any]) -> str:
@@ -343,10 +345,13 @@ def _of_all(sizes: OneSize, task: str, row: Any) -> str:
 def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
     """How the answer is known."""
     row = _frame(found).iloc[0]
-    given = "; ".join(found.assumed)
+    names = {f"model = {found.wanted.model}": ("models", "name", "title", found.wanted.model),
+             f"data = {found.wanted.data}": ("data_sets", "key", "name", found.wanted.data)}  # fmt: skip
+    given = in_words(f"{each.partition(' = ')[0]} = {printed(*names[each])}" if each in names else each
+                     for each in found.assumed)  # fmt: skip
     return (
         (f"priced {row['priced']}" if row["priced"] else "price undated",
-         "Prices are dated rows with a spread; give your own with prices=."),
+         "Prices are dated rows with a spread; set your own under More."),
         (row["tier"] or "time not predicted", "How well measurements cover the predicted time."),
         ("usual targets", f"Taken where nothing was set: {given}."),
         ("power unvalidated", UNVALIDATED),

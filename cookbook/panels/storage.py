@@ -15,10 +15,10 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.charts import host as charts
 from cookbook.charts.look import nice_ceiling, row_order
-from cookbook.panels import options, shell
+from cookbook.panels import options, pasted, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.shell import Panel, Part, Picture, View
-from cookbook.panels.text import Source, capital, counted, percent, short_name
+from cookbook.panels.text import Source, capital, counted, in_words, percent, short_name
 from cookbook.planning.platforms import chain_figures, epoch_parts, rank_changes
 from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.requirements import ratio
@@ -284,9 +284,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any], scene: Scene) -> str:
-    what = [shell.model_text(values["model"]), shell.device_text(values["system"])]
-    what += map(shell.as_python, scene.names[2:])
-    call = f"cb.match_storage({', '.join(what)}, {shell.keywords(scene.given)})"
+    what = [pasted.model_text(values["model"]), pasted.device_text(values["system"])]
+    what += map(pasted.as_python, scene.names[2:])
+    call = f"cb.match_storage({', '.join(what)}, {pasted.keywords(scene.given)})"
     return f"{shell.panel_call(storage, values)}\n{call}"
 
 
@@ -546,7 +546,7 @@ def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
          "80 % intervals of step, decoding and storage together."))  # fmt: skip
     price = ("no price" if math.isnan(found.usd_per_hour) else found.price_basis.rpartition(": ")[2], found.price_basis)
     assumed = [each for each in (*found.assumed.split("; "), found.remark) if each]
-    return step, price, (counted(len(assumed), "assumption"), "; ".join(assumed) or "Nothing had to stand in.")
+    return step, price, (counted(len(assumed), "assumption"), in_words(assumed) or "Nothing had to stand in.")
 
 
 def _samples(value: float) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from string import digits
 from typing import TYPE_CHECKING, Any
 
 from cookbook import catalog
 from cookbook.prediction.requirements import ratio
-from cookbook.units import dollars, human, shown
+from cookbook.units import MONEY, dollars, human, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,6 +20,24 @@ if TYPE_CHECKING:
 Source = tuple[str, str, str]
 LONGEST, LONGEST_FILE = 300, 80  # letters of a reason, and of the name of a file
 MONTH = len("2026-05")
+LEAST_PERCENT = 0.01  # a smaller share is next to nothing
+WIDE = 100  # amounts further apart keep units of their own
+# What arguments are called where a reader is told what was taken for them; others by their own words.
+ARGUMENTS = {
+    "seq": "sequence", "way": "way to pay", "mtbf_hours": "MTBF per GPU in hours", "restart": "restart after a failure",
+    "checkpoint_bandwidth": "checkpoint write bandwidth", "attention": "attention kernel", "micro_batch": "micro-batch",
+    "zero": "ZeRO stage", "recompute": "activation checkpointing", "per_node": "devices per node",
+    "sequence_parallel": "sequence parallelism", "neighbours": "correction by similar measurements",
+    "think": "think time", "max_sequences": "most sequences of an iteration", "chunk": "most tokens of an iteration",
+    "example_tokens": "tokens of an example", "target_modules": "matrices with adapters", "model": "network",
+    "data": "data set", "runs": "runs a month", "deadline": "deadline of a run", "rate": "requests a second",
+    "hours": "hours a day", "step": "time of a step", "processor": "CPU", "remote": "share of remote workers",
+    "pinned": "copies from pinned memory", "sharers": "accelerators on one host link", "prefetch": "batches prefetched",
+    "shuffled": "new order in each epoch", "serial": "host work per sample beside the step",
+    "variation": "spread of the times of batches", "cores": "CPU cores", "link": "host link",
+    "asynchronous": "asynchronous checkpoints",
+}  # fmt: skip
+SWITCHES, YES_OR_NO = ("pinned", "shuffled", "asynchronous"), {"0": "no", "1": "yes"}
 
 
 def json_of(text: str, what: str) -> Any:
@@ -193,14 +211,16 @@ def figure(value: float) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A share in percent, two digits at least, never an exponent.
+    """A share in percent, two digits at least, never an exponent, and none of its digits where it is next to nothing.
 
     Examples
     --------
     >>> percent(0.0345), percent(2.114), percent(41.3), percent(3.2e-7)
-    ('3.5 %', '211 %', '4,130 %', '0.000032 %')
+    ('3.5 %', '211 %', '4,130 %', 'less than 0.01 %')
     """
     value = 100 * fraction
+    if 0 < value < LEAST_PERCENT:
+        return f"less than {LEAST_PERCENT} %"
     return f"{ratio(value)} %" if value < 9.95 else f"{value:,.0f} %"
 
 
@@ -236,14 +256,49 @@ def spoken(count: float) -> str:
 
 
 def dollar_range(low: float, high: float) -> str:
-    """Two amounts of US dollars.
+    """Two amounts of US dollars, the lower one written in the unit of the higher.
 
     Examples
     --------
-    >>> dollar_range(9541, 35500)
-    '$9,540 to $35.5 k'
+    >>> dollar_range(9541, 35500), dollar_range(941_000, 2.69e6), dollar_range(20, 35500)
+    ('$9.54 k to $35.5 k', '$0.941 M to $2.69 M', '$20 to $35.5 k')
     """
-    return f"{dollars(low)} to {dollars(high)}"
+    most = dollars(high)
+    unit = most.rpartition(" ")[2]
+    near = unit in MONEY and low >= high / WIDE and not dollars(low).endswith(f" {unit}")
+    return f"{f'{dollars(low / MONEY[unit])} {unit}' if near else dollars(low)} to {most}"
+
+
+def at_your_price(usd: float) -> str:
+    """Return how an answer says that it counts with the reader's price of an hour of one device.
+
+    Examples
+    --------
+    >>> at_your_price(2.5)
+    'at your price of $2.50 an hour'
+    """
+    return f"at your price of {dollars(usd)} an hour"
+
+
+def in_words(assumed: Iterable[str]) -> str:
+    """Return what was taken where nothing was set, with words in place of the names of arguments.
+
+    Examples
+    --------
+    >>> in_words(["per_node = 8", "step = predicted (software = eager, devices = 1)", "drafting takes no time"])
+    'devices per node: 8; time of a step: predicted (software: eager, devices: 1); drafting takes no time'
+    """
+    return "; ".join(map(_worded, assumed))
+
+
+def _worded(text: str) -> str:
+    """One entry of `in_words`."""
+    found, (*heads, last) = "", text.split(" = ")
+    for head in heads:
+        name = head.split()[-1].lstrip("(")
+        found += f"{head.removesuffix(name)}{ARGUMENTS.get(name, name.replace('_', ' '))}: "
+    first = text.partition(" = ")[0]
+    return found + (YES_OR_NO.get(last, last) if first in SWITCHES else last)
 
 
 def large(count: float) -> str:

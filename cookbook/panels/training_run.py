@@ -31,8 +31,9 @@ from cookbook.panels.options import (
     plain_model,
     step_parts,
 )
-from cookbook.panels.shell import Panel, Picture, View, device_text, keywords, model_text, panel_call
-from cookbook.panels.text import dollar_range, figure, large, percent, price_badge, short_name
+from cookbook.panels.pasted import device_text, keywords, model_text
+from cookbook.panels.shell import Panel, Picture, View, panel_call
+from cookbook.panels.text import at_your_price, dollar_range, figure, in_words, large, percent, price_badge, short_name
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
 from cookbook.units import dollars, human
@@ -265,6 +266,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(_sources, view),
         code=_code(values),
         kept=view,
+        stood_for={"precision": view.run.precision},
     )
 
 
@@ -324,11 +326,12 @@ def _headline(view: Planned) -> str:
 def _interval(view: Planned) -> str:
     own = view.own
     ends = dollar_range(own["usd_low"], own["usd_high"])
-    of = "quartiles of prices" if view.run.price.rows > 1 else "the only price" if view.run.price.rows else "your price"
-    cost = f"{ends} by {of}" if view.priced else "price not known"
+    rows, hourly = view.run.price.rows, view.values["hourly"]
+    by = at_your_price(hourly) if hourly else "by quartiles of prices" if rows > 1 else "by the only price"
+    cost = f"{ends} {by}" if view.priced else "price not known"
     tokens = human(view.run.tokens).replace(" G", " billion").replace(" T", " trillion").strip()
     return (
-        f"Interval (80 %): {figure(own['days_low'])}-{figure(own['days_high'])} days for {tokens} tokens; {cost}."
+        f"Interval (80 %): {figure(own['days_low'])} to {figure(own['days_high'])} days for {tokens} tokens; {cost}."
     )
 
 
@@ -369,7 +372,7 @@ def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
         price_badge(price),
         ("failures given", "Set under More.") if view.values["mtbf"] is not None
         else ("failures published", "Median of what a few long runs and clusters report; the others set the band."),
-        (f"{len(view.run.assumed)} assumed", "Taken where nothing is set: " + "; ".join(view.run.assumed) + "."),
+        (f"{len(view.run.assumed)} assumed", f"Taken where nothing is set: {in_words(view.run.assumed)}."),
     )  # fmt: skip
 
 
@@ -476,8 +479,7 @@ def _device_table(view: Planned) -> pd.DataFrame:
         if row["why"]:
             rows.append({**head, "Fastest layout": "none: " + str(row["why"]).partition(": ")[2]})
             continue
-        usd, low, high = (dollars(row[name]) for name in ("usd", "usd_low", "usd_high"))
-        cost = {"Cost": f"{usd} ({low}-{high})"}
+        cost = {"Cost": f"{dollars(row['usd'])} ({dollar_range(row['usd_low'], row['usd_high'])})"}
         rows.append({
             **head, "Fastest layout": layout_words(row), "Step": human(row["step_seconds"], "s"),
             "MFU, HFU": f"{percent(row['mfu'])}, {percent(row['hfu'])}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
@@ -26,10 +26,12 @@ from cookbook.panels.options import (
     networks,
     own_model,
     plain_model,
+    printed,
     title_of,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, as_python, keywords, model_text, panel_call
-from cookbook.panels.text import counted, dollar_range, duration, percent
+from cookbook.panels.pasted import as_python, keywords, model_text
+from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import at_your_price, counted, dollar_range, duration, percent
 from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import BOUGHT, MONTHS, UNVALIDATED
 from cookbook.planning.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
@@ -202,6 +204,14 @@ def own_prices(table: str, quoted: str, hourly: float) -> tuple[tuple[str, float
     return ((quoted, float(hourly)),) if hourly else ()
 
 
+def quoted_price(table: str, values: Mapping[str, Any]) -> str:
+    """Return the sentence that says which row counts at the reader's price; "" where all have list prices."""
+    if not values["hourly"]:
+        return ""
+    name = printed(table, "key", "name", values["quoted"])
+    return f" Price: {name} counts {at_your_price(values['hourly'])} per accelerator, all others at list prices."
+
+
 def _pictures(values: dict[str, Any]) -> dict[str, str]:
     found = _of(values)
     off = {} if _even(found)[0] else {"paid": "there is nothing to compare: one sort of place will not do"}
@@ -239,8 +249,9 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     shown, table, data = _shown(values["picture"], found, even, reason)
     best = found.best
     whole = f"{found.places[best].name}: cost over {_years(found)} by part, figures at their medians" if best else ""
+    told = f"{_answer(found, even, reason, title_of(values['model']))}{quoted_price('places', values)}"
     return View(
-        answer=f"{_answer(found, even, reason, title_of(values['model']))} {assumed(values['model'])}".rstrip(),
+        answer=f"{told} {assumed(values['model'])}".rstrip(),
         headline={"cost": float(_frame(found).loc[best, "usd"])} if best else {},
         chips=_chips(found),
         picture=shown,
@@ -359,7 +370,7 @@ def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
     asked = f"{row['name']}: {dollars(row['price_low'])} to {human(row['price_high'], row['price_unit'])}"
     held = f"batch {row['batch']:,.0f}" if row["batch"] else "batch not stated"
     return (
-        (price, f"{asked}, {row['priced']}. Stale the day it is printed: give your own with prices=. {own}"),
+        (price, f"{asked}, {row['priced']}. Stale the day it is printed: set your own under More. {own}"),
         (row["tier"] or "time not predicted", "How well measurements cover the predicted time of a step."),
         (held, "Samples on each accelerator in one step; where none is set, each place takes the fastest it holds."),
         ("power unvalidated", UNVALIDATED),

@@ -263,7 +263,7 @@ def _job(given: Mapping[str, Any]) -> dict[str, Any]:
              ("optimiser", given["optimiser"], USUAL_OPTIMISER),
              ("zero", given["zero"], "0, 2 or 3, all tried"),
              ("recompute", given["recompute"], "none or full, both tried"),
-             ("example_tokens", given["example_tokens"], "seq, as packing gives"))  # fmt: skip
+             ("example_tokens", given["example_tokens"], "those of a sequence, as packing gives"))  # fmt: skip
     job["assumed"] = [f"{name} = {value}" for name, stated, value in taken
                       if stated is None or (isinstance(stated, str) and not stated)]  # fmt: skip
     return job

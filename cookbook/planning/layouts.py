@@ -315,7 +315,7 @@ def search(
         ("zero", zero, _tried(ZERO[1:])), ("recompute", recompute, _tried(RECOMPUTE)),
         ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks a stage: {_tried(CHUNKS)}"),
         ("per_node", per_node or fabric, f"{node:,}"),
-        ("sequence_parallel", None, "yes where tp > 1 and the stack splits norms along the sequence"),
+        ("sequence_parallel", None, "yes where TP > 1 and the stack splits norms along the sequence"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
     )  # fmt: skip
     layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(system).median)

@@ -148,6 +148,9 @@ class Replicas:
     def _solve(self, asked: Asked) -> dict[str, Any]:
         if asked.rate != asked.rate and (asked.think or asked.policy == SPLIT):
             return self._closed_loop(asked)
+        if asked.clients < 1:  # the one client of an engine shares its time with others
+            alone = self._solve(replace(asked, clients=1.0))
+            return alone | {name: asked.clients * alone[name] for name in ("rate", "batch", "busy")}
         load = {**self.load, "kv_tokens": self.costs.kv_tokens, "max_sequences": self.costs.max_sequences,
                 "chunk": self.costs.chunk, "burstiness": asked.burstiness, "state": self.costs.state}  # fmt: skip
         if asked.policy != SPLIT:
@@ -173,7 +176,7 @@ class Replicas:
             if abs(more) < near or high - low < near * high:
                 break
         if high < full or more <= CLOSE:
-            return found
+            return self._hurried(asked, found)
         if asked.policy == SPLIT:  # the others wait for their first token, as long as Little's law says
             wait = asked.clients / rate - think - found["e2e"]
             late = {f"{name}{end}": found[f"{name}{end}"] + wait
@@ -184,6 +187,19 @@ class Replicas:
             found = self._solve(replace(asked, clients=waiting, think=0.0))
             rate = found["rate"]
         return found | {"stable": False}
+
+    def _hurried(self, asked: Asked, found: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of clients who think, which for a pause near 0 is that of requests at once.
+
+        Those who ask at once are in the next iteration; those who think come at any time within one, and wait for its
+        end. What counts between both is the share of exponential pauses of this mean that outlast a first token.
+        """
+        paused = 1.0 if asked.policy == SPLIT else 1 - math.exp(-asked.think / found["ttft_p50"])
+        if paused > 1 - CLOSE:
+            return found
+        at_once = self._solve(replace(asked, think=0.0))
+        between = {name: (1 - paused) * at_once[name] + paused * value for name, value in found.items()}
+        return between | {"stable": found["stable"]}
 
     @cached_property
     def shortest(self) -> float:

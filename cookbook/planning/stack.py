@@ -18,10 +18,11 @@ from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text
 from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
+from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import HOUR
 from cookbook.planning.places import BY_HOUR, PER_TOKEN, PRIVACY, costs, own_price, total
 from cookbook.planning.stack_limits import NEAR, checks, contradiction, run_seconds
-from cookbook.planning.stack_sizes import SERVE, TASKS, Candidate, Wanted, candidates, card_of, stack_rows
+from cookbook.planning.stack_sizes import SERVE, TASKS, Candidate, Wanted, candidates, card_of, overlap, stack_rows
 from cookbook.planning.where import MOST_YEARS, UNTIMED, WhereToRun
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of
@@ -171,11 +172,12 @@ class StackChoice(Printed):
         return {key: float(np.mean(cheapest == at)) for at, key in enumerate(table.index)}
 
     def summary(self) -> str:
-        """The best stack and what it takes."""
-        row = self.ranked.iloc[0]
+        """The first stack, what it takes, and whether it is clearly the best."""
+        row, count = self.ranked.iloc[0], int(self.ranked["will_do"].sum())
+        open_ = doubt(self.odds[self.best], row["tier"]) if self.by == "usd" else overlap(self._whole, self.by)
+        among = f"is {'first' if open_ else 'the best'} of {count} stacks that will do by {BY[self.by][1]}"
         what = told_value(row[self.by], self.by)
-        return (f"{row['name']}{several(row)} is the best of {int(self.ranked['will_do'].sum())} stacks that will do "
-                f"by {BY[self.by][1]}: {what}")  # fmt: skip
+        return f"{row['name']}{several(row)} {among}{f', {open_}' if open_ else ''}: {what}"
 
     def value(self, each: Candidate, name: str = "", factor: Any = 1.0, by: str = "") -> np.ndarray:
         """What a stack is ranked by, or `by`, with one input so many times as large; figures at their medians.
@@ -507,7 +509,7 @@ def _wanted(row: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Wanted, t
         value = usual.get(name, row[name]) if given[name] is None else number(name, given[name], most)
         taken[name] = _or(value, 0.0)
         if given[name] is None and value == value:
-            assumed.append(f"{name} = {value:,g}")
+            assumed.append(f"{name} = {value:,.10g}")
     speaks = sites.language_model(model)
     length = row["seq"] if row["seq"] > 0 else network.seq or (USUAL_SEQ if speaks else None)
     own = {"electricity" if key == sites.ELECTRICITY else catalog.lookup("stacks", key): own_price(usd, "USD")

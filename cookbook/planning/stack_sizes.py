@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cookbook import catalog, hardware
 from cookbook.catalog.prices import Price
 from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
+from cookbook.planning.comparison import evidence, lead
 from cookbook.planning.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS, active_seconds
 from cookbook.planning.finetune import finetune
 from cookbook.planning.places import PER_TOKEN, Place, Task
@@ -30,6 +31,9 @@ from cookbook.prediction.terms.feed_arguments import server
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.units import human
 from cookbook.workloads.zoo import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TRAIN, TUNE, SERVE = TASKS = ("train", "fine-tune", "serve")
 # Requests that are answered together, of which the most within the limit are taken.
@@ -223,6 +227,15 @@ def _trained(wanted: Wanted, row: Mapping[str, Any]) -> Candidate:
                       seq=wanted.seq)  # fmt: skip
     limit = str(np.ravel(step.bottleneck)[0]).replace("_", " ")
     return Candidate(row["key"], row["name"], place, row, limit=limit, software=_software(step.assumed))
+
+
+def overlap(table: pd.DataFrame, by: str) -> str:
+    """Return why the first of a ranked table is not called the best by a column; "" where it may be."""
+    ends = (table[f"{by}{end}"] for end in ("", "_low", "_high"))
+    first = lead(*ends, evidence=[evidence(tier) for tier in table["tier"]], able=table["will_do"])
+    if first is None or first.named:
+        return ""
+    return "but not clearly the best" if first.rivals else "by its datasheet alone"
 
 
 def _software(assumed: Any) -> str:

@@ -17,6 +17,7 @@ from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text, whole
 from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
+from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS
 from cookbook.planning.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Task, costs, drawn, total
 from cookbook.prediction.doors import network_of
@@ -52,13 +53,15 @@ class WhereToRun(Printed):
         object.__setattr__(self, "places", MappingProxyType(dict(self.places)))
 
     def summary(self) -> str:
-        """The cheapest place that will do, and what it costs."""
+        """The first place by cost that will do, what it costs, and whether it is clearly the cheapest."""
         if self.best is None:
             return f"none of {len(self.places)} places will do"
         row, will_do = self._table.loc[self.best], int(self._table["will_do"].sum())
         years = f"{self.task.years:g} year{'' if self.task.years == 1 else 's'}"
-        cost = units.dollars(row["usd"])
-        return f"{row['name']}, {cost} over {years}, is the cheapest of {will_do} places that will do"
+        open_ = doubt(self.odds[self.best], row["tier"])
+        among = f"is first of {will_do} places that will do, {open_}" if open_ else (
+            f"is the cheapest of {will_do} places that will do")  # fmt: skip
+        return f"{row['name']}, {units.dollars(row['usd'])} over {years}, {among}"
 
     def to_dict(self) -> dict[str, Any]:
         """Place -> its row, missing as NaN."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -441,7 +441,7 @@ def _settled(asked: Scenario) -> tuple[Scenario, np.ndarray]:
     for machine, wanted in pairs.levels:
         offered = hardware.formats(machine.accelerator)
         name = machine.accelerator.name
-        formats.append(wanted or _usual(machine.accelerator, offered))
+        formats.append(wanted or usual_format(machine.accelerator))
         has = f"precision = {wanted!r}: {name} has {', '.join(offered)}; take one of these"
         none = f"accelerator = {machine.accelerator.key!r}: no peak of {name} is known in any number format"
         said.append(none if not offered else has if formats[-1] not in offered else "")
@@ -450,8 +450,9 @@ def _settled(asked: Scenario) -> tuple[Scenario, np.ndarray]:
     return replace(asked, columns=columns), lacks
 
 
-def _usual(device: hardware.Accelerator, offered: Sequence[str]) -> str:
-    """The format of a reader who names none; "" where no peak is known."""
+def usual_format(device: hardware.Accelerator) -> str:
+    """Return the format of products of a reader who names none; "" where no peak is known."""
+    offered = hardware.formats(device)
     both = [name for name in USUAL[:2] if name in offered]
     if both:
         return max(both, key=lambda name: hardware.peak_flops(device, name))

@@ -16,7 +16,6 @@ import nbformat
 
 from cookbook import panels
 from cookbook.catalog.printed import check_target, write_text
-from cookbook.charts.live import TITLE_SIGNAL
 from cookbook.panels.decision import PICTURE, page
 from cookbook.publish.notebook import run_with
 from cookbook.publish.site import clean
@@ -43,7 +42,7 @@ def report(
     """Write what a panel says in one state as a page of its own, and as PDF where asked.
 
     The page holds answer, interval, inputs, chart, table, sources with their links, versions and the code that gives it
-    again. It has no script and asks for nothing.
+    again. It asks for nothing; its one script is that of the button which prints it.
 
     Parameters
     ----------
@@ -83,7 +82,7 @@ def report(
         ran = run_with(source, name=name, state=values, question=record.question, note=note)
     title, picture = record.question, _outputs(ran, "image/png")[-1:]
     body = clean(_outputs(ran, "text/html")[-1])
-    words = escape(str(panel.shown["signals"][TITLE_SIGNAL]))
+    words = escape(panel.view.picture.title)
     image = [f'<img src="{PICTURE}{data.strip()}" alt="{words}">' for data in picture]
     body = body.replace(STANDS_AFTER, f"{''.join(image)}\n{STANDS_AFTER}", 1)
     written = [write_text(out, page(title, f"<h1>{escape(title)}</h1>\n{body}", report=True))]

@@ -56,3 +56,35 @@ def test_a_record_by_keyboard(lab: str, notebooks: Path, page: Any, tmp_path: Pa
     assert headline in saved.locator("body").inner_text() and not saved.locator("img, script").count()
     assert len(asked) == 1, "the page asks for more than itself"
     context.close()
+
+
+def test_a_report_has_the_chart_of_the_decision(lab: str, notebooks: Path, page: Any, tmp_path: Path) -> None:
+    """Saved while another tab is open; the page asks for nothing and its button works under its own policy."""
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    source = ('import cookbook as cb\npanel = cb.panels.training_run("gpt2", 1, devices=8)\npanel',
+              'cb.panels.record(panel, "Which run?")')  # fmt: skip
+    cells = [nbformat.v4.new_code_cell(each) for each in source]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), notebooks / "report.ipynb")
+    panel = visit(page, f"{lab}/lab/workspaces/report/tree/report.ipynb?reset")
+    form = page.locator(".cookbook-record")
+    form.wait_for()
+    title = panel.locator("[role=figure] .ck-words").inner_text().partition(". ")[0]
+    panel.get_by_role("radio", name="Memory").click()
+    settle(page, panel)
+    with page.expect_download() as waiting:
+        form.get_by_role("button", name="Report with chart and table").click()
+    path = tmp_path / waiting.value.suggested_filename
+    waiting.value.save_as(path)
+    context = page.context.browser.new_context(offline=True)
+    saved, problems = context.new_page(), list[str]()
+    saved.on("console", lambda message: problems.append(message.text))
+    saved.goto(path.as_uri())
+    image = saved.locator("img")
+    assert image.evaluate("image => image.naturalWidth") > 1000
+    assert "days" in image.get_attribute("alt") and image.get_attribute("alt").split(";")[0] in title
+    assert page.locator(".ck-figure").count() == 1 and page.problems == [], "the sheet it was drawn on is left"
+    saved.evaluate("window.print = () => { document.title = 'printed'; }")
+    saved.get_by_role("button", name="Print or save as PDF").click()
+    assert saved.title() == "printed" and problems == []
+    image.screenshot(path=str(tmp_path / "chart.png"))
+    context.close()
