@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from decimal import Decimal, DecimalException
+from enum import Enum
 from functools import lru_cache
 from numbers import Number
 from typing import Any, NamedTuple
@@ -77,43 +78,97 @@ class Unit(NamedTuple):
 def shown(value: Any, letters: int = 60) -> str:
     """Return what a message says of a value that was given: as Python writes it, its middle left out where it is long.
 
-    Values of arrays are written like those of lists, without the names of their types.
+    Values of arrays are written like those of lists, without the names of their types; what has a name by it, and what
+    Python knows by an address in memory alone, by its kind.
 
     >>> shown("a" * 1000, 9), shown(10**5000)
     ("'aaa…aaa'", 'a number of 5,001 digits')
     >>> import numpy as np
     >>> shown(np.int64(7)), shown(np.array([1, 2])), shown([np.float64(0.5), {"a": np.bool_(True)}])
     ('7', '[1, 2]', "[0.5, {'a': True}]")
+    >>> shown(print), shown([object()]), shown(range(10**30), 30)
+    ('print', '[an object]', 'range(0, 10000…0000000000000)')
     """
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return f"a number of {math.floor(value.bit_length() * math.log10(2)) + 1:,} digits"
     if isinstance(value, str):
         value = value if len(value) <= 2 * letters else value[:letters] + value[-letters:]
     elif _length(value) > letters:
-        kind = "n array" if hasattr(value, "tolist") else f" {type(value).__name__}"
-        return f"a{kind} of {len(value):,} elements"
+        kind = "an array" if hasattr(value, "tolist") else _kind(value)
+        return f"{kind} of {len(value):,} elements"
     try:
         text = repr(_without_types(value))
     except (ValueError, RecursionError):  # a long integer or endless nesting somewhere within
-        text = f"a {type(value).__name__}"
+        text = _kind(value)
     text = " ".join(text.split())
+    if " at 0x" in text and not isinstance(value, str):  # of something within what was not looked into
+        text = _kind(value)
     half = (letters - 1) // 2
     return text if len(text) <= letters + 2 else f"{text[:half]}…{text[-half:]}"
+
+
+def size_within(name: str, value: Any, most: int = 10_000_000) -> None:
+    """Refuse what has more entries than `most` before it is listed; an array already has its memory.
+
+    >>> size_within("years", range(10**9))
+    Traceback (most recent call last):
+    ValueError: years = a range of 1,000,000,000 elements: give at most 10,000,000
+    """
+    if hasattr(value, "dtype"):
+        return
+    try:
+        size = len(value)
+    except TypeError:  # one value, or what gives values one by one
+        return
+    except OverflowError:
+        size = sys.maxsize
+    if size > most:
+        raise ValueError(f"{name} = {shown(value)}: give at most {most:,}")
 
 
 def _without_types(value: Any) -> Any:
     """Return a value of an array, alone or within short lists and mappings, as Python's own."""
     if hasattr(value, "tolist") and not isinstance(value, type):
-        return value.tolist()
-    if type(value) in (list, tuple, set):
+        value = value.tolist()
+    if type(value) in (list, tuple, set, frozenset):
         return type(value)(map(_without_types, value))
-    return {name: _without_types(each) for name, each in value.items()} if type(value) is dict else value
+    if type(value) is dict:
+        return {name: _without_types(each) for name, each in value.items()}
+    return value if type(value) in (int, float, str, bool, type(None)) else _Word.of(value)
+
+
+class _Word(str):
+    """Text that is written as it is, also within lists."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, value: Any) -> Any:
+        """Text for what Python writes between angle brackets: its name, or its kind; the value itself otherwise."""
+        written = repr(value)
+        if not (written.startswith("<") and written.endswith(">")):
+            return value
+        if isinstance(value, Enum):
+            return cls(f"{type(value).__name__}.{value.name}")
+        name = getattr(value, "__name__", "") if callable(value) else ""
+        return cls(name if isinstance(name, str) and name.isidentifier() else _kind(value))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _kind(value: Any) -> str:
+    """The kind of a value in words: "a generator"."""
+    name = type(value).__name__
+    if name == "NAType":  # which pandas writes for what is missing
+        return "NA"
+    return f"a{'n' if name[:1].lower() in 'aeiou' else ''} {name}"
 
 
 def _length(value: Any) -> int:
     try:
         return len(value)
-    except TypeError:  # it has none, as a number or an array of no dimension
+    except (TypeError, OverflowError):  # it has none, as a number or an array of no dimension, or an endless one
         return 0
 
 

@@ -441,7 +441,7 @@ def test_what_is_no_checkpoint_is_told(text: str, tmp_path: Path) -> None:
     ({"best": {"beauty": "most"}}, "best = 'beauty' is no measure; there are seconds"),
     ({"best": {"seconds": "fast"}}, "best = 'fast' for 'seconds': give 'least' or 'most'"),
     ({"best": {}}, "best has 0 measures"), ({"best": {"model": "most"}}, "best = 'model' is no measure"),
-    ({"quantiles": ("recompute",)}, "quantiles = 'recompute'"), ({"executor": 7}, "executor = '7' takes no work"),
+    ({"quantiles": ("recompute",)}, "quantiles = 'recompute'"), ({"executor": 7}, "executor = 7 takes no work"),
     ({"colour": 1}, "unknown axis 'colour'"), ({"tp": []}, "tp = "), ({"model": []}, "model"),
     ({"recompute": "perhaps"}, "recompute"), ({"checkpoint": "no/such/folder/file"}, "no/such/folder"),
 ])  # fmt: skip

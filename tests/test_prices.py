@@ -92,3 +92,24 @@ def test_another_form_writes_nothing(folder, answer):
     with pytest.raises(ValueError, match="no catalogue called 'ibm'"):
         prices.refresh_prices(["ibm"], folder, read)
     assert (folder / "cloud_prices.csv").read_text() == text
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_refresh_that_is_killed_between_two_tables_loses_no_price(folder, monkeypatch, written):
+    """The second run finds what the first left: each old price is kept, once, whatever was written before."""
+    plain, left = prices._Table.write, [written]
+
+    def killed(table):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        plain(table)
+
+    past = catalog.table("cloud_price_history", folder)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(prices._Table, "write", killed)
+        prices.refresh_prices(folder=folder, read=read, today="2026-11-20")
+    prices.refresh_prices(folder=folder, read=read, today="2026-11-20")
+    catalog.count_rows(folder)
+    assert not catalog.validate_all(folder)
+    assert len(catalog.table("cloud_price_history", folder)) == len(past) + 1

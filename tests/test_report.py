@@ -139,6 +139,21 @@ def test_a_browser_that_fails_leaves_no_page_of_an_earlier_run(
     assert not old.exists()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a script of the shell stands for the browser")
+def test_a_pdf_takes_the_place_of_the_old_one_once_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser writes under another name: whenever it is killed, the old file stands whole."""
+    browser, page, seen = tmp_path / "browser", tmp_path / "page.html", tmp_path / "seen"
+    browser.write_text(f"""#!/bin/sh
+        for each; do case "$each" in --print-to-pdf=*) printf '%%PDF new' > "${{each#*=}}";; esac; done
+        cp {tmp_path / "page.pdf"} {seen}""", encoding="utf-8")  # fmt: skip
+    browser.chmod(0o755)
+    page.write_text("<h1>Hello</h1>", encoding="utf-8")
+    (tmp_path / "page.pdf").write_bytes(b"%PDF of last week")
+    monkeypatch.setenv("CHROMIUM", str(browser))
+    assert reports.printed(page).read_bytes() == b"%PDF new" and seen.read_bytes() == b"%PDF of last week"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["browser", "page.html", "page.pdf", "seen"]
+
+
 def test_a_report_is_a_page_and_says_so(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"x.pdf is a page; give a name that ends in .html, and pdf=True"):
         report("stack", tmp_path / "x.pdf")

@@ -1,8 +1,12 @@
 """Sweeps: one row a combination, accelerator and batch, whether it can be computed or not."""
 
+import itertools
+
+import pandas as pd
 import pytest
 
-from cookbook.planning import sweeps
+import cookbook as cb
+from cookbook.planning import explore, sweeps
 from cookbook.planning.sweeps import sweep
 from cookbook.prediction.doors import forward_pass, generate, train_step
 from cookbook.prediction.requirements import requirements
@@ -119,3 +123,37 @@ def test_what_a_network_is_not_asked_has_a_reason_in_its_rows():
 def test_an_axis_of_a_thousand_million_values_is_refused_before_it_is_listed():
     with pytest.raises(ValueError, match="accelerator has 1,000,000,000 values"):
         sweep(model="resnet50", accelerator=range(10**9))
+
+
+TOO_MANY = dict.fromkeys(("devices", "tp", "pp", "cp", "ep", "vp", "micro_batch", "global_batch", "seq"), range(1, 101))
+
+
+def endless():
+    yield from iter(int, 1)
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: sweep("train_step", model="llama2_7b", accelerator="h100-sxm", **TOO_MANY), "1,000,000,000,000,000,000"),
+    (lambda: explore("train_step", model="llama2_7b", accelerator="h100-sxm", **TOO_MANY), "than 1,000,000,000,000:"),
+    (lambda: sweep(model="llama2_7b", accelerator="t4", batch=range(1, 2000), seq=range(1, 2000)), "3,996,001"),
+    (lambda: sweep(model="resnet50", accelerator="t4", batch=range(10**30)), "batch has 1,000,000,000,000"),
+    (lambda: explore("train_step", model="llama2_7b", accelerator="t4", devices=range(10**30)), "devices has 1,000"),
+    (lambda: sweep(model="resnet50", accelerator="t4", batch=endless()), "batch = a generator: give one value"),
+    (lambda: sweep("train_step", model=itertools.cycle(["resnet50"]), accelerator="t4"), "model = a cycle: give one"),
+    (lambda: cb.requirements("resnet50", accelerators=itertools.cycle(["t4"])), "more than 10,000 entries"),
+    (lambda: cb.planning.compare("resnet50", itertools.cycle(["t4"])), "more than 10,000 entries"),
+    (lambda: cb.planning.jain_index(range(10**9)), "shares has 1,000,000,000 entries"),
+    (lambda: cb.planning.least_squares_growth(range(10**9), [1.0]), "years = a range of 1,000,000,000"),
+    (lambda: cb.planning.accuracy_curve("adc_bits", range(10**9)), "values = a range of 1,000,000,000"),
+])  # fmt: skip
+def test_what_has_no_end_is_refused_before_memory_fills(call, words, within):
+    with within(5), pytest.raises(ValueError, match=words):
+        call()
+
+
+def test_a_column_of_a_table_is_an_axis():
+    batches = pd.Series([16, 32])
+    frame = sweep(model=pd.Index(["resnet50"]), accelerator="t4", batch=batches)
+    assert frame["batch"].tolist() == [16, 32]
+    steps = cb.train_step("resnet50", "t4", micro_batch=batches)
+    assert steps.point.tolist() == cb.train_step("resnet50", "t4", micro_batch=[16, 32]).point.tolist()

@@ -1,14 +1,17 @@
 """Units at the border: parsing, refusal of what cannot be read, and the round trip through `human`."""
 
 import math
+from decimal import Decimal
+from enum import Enum, IntEnum
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import cookbook as cb
-from cookbook.units import human, parse, scale, si, si_unit
+from cookbook.units import human, parse, scale, shown, si, si_unit
 
 UNITS = ["FLOP/s", "B", "B/s", "W", "s", "Hz", "USD", "J", "FLOP", "FLOP/B", ""]
 
@@ -213,3 +216,22 @@ def test_a_refusal_names_a_value_of_an_array_and_not_its_type(call, words):
         call()
     text = str(refused.value)
     assert words in text and not any(name in text for name in ("np.", "array(", "int64", "float64")), text
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Level(IntEnum):
+    LOW = 7
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (np.str_("abc"), "'abc'"), (pd.Series([1, 2]), "[1, 2]"), (pd.Categorical(["a"]), "['a']"), (pd.NA, "NA"),
+    (Colour.RED, "Colour.RED"), ([Level.LOW], "[Level.LOW]"), (object(), "an object"), (Colour, "Colour"),
+    (lambda: 0, "a function"), ((n for n in "a"), "a generator"), (np.array([object()]), "[an object]"),
+    ({"a": frozenset([np.int64(1)])}, "{'a': frozenset({1})}"), ({"a": object()}.values(), "a dict_values"),
+    (Decimal("-1.5"), "Decimal('-1.5')"), (b"abc", "b'abc'"), ("<b> at 0x7f", "'<b> at 0x7f'"),
+])  # fmt: skip
+def test_what_a_message_says_of_a_value_names_no_type_of_a_library_and_no_address(value, text):
+    assert shown(value) == text

@@ -125,7 +125,7 @@ def chosen(
         for name in wanted:
             if name not in (known := _names(column)):
                 near = ", ".join(difflib.get_close_matches(name, sorted(known), 3, 0))
-                raise ValueError(f"no run by {column} {name!r} was judged; nearest names: {near}")
+                raise ValueError(f"no run by {column} {shown(name)} was judged; nearest names: {near}")
         if wanted:
             names = rows[column].map(network_of) if column == "model" else rows[column]
             kept[f"{column}s".replace("model", "network")] = names.isin(wanted).to_numpy()
@@ -232,10 +232,10 @@ def as_rows(rows: pd.DataFrame, model: str = FULL) -> pd.DataFrame:
 def _known(rows: pd.DataFrame, model: str) -> pd.Series:
     """Logarithmic ratios of a model, of the rows that it says something of."""
     if model not in (FULL, NO_NEIGHBOURS) and model not in models_of():
-        raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(models_of())}")
+        raise ValueError(f"model = {shown(model)} is not a choice; take one of {', '.join(models_of())}")
     found = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
     if not len(found):
-        raise ValueError(f"nothing is predicted {model!r} for these runs: another kind has it")
+        raise ValueError(f"nothing is predicted {shown(model)} for these runs: another kind has it")
     return found
 
 

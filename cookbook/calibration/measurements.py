@@ -15,7 +15,7 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.calibration import measurement_rows
 from cookbook.catalog.reading import nearest
-from cookbook.prediction.asked import listed, text
+from cookbook.prediction.asked import listed, shown, text
 from cookbook.prediction.doors import flag
 from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances
 
@@ -173,7 +173,7 @@ def _kept(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
     whole = everything()
     if column not in whole:
         close = ", ".join(nearest(column, list(COLUMNS), 3))
-        raise ValueError(f"measurements have no column {column!r}; nearest: {close}")
+        raise ValueError(f"measurements have no column {shown(column)}; nearest: {close}")
     if whole[column].dtype == float:
         return rows[_between(rows[column], column, wanted)]
     if isinstance(wanted, (list, tuple)) and not wanted:
@@ -204,7 +204,7 @@ def _spelled(column: str, name: Any, known: set[str]) -> str:
         if found and found in known:
             return found
     close = ", ".join(nearest(str(name), sorted(known - {""}), 3))
-    raise ValueError(f"no measurement has {column} = {name!r}; nearest: {close}")
+    raise ValueError(f"no measurement has {column} = {shown(name)}; nearest: {close}")
 
 
 def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -213,11 +213,11 @@ def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
         found = everything().query("id == @near")
         if not len(found):
             close = ", ".join(nearest(near, everything()["id"].tolist(), 3))
-            raise ValueError(f"no measurement has id = {near!r}; nearest: {close}")
+            raise ValueError(f"no measurement has id = {shown(near)}; nearest: {close}")
         return {name: found.iloc[0][name] for name in ASKED}
     unknown = [name for name in near if name not in ASKED]
     if unknown:
-        raise ValueError(f"near has no {unknown[0]!r}; it takes {', '.join(ASKED)}")
+        raise ValueError(f"near has no {shown(unknown[0])}; it takes {', '.join(ASKED)}")
     given = dict(near)
     known = everything()
     for name, kind in (("accelerator", "accelerators"), ("model", "models")):
@@ -285,7 +285,7 @@ def _frame(asked: Mapping[str, Any]) -> pd.DataFrame:
     given = {name: value for name, value in asked.items() if value not in ("", None) and value == value}
     for name in ("devices", "batch_per_device"):
         if name in given and not (isinstance(given[name], (int, float)) and given[name] > 0):
-            raise ValueError(f"{name} = {given[name]!r} is not possible; give a number above 0")
+            raise ValueError(f"{name} = {shown(given[name])} is not possible; give a number above 0")
     return pd.DataFrame([given])
 
 
@@ -336,7 +336,7 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
         Another column, or no setting in which two values were measured.
     """
     if what not in TIED:
-        raise ValueError(f"versus = {what!r} cannot be compared; take one of {', '.join(TIED)}")
+        raise ValueError(f"versus = {shown(what)} cannot be compared; take one of {', '.join(TIED)}")
     rows = rows[(rows[what] != "") & rows["throughput"].notna() & rows["batch_per_device"].notna()]
     same = [name for name in DECIDES if name not in TIED[what]]
     best = rows.sort_values("throughput", kind="stable").groupby([*same, what], dropna=False).tail(1)

@@ -59,7 +59,7 @@ def spec_of(chart: str, frame: pd.DataFrame, make: Callable[[pd.DataFrame], Any]
 def keep(charts: list[tuple[str, pd.DataFrame, Callable[[pd.DataFrame], Any]]]) -> int:
     """Write the specs of these charts, whole or not at all, in place of what was kept; how many."""
     specs = {_key(chart, frame): live_spec(make(frame))[0] for chart, frame, make in charts if len(frame) <= MOST_ROWS}
-    with TemporaryDirectory(prefix=f".{STORE.name}.", dir=STORE.parent) as folder:
+    with TemporaryDirectory(prefix=f".{STORE.name}.", suffix=".part", dir=STORE.parent) as folder:
         fresh = Path(folder) / STORE.name
         fresh.write_text(json.dumps({"code": _code(), "specs": specs}), encoding="utf-8")
         fresh.replace(STORE)

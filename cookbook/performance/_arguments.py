@@ -9,11 +9,37 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
-def _floats(name: str, value: ArrayLike) -> Array:
+# Entries of a list or range that is made an array; what is an array already has its memory.
+MOST = 10_000_000
+# Signs of what is written for readers of Python's insides.
+INSIDES = ("<", "np.", "(", "\n")
+
+
+def floats(name: str, value: ArrayLike) -> Array:
+    """`value` as floats; ValueError quotes what is none, or tells its kind."""
+    if not isinstance(value, np.ndarray | float | int) and (size := _length(value)) > MOST:
+        raise ValueError(f"{name} has {size:,} entries: give at most {MOST:,}")
     try:
         return np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} = {str(value)[:40]!r} is not a number: give one, or an array of numbers") from None
+        raise ValueError(f"{name} = {written(value)} is not a number: give one, or an array of numbers") from None
+
+
+def written(value: object) -> str:
+    """What a message quotes of `value`: what it is written as, or its kind where that speaks of Python's insides."""
+    given = str(value)[:40]
+    if isinstance(value, str):
+        return repr(given)
+    return f"a {type(value).__name__}" if any(sign in given for sign in INSIDES) else given
+
+
+def _length(value: object) -> int:
+    try:
+        return len(value)  # type: ignore[arg-type]
+    except TypeError:
+        return 0
+    except OverflowError:  # a range beyond all that can be counted
+        return 2**63 - 1
 
 
 def _reject(name: str, values: Array, bad: NDArray[np.bool_], allowed: str, remedy: str) -> None:
@@ -25,7 +51,7 @@ def positive(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each > 0 or NaN."""
     if type(value) is np.float64 and not value <= 0:
         return value  # type: ignore[return-value]
-    values = _floats(name, value)
+    values = floats(name, value)
     bad = values <= 0
     if bad.any():
         _reject(name, values, bad, "(0, inf)", "give it in SI units, greater than zero")
@@ -36,7 +62,7 @@ def non_negative(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each >= 0 or NaN."""
     if type(value) is np.float64 and not value < 0:
         return value  # type: ignore[return-value]
-    values = _floats(name, value)
+    values = floats(name, value)
     bad = values < 0
     if bad.any():
         _reject(name, values, bad, "[0, inf)", "give it in SI units, zero or more")
@@ -47,7 +73,7 @@ def at_least_one(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each >= 1 or NaN."""
     if type(value) is np.float64 and not value < 1:
         return value  # type: ignore[return-value]
-    values = _floats(name, value)
+    values = floats(name, value)
     bad = values < 1
     if bad.any():
         _reject(name, values, bad, "[1, inf)", "give one or more")
@@ -58,7 +84,7 @@ def fraction(name: str, value: ArrayLike) -> Array:
     """`value` as floats, each between 0 and 1 or NaN."""
     if type(value) is np.float64 and 0 <= value <= 1:
         return value  # type: ignore[return-value]
-    values = _floats(name, value)
+    values = floats(name, value)
     bad = (values < 0) | (values > 1)
     if bad.any():
         _reject(name, values, bad, "[0, 1]", "give a fraction, not a percentage")

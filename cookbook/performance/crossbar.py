@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.performance._arguments import Array, non_negative, positive
+from cookbook.performance._arguments import Array, floats, non_negative, positive, written
 
 MOST_BITS, MOST_SOLVED = 24, 1024
 
@@ -795,7 +795,7 @@ def amit_1985_patterns(units: ArrayLike) -> Array:
     """
     count = np.asarray(units, dtype=float)
     if not np.all(count > 0):
-        raise ValueError(f"units = {units!r} is outside (0, inf): give the number of units")
+        raise ValueError(f"units = {written(units)} is outside (0, inf): give the number of units")
     return 0.138 * count
 
 
@@ -815,10 +815,7 @@ def _bits(name: str, value: ArrayLike, most: int = MOST_BITS) -> Array:
 
 def _finite(name: str, value: Any, signed: bool = False) -> Array:
     """Finite numbers, not negative unless they may be: noise and conductances that are missing help nobody."""
-    try:
-        values = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} = {str(value)[:40]!r} is not a number: give one, or an array of numbers") from None
+    values = floats(name, value)
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} holds NaN or infinity, outside the finite numbers: give every figure")
     return values if signed else non_negative(name, values)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cookbook.performance._arguments import Array, non_negative, positive
+from cookbook.performance._arguments import Array, non_negative, positive, written
 
 # Servers of a queue, and tasks of one resource.
 MOST = 100_000
@@ -47,7 +47,7 @@ def erlang_wait_seconds(servers: int, arrival_rate: float, service_seconds: floa
     given = float(_finite("servers", positive("servers", servers), MOST))
     count = int(given)
     if count < 1 or count != given:
-        raise ValueError(f"servers = {servers!r} is outside [1, {MOST:,}]: give whole GPUs, one or more")
+        raise ValueError(f"servers = {written(servers)} is outside [1, {MOST:,}]: give whole GPUs, one or more")
     rate = float(_finite("arrival_rate", positive("arrival_rate", arrival_rate)))
     seconds = float(_finite("service_seconds", positive("service_seconds", service_seconds)))
     offered = rate * seconds
@@ -124,7 +124,7 @@ def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) 
     try:
         free = {flow: set(links) for flow, links in enumerate(routes)}
     except TypeError:
-        raise ValueError(f"routes = {str(routes)[:40]} is no list of lists: give the links of each flow") from None
+        raise ValueError(f"routes = {written(routes)} is no list of lists: give the links of each flow") from None
     known = set(range(len(left)))
     beyond = [link for links in free.values() for link in links if link not in known]
     if beyond:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -153,12 +154,12 @@ def records_of(accelerators: Any) -> list[str | Accelerator]:
     given = [accelerators] if isinstance(accelerators, (str, Accelerator)) else accelerators
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise ValueError(f"accelerators = {shown(accelerators)} is no list; give names such as ['t4', 'h100-sxm']")
-    chosen = list(given)
+    chosen = list(islice(given, MOST_DEVICES + 1))
     if not chosen:
         raise ValueError("accelerators = []: give at least one, or leave it out for the whole table")
     strange = [each for each in chosen if not isinstance(each, (str, Accelerator))]
     if strange or len(chosen) > MOST_DEVICES:
-        what = shown(strange[0]) if strange else f"{len(chosen):,} entries"
+        what = shown(strange[0]) if strange else f"more than {MOST_DEVICES:,} entries"
         raise ValueError(f"accelerators holds {what}; give at most {MOST_DEVICES:,} names, or cb.accelerator(...)")
     return chosen
 

@@ -385,6 +385,7 @@ class Ownership(Printed):
 
 def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high: float = MOST) -> np.ndarray:
     """An argument as an array of numbers within a range; NaN (not known) passes."""
+    units.size_within(name, value)
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size and _plain(array)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -309,10 +309,12 @@ def accuracy_curve(
 
     if not isinstance(over, str) or over not in OVER:
         raise ValueError(f"over = {shown(over)} is nothing that a curve can go over; take one of {', '.join(OVER)}")
-    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)) or not (tried := list(values)):
+    if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)) or not (
+        tried := list(islice(values, MOST_VALUES + 1))
+    ):
         raise ValueError(f"values = {shown(values)} holds no value: give a list of values to set it to, at least one")
     if len(tried) > MOST_VALUES:
-        raise ValueError(f"values holds {len(tried):,} values, outside [1, {MOST_VALUES}]: give fewer")
+        raise ValueError(f"values = {shown(values)} holds more than {MOST_VALUES} values: give fewer")
     tile, rows = checked_tile(tile), []
     for value in tried:
         fields = ("adc_bits", "weight_bits", "cell_bits", "input_bits")

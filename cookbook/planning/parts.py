@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from typing import Any, TypeVar
 
+from cookbook.units import shown
+
 Result = TypeVar("Result")
 # Parts that are given out at a time, and how often in a row workers may die before one part is done.
 AHEAD, LOSSES = 16, 5
@@ -139,7 +141,7 @@ def _pool(executor: Any) -> Any:
         return executor.get_executor(pure=False, retries=LOSSES)
     if not callable(getattr(executor, "submit", None)):
         raise ValueError(
-            f"executor = {str(executor)[:60]!r} takes no work: give an executor of concurrent.futures, such as "
+            f"executor = {shown(executor)} takes no work: give an executor of concurrent.futures, such as "
             "ProcessPoolExecutor(2), or a dask.distributed.Client"
         )
     return executor

@@ -235,7 +235,8 @@ class TrainingRun:
         import pandas as pd
 
         if whole("devices", devices) not in set(self._table["devices"]):
-            raise ValueError(f"devices = {devices!r} is not among those planned: {self._table['devices'].tolist()}")
+            planned = self._table["devices"].tolist()
+            raise ValueError(f"devices = {shown(devices)} is not among those planned: {planned}")
         row = self._table.set_index("devices").loc[devices]
         write, between = float(row["checkpoint_seconds"]), float(row["mtbf_seconds"])
         best = float(parallelism.daly_2006_interval_seconds(write, between))

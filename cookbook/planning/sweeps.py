@@ -41,8 +41,13 @@ PLAIN_STEP = ("accelerator", "precision", "software", "seq", *(name for name in 
 NUMBERS = ("seconds", "low80", "high80", "rate", "tokens_per_s", "memory_bytes")
 WORDS = ("fits", "bottleneck", "tier", "why")
 TRANSFORMERS = "training_transformer"
-# Rows at a time between two looks at the bar, those of a block with a dimension for each axis, the most of one sweep.
-STRIDE, GRID, MOST = 1 << 18, 1 << 16, 20_000_000
+# Rows at a time between two looks at the bar, those of a block with a dimension for each axis, the most of one sweep;
+# the most rows of what models need, each of them wide, and the most that are worth going through without a table.
+STRIDE, GRID, MOST = 1 << 18, 1 << 16, 5_000_000
+MOST_NEEDS, MOST_EXPLORED, MOST_VALUES = 1_000_000, 10**12, 1_000_000
+TABLE = "several sweeps, or cb.planning.explore, which keeps the best of them and no table"
+# What an axis cannot hold: values within values, and what gives them one by one, perhaps without end.
+NO_VALUE = (list, tuple, dict, set, np.ndarray, Iterator)
 OUTER = ("model", "seq", "precision", "optimiser", "recompute", "samples", "epochs", "target_seconds")
 INNER = ("batch", "accelerator")
 
@@ -94,16 +99,22 @@ def sweep(of: str = "needs", *, progress: bool = True, executor: Any = None, **a
         if executor is not None:
             raise ValueError(f"executor goes with {', '.join(KINDS)}: what models need is computed here, at once")
         return _needs(axes)
-    values = listed_axes(of, axes)
+    values = listed_axes(of, axes, MOST)
+    return _estimated(of, values, math.prod(map(len, values.values())), progress, executor)
+
+
+def _within(values: dict[str, list[Any]], most: int, remedy: str) -> None:
+    """ValueError with a `remedy` where `values` make more combinations than `most`."""
     rows = math.prod(map(len, values.values()))
-    if rows > MOST:
-        raise ValueError(f"the axes make {rows:,} combinations, more than {MOST:,}: give fewer values, several sweeps, "
-                         "or cb.planning.explore, which keeps the best of them and no table")  # fmt: skip
-    return _estimated(of, values, rows, progress, executor)
+    if rows > most:
+        what = f"{rows:,}" if rows < 10**24 else f"{float(min(rows, 10**300)):.0e}"
+        raise ValueError(f"the axes make {what} combinations, more than {most:,}: give fewer values, {remedy}")
 
 
-def listed_axes(of: str, axes: dict[str, Any]) -> dict[str, list[Any]]:
+def listed_axes(of: str, axes: dict[str, Any], most: int = MOST_EXPLORED) -> dict[str, list[Any]]:
     """Fields and values that the `axes` of a question `of` this kind stand for, each value checked.
+
+    More combinations than `most` are refused before.
 
     Raises
     ------
@@ -115,6 +126,7 @@ def listed_axes(of: str, axes: dict[str, Any]) -> dict[str, list[Any]]:
     if "model" not in axes or "accelerator" not in axes:
         raise ValueError("a sweep needs the axes model and accelerator; give at least one name of each")
     values = {_field(of, name): _listed(name, value) for name, value in axes.items()}
+    _within(values, most, TABLE if most == MOST else "or explore one part of them after another")
     for each in values["model"]:
         _in_grid(of, network_of(each))
     for name, given in values.items():
@@ -375,8 +387,9 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
     axes = {"accelerator" if axis == "accelerators" else axis: value for axis, value in axes.items()}
     unknown = [axis for axis in axes if axis not in OUTER + INNER]
     if unknown:
-        raise ValueError(f"unknown axis {unknown[0]!r}; take some of {', '.join(OUTER + INNER)}")
+        raise ValueError(f"unknown axis {shown(unknown[0])}; take some of {', '.join(OUTER + INNER)}")
     values = {axis: _listed(axis, value) for axis, value in axes.items()}
+    _within(values, MOST_NEEDS, "or several sweeps")
     for each in values.get("accelerator", []):
         hardware.accelerator(each)
     devices = values.pop("accelerator", [None])
@@ -390,16 +403,15 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
 
 
 def _listed(axis: str, value: Any) -> list[Any]:
-    size = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, range) else 0
-    if size > MOST:
-        raise ValueError(f"{axis} has {size:,} values, more than {MOST:,}: give fewer values")
-    values = (
-        list(value)
-        if isinstance(value, (list, tuple, set, range, np.ndarray))
-        and not (isinstance(value, np.ndarray) and not value.ndim)
-        else [value]
-    )
-    if not values or any(isinstance(each, (list, tuple, dict, set, np.ndarray)) for each in values):
+    """The values of an axis, one by one; what has no end, or is no flat list, is refused before it is gone through."""
+    if hasattr(value, "to_numpy"):  # a column of a table
+        value = value.to_numpy()
+    several = isinstance(value, (list, tuple, set, range)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    size = -(-(value.stop - value.start) // value.step) if isinstance(value, range) else len(value) if several else 1
+    if size > MOST_VALUES:
+        raise ValueError(f"{axis} has {size:,} values, more than {MOST_VALUES:,}: give fewer values")
+    values = list(value) if several else [value]
+    if not values or any(isinstance(each, NO_VALUE) for each in values):
         raise ValueError(f"{axis} = {shown(value)}: give one value, or a flat list of them, or leave it out")
     return values
 

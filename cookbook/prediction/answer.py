@@ -14,6 +14,7 @@ from cookbook.prediction.intake import columns, networks, tables
 from cookbook.prediction.intake.columns import levels_of
 from cookbook.prediction.intake.reading import read_blocks
 from cookbook.prediction.scenario import Scenario
+from cookbook.units import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +109,7 @@ def answer(
         table, or the number of the row, from 1.
     """
     if kind not in ASKED:
-        raise ValueError(f"kind = {kind!r} is not known; take one of {', '.join(ASKED)}")
+        raise ValueError(f"kind = {shown(kind)} is not known; take one of {', '.join(ASKED)}")
     frame = frame.reset_index(drop=True)
     known = np.full(len(frame), "", dtype=object) if why is None else np.asarray(why, dtype=object)
     if kind == "storage":

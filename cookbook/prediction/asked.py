@@ -105,6 +105,7 @@ def flag(name: str, value: Any) -> bool:
 
 def numbers(name: str, values: Any) -> np.ndarray:
     """A list of numbers as an array; ValueError names the argument."""
+    units.size_within(name, values)
     try:
         found = np.asarray(values)
     except (TypeError, ValueError, OverflowError):

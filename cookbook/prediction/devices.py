@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from cookbook import catalog, hardware, units
 if TYPE_CHECKING:
     import pandas as pd
 
-# Shortest side of a product that fills an accelerator.
-LARGE = 1024
+# Shortest side of a product that fills an accelerator; most entries of one list of them.
+LARGE, MOST_DEVICES = 1024, 10_000
 
 
 def format_row(precision: str) -> pd.Series:
@@ -53,7 +54,9 @@ def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
     chosen = [accelerators] if isinstance(accelerators, (str, hardware.Accelerator)) else accelerators
     if not isinstance(chosen, Iterable):
         raise ValueError(f"accelerators = {units.shown(accelerators)} must be a name, a record, or a list of them")
-    chosen = list(chosen)
+    chosen = list(islice(chosen, MOST_DEVICES + 1))
+    if len(chosen) > MOST_DEVICES:
+        raise ValueError(f"accelerators has more than {MOST_DEVICES:,} entries; give at most as many")
     if not chosen:
         raise ValueError("accelerators = []: give at least one name, or leave it out for the whole table")
     return hardware.accelerator_table(chosen)

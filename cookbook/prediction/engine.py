@@ -350,7 +350,7 @@ def terms_of(kind: str) -> Any:
         Any other kind.
     """
     if kind not in TERMS:
-        raise ValueError(f"kind = {kind!r} is not modelled; take one of {', '.join(TERMS)}")
+        raise ValueError(f"kind = {units.shown(kind)} is not modelled; take one of {', '.join(TERMS)}")
     return import_module(f"cookbook.prediction.terms.{TERMS[kind]}")
 
 

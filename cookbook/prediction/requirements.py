@@ -493,7 +493,7 @@ def roofline_table(
     workload = zoo.model(model) if isinstance(model, str) else model
     size, seq = checked_batch(batch), checked_seq(workload, seq)
     if size.ndim:
-        raise ValueError(f"batch = {batch!r} is a list; give one batch, 1 or more")
+        raise ValueError(f"batch = {units.shown(batch)} is a list; give one batch, 1 or more")
     device = device_table([accelerator])
     peak, bandwidth = float(peaks(device, precision)[0]), float(device["mem_bandwidth"].iloc[0])
     ops = workload.ops

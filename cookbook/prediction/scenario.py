@@ -339,6 +339,8 @@ def checked(declared: Field, value: Any) -> Any:
             return _numbers(declared, value)
         if isinstance(value, Coded):
             return value.map(lambda one: _word(declared, one))
+        if hasattr(value, "to_numpy"):
+            value = value.to_numpy()
         if not isinstance(value, (list, tuple, np.ndarray)) or (isinstance(value, np.ndarray) and not value.ndim):
             return Coded(np.array(0), (_word(declared, value.item() if isinstance(value, np.ndarray) else value),))
         if any(isinstance(each, (list, tuple, dict, set, np.ndarray)) for each in value):
@@ -359,6 +361,8 @@ def _wanted(declared: Field) -> str:
 
 def _numbers(declared: Field, value: Any) -> np.ndarray:
     """Numbers of a field as floats, each in its range; None is NaN."""
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value.item()
     if isinstance(value, (list, tuple, np.ndarray)):

@@ -200,8 +200,8 @@ def refresh_prices(
     tables = {name: _Table.read(folder / f"{name}.csv") for name in ("cloud_prices", "cloud_price_history", "sources")}
     found = {name: CATALOGUES[name].find(CATALOGUES[name].url, read) for name in names}
     changes = {name: _merge(CATALOGUES[name], prices, tables, today) for name, prices in found.items()}
-    for table in tables.values():
-        table.write()
+    for name in ("sources", "cloud_price_history", "cloud_prices"):  # what rows said is kept before they say another
+        tables[name].write()
     return changes
 
 
@@ -219,7 +219,7 @@ def _merge(
         new = _priced(pattern, catalogue, prices[instance], today)
         if here:
             old = max(here, key=lambda row: row["date"])
-            history.rows += _earlier(old, history.columns)
+            history.rows += [row for row in _earlier(old, history.columns) if row not in history.rows]
             rows[rows.index(old)] = new
             updated += 1
         else:

@@ -153,14 +153,24 @@ def printed(source: Path) -> Path:
         raise OSError("no Chromium was found to print with: install one, give its path in CHROMIUM, or open "
                       f"{source} in any browser and print it there")  # fmt: skip
     target = source.with_suffix(".pdf").resolve()
-    target.unlink(missing_ok=True)  # one of an earlier run would pass for this one
+    fresh = target.with_name(f"{target.stem}.{os.getpid()}.part")  # beside it, where a browser in a cage may write too
+    try:
+        why = _print(browser, source, fresh)
+        if why:
+            target.unlink(missing_ok=True)  # one of an earlier run would pass for this one
+            raise OSError(f"{browser} {why} for {target}; open {source} in a browser and print it there")
+        return fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _print(browser: str, source: Path, target: Path) -> str:
+    """Why a browser could not print a page to a file; "" where it could."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [browser, *FLAGS, f"--user-data-dir={profile}", f"--print-to-pdf={target}", source.resolve().as_uri()]
         try:
             subprocess.run(command, check=False, capture_output=True, timeout=LONGEST_PRINT)
         except subprocess.TimeoutExpired:
-            raise OSError(f"{browser} took longer than {LONGEST_PRINT} s; open {source} in a browser and print it "
-                          "there") from None  # fmt: skip
-    if not target.is_file() or not target.read_bytes().startswith(b"%PDF"):
-        raise OSError(f"{browser} printed nothing to {target}; open {source} in a browser and print it there")
-    return target
+            return f"took longer than {LONGEST_PRINT} s"
+    whole = target.is_file() and target.read_bytes().startswith(b"%PDF")
+    return "" if whole else "printed nothing"

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cookbook.units import shown
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -209,7 +211,7 @@ class Ops:
             return 2.0 * self.macs
         if quantity not in POLYNOMIALS:
             known = ", ".join(("flop", *POLYNOMIALS, *NUMBERS))
-            raise ValueError(f"quantity = {quantity!r} is not a column of Ops; take one of {known}")
+            raise ValueError(f"quantity = {shown(quantity)} is not a column of Ops; take one of {known}")
         return np.asarray(getattr(self, quantity))
 
     def _axes(self, batch: Any, seq: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -218,7 +220,7 @@ class Ops:
         b = np.asarray(batch, dtype=float)
         s = np.asarray(0.0 if seq is None else seq, dtype=float)
         if np.any(b < 0) or np.any(s < 0):
-            raise ValueError(f"batch = {batch!r}, seq = {seq!r}: both must be >= 0")
+            raise ValueError(f"batch = {shown(batch)}, seq = {shown(seq)}: both must be >= 0")
         b, s = np.broadcast_arrays(b, s)
         return b, s
 
