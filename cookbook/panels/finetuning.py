@@ -223,7 +223,8 @@ def _picture(
               for part, size in (ghost or {}).items()]  # fmt: skip
     found.append({"row": device.name, "role": "device", "part": "capacity", "bytes": own["capacity_bytes"]})
     frame = pd.DataFrame(found, columns=["row", "role", "part", "bytes", "low", "high", "text"])
-    able = [METHODS[name] for name, row in rows.items() if row["fits"] in ("yes", "likely")]
+    ends = {"yes": "", "likely": " (likely)"}
+    able = [METHODS[name] + ends[row["fits"]] for name, row in rows.items() if row["fits"] in ends]
     title = f"{capital(listed(able)) if able else 'No method'} can train in {human(own['capacity_bytes'], 'iB')}"
     return Picture("memory", plain(frame, ("bytes", "low", "high")), title, charts.method_ends(frame))
 

@@ -331,7 +331,7 @@ def _of_all(sizes: OneSize, task: str, row: Any) -> str:
     fits = "one size does fit all" if different == 1 else "no one size fits all"
     won = pd.Series(list(sizes.wins.values())).value_counts()
     winners = ", ".join(f"{printed('stacks', 'key', 'name', key)} ({count})" for key, count in won.items())
-    alone = f"for {times(sizes.penalty)} of the best on average and {times(sizes.worst)} at most"
+    alone = f"for {times(sizes.penalty)} of the best as a geometric mean and {times(sizes.worst)} at most"
     alone = f"it does {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.005 else alone}"
     left = f" Left out: {counted(sizes.left, 'application')} that no stack can do within the limits."
     left = left if sizes.left else ""

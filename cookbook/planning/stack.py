@@ -590,7 +590,8 @@ class OneSize(Printed):
         win = "stacks win" if different > 1 else "stack wins"
         left = f"; left out: {self.left} that no stack can do within the limits" if self.left else ""
         return (f"{different} {win} {cases} cases; {stack_rows()[self.size]['name']} alone does {self.does} of them "
-                f"for {times(self.penalty)} of the best on average, {times(self.worst)} at most{left}")  # fmt: skip
+                f"for {times(self.penalty)} of the best as a geometric mean, "
+                f"{times(self.worst)} at most{left}")  # fmt: skip
 
 
 def one_size(
