@@ -295,9 +295,9 @@ def test_05_the_purchase_has_a_number_of_gpus_on_which_point_and_interval_disagr
     source = {cell.id: cell.source for cell in cells(next(path for path in RECIPES if path.name.startswith("05")))}
     values = {}
     exec(source["parameters"] + "\ncounts = " + source["decision"].split("counts = ")[1].splitlines()[0], values)
-    assert "global_batch=3360" in source["decision"]
+    assert "global_batch=480" in source["decision"]
     plan = cb.planning.plan_run(
-        "llama3_8b", values["accelerator"], values["counts"], values["tokens"], global_batch=3360
+        "llama3_8b", values["accelerator"], values["counts"], values["tokens"], global_batch=480
     ).table
     by_point, by_interval = plan.days <= values["deadline_days"], plan.days_high <= values["deadline_days"]
     assert plan.days.notna().all() and (by_point & ~by_interval).any() and by_interval.any() and not by_point.all()
@@ -440,7 +440,7 @@ def test_what_recipe_11_says_of_the_machine_holds():
     assert 'answer="a tenth or so"' in words and 0.06 < errors["left_out"] < 0.15 and errors["after"] < 0.06
     assert "errs both ways" in words and each["training step"].median() > 0.2 and each["forward pass"].median() < -0.2
     start = rows["start of an operation, addition of one element, eager", "fp32"]
-    assert "tens of thousands of multiplications" in words and 2e4 < start * best / 2 < 2e5
+    assert "about a hundred thousand multiplications" in words and 5e4 < start * best / 2 < 2e5
     assert "several times as fast" in words and mine.accelerator.peaks["peak_bf16"] > 3 * best
 
 
