@@ -146,6 +146,7 @@ def costs_agree(state: State) -> None:
         able = drawn[drawn["verdict"].isin(["will do", "cheapest that will do"])]
         best = able.loc[able["usd"].idxmin()]
         clear = "but not clearly the cheapest" not in title and "by its datasheet alone" not in title
+        assert (drawn["verdict"] == "cheapest that will do").any() == clear, "the mark contradicts the title"
         words = "is cheapest at" if clear else "is first at"
         assert f": {best['row']} is {'the ' if clear else 'first of '}" in state["headline"]
         assert title.startswith(f"{best['row']} {words} {bold}") and told(bold, dollars, best["usd"])
@@ -474,6 +475,7 @@ def stacks_agree(state: State) -> set[str]:
         able = drawn[drawn["verdict"].isin(["will do", "cheapest that will do"])]
         best = able.loc[able["usd"].idxmin()]
         clear = "but not clearly the cheapest" not in title and "by its datasheet alone" not in title
+        assert (drawn["verdict"] == "cheapest that will do").any() == clear, "the mark contradicts the title"
         assert f": {best['row']} is {'the ' if clear else 'first of '}" in state["headline"]
         assert title.startswith(f"{best['row']} {'is cheapest at' if clear else 'is first at'} {bold}")
         assert told(bold, dollars, best["usd"])

@@ -28,8 +28,8 @@ MOST_MODULES = 201
 # (2,200: readers of ten tools, attribution, diagnosis, its panel and chart), networks in NumPy (1,000), the app and
 # explorations (1,000), a shared cluster (1,800), crossbars (2,200), stacks for an application and reports (1,900),
 # users who wait for their answers, own prices, winners that are named with a reason, files of one's own, limits of
-# files that are read and fields of models that are refused by name (1,000).
-MOST_LINES = 70_000
+# files that are read and fields of models that are refused by name (1,000), reports that say what was left open (200).
+MOST_LINES = 70_200
 MOST_LINES_OF_CODE = 400  # of one module: docstrings, comments and blank lines are not counted
 MOST_NAMES = 40  # of the front door; the last is `cb.crossbar`, formulas that a reader swaps in recipe 15
 

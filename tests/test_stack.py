@@ -406,8 +406,8 @@ def test_the_chart_of_all_applications_takes_the_limits_that_all_share() -> None
 
 
 def test_odds_of_a_service_say_what_they_count() -> None:
-    assert "of samples of prices, with as many machines as now." in cb.panels.stack("image", "serve").answer
-    assert "of Monte Carlo samples." in cb.panels.stack("image", "train").answer
+    assert "of samples of prices, with as many machines as now;" in cb.panels.stack("image", "serve").answer
+    assert "of Monte Carlo samples;" in cb.panels.stack("image", "train").answer
 
 
 def test_an_own_price_in_the_panel_is_that_of_the_call():

@@ -330,7 +330,9 @@ def place_costs(
         known.mark_point(filled=True, size=110, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **verdict),
     ]  # fmt: skip
     best = frame.loc[frame["verdict"] == "cheapest that will do", "row"]
-    title = title or (f"{best.iloc[0]} is the cheapest {each} that will do" if len(best) else f"No {each} will do")
+    able = (frame["verdict"] == "will do").any()
+    none = f"No {each} is clearly the cheapest that will do" if able else f"No {each} will do"
+    title = title or (f"{best.iloc[0]} is the cheapest {each} that will do" if len(best) else none)
     words = (
         f"One row for each {each}, {len(frame)} in all: a mark at the cost on a logarithmic axis in dollars, a bar "
         f"from low to high, and at the right words on it or the reason why the {each} will not do."

@@ -246,14 +246,14 @@ def _answer(found: StackChoice, values: dict[str, Any]) -> str:
     among = "the only stack that will do" if count == 1 else f"first of {count} stacks, {open_}" if open_ else (
         f"the cheapest of {count} stacks")  # fmt: skip
     network = printed("models", "name", "title", str(found.wanted.model))
-    second = "" if count < 2 else f" Second: {table['name'].iloc[1]}, {dollars(table['usd'].iloc[1])}."
+    second = "" if count < 2 else f"; second: {table['name'].iloc[1]} at {dollars(table['usd'].iloc[1])}"
     return (
         f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. "
         f"Interval (80 %): {dollar_range(row['usd_low'], row['usd_high'])}; the cheapest in "
-        f"{percent(found.odds[found.best])} of {_samples(found)}. "
+        f"{percent(found.odds[found.best])} of {_samples(found)}{second}. "
         f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(found, row)}"
         f"{_within(found)}. "
-        f"Stack: {_made_of(row)}.{second} What would change it: {_turns(found)}."
+        f"Stack: {_made_of(row)}. What would change it: {_turns(found)}."
     )
 
 
@@ -364,21 +364,21 @@ def _chips(found: StackChoice) -> tuple[tuple[str, str], ...]:
 def _costs(found: StackChoice) -> Picture:
     """Every stack, the cheapest that will do on top."""
     rows = _frame(found)
+    best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "stack")
+    open_ = doubt(found.odds[found.best], best["tier"])
     frame = pd.DataFrame({
         "row": rows["name"], **{name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
                                 for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))},
-        "verdict": [_verdict(row, found.best) for _, row in rows.iterrows()],
+        "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
         "text": [_short(row) for _, row in rows.iterrows()],
     }).reset_index(drop=True)  # fmt: skip
     low, high = devices.cost_domain(frame)
-    best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "stack")
-    open_ = doubt(found.odds[found.best], best["tier"])
     leads = f"is first at {dollars(best['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(best['usd'])}"
     title = f"{best['name']} {leads}; {count} will do"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
 
 
-def _verdict(row: Any, best: str) -> str:
+def _verdict(row: Any, best: str | None) -> str:
     if row["why"].startswith("its time"):
         return "cannot tell"
     return "cheapest that will do" if row.name == best else "will do" if row["will_do"] else "will not do"

@@ -382,17 +382,17 @@ def _chips(found: WhereToRun) -> tuple[tuple[str, str], ...]:
 def _costs(found: WhereToRun) -> Picture:
     """Every place, the cheapest on top, those without a cost at the end."""
     rows = _frame(found).sort_values("usd", kind="stable")
+    first = rows.loc[found.best or rows.index[0]]
+    open_ = doubt(found.odds[found.best], first["tier"]) if found.best else ""
     frame = pd.DataFrame({
         "row": rows["name"], **{name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
                                 for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))},
-        "verdict": [_verdict(row, found.best) for _, row in rows.iterrows()],
+        "verdict": [_verdict(row, None if open_ else found.best) for _, row in rows.iterrows()],
         "text": [_short(row) for _, row in rows.iterrows()],
     }).reset_index(drop=True)  # fmt: skip
     low, high = charts.cost_domain(frame)
     where = f"data {RULES[found.task.private]} and {human(found.task.deadline, 's')} a run"
     count = counted(int(rows["will_do"].sum()), "place")
-    first = rows.loc[found.best or rows.index[0]]
-    open_ = doubt(found.odds[found.best], first["tier"]) if found.best else ""
     leads = f"is first at {dollars(first['usd'])}, {open_}" if open_ else f"is cheapest at {dollars(first['usd'])}"
     title = f"{first['name']} {leads}; {count} will do" if found.best else f"No place will do with {where}"
     return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
