@@ -87,6 +87,16 @@ def test_a_format_that_does_not_train_is_no_figure() -> None:
     assert "int8 does not train" in table["why"][0]
 
 
+def test_prompts_beyond_the_memory_are_read_wave_after_wave() -> None:
+    """However many prompts are asked for, none comes faster than when memory is full, nor beyond the peak."""
+    devices = ["h100-sxm", "rtx-4090", "mi300x"]
+    rates = {batch: cb.planning.compare("llama3_8b", devices, phase="inference", batch=batch) for batch in (512, 1024)}
+    assert (rates[1024]["share_of_peak"] < 1).all()
+    np.testing.assert_allclose(rates[1024]["samples_per_s"], rates[512]["samples_per_s"], rtol=1e-3)
+    once, twice = (cb.forward_pass("llama3_8b", "h100-sxm", batch=batch) for batch in (512, 1024))
+    assert twice.point == pytest.approx(2 * once.point, rel=1e-3) and twice.rate == pytest.approx(once.rate, rel=1e-3)
+
+
 def test_a_network_too_large_does_not_fit() -> None:
     table = cb.planning.compare("vgg16", ["rtx-4070-laptop", "h100-sxm"], phase="training", batch=128)
     assert table["fits"].tolist() == ["no", "yes"]

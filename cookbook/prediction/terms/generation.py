@@ -346,7 +346,8 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
     prefills = np.where(rows.token > 0, 0.0, np.where(rows.first > 0, (1 + 1 / passes) / 2, 1.0))
     once = (rows.first > 0) | (rows.prompt_only > 0)
     steps = np.where(once, 0.0, np.where(rows.token > 0, 1.0, np.maximum(rows.answer - 1, 0)) / rows.gained)
-    late = (rows.delayed > 0) & ~once & (rows.token == 0)
+    # Prompts that do not fit at once are read wave after wave, like answers of a batch; all of them are counted.
+    late = ((rows.delayed > 0) & ~once & (rows.token == 0)) | (rows.prompt_only > 0)
     prefills, steps = (np.where(late, each * waves, each) for each in (prefills, steps))
     at = np.flatnonzero(served)
     if len(at):
@@ -432,7 +433,7 @@ def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
 def tokens(rows: Rows) -> np.ndarray:
     """What is counted of one batch, or of one request of many, of all copies of the weights."""
     inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
-    inside = np.where(rows.served > 0, 1.0, inside)
+    inside = np.select([rows.served > 0, rows.prompt_only > 0], [1.0, rows.batch], inside)
     each = np.select(
         [rows.requests > 0, rows.prompt_only > 0, (rows.token > 0) & (rows.served == 0), rows.every_token > 0],
         [np.ones(len(rows)), rows.length, np.ones(len(rows)), rows.length + rows.answer], rows.answer,
