@@ -204,7 +204,7 @@ def test_edge_stages_may_have_a_layer_less() -> None:
         ({"devices": 1e308}, "devices = 1e+308 must be a whole number, 1 or more and at most 1,048,576"),
         ({"devices": "64"}, "devices = '64' must be a whole number"),
         ({"mtbf_hours": 1e-3}, "devices = 64: a failure every 56.2 ms"),
-        ({"interval": lambda write, between: -write}, "interval = <function"),
+        ({"interval": lambda write, between: -write}, "interval must be a function of the times"),
         ({"layout": "tp=8"}, "layout = 'tp=8' is no layout"),
     ],
 )
