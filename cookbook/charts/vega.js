@@ -1,8 +1,9 @@
 // Shared by LiveChart and the panels, after fit.js: one Vega runtime per page, charts that repaint without being rebuilt.
 const CANVAS_ABOVE = 2000;
+const OVERDUE = 3000; // milliseconds that an answer may take before the app is asked whether its process still stands
 const MISSING = "The chart library did not arrive. Run all cells again; if that does not help, reinstall the package.";
 const KERNEL_STOPPED = globalThis.document?.body?.dataset.voila
-  ? "The process of this page has stopped, perhaps because memory was exhausted. Copy the link, then reload the page; until then, controls do nothing."
+  ? "The process of this page has stopped: memory was exhausted, nobody was connected to it for long, or the app was ended. Copy the link, then reload the page; until then, controls do nothing."
   : "Kernel stopped: run all cells again; until then, controls do nothing.";
 
 async function runtimeModel(model) {
@@ -160,6 +161,24 @@ async function watchKernel(model, tell) {
   host.on("comm_live_update", look);
   look();
   return () => host.off("comm_live_update", look);
+}
+
+// In the app, a page that lost its connection is not told why. While an answer is overdue, the app is asked whether it
+// still has the process of this page: `tell(true)` when not, or not reached, and `tell(false)` when it has it again.
+function watchAnswers(tell) {
+  let timer = 0, waits = false, gone = false;
+  const again = () => { timer = waits || gone ? setTimeout(ask, OVERDUE) : 0; };
+  const ask = async () => {
+    const lost = !(await processStands());
+    if (lost !== gone && (waits || gone)) tell(gone = lost);
+    again();
+  };
+  return (now) => { waits = now && Boolean(document.body.dataset.voila); if (!timer) again(); };
+}
+
+async function processStands() {
+  const { baseUrl, kernelId } = JSON.parse(document.getElementById("jupyter-config-data").textContent);
+  try { return (await fetch(`${baseUrl}api/kernels/${kernelId}`)).ok; } catch { return false; }
 }
 
 // JupyterLab would otherwise take arrow keys and letters typed here as its own commands.

@@ -296,7 +296,8 @@ async function render({ model, el }) {
   const shown = () => foreseen?.shown ?? model.get("shown");
   const columns = () => foreseen?.columns ?? model.get("columns");
   const root = h("div", { class: "cookbook-panel", role: "region", "aria-label": shape.title });
-  const busy = (on) => { root.classList.toggle("ck-busy", on); root.setAttribute("aria-busy", on); };
+  const overdue = watchAnswers((gone) => stopped(gone));
+  const busy = (on) => { root.classList.toggle("ck-busy", on); root.setAttribute("aria-busy", on); overdue(on); };
   const stopped = (gone) => {
     root.classList.toggle("ck-dim", gone || Boolean(shown().error));
     if (gone) { out.drop(); answer.say(KERNEL_STOPPED); } else if (root.classList.contains("ck-stopped")) show();

@@ -99,3 +99,26 @@ def test_a_process_that_stops_is_told(app: str, page: Any) -> None:
     page.reload()
     page.locator(DRAWN).first.wait_for()
     assert "stopped" not in panel.locator(".ck-say").inner_text() and not page.outside
+
+
+GONE = """id => fetch(`/api/kernels/${id}`, {
+  method: "DELETE", headers: {"X-XSRFToken": document.cookie.match(/_xsrf=([^;]+)/)[1]},
+}).then((answer) => answer.status)"""
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("way", ["the process alone", "the whole app"])
+def test_a_page_whose_process_was_ended_takes_no_input_in_vain(way: str, page: Any) -> None:
+    """As the app ends a process that nobody was connected to for long, and as a restart ends all of them."""
+    with running("--spare", "1") as (host, server):
+        panel = panel_of(page, f"http://{host}/?panel=assembly_line")
+        if way == "the process alone":
+            assert page.evaluate(GONE, page.evaluate(KERNEL)) == 204
+        else:
+            server.terminate()
+            server.wait()
+        panel.locator("[data-control=stages] input[type=range]").focus()
+        page.keyboard.press("ArrowRight")
+        panel.locator(".ck-say", has_text="The process of this page has stopped").wait_for()
+        assert panel.locator("fieldset").first.is_disabled() and panel.get_attribute("aria-busy") == "false"
+        assert "reload the page" in panel.locator(".ck-say").inner_text()
