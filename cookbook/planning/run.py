@@ -471,8 +471,8 @@ def _interval(interval: Callable[..., Any], write: np.ndarray, between: np.ndarr
     except (TypeError, ArithmeticError):
         every = np.array(np.nan)
     if every.shape != between.shape or not np.all(np.isfinite(every) & (every > 0)):
-        raise ValueError("interval must be a function of the times to write a checkpoint and between failures [s] that "
-                         f"gives seconds above 0, one for each number of devices; given: {shown(interval)}")  # fmt: skip
+        raise ValueError("interval must be a function of the times to write a checkpoint and between failures [s] "
+                         f"that gives seconds above 0, one for each number of devices; given: {shown(interval)}")
     return every
 
 
