@@ -11,8 +11,10 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 ROOT = Path(__file__).resolve().parents[1]
-# No property is judged by the seconds of this machine.
-settings.register_profile("cookbook", deadline=None)
+# No property is judged by the seconds of this machine. Examples are the same in every run; once a week they are drawn
+# anew (`--hypothesis-profile=anew`).
+settings.register_profile("cookbook", deadline=None, derandomize=True)
+settings.register_profile("anew", deadline=None)
 settings.load_profile("cookbook")
 # Examples of a property at most; `make test-more` tries as many as each test asks for.
 EXAMPLES = 12 if os.environ.get("COOKBOOK_EXAMPLES") != "all" else None
