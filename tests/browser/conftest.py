@@ -96,6 +96,14 @@ def browser(chromium: str) -> Any:
         running.close()
 
 
+@pytest.fixture
+def own_page(browser: Any, chromium: str) -> Any:
+    """A page of a Chromium of its own: one that has run for long may keep nothing from page to page."""
+    running = browser.browser_type.launch(executable_path=chromium, headless=True, args=FLAGS)
+    yield running.new_page(viewport={"width": 1300, "height": 1000})
+    running.close()
+
+
 @pytest.fixture(scope="session")
 def patience(browser: Any) -> float:
     """Milliseconds that a page may take for one thing: a minute, and more where opening an empty one takes long."""
