@@ -249,19 +249,54 @@ def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
     >>> level_of("training_transformer", "", "NVIDIA", "gpu"), level_of("training_transformer", "JAX", "Google", "tpu")
     ('megatron-core', 'xla-tpu')
     """
+    own = next((level for wanted, level in _own_compilers(kind) if _is_for(wanted, vendor, device)), "")
     if name in levels(kind):
-        return name
-    known = _products(kind)
-    rows = known.get(normalise(name or USUAL))
-    own = next((level for wanted, level in _own_compilers(kind) if wanted in (vendor, device)), "")
-    if rows is None:
-        # A version that nobody listed is the product's: "PyTorch 2.7".
-        rows = known.get(normalise(name.strip().rstrip("0123456789.v").strip()))
+        return own or name
+    rows = _listed(kind, name)
     if rows is None:
         names = {**{normalise(each): each for each in (*products(kind), *levels(kind))}}
         close = nearest(normalise(name[:60]), list(names), 3)
         raise UnknownName("software", shown(name).strip("'"), [names[each] for each in close])
-    return own or next(level for wanted, level in rows if wanted in ("", vendor, device))
+    # Of what does not run on a device, which `makers_of` tells, the level that it has elsewhere.
+    return own or next((level for wanted, level in rows if _is_for(wanted, vendor, device)), rows[0][1])
+
+
+def _listed(kind: str, name: str) -> list[tuple[str, str]] | None:
+    """Rows of a product; a version that nobody listed is the product's: "PyTorch 2.7"."""
+    known = _products(kind)
+    return known.get(normalise(name or USUAL)) or known.get(normalise(name.strip().rstrip("0123456789.v").strip()))
+
+
+def _is_for(wanted: str, vendor: str, device: str) -> bool:
+    """Whether a device is of the maker or kind (or both) that a row of the table ``software`` is for; "" is any."""
+    return wanted in ("", vendor, device, f"{vendor} {device}")
+
+
+@lru_cache(maxsize=4096)
+def makers_of(kind: str, name: str, vendor: str, device: str) -> tuple[str, ...]:
+    """Makers of the only devices that a product or level runs on, where this device is none; empty where it runs.
+
+    >>> makers_of("generation", "TensorRT-LLM", "AMD", "gpu"), makers_of("generation", "vLLM", "AMD", "gpu")
+    (('NVIDIA',), ())
+    """
+    rows = _products(kind).values() if name in levels(kind) else [_listed(kind, name) or []]
+    wanted = [each for row in rows for each, level in row if name not in levels(kind) or level == name]
+    own = any(_is_for(each, vendor, device) for each, _ in _own_compilers(kind))
+    runs = not name or not wanted or own or any(_is_for(each, vendor, device) for each in wanted)
+    return () if runs else tuple(dict.fromkeys(wanted))
+
+
+@lru_cache(maxsize=1024)
+def name_of(kind: str, level: str) -> str:
+    """The product that a level stands for, as the table ``software`` spells it first; a product as it is."""
+    rows = catalog.table("software")
+    rows = rows[(rows["kind"] == kind) & (rows["level"] == level) & (rows["product"] != USUAL)]
+    return str(rows["product"].iloc[0]) if len(rows) else level
+
+
+def is_product(kind: str, name: str) -> bool:
+    """Whether the table ``software`` lists a name for a kind of prediction, as a product or a level."""
+    return bool(name) and (name in levels(kind) or normalise(name) in _products(kind))
 
 
 def levels_of_rows(kind: str, software: Coded, vendor: Coded, device: Coded) -> Coded:

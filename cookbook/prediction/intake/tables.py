@@ -12,6 +12,7 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
 from cookbook.hardware.machine import ring_link
+from cookbook.prediction.constants import is_product
 from cookbook.prediction.intake import networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
@@ -238,10 +239,11 @@ def _transformer(c: Columns) -> dict[str, Any]:
     kernel = together(found["attention"], c.text("fused_norm"), c.text("attention")).map(
         lambda each: "fused" if each[0] == FUSED and (each[1] or each[2].casefold() == FUSED) else each[0]
     )
-    hints = together(c.text("software"), c.text("locator"), c.text("zero"), kernel, c.text("accelerator"),
-                     c.text("precision"))  # fmt: skip
-    # The page that a row comes from speaks where the row does not name its software.
-    found["software"] = hints.map(lambda e: words.stack("transformer", e[0] or e[1], "; ".join(e[2:])))
+    hints = together(c.text("software"), c.text("locator"), c.text("zero"), kernel, c.text("precision"),
+                     c.text("accelerator"))  # fmt: skip
+    # The page that a row comes from speaks where the row does not name its software; a device alone names none.
+    found["software"] = hints.map(
+        lambda e: words.stack("transformer", e[0] or e[1], "; ".join(e[2:] if e[0] or e[1] else e[2:5])))
     return found
 
 
@@ -370,8 +372,8 @@ def _inference(c: Columns) -> dict[str, Any]:
     c.problems.append(kept.map(lambda each: each[2]))
     c.note(kept.map(lambda each: each[3]))
     products = cells.map(lambda each: _stored("", each[1] if len(each) > 1 else each[0])[0])
-    found["activations"] = together(products, kept).map(lambda each: each[0] or _products(each[1][0]))
-    hints = together(c.text("software"), notes.map(lambda cell: HOST.sub("", cell)), c.text("accelerator"), way)
+    found["activations"] = products
+    hints = together(c.text("software"), notes.map(lambda cell: HOST.sub("", cell)), way)
     for name, kind in (("software", "inference"), ("engine", "generation")):
         found[name] = hints.map(partial(_stack, kind))
     found["served"] = named.where(lambda each: networks.served(*each).served)
@@ -381,8 +383,8 @@ def _inference(c: Columns) -> dict[str, Any]:
 
 
 def _stack(kind: str, cells: tuple[str, ...]) -> str:
-    """Level of the software that cells name, the first of them before the others."""
-    return words.stack(kind, cells[0], "; ".join(cells[1:]))
+    """Product that the first cell names as the table ``software`` does; else the level that all of them hint at."""
+    return cells[0] if is_product(kind, cells[0]) else words.stack(kind, cells[0], "; ".join(cells[1:]))
 
 
 def _way(cell: str) -> tuple[str, str]:
@@ -415,11 +417,6 @@ def _stored(number_format: str, precision: str) -> tuple[str, str]:
         said = f"precision = {words.shown(cell)} is no known number format; write fp32, fp16, bf16, fp8, fp4 or int8"
         return "", said
     return "", ""
-
-
-def _products(kept: str) -> str:
-    """Format of products where only that of the weights is stated: narrow weights are widened."""
-    return kept if kept in ("", "fp32", "bf16", "fp8", "int8") else "fp16"
 
 
 def _kept(cells: list[str], named: networks.Input, weights: str, cache: str) -> tuple[str, str, str, str]:
