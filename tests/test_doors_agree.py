@@ -31,15 +31,14 @@ DEVICES = ("h100-sxm", "a100-sxm-80gb", "v100-sxm2-16gb", "t4", "mi300x", "b200-
            "alveo-u280", "k80", "inferentia2", "ascend-910b", "gb200", "coral-edge-tpu")  # fmt: skip
 FORMATS = ("", "", "fp16", "bf16", "fp32", "tf32", "fp8", "int8", "fp4")
 LANGUAGE = ("llama2_7b", "llama3_8b", "llama3_70b", "mixtral_8x7b", "gpt2", "mistral_7b", "qwen2_7b", "llama2_13b")
-NETWORKS = ("resnet50", "vgg16", "mobilenet_v2", "unet3d", "bert_large", "vit_b_16", "ssd1200_resnet34", "lstm_ptb_large")
+NETWORKS = ("resnet50", "vgg16", "mobilenet_v2", "unet3d", "bert_large", "vit_b_16", "ssd1200_resnet34",
+            "lstm_ptb_large")
 SOFTWARE = {
     "transformer": ("", "", "Megatron Core", "PyTorch", "JAX", "PyTorch FSDP"),
     "classic": ("", "", "PyTorch", "PyTorch NGC", "TensorFlow", "torch.compile"),
     "inference": ("", "", "TensorRT", "PyTorch", "torch.compile", "ONNX Runtime", "TensorFlow", "OpenVINO"),
     "generation": ("", "", "vLLM", "TensorRT-LLM", "llama.cpp", "SGLang", "Ollama", "Hugging Face Transformers"),
 }  # fmt: skip
-# Columns of a table whose names are not those of arguments.
-COLUMNS = {"global_batch": "global_batch", "seq": "seq"}
 
 
 @dataclass(frozen=True)
@@ -201,7 +200,7 @@ def by_comparison(question: Question) -> Told | None:
     trains = question["of"] == "train_step"
     plain = {"of", "model", "accelerator", "precision", "software", "seq", "micro_batch" if trains else "batch"}
     more = {name: each for name, each in stated(question).items() if name not in plain}
-    if question["of"] == "generate" or any(each != 1 for each in more.values()) or (trains and is_transformer(question)):
+    if question["of"] == "generate" or any(each != 1 for each in more.values()) or is_transformer(question):
         return None
     try:
         row = compare(question["model"], [question["accelerator"]], phase="training" if trains else "inference",

@@ -20,7 +20,7 @@ from cookbook.panels import options, pasted, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
 from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
-from cookbook.planning.comparison import FORMATS, PHASES, Lead, compare, lead, operations, roofs
+from cookbook.planning.comparison import PHASES, Lead, compare, lead, operations, roofs
 from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.transformer import answers_tokens
 
@@ -251,7 +251,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     devices = tuple(options.device_of(value) if isinstance(value, dict) else key for key, value in pairs.items())
     precision, phase, picture = values["precision"], values["phase"], values["picture"]
     if precision in _formats(values):
-        raise ValueError(f"precision = {precision!r} does not train a network; take {', '.join(FORMATS[phase])}")
+        raise ValueError(f"precision = {precision!r} does not train a network; take one that does, or inference")
     model = options.named_model(values["model"])
     found = _compared(model, devices, tuple(pairs), phase, values["batch"], precision, values["software"],
                       values["way"])  # fmt: skip

@@ -186,8 +186,7 @@ def _engine(
     one = parts["decoder"]._replace(cache_bytes=each / copies, state_bytes=0.0)
     held = cache_slots(1.0, decoder=one, group=parts["group"], memory_share=figure("memory-served"))
     # Memory that the catalogue does not know, such as a host's, is taken as large enough.
-    known, alone = math.isfinite(float(np.ravel(held)[0])), each == states
-    kept = float(np.ravel(held)[0]) if known else ENDLESS
+    kept, alone = float(np.nan_to_num(np.ravel(held)[0], nan=ENDLESS)), each == states
     if kept < 1:
         raise ValueError(generation.NO_ROOM.format(network.title))
     most, chunk = (float(rows.values[name][0]) for name in ("most_sequences", "chunk"))

@@ -258,7 +258,8 @@ def serve(
     stack = {"pp": whole("pp", pp, 64), "ep": None if ep is None else whole("ep", ep, 1024), "precision": precision,
              "weights_format": weights_format, "kv_format": kv_format, "software": software, "acceptance": acceptance,
              "drafted": drafted, "prefix_hit": prefix_hit}  # fmt: skip
-    limits = {"max_sequences": max_sequences, "chunk": chunk, "two_batches": flag("two_batches", two_batches)}
+    limits: dict[str, Any] = {"max_sequences": max_sequences, "chunk": chunk,
+                              "two_batches": flag("two_batches", two_batches)}  # fmt: skip
     seed = int(quantity("seed", seed, "", "0", 0, 1e9))
     shares, simulated = whole("prefill_engines", prefill_engines, 64), flag("simulated", simulated)
     counts = [None] if devices is None else [whole("devices", each) for each in listed("devices", devices)]

@@ -37,8 +37,8 @@ from cookbook.units import human
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "decoder_of", "engine_of", "group_of", "impossible", "memory_parts", "outcome",
-           "parts", "resolve", "seconds_at_peak", "step_seconds", "strata",
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "decoder_of", "engine_of", "group_of", "impossible",
+           "memory_parts", "outcome", "parts", "resolve", "seconds_at_peak", "step_seconds", "strata",
            "tokens", "unanswered"]  # fmt: skip
 KIND = "generation"
 CONSTANTS = (

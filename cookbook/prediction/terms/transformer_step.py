@@ -20,8 +20,8 @@ from cookbook.prediction.terms.devices import SIZES
 from cookbook.prediction.terms.layouts import Shard, impossible
 from cookbook.prediction.terms.transformer import resolve
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "impossible", "memory_parts", "outcome", "parts", "resolve", "step_seconds",
-           "tokens"]  # fmt: skip
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "impossible", "memory_parts", "outcome", "parts", "resolve",
+           "step_seconds", "tokens"]  # fmt: skip
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
