@@ -120,9 +120,9 @@ class Estimate:
         low, high = units.human(one.low80, "s"), units.human(one.high80, "s")
         corrected = f", {one.corrected}" if one.neighbours else ""
         remark = f"; interval: {one.remark}" if one.remark else ""
-        fits = "; DOES NOT FIT in device memory" if one.fits == "no" else ""
-        found = f"{units.human(one.point, 's')} a {self._units[0]}"
-        return f"<{found}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){fits}>"
+        lacks = f"DOES NOT FIT in device memory, {one._lacking}; if it did: " if one.fits == "no" else ""
+        found = f"{lacks}{units.human(one.point, 's')} a {self._units[0]}"
+        return f"<{found}, 80 % within {low} to {high} ({one.tier}{corrected}{remark})>"
 
     def _repr_html_(self) -> str:
         if len(self) != 1:
@@ -143,7 +143,14 @@ class Estimate:
             for name, fact in facts.items() if fact
         )  # fmt: skip
         head = f"<b style='font-size:1.4em'>{units.human(one.point, 's')}</b> a {self._units[0]}"
+        if one.fits == "no":
+            head = f"<b style='font-size:1.4em'>Does not fit</b> in device memory, {one._lacking}; if it did: {head}"
         return f"<div style='{STYLE}'>{head}<table>{rows}</table></div>"
+
+    @property
+    def _lacking(self) -> str:
+        """What a single scenario that does not fit needs, in words."""
+        return f"of which it takes {units.human(self.memory_bytes, 'iB')}"
 
     @property
     def _units(self) -> tuple[str, str]:

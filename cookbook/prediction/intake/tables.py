@@ -12,7 +12,7 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
 from cookbook.hardware.machine import ring_link
-from cookbook.prediction.constants import is_product
+from cookbook.prediction.constants import is_product, unknown_version
 from cookbook.prediction.intake import networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
@@ -77,11 +77,20 @@ def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None,
     cells = Columns(kind, frame)
     own = cells.own_rows("accelerator", here.accelerator.name) if here else None
     columns = {T: _transformer, N: _network, SERVED: _inference}[kind](cells)
+    _versions(cells, columns.get("served", False))
     if own is not None:
         found = columns["accelerator"]
         columns["accelerator"] = Coded(np.where(own, len(found.levels), found.codes), (*found.levels, here))
     columns = {name: each.lean() if isinstance(each, Coded) else each for name, each in columns.items()}
     return Scenario(kind, cells.size, columns, cells.why(why), cells.noted())
+
+
+def _versions(cells: Columns, served: Any) -> None:
+    """Refuse versions of software that nobody knows, as a call does."""
+    said = cells.text("software")
+    kinds = (cells.kind, GENERATION if cells.kind == SERVED else cells.kind)
+    levels = [unknown_version(kind, cell) for kind in kinds for cell in said.levels]
+    cells.problems.append(Coded(said.codes + np.where(served, len(said.levels), 0), tuple(levels)))
 
 
 def _accelerator(cells: Columns) -> Coded:

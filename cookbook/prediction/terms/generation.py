@@ -86,6 +86,8 @@ CROWDED = ("request_rate = {:.3g} requests/s is above the capacity, {:.3g} reque
            "give fewer, or more devices")  # fmt: skip
 TOO_LONG = "input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer"
 FIRST = "prefill first"
+TOO_MUCH = ("a request of {:,.0f} tokens is more than the keys and values that fit beside the weights; give tp = {:g} or "
+            "more, a smaller kv_format, or a shorter request")  # fmt: skip
 NO_ROOM = "weights of {} do not fit beside keys and values; give a larger tp, or a smaller weights_format"
 # Of layers that keep a state, no row of a table was measured.
 UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no measured run has any"
@@ -420,8 +422,11 @@ def _some(each: Any, at: np.ndarray) -> Any:
 
 
 def impossible(rows: Rows, s: Scenario) -> np.ndarray:
-    """Why weights cannot be held, with the least devices and the formats that would do; "" where they can."""
-    found = np.full(len(rows), "", dtype=object)
+    """Why weights, or one request, cannot be held, with what would do; "" where they can."""
+    whole = rows.length + np.where(rows.prompt_only > 0, 0.0, rows.answer)
+    fitting = cache_slots(whole, decoder=decoder_of(rows), group=group_of(rows), memory_share=figure("memory-served"))
+    found = told(np.full(len(rows), "", dtype=object), (fitting > 0) & (fitting < 1), TOO_MUCH,
+                 [whole, 2 * rows.shards])  # fmt: skip
     memory = figure("memory-served") * rows.memory / rows.cores
     weights = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas + rows.expert_bytes
     have = rows.shards * rows.stages * rows.replicas
