@@ -98,7 +98,7 @@ PIPELINES = [
     ("value-not-allowed", {"batch": [0]}),
 ]  # fmt: skip
 OTHERS = {"count-missing", "length-zero", "no-finite-time", "weights-too-large", "positions-exceeded",
-          "load-above-capacity", "fields-apart"}
+          "cache-too-large", "load-above-capacity", "fields-apart"}
 
 
 @pytest.mark.parametrize(("code", "kind", "changes"), ASKED)
@@ -130,6 +130,8 @@ def test_a_prompt_of_no_token():
 def test_a_model_that_is_too_large_or_an_answer_that_is_too_long():
     large = cb.generate("llama3_70b", "h100-sxm", tp=[1, 2])
     assert large.reason.tolist() == ["weights-too-large", ""]
+    long = cb.generate("llama3_8b", "h100-sxm", input_len=[1024, 2 * 10**6])
+    assert long.reason.tolist() == ["", "cache-too-large"]
     assert cb.generate("gpt2", "h100-sxm", input_len=[512, 1000]).reason.tolist() == ["", "positions-exceeded"]
 
 

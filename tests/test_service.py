@@ -770,7 +770,8 @@ def test_sizing_with_experts_apart_takes_engines_of_all_their_devices():
     ({"ep": 6, "tp": 4}, "ep = 6 is no multiple of tp = 4, and tp none of ep"),
     ({"ep": 8, "tp": 1, "devices": 12}, "devices = 12 does not hold engines of 8 devices each"),
     ({"model": "llama3_8b", "ep": 8}, "ep = 8: the model has no experts; leave ep out"),
-    ({"model": "deepseek_v3", "ep": 8, "tp": 1}, r"do not fit 8 × 77.3 GB; give ep = 16 or more, or weights_format = 'i"),
+    ({"model": "deepseek_v3", "ep": 8, "tp": 1},
+     r"do not fit 8 × 77.3 GB; give ep = 16 or more, or weights_format = 'i"),
 ])  # fmt: skip
 def test_experts_that_cannot_be_spread_so_are_refused(change, words):
     with pytest.raises(ValueError, match=words):

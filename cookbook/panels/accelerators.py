@@ -51,8 +51,8 @@ VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training",
 BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
 ANSWERS = "Answers: tokens generated one after the other are the subject of recipe 10, Serve a model."
 # Short words for a reason, by how it is told in full.
-SHORT = (("trains nothing", "trains nothing"), ("has no peak", "no such peak"), ("no peak", "no peak known"),
-         ("does not train", "format trains not"), ("rated power", "no rated power"),
+SHORT = (("trains nothing", "trains nothing"), ("take one of these", "no such peak"), ("no peak", "no peak known"),
+         ("do not fit", "does not fit memory"), ("rated power", "no rated power"),
          ("states a price", "no price"), ("made up", "no price"))  # fmt: skip
 HOW = {
     "compute": "Matmuls and convolutions at the fitted share of the peak, or their bytes, whichever is longer",

@@ -28,6 +28,7 @@ from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
 from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.doors import forward_pass, network_of, train_step
+from cookbook.prediction.engine import reasons_of
 from cookbook.prediction.requirements import Sizes, activations, memory_parts, roofline_table, sizes_of
 from cookbook.workloads.zoo import Workload
 
@@ -186,7 +187,9 @@ def _rates(
         "active_share": (active_seconds(steps) / steps.point)[:size],
         "memory_bytes": np.array(np.broadcast_to(steps.memory_bytes, (len(devices),))[:size], dtype=float),
         "tier": np.where(np.isfinite(point), np.asarray(steps.tier)[:size], "").astype(object),
-        "precision": ["" if reason else each for each, reason in zip(taken, why, strict=True)], "why": why,
+        # What is too large for a device says in which format.
+        "precision": ["" if reason and reasons_of(reason) != "weights-too-large" else each
+                      for each, reason in zip(taken, why, strict=True)], "why": why,
         "formats": [", ".join(hardware.formats(hardware.machine(each).accelerator)) for each in records],
         **{f"{part} seconds": np.asarray(seconds)[:size] for part, seconds in steps.by_part.items()},
     }  # fmt: skip

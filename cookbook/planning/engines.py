@@ -19,7 +19,7 @@ from cookbook.prediction.constants import DATASHEET, FIRST_TOKEN, IN_FLIGHT, SEV
 from cookbook.prediction.doors import answers, network_of
 from cookbook.prediction.engine import Prepared, asked_rows, prepare
 from cookbook.prediction.scenario import checked, fields
-from cookbook.prediction.terms import generation
+from cookbook.prediction.terms import generation, room
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
@@ -188,7 +188,7 @@ def _engine(
     # Memory that the catalogue does not know, such as a host's, is taken as large enough.
     kept, alone = float(np.nan_to_num(np.ravel(held)[0], nan=ENDLESS)), each == states
     if kept < 1:
-        raise ValueError(generation.NO_ROOM.format(network.title))
+        raise ValueError(room.NO_ROOM.format(network.title))
     most, chunk = (float(rows.values[name][0]) for name in ("most_sequences", "chunk"))
 
     drafted, gained, kept_before, apart = (

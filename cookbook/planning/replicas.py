@@ -15,7 +15,7 @@ from cookbook.planning.cost import HOUR, Price, machine_power, power_watts
 from cookbook.planning.engines import Asked, arrivals, engine_costs, groups, lengths, tier, widths
 from cookbook.planning.simulation import CHUNKED, FIRST, SPLIT, simulate
 from cookbook.prediction.constants import figure
-from cookbook.prediction.terms.generation import TOO_MUCH
+from cookbook.prediction.terms.room import TOO_MUCH
 from cookbook.workloads.zoo import Workload
 
 __all__ = ["COLUMNS", "Overload", "Replicas"]
@@ -60,7 +60,8 @@ class Replicas:
         self.each = self.size * (1 + prefill if asked.policy == SPLIT else 1)
         self.room = self.costs.kv_tokens / self.groups  # of the group that has a request
         if self.costs.held(asked.prompt + asked.answer) > self.room:
-            raise ValueError(TOO_MUCH.format(asked.prompt + asked.answer, 2 * self.tp))
+            most = max(self.costs.longest(self.room - self.costs.state), 0.0)
+            raise ValueError(TOO_MUCH.format(asked.prompt + asked.answer, most, 2 * self.tp))
         self.load = {"prompt": asked.prompt, "answer": asked.answer, "prompt_spread": asked.prompt_spread,
                      "answer_spread": asked.answer_spread, "window": self.costs.window,
                      "windowed": self.costs.windowed}  # fmt: skip

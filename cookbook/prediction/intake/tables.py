@@ -12,7 +12,7 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
 from cookbook.hardware.machine import ring_link
-from cookbook.prediction.constants import is_product, unknown_version
+from cookbook.prediction.constants import is_product
 from cookbook.prediction.intake import networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
@@ -77,20 +77,12 @@ def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None,
     cells = Columns(kind, frame)
     own = cells.own_rows("accelerator", here.accelerator.name) if here else None
     columns = {T: _transformer, N: _network, SERVED: _inference}[kind](cells)
-    _versions(cells, columns.get("served", False))
+    cells.refuse_versions(columns.get("served", False))
     if own is not None:
         found = columns["accelerator"]
         columns["accelerator"] = Coded(np.where(own, len(found.levels), found.codes), (*found.levels, here))
     columns = {name: each.lean() if isinstance(each, Coded) else each for name, each in columns.items()}
     return Scenario(kind, cells.size, columns, cells.why(why), cells.noted())
-
-
-def _versions(cells: Columns, served: Any) -> None:
-    """Refuse versions of software that nobody knows, as a call does."""
-    said = cells.text("software")
-    kinds = (cells.kind, GENERATION if cells.kind == SERVED else cells.kind)
-    levels = [unknown_version(kind, cell) for kind in kinds for cell in said.levels]
-    cells.problems.append(Coded(said.codes + np.where(served, len(said.levels), 0), tuple(levels)))
 
 
 def _accelerator(cells: Columns) -> Coded:
@@ -248,9 +240,8 @@ def _transformer(c: Columns) -> dict[str, Any]:
     kernel = together(found["attention"], c.text("fused_norm"), c.text("attention")).map(
         lambda each: "fused" if each[0] == FUSED and (each[1] or each[2].casefold() == FUSED) else each[0]
     )
-    hints = together(c.text("software"), c.text("locator"), c.text("zero"), kernel, c.text("precision"),
-                     c.text("accelerator"))  # fmt: skip
-    # The page that a row comes from speaks where the row does not name its software; a device alone names none.
+    hints = together(*map(c.text, ("software", "locator", "zero")), kernel, *map(c.text, ("precision", "accelerator")))
+    # The page that a row comes from speaks where the row does not name its software; a device alone does not.
     found["software"] = hints.map(
         lambda e: words.stack("transformer", e[0] or e[1], "; ".join(e[2:] if e[0] or e[1] else e[2:5])))
     return found

@@ -5,7 +5,6 @@ The formulas are those of `cookbook.performance.generation`; here rows get their
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -30,10 +29,10 @@ from cookbook.performance.generation import (
 )
 from cookbook.prediction.constants import FIRST_TOKEN, IN_FLIGHT, Constant, figure, is_usual, levels_of_rows
 from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
-from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference, stored_bytes
+from cookbook.prediction.terms import room
+from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import own_decoder, sizes
-from cookbook.units import human
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -86,13 +85,9 @@ CROWDED = ("request_rate = {:.3g} requests/s is above the capacity, {:.3g} reque
            "give fewer, or more devices")  # fmt: skip
 TOO_LONG = "input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer"
 FIRST = "prefill first"
-TOO_MUCH = ("a request of {:,.0f} tokens is more than the keys and values that fit beside the weights; give tp = {:g} or "
-            "more, a smaller kv_format, or a shorter request")  # fmt: skip
-NO_ROOM = "weights of {} do not fit beside keys and values; give a larger tp, or a smaller weights_format"
 # Of layers that keep a state, no row of a table was measured.
 UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no measured run has any"
-# Formats to try where weights do not fit; formats of weights that products are in, too; those not all devices have.
-SMALLER = ("fp8", "int4")
+# Formats of weights that products are in, too; those that not all devices have.
 COMPUTED, BYTES = ("fp32", "bf16", "fp8", "int8"), ("fp8", "int8", "fp4")
 
 
@@ -423,24 +418,8 @@ def _some(each: Any, at: np.ndarray) -> Any:
 
 def impossible(rows: Rows, s: Scenario) -> np.ndarray:
     """Why weights, or one request, cannot be held, with what would do; "" where they can."""
-    whole = rows.length + np.where(rows.prompt_only > 0, 0.0, rows.answer)
-    fitting = cache_slots(whole, decoder=decoder_of(rows), group=group_of(rows), memory_share=figure("memory-served"))
-    found = told(np.full(len(rows), "", dtype=object), (fitting > 0) & (fitting < 1), TOO_MUCH,
-                 [whole, 2 * rows.shards])  # fmt: skip
-    memory = figure("memory-served") * rows.memory / rows.cores
-    weights = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas + rows.expert_bytes
-    have = rows.shards * rows.stages * rows.replicas
-    large = np.flatnonzero(weights > memory * have)
-    models = np.broadcast_to(_known(s).words("model").each(_network_of, object), len(rows)) if len(large) else found
-    for at in large:
-        least = 2 ** math.ceil(math.log2(weights[at] / memory[at]))
-        stored = models[at].ops.parameter_count * np.array([stored_bytes(name) for name in SMALLER])
-        fitting = [name for name, size in zip(SMALLER, stored, strict=True) if size <= memory[at] * have[at]]
-        smaller = f", or weights_format = {' or '.join(map(repr, fitting))}" if fitting else ""
-        name = "ep" if rows.replicas[at] > 1 else "tp"
-        found[at] = (f"weights of {human(weights[at], 'B')} do not fit {have[at]:,.0f} × {human(memory[at], 'B')}; "
-                     f"give {name} = {least} or more{smaller}")  # fmt: skip
-    return found
+    models = _known(s).words("model")
+    return room.refused(rows, decoder_of(rows), group_of(rows), lambda at: models.take(at).each(_network_of, object))
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
