@@ -457,11 +457,12 @@ def asked_rows(scenario: Scenario) -> Rows:
     Measured rows are resolved without: they ran, whatever their cells say.
     """
     module = terms_of(scenario.kind)
-    rows, why = module.resolve(scenario), lacking(scenario)
-    if hasattr(module, "impossible"):
-        why = np.where(why == "", module.impossible(rows, scenario), why)
-    if not np.any(why != ""):
+    rows = module.resolve(scenario)
+    told = [lacking(scenario), *([module.impossible(rows, scenario)] if hasattr(module, "impossible") else [])]
+    said = [each for each in told if each.ndim]  # of one word for all rows, nothing is said
+    if not said:
         return rows
+    why = said[0] if len(said) == 1 else np.where(said[0] == "", said[1], said[0])
     # What a reader's own configuration lacks is told with its remedy, before what any row is refused for.
     return replace(rows, why=np.where((scenario.why == "") & (why != ""), why, rows.why.astype(object)))
 

@@ -110,6 +110,7 @@ NO_NAME = Device(why="accelerator is blank: name one of the catalogue")
 # Number formats of training from the one that a reader most likely means.
 TRAINING = ("bf16", "fp16", "tf32", "fp32")
 HALVES = ("fp16", "bf16")
+NOTHING_LACKS = np.array("", dtype=object)
 
 
 @lru_cache(maxsize=4096)
@@ -218,10 +219,11 @@ def usual_format(machine: Any) -> str:
 def lacking(s: Scenario) -> np.ndarray:
     """Why devices do nothing in the number format, or with the software, that each row states; "" where they do.
 
-    Of measured rows this is not asked: they ran, whatever their cells say.
+    One "" for all rows where all do. Of measured rows this is not asked: they ran, whatever their cells say.
     """
     stated = together(s.words("accelerator"), s.words("precision"), s.words("software"))
-    return stated.each(lambda each: _lacks(s.kind, *each), object)
+    told = stated.map(lambda each: _lacks(s.kind, *each))
+    return np.atleast_1d(told.each(str, object)) if any(told.levels) else NOTHING_LACKS
 
 
 @lru_cache(maxsize=8192)

@@ -256,6 +256,7 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     fitting = cache_slots(held, decoder=decoder_of(rows), group=group_of(rows),
                           memory_share=figure("memory-served"), span=span)  # fmt: skip
     # A run whose weights should not fit ran nonetheless: memory says nothing of it.
+    v["fitting"] = fitting
     v["slots"] = np.minimum(np.where(fitting > 0, np.maximum(fitting, 1.0), np.inf), v["most_sequences"])
     lacks = np.isnan(v["batch"])
     # As many as fit, where there is always more to do, and where nobody limits those that are let in at once.
@@ -417,7 +418,7 @@ def _some(each: Any, at: np.ndarray) -> Any:
 
 
 def impossible(rows: Rows, s: Scenario) -> np.ndarray:
-    """Why weights, or one request, cannot be held, with what would do; "" where they can."""
+    """Why weights, or one request, cannot be held, with what would do; "" where they can, one where all can."""
     models = _known(s).words("model")
     return room.refused(rows, decoder_of(rows), group_of(rows), lambda at: models.take(at).each(_network_of, object))
 

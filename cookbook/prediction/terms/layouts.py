@@ -107,10 +107,11 @@ def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[
 
 
 def impossible(s: Any, asked: Scenario) -> np.ndarray:
-    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can."""
-    schedule, why = asked.words("pipeline_schedule").each(str, object), np.full(len(s), "", dtype=object)
+    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can, one where all can."""
+    schedule, why = asked.words("pipeline_schedule").each(str, object), np.array("", dtype=object)
     with np.errstate(all="ignore"):
         if any(bad.any() for _, bad, _ in _checks(s, schedule)):
+            why = np.full(len(s), "", dtype=object)
             rows = _View({name: np.broadcast_to(value, len(s)) for name, value in s.values.items()})
             for _, bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
                 for row in np.flatnonzero(bad & (why == "")):

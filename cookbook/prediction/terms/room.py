@@ -24,10 +24,11 @@ SMALLER = ("fp8", "int4")
 
 def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.ndarray], Any]) -> np.ndarray:
     """Why weights, or one request, cannot be held; "" where they can. `networks` tells those of some rows."""
+    over = rows.fitting < 1
+    if not over.any():
+        return np.array("", dtype=object)
     share, found = figure("memory-served"), np.full(len(rows), "", dtype=object)
-    whole = rows.length + np.where(rows.prompt_only > 0, 0.0, rows.answer)
-    fitting = cache_slots(whole, decoder=decoder, group=group, memory_share=share)
-    over = (fitting > 0) & (fitting < 1)
+    whole, over = rows.length + np.where(rows.prompt_only > 0, 0.0, rows.answer), over & (rows.fitting > 0)
     if over.any():
         found = told(found, over, TOO_MUCH, [whole, _longest(rows, decoder, group, share), 2 * rows.shards])
     memory, have = share * rows.memory / rows.cores, rows.shards * rows.stages * rows.replicas
