@@ -24,13 +24,14 @@ SMALLER = ("fp8", "int4")
 
 def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.ndarray], Any]) -> np.ndarray:
     """Why weights, or one request, cannot be held; "" where they can. `networks` tells those of some rows."""
-    over = rows.fitting < 1
-    if not over.any():
+    # A pass over prompts alone keeps nothing of them.
+    over = (rows.fitting < 1) & (rows.fitting > 0) & (rows.prompt_only == 0)
+    if not (over | (rows.fitting == 0)).any():
         return np.array("", dtype=object)
     share, found = figure("memory-served"), np.full(len(rows), "", dtype=object)
-    whole, over = rows.length + np.where(rows.prompt_only > 0, 0.0, rows.answer), over & (rows.fitting > 0)
     if over.any():
-        found = told(found, over, TOO_MUCH, [whole, _longest(rows, decoder, group, share), 2 * rows.shards])
+        most = _longest(rows, decoder, group, share)
+        found = told(found, over, TOO_MUCH, [rows.length + rows.answer, most, 2 * rows.shards])
     memory, have = share * rows.memory / rows.cores, rows.shards * rows.stages * rows.replicas
     weights = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas + rows.expert_bytes
     large = np.flatnonzero(weights > memory * have)
