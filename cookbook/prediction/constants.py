@@ -253,7 +253,7 @@ def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
     """
     own = next((level for wanted, level in _own_compilers(kind) if _is_for(wanted, vendor, device)), "")
     if name in levels(kind):
-        return own or name
+        return name
     rows = _listed(kind, name)
     if not rows:
         names = {**{normalise(each): each for each in (*levels(kind), *products(kind))}}

@@ -373,7 +373,7 @@ def _inference(c: Columns) -> dict[str, Any]:
     c.note(kept.map(lambda each: each[3]))
     products = cells.map(lambda each: _stored("", each[1] if len(each) > 1 else each[0])[0])
     found["activations"] = products
-    hints = together(c.text("software"), notes.map(lambda cell: HOST.sub("", cell)), way)
+    hints = together(c.text("software"), notes.map(lambda cell: HOST.sub("", cell)), way, c.text("accelerator"))
     for name, kind in (("software", "inference"), ("engine", "generation")):
         found[name] = hints.map(partial(_stack, kind))
     found["served"] = named.where(lambda each: networks.served(*each).served)
@@ -384,7 +384,9 @@ def _inference(c: Columns) -> dict[str, Any]:
 
 def _stack(kind: str, cells: tuple[str, ...]) -> str:
     """Product that the first cell names as the table ``software`` does; else the level that all of them hint at."""
-    return cells[0] if is_product(kind, cells[0]) else words.stack(kind, cells[0], "; ".join(cells[1:]))
+    named, notes, way, device = cells
+    hinted = is_product(kind, named) or words.stack(kind, named, f"{notes}; {way}")  # a device alone names none
+    return named if hinted is True else hinted and words.stack(kind, named, f"{notes}; {device}; {way}")
 
 
 def _way(cell: str) -> tuple[str, str]:
