@@ -193,7 +193,7 @@ def test_a_device_that_does_not_hold_the_model_is_no_winner() -> None:
     """Gaudi 3 would be fastest for 70 billion parameters in 16 bits, which take more than its 128 GiB."""
     panel = cb.panels.accelerators("llama3_70b", LARGE, batch=1, software="")
     table = panel.frame.set_index("key")
-    assert table["samples_per_s"].idxmax() == "gaudi3" and table.loc["gaudi3", "fits"] == "no"
+    assert not table.loc["gaudi3", "samples_per_s"] > 0 and table.loc["gaudi3", "fits"] == "no"
     for picture in PICTURES:
         panel.update(picture=picture)
         headline, title = panel.shown["headline"], panel.shown["signals"]["live_title"]
@@ -213,9 +213,9 @@ def test_no_winner_is_named_on_datasheets_alone() -> None:
         headline, title = panel.shown["headline"], panel.shown["signals"]["live_title"]
         assert "cannot be distinguished" in headline and headline.endswith("none was measured.")
         assert "cannot be distinguished" in title and "fastest" not in headline
-    alone = cb.panels.accelerators("llama3_8b", ["b200-sxm", "t4"], batch=1, software="")
+    alone = cb.panels.accelerators("llama3_8b", ["b200-sxm", "l4"], batch=1, software="")
     rows = alone.frame.set_index("key")
-    assert rows.loc["b200-sxm", "low"] > rows.loc["t4", "high"]  # clear, and yet nobody has measured it
+    assert rows.loc["b200-sxm", "low"] > rows.loc["l4", "high"]  # clear, and yet nobody has measured it
     assert "**B200 SXM 180GB** leads by its datasheet alone" in alone.shown["headline"]
 
 
@@ -237,7 +237,7 @@ def test_a_prompt_says_where_answers_are_the_subject() -> None:
 
 def test_names_carry_the_format_where_devices_differ_in_it(panel: Any) -> None:
     panel.update(accelerators=["h100-sxm", "alveo-u250"], precision="usual", phase="inference")
-    assert set(panel.columns["row"]) == {"H100 SXM5 80GB, bf16", "Alveo U250, int8"}
+    assert set(panel.columns["row"]) == {"H100 SXM5 80GB, fp16", "Alveo U250, int8"}
     panel.update(precision="int8")
     assert set(panel.columns["row"]) == {"H100 SXM5 80GB", "Alveo U250"}
 

@@ -22,8 +22,9 @@ import cookbook
 # the app and explorations without a table (5); a cluster that teams share (7); crossbars (5); stacks and reports
 # (6); states drawn ahead, charts that stand ready (3); replicas of an engine and costs of its iterations (2); limits
 # of files that are read, and layers of Keras (2); code that a panel gives to paste, which the shell had no room for;
-# measured kernels: their fit, and the constants that predictions take (2).
-MOST_MODULES = 203
+# measured kernels: their fit, and the constants that predictions take (2); memory of what is served, which refuses at
+# every door.
+MOST_MODULES = 204
 # With benchmarks of a machine and its calibration, links and records of panels, charts for narrow pages, networks that
 # keep states, importers of models (3,000: seven formats, and some seventy families of models by name), and the clinic
 # (2,200: readers of ten tools, attribution, diagnosis, its panel and chart), networks in NumPy (1,000), the app and

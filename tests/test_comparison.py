@@ -74,7 +74,7 @@ def test_missing_is_missing_with_a_reason_and_never_zero(inference) -> None:
 
 def test_a_device_without_the_format_says_which_it_has() -> None:
     why = cb.planning.compare("resnet50", ["k40"], phase="inference", precision="fp8")["why"][0]
-    assert why == "Tesla K40 has no peak in fp8: known are fp32"
+    assert why == "precision = 'fp8': Tesla K40 has fp32; take one of these"
 
 
 def test_what_runs_trained_networks_alone_does_not_train() -> None:
@@ -84,7 +84,7 @@ def test_what_runs_trained_networks_alone_does_not_train() -> None:
 
 def test_a_format_that_does_not_train_is_no_figure() -> None:
     table = cb.planning.compare("resnet50", ["t4"], phase="training", precision="int8")
-    assert "int8 does not train" in table["why"][0]
+    assert "'int8': networks of this kind are not predicted in 8 or 4 bits" in table["why"][0]
 
 
 def test_prompts_beyond_the_memory_are_read_wave_after_wave() -> None:

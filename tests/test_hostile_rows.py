@@ -414,7 +414,7 @@ def fault(kind: str, case: Case, answer: Row, plain: list[tuple[Row, Row, float]
     if wrong := plain_fault(answer):
         return wrong
     if answer["why"]:
-        named = [name for name in case.changed if spoken(name) in spoken(answer["why"])]
+        named = [name for name in case.row if spoken(name) in spoken(answer["why"])]
         if not named:
             return f"reason names no column: {answer['why'][:150]}"
         if case.senseless() and not any(cell.text[:12].strip() in answer["why"] for cell in case.changed.values()):
@@ -435,7 +435,7 @@ def fault(kind: str, case: Case, answer: Row, plain: list[tuple[Row, Row, float]
 
 
 def spoken(text: str) -> str:
-    return text.lower().replace("_", " ")
+    return text.lower().replace("_", " ").replace("-", " ")
 
 
 def failures(kind: str, count: int, seed: int = 0) -> list[tuple[Row, str]]:

@@ -92,7 +92,8 @@ def test_a_prompt_of_a_language_model_is_one_pass_as_in_its_answers():
     assert 4 * 512 / one.point == pytest.approx(prefill["predicted"][0], rel=1e-6)
     assert one.high80 / one.point >= prefill["high80"][0] / prefill["predicted"][0] * 0.999
     assert "device and engine" not in one.tier
-    assert cb.forward_pass("llama2_70b", "h100-sxm", precision="fp16", seq=512).fits == "no"
+    with pytest.raises(ValueError, match="weights of 138 GB do not fit"):
+        cb.forward_pass("llama2_70b", "h100-sxm", precision="fp16", seq=512)
 
 
 def test_memory_is_weights_and_what_one_operation_holds():

@@ -278,7 +278,7 @@ def test_a_call_refuses_formats_that_are_not_listed():
 
 
 def test_a_model_by_its_size_keeps_about_as_much_as_a_listed_one_of_that_size():
-    row = SERVED | {"batch": "32"}
+    row = SERVED | {"batch": "32", "devices": "2"}
     listed, other = (one("inference", row | {"model": name}) for name in ("llama2_70b", "Qwen2.5-72B"))
     assert 0.9 < other["memory_bytes"] / listed["memory_bytes"] < 1.25
 

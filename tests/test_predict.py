@@ -182,7 +182,8 @@ def test_a_layout_that_does_not_make_up_the_devices_is_refused(change):
     ({"activation_recompute": "bananas"}, "bananas"), ({"attention_kernel": "bananas"}, "bananas"),
     ({"zero_fsdp_stage": "7"}, "'7'"), ({"accelerator": "a100-sxm-80gb", "precision": "fp8"}, "precision"),
     ({"layers": "4", "pp": "8", "tp": "1", "dp": "1", "devices": "8"}, "layers"), ({"precision": "nvfp16x"}, "nvfp16x"),
-    ({"heads": "4", "kv_heads": "8", "tp": "1", "pp": "1", "dp": "8"}, "kv_heads"),
+    ({"heads": "4", "kv_heads": "8", "tp": "1", "pp": "1", "dp": "8",
+      "global_batch": "32"}, "kv_heads"),
     ({"dp": "8", "tp": "1", "pp": "1", "global_batch": "3"}, "global_batch"),
 ])  # fmt: skip
 def test_what_cannot_be_run_is_refused_by_name(change, named):

@@ -34,6 +34,12 @@ ASKED = [
     ("precision-not-offered", "training_classic", {"precision": "bf16"}),
     ("precision-not-offered", "training_classic", {"precision": "fp8"}),
     ("precision-not-offered", "training_transformer", {"accelerator": "v100", "precision": "fp8"}),
+    ("precision-not-offered", "inference", {"model": "llama2_7b", "accelerator": "a100-sxm-80gb", "precision": "fp4",
+     "input_len": 512}),
+    ("device-trains-nothing", "training_classic", {"accelerator": "alveo-u280"}),
+    ("software-not-for-device", "inference", {"model": "llama2_7b", "accelerator": "mi300x", "input_len": 512,
+     "software": "TensorRT-LLM"}),
+    ("weights-too-large", "inference", {"model": "llama3_70b", "accelerator": "h100-sxm", "input_len": 512}),
     ("network-unknown", "training_classic", {"model": "no such net"}),
     ("network-unknown", "training_classic", {"model": ""}),
     ("network-unknown", "training_transformer", {"params_b": "", "layers": "", "hidden": ""}),
@@ -42,13 +48,14 @@ ASKED = [
     ("dimensions-contradict", "training_transformer", {"params_b": 130}),
     ("dimensions-impossible", "training_transformer", {"kv_heads": 80}),
     ("length-missing", "inference", {"model": "llama2_7b", "metric": "TTFT ms"}),
-    ("split-exceeds-devices", "training_transformer", {"tp": 8, "pp": 16, "dp": ""}),
+    ("split-exceeds-devices", "inference", {"model": "llama2_7b", "tp": 8, "devices": 4, "input_len": 512}),
+    ("split-not-devices", "training_transformer", {"tp": 8, "pp": 16, "dp": ""}),
     ("split-not-devices", "training_transformer", {"tp": 2}),
     ("stages-exceed-layers", "training_transformer", {"pp": 64, "dp": 1}),
     ("heads-not-divisible", "training_transformer", {"tp": 64, "dp": 1}),
     ("experts-not-divisible", "training_transformer", {"model": "mixtral_8x7b", "params_b": "", "layers": "",
      "hidden": "", "heads": "", "kv_heads": "", "ffn_hidden": "", "ep": 16}),
-    ("batch-below-replicas", "training_transformer", {"global_batch": 32}),
+    ("batch-not-divisible", "training_transformer", {"global_batch": 32}),
     ("batch-below-replicas", "training_classic", {"global_batch": 64, "devices": 8}),
     ("value-not-allowed", "training_transformer", {"zero": 7, "micro_batch": -1}),
     ("not-read", "training_transformer", {"attention": "with care"}),
@@ -91,7 +98,7 @@ PIPELINES = [
     ("value-not-allowed", {"batch": [0]}),
 ]  # fmt: skip
 OTHERS = {"count-missing", "length-zero", "no-finite-time", "weights-too-large", "positions-exceeded",
-          "load-above-capacity", "fields-apart"}
+          "cache-too-large", "load-above-capacity", "fields-apart"}
 
 
 @pytest.mark.parametrize(("code", "kind", "changes"), ASKED)
@@ -123,6 +130,8 @@ def test_a_prompt_of_no_token():
 def test_a_model_that_is_too_large_or_an_answer_that_is_too_long():
     large = cb.generate("llama3_70b", "h100-sxm", tp=[1, 2])
     assert large.reason.tolist() == ["weights-too-large", ""]
+    long = cb.generate("llama3_8b", "h100-sxm", input_len=[1024, 2 * 10**6])
+    assert long.reason.tolist() == ["", "cache-too-large"]
     assert cb.generate("gpt2", "h100-sxm", input_len=[512, 1000]).reason.tolist() == ["", "positions-exceeded"]
 
 

@@ -522,7 +522,7 @@ def test_a_trace_gives_its_means_and_is_simulated_as_it_is():
     assert found.asked.rate == pytest.approx(1_999 / (came[-1] - came[0]))
     assert found.asked.burstiness == pytest.approx(1, rel=0.15)
     row = cb.serve("llama3_8b", "h100-sxm", simulated=True, **given).table.iloc[0]
-    costs = cb.planning.engine_costs("llama3_8b", "h100-sxm")
+    costs = cb.planning.engine_costs("llama3_8b", "h100-sxm", input_len=found.asked.prompt)
     alone = simulate(costs, own["input_len"], own["output_len"], arrival=came).to_dict()
     assert row["ttft_p95"] == alone["ttft_p95"] and row["e2e_p50"] == alone["e2e_p50"]
     for name in ("ttft_p50", "tpot_p50"):
@@ -595,13 +595,14 @@ def test_api_prices_break_even(chat):
     ({"ttft": 1e-6}, "idle engine"), ({"tpot": 1e-6}, "idle engine"), ({"rate": 1e5}, "capacity .* take"),
     ({"input_len": -5}, "input_len = -5"), ({"output_len": 0}, "output_len = 0"), ({"output_len": -1}, "output_len"),
     ({"rate": -1}, "rate = -1"), ({"ttft": 0}, "ttft = 0"), ({"tpot": "fast"}, "tpot"), ({"acceptance": 1.5}, "accept"),
-    ({"model": "llama3_70b", "accelerator": "t4"}, "do not fit 1 × Tesla T4; take tp = 16"),
+    ({"model": "llama3_70b", "accelerator": "t4"}, "do not fit 1 × 15.5 GB; give tp = 16"),
     ({"concurrency": 0, "rate": None}, "concurrency = 0"), ({"users": -1, "rate": None}, "users = -1"),
     ({"input_len": 1e6, "context": 8192}, "context"),
-    ({"model": "gpt2", "input_len": 1000}, "context"), ({"acceptance": 1.2, "drafted": 4}, "acceptance = 1.2"),
+    ({"model": "gpt2", "input_len": 1000}, "positions for 1,024"),
+    ({"acceptance": 1.2, "drafted": 4}, "acceptance = 1.2"),
     ({"drafted": 4}, "without acceptance"), ({"prefix_hit": 1.1}, "prefix_hit = 1.1"),
     ({"users": 5}, "one of rate"), ({"rate": None}, "no load given"), ({"policy": "static"}, "policy"),
-    ({"model": "llama3_70b"}, "do not fit .* tp = 2 or weights_format"), ({"burstiness": -1}, "burstiness"),
+    ({"model": "llama3_70b"}, "do not fit .* tp = 2 or more, or weights_format"), ({"burstiness": -1}, "burstiness"),
     ({"devices": 3, "tp": 2}, "multiple"), ({"kept": 1}, "kept"), ({"model": "resnet50"}, "no language model"),
     ({"input_spread": -1}, "input_spread"), ({"hourly": -1}, "hourly"), ({"simulated": "maybe"}, "simulated"),
 ])  # fmt: skip
@@ -769,7 +770,8 @@ def test_sizing_with_experts_apart_takes_engines_of_all_their_devices():
     ({"ep": 6, "tp": 4}, "ep = 6 is no multiple of tp = 4, and tp none of ep"),
     ({"ep": 8, "tp": 1, "devices": 12}, "devices = 12 does not hold engines of 8 devices each"),
     ({"model": "llama3_8b", "ep": 8}, "ep = 8: the model has no experts; leave ep out"),
-    ({"model": "deepseek_v3", "ep": 8, "tp": 1}, r"do not fit 8 × H100 SXM5 80GB; take ep = 16 or weights_format = 'i"),
+    ({"model": "deepseek_v3", "ep": 8, "tp": 1},
+     r"do not fit 8 × 77.3 GB; give ep = 16 or more, or weights_format = 'i"),
 ])  # fmt: skip
 def test_experts_that_cannot_be_spread_so_are_refused(change, words):
     with pytest.raises(ValueError, match=words):

@@ -73,9 +73,9 @@ def test_a_sweep_of_steps_tells_what_single_calls_tell(block, monkeypatch):
         given["workload"], given["system"] = given.pop("model"), given.pop("accelerator")
         if row["why"]:
             with pytest.raises(ValueError, match=r"\w+"):
-                train_step(neighbours=False, **given)
+                train_step(**given)
             continue
-        one = train_step(neighbours=False, **given)
+        one = train_step(**given)
         compared += 1
         for name in ("low80", "high80", "rate", "memory_bytes", "tokens_per_s"):
             assert row[name] == pytest.approx(getattr(one, name), rel=1e-9, nan_ok=True), (name, row)
@@ -99,14 +99,13 @@ def test_whole_numbers_stay_whole_in_a_sweep():
 def test_a_sweep_of_any_question_tells_what_its_door_tells(of, door, axes):
     frame = sweep(of, progress=False, accelerator=["h100-sxm", "v100-sxm2-16gb"], **axes)
     assert len(frame) >= 16 and (frame["why"] == "").mean() > 0.8
-    more = {} if of == "generate" else {"neighbours": False}
     for row in frame.to_dict("records"):
         given = {name: row[name] for name in axes if row[name] != "None"}
         if row["why"]:
             with pytest.raises(ValueError, match=r"\w+"):
-                door(given.pop("model"), row["accelerator"], **given, **more)
+                door(given.pop("model"), row["accelerator"], **given)
             continue
-        one = door(given.pop("model"), row["accelerator"], **given, **more)
+        one = door(given.pop("model"), row["accelerator"], **given)
         assert [row["seconds"], row["low80"]] == pytest.approx([one.point, one.low80]) and row["tier"] == one.tier
 
 

@@ -20,7 +20,7 @@ from cookbook.panels import options, pasted, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
 from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
-from cookbook.planning.comparison import FORMATS, PHASES, Lead, compare, lead, operations, roofs
+from cookbook.planning.comparison import PHASES, Lead, compare, lead, operations, roofs
 from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.transformer import answers_tokens
 
@@ -51,8 +51,8 @@ VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training",
 BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
 ANSWERS = "Answers: tokens generated one after the other are the subject of recipe 10, Serve a model."
 # Short words for a reason, by how it is told in full.
-SHORT = (("trains nothing", "trains nothing"), ("has no peak", "no such peak"), ("no peak", "no peak known"),
-         ("does not train", "format trains not"), ("rated power", "no rated power"),
+SHORT = (("trains nothing", "trains nothing"), ("take one of these", "no such peak"), ("no peak", "no peak known"),
+         ("do not fit", "does not fit memory"), ("rated power", "no rated power"),
          ("states a price", "no price"), ("made up", "no price"))  # fmt: skip
 HOW = {
     "compute": "Matmuls and convolutions at the fitted share of the peak, or their bytes, whichever is longer",
@@ -251,7 +251,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     devices = tuple(options.device_of(value) if isinstance(value, dict) else key for key, value in pairs.items())
     precision, phase, picture = values["precision"], values["phase"], values["picture"]
     if precision in _formats(values):
-        raise ValueError(f"precision = {precision!r} does not train a network; take {', '.join(FORMATS[phase])}")
+        raise ValueError(f"precision = {precision!r} does not train a network; take one that does, or inference")
     model = options.named_model(values["model"])
     found = _compared(model, devices, tuple(pairs), phase, values["batch"], precision, values["software"],
                       values["way"])  # fmt: skip

@@ -52,7 +52,7 @@ from cookbook.planning.engines import engine_costs
 from cookbook.planning.serving import Service, serve
 from cookbook.planning.simulation import POLICIES, StepCosts
 from cookbook.prediction.constants import figure as constant
-from cookbook.prediction.doors import generate, usual_format
+from cookbook.prediction.doors import generate
 from cookbook.units import dollars, human
 
 MILLI, GIBI = 1e-3, 2.0**30
@@ -273,7 +273,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _usual(view: Served) -> dict[str, str]:
     """The precision that was taken where the reader chose none."""
-    return {"precision": usual_format(view.device)} if view.values["precision"] == "own" else {}
+    taken = dict(each.split(" = ", 1) for each in view.step.assumed.split("; ") if " = " in each)
+    return {"precision": taken["precision"]} if view.values["precision"] == "own" else {}
 
 
 def _parts(view: Served) -> tuple[Part, ...]:

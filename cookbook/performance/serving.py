@@ -274,6 +274,9 @@ def held_tokens(
     attended = prompt * (1 + prompt_spread**2) / 2
     progress = answer**2 * (1 + answer_spread**2) ** 3 / 3
     square = prompt**2 * (1 + prompt_spread**2) + 2 * prompt * (context - prompt) + progress
+    if prompt_spread == answer_spread == 0:
+        return np.array([*(float(attended_tokens(tokens, window, windowed, span)) for tokens, span in
+                           ((context, answer), (attended, prompt))), max(square / context**2 - 1, 0.0)])  # fmt: skip
     if windowed > 0 and np.isfinite(window):  # what windows cut off has no closed form
         prompts = _lognormal(prompt, prompt_spread, NORMAL[:, 0])
         answers = _lognormal(answer, answer_spread, NORMAL[:, 8])
@@ -542,9 +545,19 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
             "busy": 1.0, "between": between, "stable": True}  # fmt: skip
 
 
+def _alone(service: _Service, clients: float) -> dict[str, Any]:
+    """One answer at a time: no prompt shares an iteration with the answer of another."""
+    first, token = float(service.prefill(service.prompt, service.attended)), float(service.step(1.0))
+    cycle = first + token * service.steps
+    return {"rate": 1 / cycle, "first": np.full(POINTS, first + (clients - 1) * cycle), "token": np.full(POINTS, token),
+            "batch": token * service.steps / cycle, "busy": 1.0, "between": token, "stable": True}
+
+
 def _together(service: _Service, clients: float) -> dict[str, Any]:
     """Answers of one length in a closed loop: requests that were prefilled together end, and come again, together."""
     inside = np.floor(min(clients, service.slots))
+    if inside <= 1 and service.prompt_spread == 0:
+        return _alone(service, clients)
     room = service.room(inside)
     if service.first:
         passes = np.ceil(inside * service.prompt / room - SMALL)

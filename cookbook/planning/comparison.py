@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import catalog, hardware
 from cookbook.catalog.prices import checked_year, number, shown, text, whole
 from cookbook.catalog.printed import Printed
 from cookbook.hardware import Accelerator
@@ -28,6 +28,7 @@ from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
 from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.doors import forward_pass, network_of, train_step
+from cookbook.prediction.engine import reasons_of
 from cookbook.prediction.requirements import Sizes, activations, memory_parts, roofline_table, sizes_of
 from cookbook.workloads.zoo import Workload
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PHASES = ("training", "inference")
-# Where the reader names no format: the first of these that a device has.
-FORMATS = {"training": ("bf16", "fp16", "tf32", "fp32"), "inference": ("bf16", "fp16", "fp32", "int8", "fp8", "fp4")}
 PASSES = {"training": 3, "inference": 1}
 MEASURED, SIBLING, DATASHEET = "measured here", "sibling measured", "datasheet only"
 MILLION = 1e6
@@ -74,8 +73,7 @@ def compare(
     batch : int
         Samples of one pass.
     precision : str
-        Row of the table ``number_formats``; by default each device takes the widest-spread that it has: bf16, fp16,
-        (training) tf32, fp32, (inference) int8, fp8, fp4.
+        Row of the table ``number_formats``; by default what `cookbook.train_step` or `cookbook.forward_pass` takes.
     software : str
         A product or a level of the table ``software``, such as "TensorRT"; the usual one of each device by default.
     seq : float, optional
@@ -121,12 +119,11 @@ def compare(
     wanted = catalog.lookup("number_formats", precision) if text("precision", precision) else ""
     records = records_of(accelerators)
     table = device_table(records)
-    chosen, why, offered = _formats(table, phase, wanted)
-    found = _rates(network, table, records, chosen, why, phase, size, software, seq, neighbours)
+    found = _rates(network, records, wanted, phase, size, software, seq, neighbours)
     found |= _tokens(found, length if network.ops.needs_seq else None)
     found |= _work(network, table, found, phase, size, length)
     found |= _memory(network, table, found, phase, size, length)
-    found |= _energy(table, found) | {"formats": offered}
+    found |= _energy(table, found)
     found |= _cost(table, records, found, text("way", way), checked_year(since))
     sources = [*table["sources"]]
     return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **found, "sources": sources})
@@ -164,74 +161,38 @@ def records_of(accelerators: Any) -> list[str | Accelerator]:
     return chosen
 
 
-def _formats(table: pd.DataFrame, phase: str, wanted: str) -> tuple[list[str], list[str], list[str]]:
-    """Format of each device, why it has none, and all that it has."""
-    has = {name: ~np.isnan(peaks(table, name)) for name in FORMATS["inference"] + FORMATS["training"]}
-    trains = catalog.table("number_formats").set_index("name")["trains"] == "yes"
-    chosen, why, offered = [], [], []
-    for at, device in enumerate(table.itertuples()):
-        own = [name for name in has if has[name][at]]
-        able = [name for name in FORMATS[phase] if name in own]
-        reason = _untrained(device) if phase == "training" else ""
-        if not reason and wanted and wanted not in own:
-            reason = f"{device.name} has no peak in {wanted}: known are {', '.join(own) or 'none'}"
-        elif not reason and wanted and phase == "training" and not trains[wanted]:
-            reason = f"{wanted} does not train a network; take one of {', '.join(trains.index[trains])}"
-        elif not reason and not wanted and not able:
-            reason = f"no peak of {device.name} is known in {', '.join(FORMATS[phase])}"
-        chosen.append("" if reason else wanted or able[0])
-        why.append(reason)
-        offered.append(", ".join(own))
-    return chosen, why, offered
-
-
-def _untrained(device: Any) -> str:
-    """Why a device trains nothing; "" where it does."""
-    if _kinds().get(device.kind) == "no" or device.key in _inference_only():
-        return f"{device.name} trains nothing: devices of its kind run trained networks alone; choose inference"
-    return ""
-
-
-@lru_cache(maxsize=1)
-def _kinds() -> dict[str, str]:
-    rows = catalog.table("programmability")
-    return dict(zip(rows["kind"], rows["trains"], strict=True))
-
-
-@lru_cache(maxsize=1)
-def _inference_only() -> frozenset[str]:
-    cells = catalog.table("programmability")["inference_only"]
-    return frozenset(key for cell in cells for key in cell.split(";") if key)
-
-
 def _rates(
-    network: Workload, table: pd.DataFrame, records: list[Any], chosen: list[str], why: list[str], phase: str,
-    batch: int, software: str, seq: float | None, neighbours: bool,
+    network: Workload, records: list[Any], wanted: str, phase: str, batch: int, software: str, seq: float | None,
+    neighbours: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Estimated samples a second with their interval, all devices at once."""
-    names = ("samples_per_s", "low", "high", "active_share", "memory_bytes")
-    found: dict[str, Any] = {name: np.full(len(table), np.nan) for name in names}
-    found |= {"tier": np.full(len(table), "", dtype=object), "precision": chosen, "why": list(why)}
-    good = [at for at, reason in enumerate(why) if not reason]
-    if not good:
-        return found
-    devices, formats = [records[at] for at in good], [chosen[at] for at in good]
-    how: dict[str, Any] = {"precision": formats, "software": software or None, "seq": seq, "neighbours": neighbours}
+    """Estimated samples a second with their interval, all devices at once; the format of each, and all that it has."""
+    how: dict[str, Any] = {"precision": wanted or None, "software": software or None, "seq": seq,
+                           "neighbours": neighbours}  # fmt: skip
+    # Of several devices one that cannot has a reason; a single one would raise it.
+    devices = records * (2 if len(records) == 1 else 1)
     if phase == "training":
         steps = train_step(network, devices, micro_batch=batch, **how)
     else:
         steps = forward_pass(network, devices, batch=batch, **how)
-    for name, seconds in (("samples_per_s", steps.point), ("low", steps.high80), ("high", steps.low80)):
-        found[name][good] = batch / np.asarray(seconds, dtype=float)
-    for part, seconds in steps.by_part.items():
-        found[f"{part} seconds"] = np.full(len(table), np.nan)
-        found[f"{part} seconds"][good] = seconds
-    found["active_share"][good] = active_seconds(steps) / steps.point
-    found["tier"][good] = np.where(np.isfinite(steps.point), steps.tier, "")
-    found["memory_bytes"][good] = steps.memory_bytes
-    for at, reason in zip(good, np.asarray(steps.why, dtype=object), strict=True):
-        found["why"][at] = str(reason)
-    return found
+    size, samples = len(records), steps.rate * steps.point
+    if steps.unit == "s":  # of language models a step is the outcome
+        samples = steps.rows.global_batch
+    point, low, high = (np.asarray(each, dtype=float)[:size] for each in (
+        steps.point / samples, steps.low80 / samples, steps.high80 / samples))  # fmt: skip
+    why = [str(each) for each in np.asarray(steps.why, dtype=object)[:size]]
+    usual = next(value for name, _, value in steps.rows.assumed if name == "precision").each(str, object)
+    taken = [wanted] * size if wanted else np.broadcast_to(usual, (len(devices),))[:size].tolist()
+    return {
+        "samples_per_s": 1 / point, "low": 1 / high, "high": 1 / low,
+        "active_share": (active_seconds(steps) / steps.point)[:size],
+        "memory_bytes": np.array(np.broadcast_to(steps.memory_bytes, (len(devices),))[:size], dtype=float),
+        "tier": np.where(np.isfinite(point), np.asarray(steps.tier)[:size], "").astype(object),
+        # What is too large for a device says in which format.
+        "precision": ["" if reason and reasons_of(reason) != "weights-too-large" else each
+                      for each, reason in zip(taken, why, strict=True)], "why": why,
+        "formats": [", ".join(hardware.formats(hardware.machine(each).accelerator)) for each in records],
+        **{f"{part} seconds": np.asarray(seconds)[:size] for part, seconds in steps.by_part.items()},
+    }  # fmt: skip
 
 
 def _tokens(found: dict[str, Any], seq: float | None) -> dict[str, Any]:

@@ -17,16 +17,15 @@ from cookbook.planning.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepC
 from cookbook.prediction.asked import MOST_TOKENS, choices, flag, numbers, quantity, text, whole
 from cookbook.prediction.constants import DATASHEET, FIRST_TOKEN, IN_FLIGHT, SEVERAL, factors, figure
 from cookbook.prediction.doors import answers, network_of
-from cookbook.prediction.engine import Prepared, prepare
+from cookbook.prediction.engine import Prepared, asked_rows, prepare
 from cookbook.prediction.scenario import checked, fields
-from cookbook.prediction.terms import generation
-from cookbook.prediction.terms.transformer import sizes
+from cookbook.prediction.terms import generation, room
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 __all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "granted", "groups", "lengths", "tier", "widths"]
-# Formats of weights that are offered where a model does not fit, and shards that are tried.
-SMALLER, SHARDS = ("fp8", "int4"), (1, 2, 4, 8, 16, 32, 64)
+# Shards that are tried; tokens for which there is room where the memory is not known.
+SHARDS, ENDLESS = (1, 2, 4, 8, 16, 32, 64), 1e15
 # Sequences and tokens up to which costs are drawn, and requests of the shortest trace.
 MOST_BATCH, MOST_PASS, LEAST_TRACE = 2.0**13, 2.0**34, 20
 # Tokens read at which costs are drawn.
@@ -119,10 +118,7 @@ def engine_costs(
     if flag("two_batches", two_batches) and apart == 1:
         raise ValueError("two_batches = True: halves of a batch take turns where experts are spread over groups; give "
                          "ep above tp, or leave it out")  # fmt: skip
-    # Only groups of their own mind how many tokens one prompt has.
-    found = _engine(network, machine, tuple(stack.items()), prompt if apart > 1 else 1.0, bool(two_batches))
-    if found is None:
-        raise ValueError(_too_large(network, machine, stack))
+    found = _engine(network, machine, tuple(stack.items()), prompt, bool(two_batches))
     given: dict[str, Any] = {
         "max_sequences": None if max_sequences is None else whole("max_sequences", max_sequences, 8192) * apart,
         "chunk": None if chunk is None else whole("chunk", chunk, 1 << 17) * apart}  # fmt: skip
@@ -131,7 +127,8 @@ def engine_costs(
 
 def granted(costs: StepCosts, drafted: int | None) -> dict[str, None]:
     """What is taken for granted of an engine, in words."""
-    said = {"drafting takes no time": drafted, f"states {generation.UNMEASURED}": costs.state_seconds}
+    said = {"drafting takes no time": drafted, f"states {generation.UNMEASURED}": costs.state_seconds,
+            "memory, which the catalogue does not know, is large enough": costs.kv_tokens >= ENDLESS}
     return {words: None for words, holds in said.items() if holds}
 
 
@@ -151,9 +148,8 @@ def _number(name: str, value: Any) -> float:
 @lru_cache(maxsize=256)
 def _prepared(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> Prepared:
     """An engine with its constants, tier and interval."""
-    asked, lacks = answers(network, machine, input_len=1, output_len=2, **dict(stack))
-    rows = generation.resolve(asked)
-    if reason := str(lacks[0] or rows.why[0]):
+    rows = asked_rows(answers(network, machine, input_len=1, output_len=2, **dict(stack)))
+    if reason := str(rows.why[0]):
         raise ValueError(reason)
     return prepare(generation.KIND, rows)
 
@@ -176,8 +172,8 @@ def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) 
 @lru_cache(maxsize=256)
 def _engine(
     network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...], prompt: float = 1.0, in_turn: bool = False
-) -> StepCosts | None:
-    """Costs of an engine; None where the weights do not fit."""
+) -> StepCosts:
+    """Costs of an engine."""
     found = _prepared(network, machine, stack)
     rows, known = found.rows, found.constants
     decoder = generation.decoder_of(rows)
@@ -189,9 +185,10 @@ def _engine(
     each = float(decoder.cache_bytes[0]) * copies or states
     one = parts["decoder"]._replace(cache_bytes=each / copies, state_bytes=0.0)
     held = cache_slots(1.0, decoder=one, group=parts["group"], memory_share=figure("memory-served"))
-    kept, alone = float(np.ravel(held)[0]), each == states
+    # Memory that the catalogue does not know, such as a host's, is taken as large enough.
+    kept, alone = float(np.nan_to_num(np.ravel(held)[0], nan=ENDLESS)), each == states
     if kept < 1:
-        return None
+        raise ValueError(room.NO_ROOM.format(network.title))
     most, chunk = (float(rows.values[name][0]) for name in ("most_sequences", "chunk"))
 
     drafted, gained, kept_before, apart = (
@@ -219,8 +216,8 @@ def _engine(
 
     return StepCosts(
         # What hides something is no straight line: it is drawn to about the tokens that are read.
-        _drawn(decode, MOST_BATCH * apart, prompt if in_turn else FAR), _drawn(
-            prefill, MOST_PASS, prompt / 2 if in_turn else FAR), kept,
+        _drawn(decode, MOST_BATCH * apart, 1.0, prompt if in_turn else FAR), _drawn(
+            prefill, MOST_PASS, prompt, prompt / 2 if in_turn else FAR), kept,
         int(most if math.isfinite(most) else figure("service-sequences") * apart),
         int(chunk if math.isfinite(chunk) else figure("service-iteration-tokens") * apart),
         window=1.0 if alone else float(decoder.window[0]), windowed=1.0 if alone else float(decoder.windowed[0]),
@@ -228,32 +225,16 @@ def _engine(
     )
 
 
-def _drawn(cost: Callable[[Any, Any], Any], most: float, far: float = FAR) -> Callable[[Any, Any], Any]:
-    """A cost as straight lines between counts that lie 3 % apart: the formula itself is asked once."""
+def _drawn(
+    cost: Callable[[Any, Any], Any], most: float, usual: float = 1.0, far: float = FAR
+) -> Callable[[Any, Any], Any]:
+    """A cost as straight lines between counts 3 % apart, of which the usual is one: the formula is asked once."""
     few = np.arange(1.0, 65.0)
     counts = np.append(few, np.geomspace(few[-1], most, int(24 * math.log2(most / few[-1])))[1:])
+    counts = np.union1d(counts, usual)
     flat = cost(counts, 0.0)
     slope = (cost(counts, far) - flat) / far
     return lambda count, seen: np.interp(count, counts, flat) + np.interp(count, counts, slope) * seen
-
-
-def _too_large(network: Workload, machine: Any, stack: dict[str, Any]) -> str:
-    """Why an engine does not fit, and what does."""
-    def fits(**changes: Any) -> bool:
-        return _engine(network, machine, tuple({**stack, **changes}.items())) is not None
-
-    apart = groups(stack) > 1
-    name = "ep" if apart else "tp"
-    tried = [stack[name] * each for each in SHARDS[1:]] if apart else SHARDS
-    most = sizes(network)["experts"] if apart else math.inf
-    least = next((each for each in tried if stack[name] < each <= most and fits(**{name: each})), None)
-    smaller = [each for each in SMALLER if each != stack["weights_format"] and fits(weights_format=each)]
-    offers = [f"{name} = {least}"] if least else []
-    offers += [f"weights_format = {' or '.join(map(repr, smaller))}"] if smaller else []
-    remedy = " or ".join(offers) or f"an accelerator with more memory; not even {name} = {max(tried)} fits"
-    devices = stack["tp"] * stack["pp"] * groups(stack)
-    return f"{name} = {stack[name]}: the weights of {network.title} do not fit {devices} × " \
-           f"{machine.accelerator.name}; take {remedy}"  # fmt: skip
 
 
 def arrivals(rate: float, count: int, burstiness: float = 1.0, seed: int = 0) -> np.ndarray:

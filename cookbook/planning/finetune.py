@@ -282,7 +282,7 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataF
     seq = columns.pop("seq")
     plan = plan_fields(None, columns)
     asked = training_scenario(job["network"], job["machine"], plan, KIND, job["software"], job["precision"], seq)
-    found = estimate(asked, False, checks.impossible)
+    found = estimate(asked)
     if (np.asarray(found.why) != "").all():
         raise ValueError(str(found.why[0]))
     for each in np.unique(np.asarray(found.assumed, dtype=str)).tolist():

@@ -30,7 +30,6 @@ from cookbook.prediction.doors import network_of, plan_fields, training_scenario
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.fabrics import fabric as fabric_of
 from cookbook.prediction.scenario import Coded, fields
-from cookbook.prediction.terms import layouts as checks
 from cookbook.prediction.terms.transformer import of_model
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -308,7 +307,9 @@ def search(
             + (f"{len(grid['devices']):,} layouts are too many to try; give fewer numbers" if len(grid["devices"])
                else "no layout divides them; take a batch that is a multiple of a power of two, and devices likewise")
         )  # fmt: skip
-    asked = _columns(grid) | {"per_node": np.minimum(grid["devices"], node), "global_batch": float(batch), **same}
+    asked = _columns(grid) | {"global_batch": float(batch), **same}
+    # Nodes that nobody states are those of the machine, as for any other question.
+    asked |= {"per_node": np.minimum(grid["devices"], joined)} if joined else {}
     found = _estimated(workload, machine, asked, text("software", software), text("precision", precision), length)
     assumed = (
         ("seq", seq, f"{length:,} tokens"), ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
@@ -346,11 +347,10 @@ def _estimated(
     """Steps of all layouts of a grid at once; ValueError where what they share cannot be."""
     plan = plan_fields(None, columns)
     asked = training_scenario(network, machine, plan, KIND, software or None, precision or None, seq)
-    first = asked.take(np.array([0]))
-    found = estimate(first, False, checks.impossible)
+    found = estimate(asked)
     if found.why[0]:
         raise ValueError(str(found.why[0]))
-    return estimate(asked, False)
+    return found
 
 
 def model_of(model: str | Workload) -> Workload:

@@ -15,6 +15,7 @@ from cookbook.planning.cost import HOUR, Price, machine_power, power_watts
 from cookbook.planning.engines import Asked, arrivals, engine_costs, groups, lengths, tier, widths
 from cookbook.planning.simulation import CHUNKED, FIRST, SPLIT, simulate
 from cookbook.prediction.constants import figure
+from cookbook.prediction.terms.room import TOO_MUCH
 from cookbook.workloads.zoo import Workload
 
 __all__ = ["COLUMNS", "Overload", "Replicas"]
@@ -60,9 +61,7 @@ class Replicas:
         self.room = self.costs.kv_tokens / self.groups  # of the group that has a request
         if self.costs.held(asked.prompt + asked.answer) > self.room:
             most = max(self.costs.longest(self.room - self.costs.state), 0.0)
-            raise ValueError(f"a request of {asked.prompt + asked.answer:,.0f} tokens is more than the keys and values "
-                             f"that fit, {most:,.0f} tokens; take tp = {2 * self.tp} or a smaller "
-                             "kv_format")  # fmt: skip
+            raise ValueError(TOO_MUCH.format(asked.prompt + asked.answer, most, 2 * self.tp))
         self.load = {"prompt": asked.prompt, "answer": asked.answer, "prompt_spread": asked.prompt_spread,
                      "answer_spread": asked.answer_spread, "window": self.costs.window,
                      "windowed": self.costs.windowed}  # fmt: skip

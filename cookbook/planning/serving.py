@@ -17,11 +17,12 @@ from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
 from cookbook.catalog.printed import Printed, card
 from cookbook.planning.cost import Price, device_usd
-from cookbook.planning.engines import SHARDS, Asked, asked_of, granted
+from cookbook.planning.engines import SHARDS, Asked, asked_of, engine_costs, granted
 from cookbook.planning.replicas import COLUMNS, Overload, Replicas
 from cookbook.planning.simulation import CHUNKED
 from cookbook.prediction.asked import flag, listed, quantity, whole
 from cookbook.prediction.doors import network_of
+from cookbook.prediction.terms.generation import TOO_LONG
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads.zoo import Workload
 
@@ -254,11 +255,11 @@ def serve(
     network = network_of(model)
     if not answers_tokens(network):
         raise ValueError(f"model = {network.title!r} is no language model; cb.forward_pass answers for it")
-    assumed |= _context(network, asked, context)
     stack = {"pp": whole("pp", pp, 64), "ep": None if ep is None else whole("ep", ep, 1024), "precision": precision,
              "weights_format": weights_format, "kv_format": kv_format, "software": software, "acceptance": acceptance,
              "drafted": drafted, "prefix_hit": prefix_hit}  # fmt: skip
-    limits = {"max_sequences": max_sequences, "chunk": chunk, "two_batches": flag("two_batches", two_batches)}
+    limits: dict[str, Any] = {"max_sequences": max_sequences, "chunk": chunk,
+                              "two_batches": flag("two_batches", two_batches)}  # fmt: skip
     seed = int(quantity("seed", seed, "", "0", 0, 1e9))
     shares, simulated = whole("prefill_engines", prefill_engines, 64), flag("simulated", simulated)
     counts = [None] if devices is None else [whole("devices", each) for each in listed("devices", devices)]
@@ -277,6 +278,8 @@ def serve(
             found, reasons = list[tuple[int, Replicas]](), list[ValueError]()
             for each in _shards(machine, tp, stack, count):
                 try:
+                    engine_costs(network, machine, **stack, tp=each, **limits, input_len=asked.prompt)
+                    assumed |= _context(network, asked, context)
                     one = Replicas(network, machine, {**stack, "tp": each}, limits, shares, asked)
                     number = one.fewest(found) if count is None else one.engines_of(count)
                     one.refuse(number)
@@ -316,6 +319,8 @@ def _context(network: Workload, asked: Asked, context: int | None) -> dict[str, 
     beyond = asked.prompt + asked.answer
     if "input_len" in asked.trace:
         beyond = max(beyond, float(np.max(asked.trace["input_len"] + asked.trace["output_len"])))
+    if beyond > most and context is None:
+        raise ValueError(TOO_LONG.format(beyond, network.title, most))
     if beyond > most:
         raise ValueError(f"input_len + output_len = {beyond:,.0f} tokens is more than "
                          f"{network.title} takes, {most:,.0f}; shorten them, or give context where a version takes "

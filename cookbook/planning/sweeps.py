@@ -8,7 +8,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from cookbook.prediction.engine import NOT_FINITE, Estimate, memory_constants, p
 from cookbook.prediction.requirements import requirements
 from cookbook.prediction.scenario import NUMERIC, Coded, Scenario, checked, fields, outer
 from cookbook.prediction.terms import transformer_step
+from cookbook.prediction.terms.devices import lacking
 from cookbook.prediction.terms.layouts import impossible_in_grid
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads.zoo import Workload
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 NEEDS = "needs"
 KINDS = {"train_step": "training_transformer", "forward_pass": "inference", "generate": "inference"}
 DOORS: dict[str, Callable[..., Estimate]] = {
-    "train_step": partial(train_step, neighbours=False), "forward_pass": partial(forward_pass, neighbours=False),
-    "generate": generate,
+    "train_step": train_step, "forward_pass": forward_pass, "generate": generate,
 }  # fmt: skip
 # What a training step is asked of networks without parallel layouts.
 PLAIN_STEP = ("accelerator", "precision", "software", "seq", *(name for name in PLAN if name not in PARALLEL))
@@ -306,14 +305,15 @@ def _cuts(sizes: list[int]) -> Iterator[tuple[int, list[slice]]]:
 def _grid(kind: str, scenario: Scenario) -> dict[str, np.ndarray]:
     """The columns of a block, each with as many entries along an axis as it depends on."""
     prepared = prepare(kind, transformer_step.resolve(scenario))
-    rows, why = prepared.rows.blanked(), prepared.rows.why
+    rows, why = prepared.rows.blanked(), lacking(scenario)
     with np.errstate(all="ignore"):
         parts = transformer_step.step_parts(rows, prepared.constants, dict.fromkeys(transformer_step.TERMS, True))
         seconds, largest, at = np.asarray(sum(parts.values())), np.array(-1.0), np.array(0)
         for place, part in enumerate(parts.values()):
             more = part > largest
             largest, at = np.where(more, part, largest), np.where(more, place, at)
-        why = np.where(why == "", impossible_in_grid(rows, scenario, reasons()), why)
+        why = np.where(why == "", impossible_in_grid(prepared.rows, scenario, reasons()), why)
+        why = np.where(why == "", prepared.rows.why, why)
         good = (why == "") & np.isfinite(seconds) & (seconds > 0)
         held, capacity = transformer_step.memory_parts(rows, memory_constants(kind))
         memory = np.asarray(sum(held.values()))

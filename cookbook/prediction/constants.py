@@ -32,6 +32,8 @@ HERE = "measured here"
 LEVELS, SEVERAL = (80, 90), 2
 # A product's name in the table ``software`` where none is given, and kinds as ``software_levels`` calls them.
 USUAL = "usual"
+# From here on the number behind a product is a year.
+YEAR = 1900
 SHORT = {"training_transformer": "transformer", "training_classic": "classic", "inference": "inference",
          "generation": "generation"}
 # From the best known to the least; what is trained or computed in a special way has tiers of its own.
@@ -249,19 +251,101 @@ def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
     >>> level_of("training_transformer", "", "NVIDIA", "gpu"), level_of("training_transformer", "JAX", "Google", "tpu")
     ('megatron-core', 'xla-tpu')
     """
+    own = next((level for wanted, level in _own_compilers(kind) if _is_for(wanted, vendor, device)), "")
     if name in levels(kind):
         return name
-    known = _products(kind)
-    rows = known.get(normalise(name or USUAL))
-    own = next((level for wanted, level in _own_compilers(kind) if wanted in (vendor, device)), "")
-    if rows is None:
-        # A version that nobody listed is the product's: "PyTorch 2.7".
-        rows = known.get(normalise(name.strip().rstrip("0123456789.v").strip()))
-    if rows is None:
-        names = {**{normalise(each): each for each in (*products(kind), *levels(kind))}}
-        close = nearest(normalise(name[:60]), list(names), 3)
-        raise UnknownName("software", shown(name).strip("'"), [names[each] for each in close])
-    return own or next(level for wanted, level in rows if wanted in ("", vendor, device))
+    rows = _listed(kind, name)
+    if not rows:
+        names = {**{normalise(each): each for each in (*levels(kind), *products(kind))}}
+        product, _ = _version(normalise(name[:60]))
+        last = [".".join(map(str, each)) for each in _versions(kind, product) if each][-1:]
+        listed = [f"{names.get(product, product)} {each}" for each in last]
+        close = listed or [names[each] for each in nearest(normalise(name[:60]), list(names), 3)]
+        raise UnknownName("software", shown(name).strip("'"), close)
+    # Of what does not run on a device, which `makers_of` tells, the level that it has elsewhere.
+    return own or next((level for wanted, level in rows if _is_for(wanted, vendor, device)), rows[0][1])
+
+
+def _listed(kind: str, name: str) -> list[tuple[str, str]]:
+    """Rows of a product; a version that nobody listed is the last one listed before it: "PyTorch 2.7".
+
+    None where no product is called so, or where the version is beyond the next major one after those listed.
+    """
+    known, text = _products(kind), normalise(name or USUAL)
+    if text in known:
+        return known[text]
+    product, asked = _version(text)
+    versions = _versions(kind, product)
+    numbered = [each for each in versions if each]
+    if not versions or (numbered and asked and asked[0] > numbered[-1][0] + 1):
+        return []
+    before = [each for each in numbered if each <= asked]
+    # Of a year, as of a product without listed versions, the product itself; before the first version that one.
+    plain = not asked or not numbered
+    return known.get(product, []) if plain else known[versions[(before or numbered[:1])[-1]]]
+
+
+@lru_cache(maxsize=4096)
+def _versions(kind: str, product: str) -> dict[tuple[int, ...], str]:
+    """Spellings of a product by version, in order; () is the product itself."""
+    found = {_version(each)[1]: each for each in _products(kind) if _version(each)[0] == product}
+    return dict(sorted(found.items()))
+
+
+@lru_cache(maxsize=4096)
+def _version(name: str) -> tuple[str, tuple[int, ...]]:
+    """A normalised name without its version, and the version.
+
+    >>> _version("vllm0:6"), _version("vllm")
+    (('vllm', (0, 6)), ('vllm', ()))
+    """
+    plain = name.rstrip("0123456789:")
+    numbers = tuple(int(each) for each in name[len(plain) :].split(":") if each)
+    years = bool(numbers) and numbers[0] >= YEAR
+    return (plain.removesuffix("v") if numbers else plain), () if years else numbers
+
+
+def unknown_version(kind: str, name: str) -> str:
+    """What is wrong with a version of a product of which others are listed; "" where nothing is."""
+    product, asked = _version(normalise(name))
+    if not asked or not _versions(kind, product) or _listed(kind, name):
+        return ""
+    try:
+        return level_of(kind, name) and ""
+    except UnknownName as problem:
+        return str(problem)
+
+
+def _is_for(wanted: str, vendor: str, device: str) -> bool:
+    """Whether a device is of the maker or kind (or both) that a row of the table ``software`` is for; "" is any."""
+    return wanted in ("", vendor, device, f"{vendor} {device}")
+
+
+@lru_cache(maxsize=4096)
+def makers_of(kind: str, name: str, vendor: str, device: str) -> tuple[str, ...]:
+    """Makers of the only devices that a product or level runs on, where this device is none; empty where it runs.
+
+    >>> makers_of("generation", "TensorRT-LLM", "AMD", "gpu"), makers_of("generation", "vLLM", "AMD", "gpu")
+    (('NVIDIA',), ())
+    """
+    rows = _products(kind).values() if name in levels(kind) else [_listed(kind, name)]
+    wanted = [each for row in rows for each, level in row if name not in levels(kind) or level == name]
+    own = any(_is_for(each, vendor, device) for each, _ in _own_compilers(kind))
+    runs = not name or not wanted or own or any(_is_for(each, vendor, device) for each in wanted)
+    return () if runs else tuple(dict.fromkeys(wanted))
+
+
+@lru_cache(maxsize=1024)
+def name_of(kind: str, level: str) -> str:
+    """The product that a level stands for, as the table ``software`` spells it first; a product as it is."""
+    rows = catalog.table("software")
+    rows = rows[(rows["kind"] == kind) & (rows["level"] == level) & (rows["product"] != USUAL)]
+    return str(rows["product"].iloc[0]) if len(rows) else level
+
+
+def is_product(kind: str, name: str) -> bool:
+    """Whether a name is a level of a kind of prediction, or a product of the table ``software`` in some version."""
+    return bool(name) and (name in levels(kind) or bool(_listed(kind, name)))
 
 
 def levels_of_rows(kind: str, software: Coded, vendor: Coded, device: Coded) -> Coded:

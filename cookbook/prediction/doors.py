@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -16,12 +15,9 @@ from cookbook.prediction.asked import flag
 from cookbook.prediction.constants import figure
 from cookbook.prediction.engine import UNITS, Estimate, estimate
 from cookbook.prediction.fabrics import fabric
-from cookbook.prediction.scenario import Coded, Rows, Scenario, checked, coded, fields, scenario, together
-from cookbook.prediction.terms import layouts
-from cookbook.prediction.terms.devices import usual_precision
+from cookbook.prediction.scenario import Scenario, checked, coded, fields, scenario
 from cookbook.prediction.terms.forward import KIND as FORWARD
 from cookbook.prediction.terms.generation import KIND as GENERATION
-from cookbook.prediction.terms.generation import too_large
 from cookbook.prediction.terms.networks import KIND as NETWORK
 from cookbook.prediction.terms.transformer import KIND as TRANSFORMER
 from cookbook.prediction.terms.transformer import answers_tokens, is_language_model
@@ -29,8 +25,6 @@ from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-# Formats of a forward pass from the one that a reader most likely means; of the two of 16 bits the faster.
-USUAL = ("fp16", "bf16", "tf32", "fp32", "int8", "fp8")
 # What only language models may change.
 PARALLEL = ("tp", "pp", "vp", "cp", "ep", "sequence_parallel", "recompute", "attention", "pipeline_schedule", "shard",
             "offload", "capacity_factor", "fabric", "oversubscription", "fine_tuning", "rank", "target_modules",
@@ -166,8 +160,7 @@ def train_step(
     network, neighbours = network_of(workload), flag("neighbours", neighbours)
     chosen = kind_of(network) if isinstance(kind, str) and not kind else kind
     asked = training_scenario(network, system, plan_fields(plan, changes), chosen, software, precision, seq)
-    found = estimate(asked, neighbours, layouts.impossible if chosen == TRANSFORMER else None)
-    return _told(found, asked, network)
+    return _told(estimate(asked, neighbours), asked, network)
 
 
 def network_of(workload: str | Workload) -> Workload:
@@ -210,7 +203,7 @@ def training_scenario(
     if not isinstance(kind, str) or kind not in (TRANSFORMER, NETWORK):
         raise ValueError(f"kind = {shown(kind)} is not one of {TRANSFORMER}, {NETWORK}")
     given: dict[str, Any] = {"model": _named(network), "accelerator": _machines(system), "software": _given(software),
-                             "precision": _offered(system, precision)}  # fmt: skip
+                             "precision": _given(precision)}  # fmt: skip
     if kind == TRANSFORMER:
         if not is_language_model(network):
             raise ValueError(
@@ -266,28 +259,6 @@ def _of_zoo(network: Workload) -> bool:
 def _machines(system: Any) -> Any:
     several = isinstance(system, (list, tuple))
     return [hardware.machine(each) for each in system] if several else hardware.machine(system)
-
-
-def _offered(system: Any, precision: Any) -> Any:
-    """Number format of a training step, refused where no device of the question has it."""
-    if precision is None or (isinstance(precision, str) and not precision):
-        for machine in np.ravel(np.array(_machines(system), dtype=object)).tolist():
-            if not usual_precision(machine):
-                raise ValueError(f"precision: no peak of {machine.accelerator.name} is known in bf16, fp16, tf32, fp32")
-        return None
-    column = checked(fields()["precision"], precision)
-    machines = np.ravel(np.array(_machines(system), dtype=object)).tolist()
-    if len(machines) == 1 and len(column.levels) == 1:
-        _refuse_format(machines[0], column.levels[0], precision)
-    return precision
-
-
-def _refuse_format(machine: Any, name: str, asked: Any) -> None:
-    offered = hardware.formats(machine.accelerator)
-    if name not in offered:
-        raise ValueError(
-            f"precision = {shown(asked)}: {machine.accelerator.name} has {', '.join(offered)}; take one of these"
-        )
 
 
 def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
@@ -381,8 +352,8 @@ def forward_pass(
     batch : float
         Samples of one pass on one device; on one core where the cores of a chip hold a network each.
     precision : str
-        "fp32", "tf32", "fp16", "bf16", "fp8", "fp4" or "int8"; by default the first of `USUAL` that the device has,
-        and "bf16" where that is faster than "fp16".
+        "fp32", "tf32", "fp16", "bf16", "fp8", "fp4" or "int8"; by default the first of "fp16" and "bf16"
+        (the faster of both), "tf32", "fp32", "int8" and "fp8" that the device has.
     software : str
         A product or a level of the table ``software``, such as "TensorRT"; the usual one of the device by default.
     devices : int
@@ -418,11 +389,7 @@ def forward_pass(
         **({"input_len": seq or network.seq, "tp": 1, "scenario": "prefill"} if prompt else
            {"seq": seq if seq is not None else network.seq, "scenario": "static"}),
     })  # fmt: skip
-    asked, lacks = _settled(asked)
-    found = estimate(
-        asked, neighbours and not prompt, lambda rows, part: lacks if len(part) == len(lacks) else rows.why
-    )
-    return _told(replace(found, unit=UNITS[FORWARD]), asked, network)
+    return _told(replace(estimate(asked, neighbours), unit=UNITS[FORWARD]), asked, network)
 
 
 def _is_stated(value: Any) -> bool:
@@ -434,54 +401,25 @@ def _given(value: Any) -> Any:
     return None if isinstance(value, str) and not value else value
 
 
-def _settled(asked: Scenario) -> tuple[Scenario, np.ndarray]:
-    """The scenario with a number format for each row, and for each row what its device lacks."""
-    pairs = together(asked.words("accelerator"), asked.words("precision"))
-    formats, said = [], []
-    for machine, wanted in pairs.levels:
-        offered = hardware.formats(machine.accelerator)
-        name = machine.accelerator.name
-        formats.append(wanted or usual_format(machine.accelerator))
-        has = f"precision = {wanted!r}: {name} has {', '.join(offered)}; take one of these"
-        none = f"accelerator = {machine.accelerator.key!r}: no peak of {name} is known in any number format"
-        said.append(none if not offered else has if formats[-1] not in offered else "")
-    columns = {**asked.columns, "precision": Coded(pairs.codes, tuple(formats))}
-    lacks = np.broadcast_to(Coded(pairs.codes, tuple(said)).each(str, object), (len(asked),))
-    return replace(asked, columns=columns), lacks
-
-
-def usual_format(device: hardware.Accelerator) -> str:
-    """Return the format of products of a reader who names none; "" where no peak is known."""
-    offered = hardware.formats(device)
-    both = [name for name in USUAL[:2] if name in offered]
-    if both:
-        return max(both, key=lambda name: hardware.peak_flops(device, name))
-    return next((each for each in USUAL if each in offered), "")
-
-
 def answers(
     network: Workload, accelerator: Any, *, input_len: Any, output_len: Any, batch: Any = None, devices: Any = None,
     tp: Any = None, pp: Any = None, ep: Any = None, precision: Any = None, weights_format: Any = None,
     kv_format: Any = None, software: Any = None, delay_of: Any = None, request_rate: Any = None, **policy: Any,
-) -> tuple[Scenario, np.ndarray]:  # fmt: skip
-    """Batches of answers as scenarios, arguments as for `generate`; and for each row what its device lacks."""
+) -> Scenario:  # fmt: skip
+    """Batches of answers as scenarios, arguments as for `generate`."""
     if not answers_tokens(network):
         raise ValueError(f"workload = {network.title!r} is no language model; use cb.forward_pass")
-    given = [checked(fields()[name], value) for name, value in (("tp", tp), ("pp", pp)) if value is not None]
-    shards = np.asarray(math.prod(given)) if given else np.array(1.0)
-    if ep is not None:
-        shards = np.maximum(shards, checked(fields()["ep"], ep) * (1 if pp is None else given[-1]))
     comes = request_rate is not None
     batch = 1 if batch is None and not comes else batch
-    return _settled(scenario(GENERATION, {
+    return scenario(GENERATION, {
         "model": _named(network), "accelerator": _machines(accelerator), "batch": batch,
-        "devices": shards.tolist() if devices is None else devices, "tp": tp, "pp": pp, "ep": ep,
+        "devices": devices, "tp": tp, "pp": pp, "ep": ep,
         "precision": _given(precision),
         "weights_format": _given(weights_format), "kv_format": _given(kv_format), "software": _given(software),
         "input_len": input_len, "output_len": output_len, "scenario": "server" if comes else "static",
         "counts": "output tokens", "delay_of": "pass" if _given(delay_of) is None and comes else _given(delay_of),
         "request_rate": request_rate, **policy,
-    }))  # fmt: skip
+    })  # fmt: skip
 
 
 def generate(
@@ -531,8 +469,8 @@ def generate(
         Devices that the experts of a mixture are spread over; where they are more than tp, groups of tp devices attend
         to requests of their own (attention data parallel).
     precision : str
-        Number format of the products; by default the first of `USUAL` that the device has, and "bf16" where that is
-        faster than "fp16".
+        Number format of the products; by default what the software usually takes (mostly 16 bits); where only
+        `weights_format` is given, that of the weights where the device computes in it, else 16 bits.
     weights_format, kv_format : str
         Number format in which weights are stored ("int4", "fp8" ...), and keys and values in the cache.
     software : str
@@ -569,14 +507,10 @@ def generate(
     (True, 'yes')
     """
     network = network_of(workload)
-    asked, lacks = answers(
+    asked = answers(
         network, accelerator, input_len=input_len, output_len=output_len, batch=batch, devices=devices, tp=tp, pp=pp,
         precision=precision, weights_format=weights_format, kv_format=kv_format, software=software, delay_of=delay_of,
         request_rate=request_rate, acceptance=acceptance, drafted=drafted, prefix_hit=prefix_hit, ep=ep,
         schedule=_given(schedule), chunk=chunk)
 
-    def refused(rows: Rows, part: Scenario) -> np.ndarray:
-        large = too_large(rows, network)
-        return np.where(lacks != "", lacks, large) if len(part) == len(lacks) else large
-
-    return _told(estimate(asked, False, refused), asked, network)
+    return _told(estimate(asked), asked, network)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
@@ -18,6 +18,7 @@ from cookbook import catalog, units
 from cookbook.prediction import constants, neighbours
 from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
+from cookbook.prediction.terms.devices import lacking
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,9 +120,9 @@ class Estimate:
         low, high = units.human(one.low80, "s"), units.human(one.high80, "s")
         corrected = f", {one.corrected}" if one.neighbours else ""
         remark = f"; interval: {one.remark}" if one.remark else ""
-        fits = "; DOES NOT FIT in device memory" if one.fits == "no" else ""
-        found = f"{units.human(one.point, 's')} a {self._units[0]}"
-        return f"<{found}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){fits}>"
+        lacks = f"DOES NOT FIT in device memory, {one._lacking}; if it did: " if one.fits == "no" else ""
+        found = f"{lacks}{units.human(one.point, 's')} a {self._units[0]}"
+        return f"<{found}, 80 % within {low} to {high} ({one.tier}{corrected}{remark})>"
 
     def _repr_html_(self) -> str:
         if len(self) != 1:
@@ -142,7 +143,14 @@ class Estimate:
             for name, fact in facts.items() if fact
         )  # fmt: skip
         head = f"<b style='font-size:1.4em'>{units.human(one.point, 's')}</b> a {self._units[0]}"
+        if one.fits == "no":
+            head = f"<b style='font-size:1.4em'>Does not fit</b> in device memory, {one._lacking}; if it did: {head}"
         return f"<div style='{STYLE}'>{head}<table>{rows}</table></div>"
+
+    @property
+    def _lacking(self) -> str:
+        """What a single scenario that does not fit needs, in words."""
+        return f"of which it takes {units.human(self.memory_bytes, 'iB')}"
 
     @property
     def _units(self) -> tuple[str, str]:
@@ -254,7 +262,7 @@ class Estimate:
 
 
 def reasons_of(why: Any) -> Any:
-    """Codes of sentences that say why there is no answer; "" of "".
+    """Codes of sentences that say why there is no answer, of one row or in the words for any; "" of "".
 
     Examples
     --------
@@ -270,6 +278,9 @@ def reasons_of(why: Any) -> Any:
 @lru_cache(maxsize=4096)
 def _reason(why: str) -> str:
     """Code of the first row of the table, one of whose sentences this is."""
+    general = {words: code for code, words in reasons().items()}
+    if why in general:
+        return general[why]
     for code, sentences in _sentences():
         for longest, pieces in sentences:
             if longest in why and _says(why, pieces):
@@ -440,22 +451,30 @@ def _at_levels(
     return values, tier, constants.factors(like, tier), np.array(remarks, dtype=object)
 
 
-def estimate(
-    scenario: Scenario, neighbours: bool = True, refuse: Callable[[Rows, Scenario], np.ndarray] | None = None
-) -> Estimate:
+def asked_rows(scenario: Scenario) -> Rows:
+    """Rows of what a reader asks for, whichever door it comes by, with the reasons against what cannot be.
+
+    Measured rows are resolved without: they ran, whatever their cells say.
+    """
+    module = terms_of(scenario.kind)
+    rows = module.resolve(scenario)
+    told = [lacking(scenario), *([module.impossible(rows, scenario)] if hasattr(module, "impossible") else [])]
+    said = [each for each in told if each.ndim]  # of one word for all rows, nothing is said
+    if not said:
+        return rows
+    why = said[0] if len(said) == 1 else np.where(said[0] == "", said[1], said[0])
+    # What a reader's own configuration lacks is told with its remedy, before what any row is refused for.
+    return replace(rows, why=np.where((scenario.why == "") & (why != ""), why, rows.why.astype(object)))
+
+
+def estimate(scenario: Scenario, neighbours: bool = True) -> Estimate:
     """Estimates of all rows of a scenario, with the committed constants.
 
-    `neighbours` says whether similar measurements correct the point; `refuse` tells further reasons against a row.
+    `neighbours` says whether similar measurements correct the point.
     """
 
     def one(part: Scenario) -> Estimate:
-        rows = terms_of(scenario.kind).resolve(part)
-        if refuse is not None:
-            why = refuse(rows, part)
-            if np.any(why != ""):
-                # What a caller's own configuration lacks is told with its remedy, before what any row is refused for.
-                rows = replace(rows, why=np.where((part.why == "") & (why != ""), why, rows.why.astype(object)))
-        return estimate_rows(prepare(scenario.kind, rows), neighbours)
+        return estimate_rows(prepare(scenario.kind, asked_rows(part)), neighbours)
 
     if len(scenario) <= BLOCK:
         return one(scenario)

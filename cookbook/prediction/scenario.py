@@ -34,6 +34,8 @@ MODULES = {
 LONGEST = 60
 # By which rows are told apart.
 KEYS = ("accelerator", "vendor", "family", "engine", "special")
+# What is told of a batch of which fewer are answered at once; no field is left to be assumed.
+AT_ONCE = "answered at a time"
 # What a mapping may hold that stands for a storage tier or a data set; `Field.phases` says it of a field.
 GROUPS = ("storage_tier", "data_set")
 # Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
@@ -567,7 +569,8 @@ class Rows:
 
     def assumed_count(self) -> np.ndarray:
         """How many fields each row leaves to be assumed; one number may stand for all rows."""
-        return np.asarray(sum((np.asarray(lacks, dtype=int) for _, lacks, _ in self.assumed), np.zeros((), dtype=int)))
+        lacking = (np.asarray(lacks, dtype=int) for name, lacks, _ in self.assumed if name != AT_ONCE)
+        return np.asarray(sum(lacking, np.zeros((), dtype=int)))
 
     def assumptions(self) -> np.ndarray:
         """Fields that each row does not give, with the value taken: "zero = 1; attention = flash2"."""

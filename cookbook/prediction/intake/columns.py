@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cookbook.catalog.reading import ALIKE, nearest
+from cookbook.prediction.constants import unknown_version
 from cookbook.prediction.intake import words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
 
@@ -221,6 +222,12 @@ class Columns:
             return word, f"{name} = {words.shown(cell)} is not known; write one of {declared.allowed}" if lost else ""
 
         return self.read(name, one)
+
+    def refuse_versions(self, served: Any) -> None:
+        """Refuse versions of software that nobody knows, as a call does; `served` tells rows that answer in tokens."""
+        said, other = self.text("software"), GENERATION if self.kind == SERVED else self.kind
+        levels = [unknown_version(kind, cell) for kind in (self.kind, other) for cell in said.levels]
+        self.problems.append(Coded(said.codes + np.where(served, len(said.levels), 0), tuple(levels)))
 
     def note(self, column: Coded) -> None:
         """What reading assumed about rows, in words."""

@@ -12,6 +12,7 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
 from cookbook.hardware.machine import ring_link
+from cookbook.prediction.constants import is_product
 from cookbook.prediction.intake import networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
@@ -76,6 +77,7 @@ def read(kind: str, frame: pd.DataFrame, why: np.ndarray | None = None,
     cells = Columns(kind, frame)
     own = cells.own_rows("accelerator", here.accelerator.name) if here else None
     columns = {T: _transformer, N: _network, SERVED: _inference}[kind](cells)
+    cells.refuse_versions(columns.get("served", False))
     if own is not None:
         found = columns["accelerator"]
         columns["accelerator"] = Coded(np.where(own, len(found.levels), found.codes), (*found.levels, here))
@@ -238,10 +240,10 @@ def _transformer(c: Columns) -> dict[str, Any]:
     kernel = together(found["attention"], c.text("fused_norm"), c.text("attention")).map(
         lambda each: "fused" if each[0] == FUSED and (each[1] or each[2].casefold() == FUSED) else each[0]
     )
-    hints = together(c.text("software"), c.text("locator"), c.text("zero"), kernel, c.text("accelerator"),
-                     c.text("precision"))  # fmt: skip
-    # The page that a row comes from speaks where the row does not name its software.
-    found["software"] = hints.map(lambda e: words.stack("transformer", e[0] or e[1], "; ".join(e[2:])))
+    hints = together(*map(c.text, ("software", "locator", "zero")), kernel, *map(c.text, ("precision", "accelerator")))
+    # The page that a row comes from speaks where the row does not name its software; a device alone does not.
+    found["software"] = hints.map(
+        lambda e: words.stack("transformer", e[0] or e[1], "; ".join(e[2:] if e[0] or e[1] else e[2:5])))
     return found
 
 
@@ -370,8 +372,8 @@ def _inference(c: Columns) -> dict[str, Any]:
     c.problems.append(kept.map(lambda each: each[2]))
     c.note(kept.map(lambda each: each[3]))
     products = cells.map(lambda each: _stored("", each[1] if len(each) > 1 else each[0])[0])
-    found["activations"] = together(products, kept).map(lambda each: each[0] or _products(each[1][0]))
-    hints = together(c.text("software"), notes.map(lambda cell: HOST.sub("", cell)), c.text("accelerator"), way)
+    found["activations"] = products
+    hints = together(c.text("software"), notes.map(lambda cell: HOST.sub("", cell)), way, c.text("accelerator"))
     for name, kind in (("software", "inference"), ("engine", "generation")):
         found[name] = hints.map(partial(_stack, kind))
     found["served"] = named.where(lambda each: networks.served(*each).served)
@@ -381,8 +383,10 @@ def _inference(c: Columns) -> dict[str, Any]:
 
 
 def _stack(kind: str, cells: tuple[str, ...]) -> str:
-    """Level of the software that cells name, the first of them before the others."""
-    return words.stack(kind, cells[0], "; ".join(cells[1:]))
+    """Product that the first cell names as the table ``software`` does; else the level that all of them hint at."""
+    named, notes, way, device = cells
+    hinted = is_product(kind, named) or words.stack(kind, named, f"{notes}; {way}")  # a device alone names none
+    return named if hinted is True else hinted and words.stack(kind, named, f"{notes}; {device}; {way}")
 
 
 def _way(cell: str) -> tuple[str, str]:
@@ -415,11 +419,6 @@ def _stored(number_format: str, precision: str) -> tuple[str, str]:
         said = f"precision = {words.shown(cell)} is no known number format; write fp32, fp16, bf16, fp8, fp4 or int8"
         return "", said
     return "", ""
-
-
-def _products(kept: str) -> str:
-    """Format of products where only that of the weights is stated: narrow weights are widened."""
-    return kept if kept in ("", "fp32", "bf16", "fp8", "int8") else "fp16"
 
 
 def _kept(cells: list[str], named: networks.Input, weights: str, cache: str) -> tuple[str, str, str, str]:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, hardware
-from cookbook.prediction.constants import figure
+from cookbook.prediction.constants import SHORT, figure, level_of, makers_of, name_of
+from cookbook.prediction.scenario import Scenario, together
+from cookbook.units import shown
 
 ENGINE = (
     "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
@@ -23,8 +25,8 @@ VECTOR, HALF, TF32, BYTE = 0.0, 1.0, 2.0, 3.0
 # Formats to take where a device lacks the stated one, the nearest first: arithmetic is then done in the wider one.
 INSTEAD = {"fp4": ("fp8", "bf16", "fp16", "fp32"), "fp8": ("bf16", "fp16", "fp32"), "int8": ("fp16", "bf16", "fp32"),
            "bf16": ("fp16", "fp32"), "fp16": ("bf16", "fp32"), "tf32": ("fp32",), "fp32": ("bf16", "fp16")}  # fmt: skip
-# What engines of inference take without being told, the smallest first.
-UNTOLD = ("int8", "fp16", "fp32")
+# Formats of a forward pass from the one that a reader most likely means; of the two of 16 bits the faster.
+USUAL = ("fp16", "bf16", "tf32", "fp32", "int8", "fp8", "fp4")
 MATRIX = {"fp16": ("fp16",), "bf16": ("bf16", "fp16"), "tf32": ("tf32",), "fp32": ()}
 SIZES = {"fp4": 0.5, "fp8": 1.0, "int8": 1.0, "fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0}
 GPUS = ("gpu", "edge")
@@ -107,6 +109,8 @@ NO_NAME = Device(why="accelerator is blank: name one of the catalogue")
 
 # Number formats of training from the one that a reader most likely means.
 TRAINING = ("bf16", "fp16", "tf32", "fp32")
+HALVES = ("fp16", "bf16")
+NOTHING_LACKS = np.array("", dtype=object)
 
 
 @lru_cache(maxsize=4096)
@@ -203,10 +207,52 @@ def of_network(machine: Any, precision: str) -> Device:
 
 
 @lru_cache(maxsize=8192)
-def untold(machine: Any) -> str:
-    """The number format of a row of inference that states none: the smallest usual one of its device."""
-    offered = () if machine == "" else hardware.formats(machine.accelerator)
-    return next((name for name in UNTOLD if name in offered), "fp32" if machine else "")
+def usual_format(machine: Any) -> str:
+    """Number format of a forward pass of a reader who names none; "" where no peak is known."""
+    offered = hardware.formats(machine.accelerator) if machine != "" else []
+    both = [name for name in HALVES if name in offered]
+    if both:
+        return max(both, key=lambda name: hardware.peak_flops(machine.accelerator, name))
+    return next((each for each in USUAL if each in offered), "")
+
+
+def lacking(s: Scenario) -> np.ndarray:
+    """Why devices do nothing in the number format, or with the software, that each row states; "" where they do.
+
+    One "" for all rows where all do. Of measured rows this is not asked: they ran, whatever their cells say.
+    """
+    stated = together(s.words("accelerator"), s.words("precision"), s.words("software"))
+    told = stated.map(lambda each: _lacks(s.kind, *each))
+    return np.atleast_1d(told.each(str, object)) if any(told.levels) else NOTHING_LACKS
+
+
+@lru_cache(maxsize=8192)
+def _lacks(kind: str, machine: Any, precision: str, software: str) -> str:
+    if machine == "" or kind not in SHORT:
+        return ""
+    found, offered = machine.accelerator, hardware.formats(machine.accelerator)
+    if kind.startswith("training") and (found.kind in _only_run()[0] or found.key in _only_run()[1]):
+        return f"{found.name} trains nothing: devices of its kind run trained networks alone; choose inference"
+    able = [each for each in offered if each in TRAINING or not kind.startswith("training")]
+    if not able:
+        return f"no peak of {found.name} is known in {', '.join(TRAINING) if offered else 'any number format'}"
+    # Numbers of 16 bits are widened where there is nothing but single precision, as fast as that.
+    if precision and precision not in offered and (precision not in HALVES or not {*HALVES}.isdisjoint(offered)):
+        return f"precision = {shown(precision)}: {found.name} has {', '.join(offered)}; take one of these"
+    makers = makers_of(kind, software, found.vendor, found.kind)
+    if makers:
+        usual = name_of(kind, level_of(kind, "", found.vendor, found.kind))
+        return (f"software = {shown(name_of(kind, software))} runs on devices of {' and '.join(makers)} alone, which "
+                f"{found.name} is not; take {usual}, or another product of the table 'software'")  # fmt: skip
+    return ""
+
+
+@lru_cache(maxsize=1)
+def _only_run() -> tuple[frozenset[str], frozenset[str]]:
+    """Kinds of devices, and keys of others, that run trained networks alone."""
+    rows = catalog.table("programmability")
+    return (frozenset(rows.loc[rows["trains"] == "no", "kind"]),
+            frozenset(key for cell in rows["inference_only"] for key in cell.split(";") if key))
 
 
 def of_inference(machine: Any, precision: str) -> Device:
@@ -215,7 +261,7 @@ def of_inference(machine: Any, precision: str) -> Device:
         return NO_NAME
     found, known = machine.accelerator, _common(machine)
     offered = hardware.formats(found)
-    stated = precision or untold(machine)
+    stated = precision or usual_format(machine)
     used = next((each for each in (stated, *INSTEAD.get(stated, ())) if each in offered), "")
     if not used or not math.isfinite(found.mem_bandwidth):
         return Device(**known, why=f"{found.name} has no known peak in {stated}, or no known memory bandwidth")

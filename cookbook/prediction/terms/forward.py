@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import catalog, hardware
 from cookbook.performance import networks as formulas
 from cookbook.performance.memory import inference_bytes, workspace_bytes
 from cookbook.prediction.constants import Constant, figure
-from cookbook.prediction.scenario import Coded, Rows, Scenario
-from cookbook.prediction.terms.devices import cores_of, of_inference, untold
+from cookbook.prediction.scenario import Coded, Rows, Scenario, together
+from cookbook.prediction.terms.devices import cores_of, of_inference, usual_format
 from cookbook.prediction.terms.network_arrays import Pairs, Products, network, products
 from cookbook.prediction.terms.networks import (
     in_blocks,
@@ -52,6 +52,7 @@ SHARED = ("peak", "vector_peak", "mem_bandwidth", "memory", "watts", "cache")
 CALIBRATED = {**dict.fromkeys(("launch", "kernel_floor", "call_overhead", "recurrent_step"), "host"),
               "touch_instructions": "elementwise"}  # fmt: skip
 QUEUED, FULL, ONE_STREAM = ("server",), ("offline", "server"), ("single_stream",)
+SUBMITTED = (*FULL, *ONE_STREAM, "multi_stream")
 CONSTANTS = (
     Constant("convolution_efficiency", 0.8, 0.2, 1.0),
     Constant("product_efficiency", 0.85, 0.2, 1.0),
@@ -94,7 +95,9 @@ LEAST_STREAMED = 2.0
 
 def resolve(scenario: Scenario) -> Rows:
     """Scenarios with their network, machine and engine; `batch` is that of one replica, `peak` what one replica has."""
-    s, assumed = scenario, list[Any]()
+    lacks = scenario.words("precision").where(lambda word: word == "")
+    pairs = together(scenario.words("accelerator"), scenario.words("precision"), scenario.words("scenario"))
+    s, assumed = replace(scenario, columns={**scenario.columns, "precision": pairs.map(_format)}), list[Any]()
     found = look_up(s, KIND, of_inference, DEVICE, does, assumed)
     values, keys = found.values, found.keys
     values["cores"] = keys["accelerator"].each(cores_of)
@@ -113,9 +116,15 @@ def resolve(scenario: Scenario) -> Rows:
     # A core runs the requests that it has taken on one after the other: each waits for those before it.
     values["ahead"] = np.where(values["is_delay"] > 0, np.fmax(s.number("in_flight"), 1.0) - 1.0, 0.0)
     keys["scale"] = Coded((values["replicas"] > 1).astype(int), ("1 device", "1 node"))
-    lacks = s.words("precision").where(lambda word: word == "")
-    assumed.append(("precision", lacks, s.words("accelerator").map(untold)))
+    assumed.append(("precision", lacks, s.words("precision")))
     return found.rows(s, assumed)
+
+
+def _format(each: tuple[Any, str, str]) -> str:
+    """Number format of a row; submissions of benchmarks that do not state theirs are of 8 bits."""
+    machine, stated, way = each
+    narrow = way in SUBMITTED and machine != "" and "int8" in hardware.formats(machine.accelerator)
+    return stated or ("int8" if narrow else usual_format(machine))
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,6 @@ The formulas are those of `cookbook.performance.generation`; here rows get their
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import catalog, hardware
 from cookbook.performance.generation import (
     Decoder,
     Engine,
@@ -29,17 +28,17 @@ from cookbook.performance.generation import (
     steady_service,
 )
 from cookbook.prediction.constants import FIRST_TOKEN, IN_FLIGHT, Constant, figure, is_usual, levels_of_rows
-from cookbook.prediction.scenario import Coded, Rows, Scenario, together
-from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference, stored_bytes
+from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
+from cookbook.prediction.terms import room
+from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import own_decoder, sizes
-from cookbook.units import human
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "decoder_of", "engine_of", "group_of", "memory_parts", "outcome",
-           "parts", "resolve", "seconds_at_peak", "step_seconds", "strata",
-           "tokens", "too_large", "unanswered"]  # fmt: skip
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "decoder_of", "engine_of", "group_of", "impossible",
+           "memory_parts", "outcome", "parts", "resolve", "seconds_at_peak", "step_seconds", "strata",
+           "tokens", "unanswered"]  # fmt: skip
 KIND = "generation"
 CONSTANTS = (
     Constant("weight_share", 0.8, 0.4, 1.0, "", "", 0.1),
@@ -88,8 +87,8 @@ TOO_LONG = "input_len + output_len = {:,.0f} tokens, but {} has positions for {:
 FIRST = "prefill first"
 # Of layers that keep a state, no row of a table was measured.
 UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no measured run has any"
-# Formats to try where weights do not fit.
-SMALLER = ("fp8", "int4")
+# Formats of weights that products are in, too; those that not all devices have.
+COMPUTED, BYTES = ("fp32", "bf16", "fp8", "int8"), ("fp8", "int8", "fp4")
 
 
 def resolve(scenario: Scenario) -> Rows:
@@ -101,7 +100,7 @@ def resolve(scenario: Scenario) -> Rows:
     software = s.words("software")
     engine = levels_of_rows(KIND, software, vendor, kind)
     assumed.append(("software", is_usual(software), engine))
-    usual = together(s.words("precision"), s.words("weights_format"), engine).map(_formats)
+    usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator")).map(_formats)
     precision = usual.map(lambda each: each[0])
     assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
     pairs = together(s.words("accelerator"), precision)
@@ -121,6 +120,9 @@ def resolve(scenario: Scenario) -> Rows:
     assumed.append(("context", v["length"] + v["answer"] > v["usual_length"], words))
     assumed.append(("states", v["state_bytes"] > 0, Coded(np.array(0), (UNMEASURED,))))
     _layout(s, v, assumed)
+    # What runs in waves is not as many at once as was asked for.
+    waves = np.isfinite(v["most_sequences"]) & (v["batch"] > v["slots"]) & ~v["served"]
+    assumed.append((AT_ONCE, waves, np.floor(v["slots"])))
     late = v["first"] | v["prompt_only"]
     keys["special"] = Coded(np.where(late, 1, np.where(v["served"] | v["token"] & v["delayed"], 2, 0)),
                             ("", FIRST_TOKEN, IN_FLIGHT))  # fmt: skip
@@ -131,17 +133,27 @@ def resolve(scenario: Scenario) -> Rows:
     return Rows(full, why, keys, assumed=tuple(assumed))
 
 
+def _network_of(model: str | Workload) -> Workload | None:
+    return model if isinstance(model, Workload) else zoo.model(model) if model else None
+
+
 def _title(model: str | Workload) -> str:
-    if isinstance(model, str):
-        return zoo.model(model).title if model else ""
-    return model.title
+    return getattr(_network_of(model), "title", "")
 
 
-def _formats(each: tuple[str, str, str]) -> tuple[str, str]:
-    """Formats of products and of weights; those that an engine usually takes where nobody states them."""
-    precision, weights, engine = each
+def _formats(each: tuple[str, str, str, Any]) -> tuple[str, str]:
+    """Formats of products and of weights; those that an engine usually takes where nobody states them.
+
+    Weights in a format that devices compute in are multiplied in it; others, and those of a device that lacks it, are
+    widened before.
+    """
+    precision, weights, engine, machine = each
     usual = usual_formats()[engine]
-    return precision or (usual[0] if not weights else "fp16"), weights or ("" if precision else usual[1])
+    wanted = usual[0] if not weights else weights if weights in COMPUTED else "fp16"
+    offered = hardware.formats(machine.accelerator) if machine else ()
+    half = "bf16" if "bf16" in offered and "fp16" not in offered else "fp16"
+    taken = half if wanted == "fp16" or (wanted in BYTES and wanted not in offered) else wanted
+    return precision or taken, weights or ("" if precision else usual[1])
 
 
 def _known(s: Scenario) -> Scenario:
@@ -213,9 +225,10 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     devices, shards, stages = s.number("devices"), s.number("tp"), s.number("pp")
     blank, alone = np.isnan(devices), np.isnan(shards)
     v["given"] = np.where(alone, 1.0, shards) * np.where(np.isnan(stages), 1.0, stages)
-    assumed.append(("devices", blank, np.array(1.0)))
-    v["devices"] = np.where(blank, np.maximum(v["given"] / v["cores"], 1.0), devices)
     v["stages"] = np.where(np.isnan(stages), 1.0, stages)
+    engine = np.fmax(v["given"], s.number("ep") * v["stages"])
+    v["devices"] = np.where(blank, np.maximum(engine / v["cores"], 1.0), devices)
+    assumed.append(("devices", blank, v["devices"]))
     every = np.maximum(v["devices"] * v["cores"], 1.0)
     least = (v["weight_bytes"] + v["expert_bytes"]) * v["cores"] / (figure("memory-served") * v["memory"])
     # Nobody shards further than it takes to leave keys and values their part.
@@ -243,6 +256,7 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     fitting = cache_slots(held, decoder=decoder_of(rows), group=group_of(rows),
                           memory_share=figure("memory-served"), span=span)  # fmt: skip
     # A run whose weights should not fit ran nonetheless: memory says nothing of it.
+    v["fitting"] = fitting
     v["slots"] = np.minimum(np.where(fitting > 0, np.maximum(fitting, 1.0), np.inf), v["most_sequences"])
     lacks = np.isnan(v["batch"])
     # As many as fit, where there is always more to do, and where nobody limits those that are let in at once.
@@ -259,6 +273,7 @@ def _refused(s: Scenario, v: Mapping[str, Any], devices: Coded) -> np.ndarray:
     why = np.broadcast_to(np.asarray(s.why, dtype=object), (len(s),))
     why = np.where(why == "", np.broadcast_to(devices.each(lambda each: each.why, object), (len(s),)), why)
     prompt_only = v["first"] | v["prompt_only"]
+    told_tokens = np.where(v["prompt_only"], 0.0, v["answer"])
     for bad, reason, *figures in (
         (s.words("model").where(lambda each: each == ""), "model is blank: name a network of the zoo"),
         ((s.number("input_len") < 1) & ~v["token"], "input_len = 0: a prompt has 1 token or more"),
@@ -270,7 +285,7 @@ def _refused(s: Scenario, v: Mapping[str, Any], devices: Coded) -> np.ndarray:
         (~np.isnan(s.number("acceptance")) & ~(v["drafted"] > 0), NO_DRAFT, v["acceptance"]),
         (np.isfinite(v["request_rate"]) & s.words("scenario").where(lambda word: word in ALONE), NO_QUEUE,
          v["request_rate"]),
-        (v["length"] + v["answer"] > v["positions"], TOO_LONG, v["length"] + v["answer"],
+        (v["length"] + told_tokens > v["positions"], TOO_LONG, v["length"] + told_tokens,
          s.words("model").each(_title, object), v["positions"]),
         (np.isnan(v["layers"]), "the model is no language model whose layers are known: give its parameters"),
     ):
@@ -340,7 +355,7 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
     inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
     waves, served = rows.batch / inside, rows.served > 0
     new = tokens * (1 - rows.cached)
-    passes = np.maximum(inside * new / rows.chunk, 1.0)
+    passes = np.clip(inside * new / rows.chunk, 1.0, np.maximum(inside, 1.0))
     # First tokens of a batch whose prompts take several passes come one pass after the other.
     prompts, decoding, total = inside.copy(), inside.copy(), np.full(len(rows), np.nan)
     prefills = np.where(rows.token > 0, 0.0, np.where(rows.first > 0, (1 + 1 / passes) / 2, 1.0))
@@ -402,21 +417,10 @@ def _some(each: Any, at: np.ndarray) -> Any:
     return type(each)(*(value[at] if np.ndim(value) else value for value in each))
 
 
-def too_large(rows: Rows, network: Workload) -> np.ndarray:
-    """Why weights cannot be held, with the least devices and the formats that would do; "" where they can."""
-    found = np.full(len(rows), "", dtype=object)
-    memory = figure("memory-served") * rows.memory / rows.cores
-    weights = (rows.weight_bytes + rows.embedded_bytes) * rows.replicas + rows.expert_bytes
-    have = rows.shards * rows.stages * rows.replicas
-    for at in np.flatnonzero(weights > memory * have):
-        least = 2 ** math.ceil(math.log2(weights[at] / memory[at]))
-        stored = network.ops.parameter_count * np.array([stored_bytes(name) for name in SMALLER])
-        fitting = [name for name, size in zip(SMALLER, stored, strict=True) if size <= memory[at] * have[at]]
-        smaller = f", or weights_format = {' or '.join(map(repr, fitting))}" if fitting else ""
-        name = "ep" if rows.replicas[at] > 1 else "tp"
-        found[at] = (f"weights of {human(weights[at], 'B')} do not fit {have[at]:,.0f} × {human(memory[at], 'B')}; "
-                     f"give {name} = {least} or more{smaller}")  # fmt: skip
-    return found
+def impossible(rows: Rows, s: Scenario) -> np.ndarray:
+    """Why weights, or one request, cannot be held, with what would do; "" where they can, one where all can."""
+    models = _known(s).words("model")
+    return room.refused(rows, decoder_of(rows), group_of(rows), lambda at: models.take(at).each(_network_of, object))
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -107,10 +107,11 @@ def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[
 
 
 def impossible(s: Any, asked: Scenario) -> np.ndarray:
-    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can."""
-    schedule, why = asked.words("pipeline_schedule").each(str, object), np.full(len(s), "", dtype=object)
+    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can, one where all can."""
+    schedule, why = asked.words("pipeline_schedule").each(str, object), np.array("", dtype=object)
     with np.errstate(all="ignore"):
         if any(bad.any() for _, bad, _ in _checks(s, schedule)):
+            why = np.full(len(s), "", dtype=object)
             rows = _View({name: np.broadcast_to(value, len(s)) for name, value in s.values.items()})
             for _, bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
                 for row in np.flatnonzero(bad & (why == "")):
@@ -156,12 +157,13 @@ def _splits(s: Any) -> list[Check]:
             ),
         )
 
-    layers, model = s.layers / s.pp, s.tp * s.pp * s.cp
+    layers, model, mixture = s.layers / s.pp, s.tp * s.pp * s.cp, (s.moe == 1) & (s.experts_known == 1)
     return [
         ("split-not-devices", s.devices * s.cores % model > 0, lambda row: (
             f"devices = {s.devices[row]:g} is not a multiple of tp x pp x cp = {model[row]:g}: take "
             f"{nearest_multiples(s.devices[row], model[row] / s.cores[row])} devices, or other shards")),
-        divides("heads-not-divisible", "tp", "heads", "attention heads"),
+        ("heads-not-divisible", (s.heads_known == 1) & (s.heads % s.tp > 0),
+         divides("", "tp", "heads", "attention heads")[2]),
         ("stages-exceed-layers", s.pp > s.layers, lambda row: (
             f"pp = {s.pp[row]:g} is more than the {s.layers[row]:g} layers: a stage holds at least one; take "
             f"{nearest_divisors(s.pp[row], s.layers[row])}")),
@@ -171,8 +173,8 @@ def _splits(s: Any) -> list[Check]:
         divides("tokens-not-divisible", "cp", "seq_len", "tokens of a sequence (seq)"),
         ("no-experts", (s.ep > 1) & (s.moe == 0), lambda row: (
             f"ep = {s.ep[row]:g}: the model has no experts; take ep = 1")),
-        ("experts-not-divisible", (s.moe == 1) & (s.experts % s.ep > 0), divides("", "ep", "experts", "experts")[2]),
-        ("experts-not-divisible", (s.moe == 1) & (ranks % s.ep > 0), lambda row: (
+        ("experts-not-divisible", mixture & (s.experts % s.ep > 0), divides("", "ep", "experts", "experts")[2]),
+        ("experts-not-divisible", mixture & (ranks % s.ep > 0), lambda row: (
             f"ep = {s.ep[row]:g} does not divide dp x cp x tp = {ranks[row]:g}, the devices that share the experts: "
             f"take {nearest_divisors(s.ep[row], np.gcd(int(ranks[row]), int(s.experts[row])))}")),
     ]  # fmt: skip

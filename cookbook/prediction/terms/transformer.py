@@ -288,6 +288,9 @@ def _usual_dimensions(found: dict[str, np.ndarray]) -> None:
         body = np.where(np.isnan(found["active"]), found["params"], found["active"])
         fill("layers", np.maximum(np.rint((body / (12 * ASPECT**2)) ** (1 / 3)), 1))
         fill("hidden", np.sqrt(body / (12 * found["layers"])))
+    # Counts that are guessed from others divide nothing.
+    found["heads_known"] = np.where(np.isnan(found["heads"]), 0.0, 1.0)
+    found["experts_known"] = np.array(1.0)
     _usual_experts(found)
     # Four times the width is what feed-forward layers without a gate have; mixtures are gated throughout.
     if np.isnan(found["gated"]).any():
@@ -318,6 +321,7 @@ def _usual_experts(found: dict[str, np.ndarray]) -> None:
     number = np.rint(CHOICES * (found["params"] - found["active"] + routed) / routed)
     for name, value in (("experts_per_token", CHOICES), ("experts", number), ("moe_ffn_hidden", width), ("gated", 1.0)):
         found[name] = np.where(hidden, value, found[name])
+    found["experts_known"] = np.where(hidden, 0.0, 1.0)
 
 
 def _layout(s: Scenario) -> dict[str, np.ndarray]:

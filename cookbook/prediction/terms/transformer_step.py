@@ -17,11 +17,11 @@ from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.devices import SIZES
-from cookbook.prediction.terms.layouts import Shard
+from cookbook.prediction.terms.layouts import Shard, impossible
 from cookbook.prediction.terms.transformer import resolve
 
-__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "memory_parts", "outcome", "parts", "resolve", "step_seconds",
-           "tokens"]  # fmt: skip
+__all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "impossible", "memory_parts", "outcome", "parts", "resolve",
+           "step_seconds", "tokens"]  # fmt: skip
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
