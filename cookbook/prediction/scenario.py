@@ -33,7 +33,7 @@ MODULES = {
 }  # fmt: skip
 LONGEST = 60
 # By which rows are told apart.
-KEYS = ("accelerator", "vendor", "family", "engine", "special")
+KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
 # What a mapping may hold that stands for a storage tier or a data set; `Field.phases` says it of a field.
 GROUPS = ("storage_tier", "data_set")
 # Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.

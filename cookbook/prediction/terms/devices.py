@@ -28,8 +28,10 @@ UNTOLD = ("int8", "fp16", "fp32")
 MATRIX = {"fp16": ("fp16",), "bf16": ("bf16", "fp16"), "tf32": ("tf32",), "fp32": ()}
 SIZES = {"fp4": 0.5, "fp8": 1.0, "int8": 1.0, "fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0}
 GPUS = ("gpu", "edge")
+TIMED = ("ampere", "ada", "hopper", "blackwell")
 # Keys of rows, and the attributes of a device that they are.
-KEYS_OF_DEVICES = (("accelerator", "key"), ("vendor", "vendor"), ("family", "family"), ("calibrated", "calibrated"))
+KEYS_OF_DEVICES = (("accelerator", "key"), ("vendor", "vendor"), ("family", "family"), ("untimed", "untimed"),
+                   ("calibrated", "calibrated"))  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +101,11 @@ class Device:
     why: str = ""
     convolution: float = 1.0
     calibrated: Any = None
+
+    @property
+    def untimed(self) -> str:
+        """The generation of a device of which no kernel was timed; "" of others."""
+        return "" if self.family in TIMED else self.family
 
 
 UNKNOWN = Device(why='the accelerator is not in the catalogue: take a key of cb.table("accelerators")')

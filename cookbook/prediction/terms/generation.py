@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import catalog
+from cookbook import catalog, hardware
 from cookbook.performance.generation import (
     Decoder,
     Engine,
@@ -30,7 +30,7 @@ from cookbook.performance.generation import (
 )
 from cookbook.prediction.constants import FIRST_TOKEN, IN_FLIGHT, Constant, figure, is_usual, levels_of_rows
 from cookbook.prediction.scenario import Coded, Rows, Scenario, together
-from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference, stored_bytes
+from cookbook.prediction.terms.devices import TIMED, KEYS_OF_DEVICES, calibrated, cores_of, of_inference, stored_bytes
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import own_decoder, sizes
 from cookbook.units import human
@@ -42,34 +42,22 @@ __all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "decoder_of", "engine_of", 
            "tokens", "too_large", "unanswered"]  # fmt: skip
 KIND = "generation"
 CONSTANTS = (
-    Constant("weight_share", 0.8, 0.4, 1.0, "", "", 0.1),
-    Constant("device_share", 1.0, 0.3, 1.4, "family", "", 0.12),
-    Constant("narrow_share", 0.9, 0.4, 1.0, "", "", 0.15),
-    Constant("expert_share", 0.8, 0.3, 1.0, "", "", 0.2),
-    Constant("cache_share", 0.8, 0.3, 1.0, "", "", 0.15),
-    Constant("query_cost", 0.15, 0.01, 1.0, "", "", 0.7),
-    Constant("decode_share", 0.65, 0.2, 1.0, "", "", 0.25),
-    Constant("prompt_share", 0.6, 0.2, 1.0, "", "", 0.25),
-    Constant("byte_share", 0.85, 0.4, 1.0, "", "", 0.15),
-    Constant("attention_share", 0.35, 0.05, 1.0, "", "", 0.3),
+    Constant("device_share", 0.85, 0.3, 1.2, "untimed", "", 0.15),
+    Constant("compute_share", 0.6, 0.1, 1.0, "untimed", "", 0.4),
+    Constant("start_factor", 1.3, 0.3, 8.0, "untimed", "", 0.4),
+    Constant("narrow_share", 0.9, 0.4, 1.0, "", "", 0.1),
     Constant("touches", 12.0, 3.0, 60.0, "", "", 0.3),
-    Constant("start", 1e-5, 1e-6, 1e-4, "", "s", 0.5),
-    Constant("layer_time", 6e-5, 5e-6, 5e-4, "", "s", 0.7),
-    # Kernels of a layer with experts over those of one without: some 16 (gate, choice, sorting ...) where 10 are.
-    Constant("expert_time", 1.6, 1.0, 4.0, "", "", 0.3),
-    Constant("pass_time", 1e-3, 1e-5, 2e-2, "", "s", 0.7),
-    Constant("sequence_time", 1e-5, 1e-7, 2e-4, "", "s", 0.7),
-    Constant("engine_time", 1.0, 0.1, 10.0, "engine", "", 0.5),
-    Constant("engine_prompt", 1.0, 0.3, 2.0, "engine", "", 0.2),
-    Constant("engine_cache", 1.0, 0.4, 2.0, "engine", "", 0.2),
+    Constant("engine_time", 1.0, 0.1, 10.0, "engine", "", 0.4),
+    Constant("engine_share", 0.85, 0.3, 1.0, "engine", "", 0.15),
 )
-CALIBRATED = {**dict.fromkeys(("start", "layer_time", "pass_time", "sequence_time"), "host"), "decode_share": "narrow"}
+CALIBRATED = {"engine_time": "host", "engine_share": "narrow"}
 # Of the ideal, which starts no kernel and reads keys and values once; whatever else is a share of 1.
-IDEAL = dict.fromkeys(("query_cost", "touches", "start", "layer_time", "pass_time", "sequence_time"), 0.0)
+IDEAL = dict.fromkeys(("touches", "engine_time"), 0.0)
 TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
-ENGINE = ("starts", "hidden_host", "chunk", "most_sequences", "prefill_first", "piece", "reread", "score_bytes")
+ENGINE = ("layer_time", "prompt_time", "step_time", "sequence_time", "request_time", "chunk", "most_sequences", "prefill_first", "piece", "query_cost",
+          "score_bytes", "loaded", "expert_pace", "expert_tile", "expert_passes")  # fmt: skip
 # Requests come and go: the batch is how many are there at once.
 QUEUED, FULL = ("server",), ("offline",)
 NO_LENGTH = "input_len is blank: give the tokens of a prompt"
@@ -101,7 +89,7 @@ def resolve(scenario: Scenario) -> Rows:
     software = s.words("software")
     engine = levels_of_rows(KIND, software, vendor, kind)
     assumed.append(("software", is_usual(software), engine))
-    usual = together(s.words("precision"), s.words("weights_format"), engine).map(_formats)
+    usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator")).map(_formats)
     precision = usual.map(lambda each: each[0])
     assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
     pairs = together(s.words("accelerator"), precision)
@@ -109,8 +97,10 @@ def resolve(scenario: Scenario) -> Rows:
     keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES} | {"engine": engine}
     v: dict[str, Any] = devices.figures(lambda each: {name: getattr(each, name) for name in DEVICE})
     v |= engine.figures(engines().__getitem__)
+    v |= together(s.words("accelerator"), precision, usual).figures(_kernels)
     v["cores"] = keys["accelerator"].each(cores_of)
-    v |= together(s.words("model"), usual, s.words("kv_format")).figures(lambda each: sizes(each[0], *each[1], each[2]))
+    kept = together(s.words("kv_format"), engine).map(lambda each: each[0] or usual_formats()[each[1]][2])
+    v |= together(s.words("model"), usual, kept).figures(lambda each: sizes(each[0], *each[1], each[2]))
     v |= together(s.words("model"), engine).figures(lambda each: _lengths(*each))
     v |= _asked(s, assumed, v)
     v |= _policy(s, v, assumed)
@@ -131,17 +121,47 @@ def resolve(scenario: Scenario) -> Rows:
     return Rows(full, why, keys, assumed=tuple(assumed))
 
 
+# family: format: weights share, product share
+BF = {"ampere": (.76, .80), "ada": (.80, .64), "hopper": (.86, .82), "blackwell": (.81, .74), "": (1.0, 1.0)}
+F8 = {"ampere": (.90, .82), "ada": (.79, .46), "hopper": (.82, .60), "blackwell": (.69, .49), "": (1.0, .8)}
+F4 = {"blackwell": (.65, .45), "": (1.0, .6)}
+CACHE = {"ampere": (.80, 17e-6), "ada": (.85, 10e-6), "hopper": (.87, 11e-6), "blackwell": (.87, 11e-6), "": (.85, 15e-6)}
+CACHE8 = {"hopper": .70, "blackwell": .80}
+ATT = {"ampere": (.60, 8e3), "ada": (.5, 1e4), "hopper": (.68, 1.0e4), "blackwell": (.58, 1.3e4), "": (.5, 1e4)}
+SUM = {"ampere": (4.5e-6, .35e-6, .57 / .75), "hopper": (3.2e-6, .18e-6, .66 / .75), "blackwell": (5.5e-6, .2e-6, .56 / .75),
+       "": (8e-6, 1e-6, 1.0)}
+
+
+def _kernels(each: Any) -> dict[str, float]:
+    machine, precision, usual = each
+    family = machine.generation if machine != "" else ""
+    timed = family in TIMED
+    fam = family if timed else ""
+    fmt = {"fp8": F8, "int8": F8, "fp4": F4, "nvfp4": F4, "mxfp4": F4}.get(precision, BF)
+    weight, product = fmt.get(fam, F8.get(fam, fmt[""]))
+    cache, _ = CACHE[fam]
+    att, ramp = ATT[fam]
+    fast = machine != "" and machine.accelerator.device_link_kind not in ("", "bridge") if machine != "" else False
+    start, rank, link = SUM.get(fam, SUM[""]) if fast else (4e-6, 2e-6, 1.0)
+    layer = 36e-6 + (9e-6 if fmt is F8 else 17e-6 if fmt is F4 else 0.0) + (10e-6 if fam == "ampere" else 0)
+    return {"timed": float(timed), "weight_share": weight, "product_share": product, "cache_share": cache,
+            "attention_share": att, "attention_ramp": ramp, "sum_start": start, "sum_rank": rank, "sum_link": link,
+            "layer_start": layer, "expert_start": 40e-6}
+
+
 def _title(model: str | Workload) -> str:
     if isinstance(model, str):
         return zoo.model(model).title if model else ""
     return model.title
 
 
-def _formats(each: tuple[str, str, str]) -> tuple[str, str]:
+def _formats(each: tuple[str, str, str, Any]) -> tuple[str, str]:
     """Formats of products and of weights; those that an engine usually takes where nobody states them."""
-    precision, weights, engine = each
-    usual = usual_formats()[engine]
-    return precision or (usual[0] if not weights else "fp16"), weights or ("" if precision else usual[1])
+    precision, weights, engine, machine = each
+    usual, stored, _ = usual_formats()[engine]
+    offered = hardware.formats(machine.accelerator) if machine != "" else []
+    common = next((name for name in usual.split(";") if name in offered), "fp16")
+    return precision or (common if not weights else "fp16"), weights or ("" if precision else stored)
 
 
 def _known(s: Scenario) -> Scenario:
@@ -172,6 +192,9 @@ def _asked(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any
     way, delay, counts = s.words("scenario"), s.words("delay_of"), s.words("counts")
     # At an infinite rate all requests are there at once: offline, or as many at a time as are let in.
     comes, endless = ~np.isnan(rate), np.isinf(rate) & np.isnan(s.number("batch"))
+    # A server of which neither requests at once nor their rate are told is one that submitters load to its limit.
+    loaded = way.where(lambda word: word in QUEUED) & np.isnan(s.number("batch")) & ~comes & (v["loaded"] > 0)
+    full = way.where(lambda word: word in FULL) | endless | loaded
     first = delay.where(lambda word: word == "first token")
     prompt_only = counts.where(lambda word: word == "prompt tokens") | way.where(lambda word: word == "prefill")
     token = (delay.where(lambda word: word == "token") | way.where(lambda word: word == "decode")) & ~prompt_only
@@ -186,8 +209,7 @@ def _asked(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any
         "length": np.where(np.isnan(length), np.where(served, v["usual_prompt"], 0.0), length),
         "answer": np.where(short, usual, answer), "lacks": lacks, "batch": s.number("batch"),
         "prompt_only": prompt_only, "token": token & ~first, "first": first, "served": served,
-        "full": way.where(lambda word: word in FULL) | endless,
-        "queued": (way.where(lambda word: word in QUEUED) | comes) & ~endless,
+        "full": full, "queued": (way.where(lambda word: word in QUEUED) | comes) & ~full,
         "delayed": delay.where(bool), "each_device": np.nan_to_num(s.number("each_device")),
         "requests": counts.where(lambda word: word == "samples"),
         "every_token": counts.where(lambda word: word == "all tokens"),
@@ -221,8 +243,12 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     # Nobody shards further than it takes to leave keys and values their part.
     roomy = np.maximum(least / v["stages"] / (1 - figure("memory-for-cache")), 1.0)
     fewest = np.minimum(2 ** np.ceil(np.log2(roomy)), every / v["stages"])
+    # Shards would each hold a latent cache whole: where many requests are answered, each device attends to its own.
+    latent = (v["cache_heads"] == 1) & (v["experts"] > 1) & v["full"] & alone & np.isnan(s.number("ep")) & (fewest > 1)
+    apart = np.where(latent, np.maximum(fewest, np.minimum(every / v["stages"], v["per_node"])), s.number("ep"))
+    assumed.append(("ep", latent, apart))
+    fewest = np.where(latent, 1.0, fewest)
     # Where experts are spread further, groups of those shards share the devices out evenly.
-    apart = s.number("ep")
     even = np.gcd(*(np.nan_to_num(each, nan=1.0).astype(int) for each in (fewest, apart)))
     fewest = np.where(apart > fewest, even, fewest)
     v["shards"] = np.maximum(np.where(alone, fewest, shards), 1.0)
@@ -302,7 +328,8 @@ def group_of(rows: Rows) -> Group:
     # Between nodes each device of a node carries its part of the sum.
     far = np.where(np.isfinite(rows.ring_network), rows.ring_network, rows.ring_link)
     within = rows.shards <= rows.per_node * cores
-    link = np.where(within, rows.ring_link, np.minimum(rows.ring_link, far * rows.per_node))
+    near = rows.ring_link * rows.sum_link
+    link = np.where(within, near, np.minimum(near, far * rows.per_node))
     return Group(rows.shards, rows.stages, rows.mem_bandwidth / cores, rows.memory / cores, rows.peak / cores,
                  rows.wide_peak / cores, link / cores, rows.replicas, rows.spread, nodes, far / cores)  # fmt: skip
 
@@ -310,21 +337,26 @@ def group_of(rows: Rows) -> Group:
 def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> Engine:
     """What the engine of each row reaches of its devices."""
     on, c = {name: bool((terms or {}).get(name, True)) for name in TERMS}, constants
-    narrow = np.where(rows.narrow > 0, c["narrow_share"], 1.0) * np.where(rows.experts > 1, c["expert_share"], 1.0)
-    product = np.where(rows.bytewise > 0, c["byte_share"], 1.0) * np.where(rows.experts > 1, c["expert_share"], 1.0)
-    host = on["host"] * rows.starts * c["engine_time"]
+    timed, mixture = rows.timed > 0, rows.experts > 1
+    bandwidth, compute, starts = (np.where(timed, 1.0, c[name]) for name in ("device_share", "compute_share",
+                                                                              "start_factor"))
+    narrow = np.where(rows.narrow > 0, c["narrow_share"], 1.0)
+    products = rows.product_share * compute * c["engine_share"]
+    host = on["host"] * c["engine_time"]
     nodes = np.where(rows.shards * rows.replicas > rows.per_node * rows.cores, 2.0, 1.0)
-    layer = c["layer_time"] * np.where((rows.experts > 1) & on["experts"], c["expert_time"], 1.0)
+    layer = rows.layer_start + np.where(mixture & on["experts"], rows.expert_start, 0.0)
     return Engine(
-        weight_share=np.minimum(c["weight_share"] * c["device_share"] * narrow, 1.0),
-        cache_share=np.minimum(c["cache_share"] * c["device_share"] * c["engine_cache"], 1.0),
-        decode_share=c["decode_share"] * product, prompt_share=c["prompt_share"] * product * c["engine_prompt"],
-        attention_share=c["attention_share"] * c["engine_prompt"] if on["attention"] else np.inf,
-        query_cost=c["query_cost"] * rows.reread * on["queries"], touches=c["touches"],
-        layer_seconds=layer * host, step_seconds=c["pass_time"] * host * (1 - rows.hidden_host),
-        sequence_seconds=c["sequence_time"] * host * (1 - rows.hidden_host),
-        start_seconds=c["start"] * nodes * on["exchange"], piece=rows.piece,
-        score_bytes=rows.score_bytes * on["attention"],
+        weight_share=np.minimum(rows.weight_share * bandwidth * narrow, 1.0),
+        cache_share=np.minimum(rows.cache_share * bandwidth, 1.0),
+        decode_share=products, prompt_share=products,
+        attention_share=rows.attention_share * compute * c["engine_share"] if on["attention"] else np.inf,
+        query_cost=rows.query_cost * on["queries"], touches=c["touches"],
+        layer_seconds=layer * starts * on["host"] + rows.layer_time * host, step_seconds=rows.step_time * host,
+        sequence_seconds=rows.sequence_time * host,
+        start_seconds=rows.sum_start * nodes * on["exchange"], rank_seconds=rows.sum_rank * nodes * on["exchange"],
+        piece=rows.piece, score_bytes=rows.score_bytes * on["attention"],
+        attention_ramp=rows.attention_ramp * on["attention"], prompt_seconds=rows.prompt_time * host,
+        expert_pace=rows.expert_pace * np.where(rows.bytewise > 0, 1.25, 1.0), expert_tile=rows.expert_tile * on["experts"], expert_passes=rows.expert_passes * on["experts"],
     )  # fmt: skip
 
 
@@ -357,6 +389,7 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
         first, each, slow = some.first > 0, some.token > 0, some.delayed > 0
         delay = np.select([first, each], [found.first_token_seconds, found.token_seconds], found.request_seconds)
         lost = np.isnan(found.first_token_seconds)
+        delay = delay + np.where(each, 0.0, some.request_time)
         total[at] = np.where(slow, delay, np.where(lost, np.nan, 1 / found.requests_per_second))
         full = np.minimum(some.chunk / np.maximum(new[at], 1.0), inside[at])
         prompts[at] = np.where(slow, 1.0, np.maximum(1.0, full))
@@ -486,8 +519,8 @@ def engines() -> dict[str, dict[str, float]]:
 
 
 @lru_cache(maxsize=1)
-def usual_formats() -> dict[str, tuple[str, str]]:
-    """Formats of products and of weights that each engine usually takes."""
+def usual_formats() -> dict[str, tuple[str, str, str]]:
+    """Formats of products, of weights, and of keys and values, that each engine usually takes."""
     rows = catalog.table("generation_engines")
-    return {level: (precision, weights) for level, precision, weights in
-            zip(rows["level"], rows["precision"], rows["weights_format"], strict=True)}  # fmt: skip
+    return {level: formats for level, *formats in
+            zip(rows["level"], rows["precision"], rows["weights_format"], rows["kv_format"], strict=True)}  # fmt: skip
