@@ -1,0 +1,397 @@
+"""Fits the constants of single kernels to the tables ``kernels`` and ``kernel_tables``.
+
+Each part has one form, a time in seconds. W are bytes, F operations, b the memory bandwidth and p the dense peak of the
+data sheet in the number format, s and e shares of them, h heads, T tokens:
+
+- ``matmul``: hypot(W / (s b), F / (e p)) + start, W weights and activations.
+- ``prompt_attention``, ``latent_prompt``: F (1 + ramp / (batch h T)) / (e p) + W / (s b) + start, F of the causal half, W
+  queries, keys, values and results.
+- ``decode_attention``: W (1 + query_cost (h / kv heads - 1)) / (s b) + start, W keys and values.
+- ``latent_decode``: hypot(W / (s b), F / (e p)) + start.
+- ``experts``: hypot(W / (s b), F / (e p)) + start + passes rows hidden 2 bytes / b with W the weights of the experts that
+  are hit and F 6 hidden width (rows + hit tile_rows / 2), loads even; ``busiest`` and ``busiest_small``: time of the
+  busiest of 8 ranks with loads by a power law over that with even ones, from 2,048 tokens and at 32.
+- collectives: start + rank (n - 1) + c (n - 1) / n payload / (s link), c = 2 for an all-reduce, link one direction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog
+from cookbook.prediction.constants import figure
+
+ANY = "any"
+TABLE, SOURCE = "kernel_constants", "nvidia-aic"
+# Where an error of a row counts less than by its square, how firmly a logarithm is held to its start, and the search.
+TURN, PULL, STEPS, ENOUGH = 0.1, 1.0, 200, 1e-11
+# The part of the last cache that a kernel's keys may fill or must exceed: between the two they come from it or not.
+CACHED = (0.1, 1.5)
+# Elementwise kernels of a decoder layer that are taken to start beside its matmuls: two norms, each with the sum that
+# goes before it, and the activation. The rotation of queries and keys goes with the projection or with attention.
+ELEMENTWISE, MATMULS = 3, 4
+# Tokens at which the busiest rank is compared.
+FEW, MANY = 32, 2048
+# Formats of one byte: the table of number formats states what training keeps, which for fp8 is 16 bits.
+BYTES = {"fp8": "int8", "fp8-block": "int8", "int8-weights": "int8"}
+COLLECTIVES = ("engine_all_reduce", "nccl_all_reduce", "nccl_all_gather", "nccl_all_to_all")
+
+Numbers = dict[str, np.ndarray]
+Form = Callable[[Numbers, Any], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Free:
+    """A constant that is searched: its name, where the search starts, bounds, unit."""
+
+    name: str
+    start: float
+    low: float
+    high: float
+    unit: str = ""
+
+
+def _hypot(x: Numbers, c: Any) -> np.ndarray:
+    return np.hypot(x["bytes"] / c["bandwidth_share"], x["flops"] / c["peak_share"]) + c["start"]
+
+
+def _attention(x: Numbers, c: Any) -> np.ndarray:
+    computed = x["flops"] * (1 + c["ramp"] / x["head_tokens"]) / c["peak_share"]
+    return computed + x["bytes"] / c["bandwidth_share"] + c["start"]
+
+
+def _decode(x: Numbers, c: Any) -> np.ndarray:
+    return x["bytes"] * (1 + c["query_cost"] * x["queries"]) / c["bandwidth_share"] + c["start"]
+
+
+def _experts(x: Numbers, c: Any) -> np.ndarray:
+    flops = x["flops"] + c["tile_rows"] / 2 * x["tile_flops"]
+    return _hypot({"bytes": x["bytes"], "flops": flops}, c) + c["passes"] * x["pass"]
+
+
+def _collective(x: Numbers, c: Any) -> np.ndarray:
+    return c["start"] + c["rank"] * x["others"] + x["bytes"] / c["link_share"]
+
+
+_SHARES = (Free("bandwidth_share", 0.8, 0.2, 1), Free("peak_share", 0.6, 0.05, 1))
+_ATTENTION = (Free("bandwidth_share", 0.5, 0.1, 1), Free("peak_share", 0.6, 0.05, 1), Free("ramp", 1e4, 100, 3e5),
+              Free("start", 1e-5, 1e-6, 1e-4, "s"))  # fmt: skip
+_COLLECTIVE = (Free("start", 5e-6, 2e-7, 1e-4, "s"), Free("rank", 5e-7, 1e-8, 2e-5, "s"), Free("link_share", 0.7, 0.1, 1))
+PARTS: dict[str, tuple[Form, tuple[Free, ...]]] = {
+    "matmul": (_hypot, (*_SHARES, Free("start", 4e-6, 5e-7, 5e-5, "s"))),
+    "prompt_attention": (_attention, _ATTENTION),
+    "decode_attention": (_decode, (Free("bandwidth_share", 0.8, 0.2, 1), Free("query_cost", 0.005, 1e-4, 1),
+                                   Free("start", 1e-5, 1e-6, 1e-4, "s"))),
+    "experts": (_experts, (*_SHARES, Free("start", 3e-5, 1e-6, 2e-4, "s"), Free("tile_rows", 80, 1, 400),
+                           Free("passes", 4, 0.1, 40))),
+    "latent_prompt": (_attention, _ATTENTION),
+    "latent_decode": (_hypot, (*_SHARES, Free("start", 1.5e-5, 1e-6, 1e-4, "s"))),
+    **dict.fromkeys(COLLECTIVES, (_collective, _COLLECTIVE)),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Measured kernels of one part: numbers of its form, seconds, and levels, each an array over rows."""
+
+    x: Numbers
+    seconds: np.ndarray
+    table: np.ndarray
+    engine: np.ndarray
+    device: np.ndarray
+    family: np.ndarray
+    format: np.ndarray
+
+    def where(self, chosen: np.ndarray) -> Rows:
+        """The chosen rows; `chosen`: booleans, one a row."""
+        levels = (self.seconds, self.table, self.engine, self.device, self.family, self.format)
+        return Rows({name: each[chosen] for name, each in self.x.items()}, *(level[chosen] for level in levels))
+
+    def weights(self, pooled: bool) -> np.ndarray:
+        """Weight of each row, mean 1: tables of an engine, engines of a device, devices (of a family) weigh the same."""
+        count = len(self.seconds)
+        paths = [("",)] * count
+        weight = np.ones(count)
+        for level in (*([self.family] if pooled else []), self.device, self.engine, self.table, np.arange(count)):
+            inner = [(*path, str(name)) for path, name in zip(paths, level, strict=True)]
+            parts = Counter(path[:-1] for path in dict.fromkeys(inner))
+            weight /= np.array([parts[path] for path in paths], dtype=float)
+            paths = inner
+        return weight * len(weight) / weight.sum()
+
+
+def family_of(generation: str, memory_type: str, known: frozenset[str]) -> str:
+    """The family of a device among those `known`: its generation, GDDR apart where it was measured apart."""
+    apart = f"{generation}-gddr"
+    return apart if memory_type.startswith("GDDR") and apart in known else generation
+
+
+def rows_of(part: str) -> Rows:
+    """Measured rows of a part with the numbers that its form takes, in SI."""
+    import pandas as pd
+
+    tables = catalog.table("kernel_tables")
+    devices = catalog.table("accelerators").add_prefix("device_")
+    frame = catalog.table("kernels").merge(
+        tables[tables["kernel"] == part].drop(columns=["source", "rows"]), left_on="table", right_on="key"
+    )
+    frame = frame.merge(devices, left_on="accelerator", right_on="device_key")
+    hbm = set(devices.loc[devices["device_memory_type"].str.startswith("HBM"), "device_generation"])
+    apart = frozenset(f"{each}-gddr" for each in hbm)
+    family = [family_of(*each, apart) for each in zip(frame["device_generation"], frame["device_memory_type"], strict=True)]
+    formats = frame["kv_format" if part.endswith("decode_attention") or part == "latent_decode" else "precision"]
+    if part in COLLECTIVES:
+        formats = pd.Series("", index=frame.index)
+    arrays = [frame[name].to_numpy(dtype=object) for name in ("table", "engine", "accelerator")]
+    rows = Rows(_numbers(part, frame), frame["seconds"].to_numpy(dtype=float), *arrays, np.array(family, dtype=object),
+                formats.replace("fp8-block", "fp8").to_numpy(dtype=object))  # fmt: skip
+    return rows.where(_told(part, frame))
+
+
+def _told(part: str, frame: Any) -> np.ndarray:
+    """Rows that tell of memory: not those whose keys the last cache holds, large enough to show its rate."""
+    if part != "decode_attention":
+        return np.ones(len(frame), dtype=bool)
+    share = _kept(frame) / frame["device_cache_bytes"].to_numpy(dtype=float)
+    return ~((share > CACHED[0]) & (share < CACHED[1]))
+
+
+def _kept(frame: Any) -> np.ndarray:
+    """Bytes of keys and values of attention."""
+    size = _bytes_of(frame["kv_format"])
+    return (frame["batch"] * frame["tokens"] * frame["kv_heads"] * (frame["head_dim"] + frame["value_dim"]) * size).to_numpy(float)
+
+
+def _bytes_of(formats: Any) -> Any:
+    """Bytes of one weight by number format."""
+    known = dict(catalog.table("number_formats").set_index("name")["weight_bytes"])
+    known["int4-weights"] = figure("quantised-weight")
+    return formats.map(lambda each: known[BYTES.get(each, each)]).astype(float)
+
+
+def _peaks(frame: Any, formats: Any) -> np.ndarray:
+    """Dense peak of the products of each row, FLOP/s."""
+    columns = {"fp8-block": "fp8", "int8-weights": "bf16", "int4-weights": "bf16"}
+    names = [columns.get(each, each) for each in formats]
+    values = {name: frame[f"device_peak_{name}"].to_numpy(dtype=float) for name in sorted(set(names))}
+    return np.array([values[name][at] for at, name in enumerate(names)], dtype=float)
+
+
+def _numbers(part: str, frame: Any) -> Numbers:
+    """What the form of a part takes: times of bytes and operations at the data sheet's rates, and counts."""
+    f = {name: frame[name].to_numpy(dtype=float) for name in (
+        "batch", "tokens", "heads", "kv_heads", "inner", "width", "chosen", "experts", "cut", "spread", "ranks",
+        "payload_bytes", "head_dim", "value_dim", "latent_dim", "rotary_dim")}  # fmt: skip
+    if part in COLLECTIVES:
+        return _sums(part, frame, f)
+    memory, peak = frame["device_mem_bandwidth"].to_numpy(dtype=float), _peaks(frame, frame["kv_format" if part == "latent_decode" else "precision"])
+    size, kept = _bytes_of(frame["precision"]).to_numpy(), _bytes_of(frame["kv_format"].replace("", "bf16")).to_numpy()
+    two = 2.0  # bytes of an activation in 16 bits
+    if part == "matmul":
+        moved = f["inner"] * f["width"] * size + two * f["tokens"] * (f["inner"] + f["width"])
+        return {"bytes": moved / memory, "flops": 2 * f["tokens"] * f["inner"] * f["width"] / peak}
+    if part == "experts":
+        rows = f["tokens"] * f["chosen"] / f["spread"]
+        hit = np.minimum(f["experts"] / f["spread"], np.maximum(rows, f["chosen"]))
+        each = 3 * f["inner"] * f["width"] / f["cut"]
+        return {"bytes": hit * each * size / memory, "flops": 2 * rows * each / peak, "tile_flops": 2 * hit * each / peak,
+                "pass": two * rows * f["inner"] / memory, "tokens": f["tokens"],
+                "even": (frame["loads"] == "even").to_numpy(dtype=float),
+                "shape": np.array([hash_of(each) for each in zip(
+                    f["inner"], f["width"], f["chosen"], f["experts"], f["spread"], f["cut"], f["tokens"], strict=True)],
+                    dtype=object)}  # fmt: skip
+    if part == "decode_attention":
+        return {"bytes": _kept(frame) / memory, "queries": f["heads"] / f["kv_heads"] - 1}
+    if part == "latent_decode":
+        seen, latent = f["batch"] * f["tokens"], f["latent_dim"] + f["rotary_dim"]
+        return {"bytes": seen * latent * kept / memory, "flops": 2 * seen * f["heads"] * (latent + f["latent_dim"]) / peak}
+    each, causal = f["batch"] * f["tokens"], f["batch"] * f["heads"] * f["tokens"] * (f["tokens"] + 1)
+    kv = np.where(np.isnan(f["kv_heads"]), f["heads"], f["kv_heads"])
+    moved = each * (two * (f["heads"] + kv) * (f["head_dim"] + f["value_dim"]) + kept * kv * (f["head_dim"] + f["value_dim"]))
+    return {"bytes": moved / memory, "flops": causal * (f["head_dim"] + f["value_dim"]) / peak,
+            "head_tokens": each * f["heads"]}  # fmt: skip
+
+
+def hash_of(shape: tuple[float, ...]) -> str:
+    """One word for a shape, by which rows of the same one are found."""
+    return "/".join(f"{each:g}" for each in shape)
+
+
+def _sums(part: str, frame: Any, f: Numbers) -> Numbers:
+    """Numbers of a collective: ranks beside the first, and time of its bytes at the link's rate in one direction."""
+    slots = catalog.table("interconnects").set_index("key")["bandwidth"]
+    bus = frame["device_bus_key"].map(slots).to_numpy(dtype=float)
+    fast = (frame["device_device_link_kind"] == "fast").to_numpy()
+    link = np.where(fast, frame["device_device_link_bandwidth"].to_numpy(dtype=float) / 2, bus)
+    ways = 2 if part.endswith("all_reduce") else 1
+    return {"others": f["ranks"] - 1, "bytes": ways * (f["ranks"] - 1) / f["ranks"] * f["payload_bytes"] / link}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Constants of one fit, the standard error of their logarithms, and the median error of single rows."""
+
+    values: dict[str, float]
+    errors: dict[str, float]
+    error: float
+
+
+def search(form: Form, free: tuple[Free, ...], rows: Rows, weights: np.ndarray, pull: float = PULL) -> Found:
+    """Constants that make logarithms of times agree best: robust Gauss-Newton steps, damped, within bounds.
+
+    `form`, `free`: as in `PARTS`; `rows`, `weights`: measured rows and their weights, mean 1; `pull`: how far the
+    logarithm of a constant is expected from its start.
+    """
+    start, low, high = (np.log([getattr(each, name) for each in free]) for name in ("start", "low", "high"))
+    names, measured = [each.name for each in free], np.log(rows.seconds)
+
+    def miss(point: np.ndarray) -> np.ndarray:
+        return np.log(form(rows.x, dict(zip(names, np.exp(point), strict=True)))) - measured
+
+    def loss(point: np.ndarray, missed: np.ndarray) -> float:
+        bent = 2 * (np.sqrt(1 + (missed / TURN) ** 2) - 1)
+        return float((weights * bent).sum() + (((point - start) / pull) ** 2).sum())
+
+    point, damping = start.copy(), 1e-3
+    missed = miss(point)
+    best, normal = loss(point, missed), np.eye(len(free))
+    for _ in range(STEPS):
+        slopes = np.stack([(miss(point + d) - miss(point - d)) / 2e-5 for d in 1e-5 * np.eye(len(free))])
+        firm = weights / np.sqrt(1 + (missed / TURN) ** 2) / TURN**2
+        normal = (slopes[:, None] * slopes[None] * firm).sum(-1) + np.eye(len(free)) / pull**2
+        fall = -((slopes * (firm * missed)).sum(-1) + (point - start) / pull**2)
+        loose = ~(((point <= low) & (fall < 0)) | ((point >= high) & (fall > 0)))
+        moved = 0.0
+        while damping < 1e9:
+            damped = normal + damping * np.diag(np.diag(normal))
+            step = np.zeros(len(free))
+            step[loose] = np.linalg.solve(damped[np.ix_(loose, loose)], fall[loose]) if loose.any() else 0.0
+            trial = np.clip(point + step, low, high)
+            found = miss(trial)
+            if (value := loss(trial, found)) < best:
+                moved = float(np.abs(trial - point).max())
+                point, missed, best, damping = trial, found, value, max(damping / 10, 1e-9)
+                break
+            damping *= 10
+        if moved < ENOUGH:
+            break
+    spread = np.sqrt(np.diag(np.linalg.inv(normal)))
+    middle = float(np.median(np.abs(np.expm1(missed))))
+    return Found(dict(zip(names, map(float, np.exp(point)), strict=True)), dict(zip(names, map(float, spread), strict=True)), middle)
+
+
+def fitted(part: str) -> Iterator[dict[str, Any]]:
+    """Rows of ``kernel_constants`` for a part: each family and format, and all families together."""
+    form, free = PARTS[part]
+    every = rows_of(part)
+    rows = every.where(every.x["even"] > 0) if part == "experts" else every
+    for name in sorted(set(rows.format)):
+        same = rows.where(rows.format == name)
+        between = _between(form, free, same)
+        for family in (*sorted(set(same.family)), ANY):
+            those = same if family == ANY else same.where(same.family == family)
+            found = search(form, free, those, those.weights(family == ANY))
+            left = _left_out(form, free, those, family == ANY)
+            shared = {"part": part, "family": family, "format": name, "rows": len(those.seconds), "error": found.error,
+                      "left_out": left, "devices": len(set(those.device))}  # fmt: skip
+            for each in free:
+                own = float(np.log1p(left)) if family == ANY and not np.isnan(left) else float(
+                    np.hypot(found.errors[each.name], between.get(family, between[ANY])[each.name]))  # fmt: skip
+                yield {**shared, "constant": each.name, "value": found.values[each.name], "unit": each.unit, "spread": own}
+            if part == "experts":
+                whole = every.where((every.format == name) & ((every.family == family) | (family == ANY)))
+                yield from ({**shared, **line} for line in _busiest(whole))
+
+
+def _between(form: Form, free: tuple[Free, ...], rows: Rows) -> dict[str, dict[str, float]]:
+    """Standard deviation of the logarithm of each constant between tables, by family; of any, mean of the families."""
+    levels: dict[str, dict[str, float]] = {}
+    for family in sorted(set(rows.family)):
+        those = rows.where(rows.family == family)
+        names = sorted(set(those.table))
+        if len(names) < 2:
+            continue
+        fits = [search(form, free, one, one.weights(False)).values for one in (those.where(those.table == n) for n in names)]
+        levels[family] = {each.name: float(np.std(np.log([fit[each.name] for fit in fits]), ddof=1)) for each in free}
+    known = list(levels.values())
+    typical = {each.name: float(np.mean([of[each.name] for of in known])) if known else PULL / 2 for each in free}
+    return {**levels, ANY: typical}
+
+
+def _left_out(form: Form, free: tuple[Free, ...], rows: Rows, pooled: bool) -> float:
+    """Mean over devices of the median error of rows by constants of all other devices; NaN where there is one."""
+    devices = sorted(set(rows.device))
+    if len(devices) < 2:
+        return float("nan")
+    missed = []
+    for device in devices:
+        others, own = rows.where(rows.device != device), rows.where(rows.device == device)
+        values = search(form, free, others, others.weights(pooled)).values
+        missed.append(float(np.median(np.abs(form(own.x, values) / own.seconds - 1))))
+    return float(np.mean(missed))
+
+
+def _busiest(rows: Rows) -> Iterator[dict[str, Any]]:
+    """Time of the busiest rank over that of even loads, geometric mean of medians of tables."""
+    even = {(table, shape): t for table, shape, t, flat in zip(
+        rows.table, rows.x["shape"], rows.seconds, rows.x["even"], strict=True) if flat}  # fmt: skip
+    for constant, (least, most) in {"busiest_small": (FEW, FEW), "busiest": (MANY, np.inf)}.items():
+        ratios: dict[str, list[float]] = {}
+        for table, shape, t, flat, tokens in zip(
+            rows.table, rows.x["shape"], rows.seconds, rows.x["even"], rows.x["tokens"], strict=True
+        ):
+            if not flat and least <= tokens <= most and (table, shape) in even:
+                ratios.setdefault(table, []).append(float(np.log(t / even[table, shape])))
+        if not ratios:
+            continue
+        medians, everything = [float(np.median(each)) for each in ratios.values()], np.concatenate([*ratios.values()])
+        value = float(np.exp(np.mean(medians)))
+        yield {"constant": constant, "value": value, "unit": "", "spread": float(np.std(everything)),
+               "rows": len(everything), "error": float(np.median(np.abs(value / np.exp(everything) - 1))),
+               "left_out": float("nan")}  # fmt: skip
+
+
+def _layers(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Starts of one decoder layer inside a CUDA graph, for each family and format that has matmuls.
+
+    Four matmuls (queries with keys and values, output, gate with up, down), attention of one token (append, attention
+    and sum of splits are in its start), and three elementwise kernels, each taken to start like a matmul of 16-bit
+    floats. With experts the last two matmuls and the activation go, a router's matmul and the layer of experts come.
+    """
+    known = {(line["part"], line["family"], line["format"]): line for line in lines if line["constant"] == "start"}
+    for part, family, name in list(known):
+        if part != "matmul":
+            continue
+        own, plain = known[part, family, name], known[part, family, "bf16"]
+        reads = known["decode_attention", family, "bf16"]
+        experts = known.get(("experts", family, name)) or known["experts", family, "bf16"]
+        for constant, terms in {
+            "start": [(own, MATMULS), (reads, 1), (plain, ELEMENTWISE)],
+            "start_experts": [(own, MATMULS - 2), (reads, 1), (plain, ELEMENTWISE), (experts, 1)],
+        }.items():
+            value = sum(line["value"] * times for line, times in terms)
+            spread = np.sqrt(sum((line["value"] * times * line["spread"]) ** 2 for line, times in terms)) / value
+            yield {**own, "part": "layer", "constant": constant, "value": value, "spread": float(spread), "unit": "s",
+                   "rows": sum(line["rows"] for line, _ in terms), "left_out": float("nan"),
+                   "error": max(line["error"] for line, _ in terms)}  # fmt: skip
+
+
+def constants() -> list[dict[str, Any]]:
+    """All rows of the table ``kernel_constants``: the same for the same measurements, whatever computes them."""
+    lines = [line for part in PARTS for line in fitted(part)]
+    lines += list(_layers(lines))
+    digits = {"value": 9, "spread": 3, "error": 3, "left_out": 3}
+    return [{
+        "key": "/".join(filter(None, (line["part"], line["constant"], line["family"], line["format"]))),
+        **{name: _printed(value, digits[name]) if name in digits else value for name, value in line.items()},
+        "how": "derived", "source": SOURCE,
+    } for line in lines]  # fmt: skip
+
+
+def _printed(value: float, digits: int) -> str:
+    return "" if np.isnan(value) else f"{value:.{digits}g}"
