@@ -17,7 +17,7 @@ data sheet in the number format, s and e shares of them, h heads, T tokens:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 

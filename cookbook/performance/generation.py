@@ -142,9 +142,10 @@ class Engine(NamedTuple):
     prompt_seconds : numpy.ndarray
         Host time for a layer of a pass over prompts, whose kernels are started one by one while the device works off
         those before; it shows where it is longer than the work [s].
-    expert_pace, expert_tile, expert_passes : numpy.ndarray
-        Time of a product of experts over that of another; tokens of a tile of theirs; how often rows of experts are
-        read or written beside their products [-].
+    expert_pace, expert_reading : numpy.ndarray
+        Time of a product of experts over that of another, and of reading their weights over reading others [-].
+    expert_tile, expert_passes : numpy.ndarray
+        Tokens of a tile of their kernel, and how often their rows are read or written beside their products [-].
     in_turn : numpy.ndarray
         Whether halves of a batch take turns, so that one computes while the other communicates, each of one sequence
         or prompt of a replica at least; 1 or 0 [-].
@@ -168,6 +169,7 @@ class Engine(NamedTuple):
     attention_ramp: Any = 0.0
     prompt_seconds: Any = 0.0
     expert_pace: Any = 1.0
+    expert_reading: Any = 1.0
     expert_tile: Any = 0.0
     expert_passes: Any = 0.0
 
@@ -300,7 +302,7 @@ def _read_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -
     each = np.maximum(decoder.experts * touched / np.asarray(group.spread, dtype=float), 1e-9)
     most = each + np.sqrt(2 * each * np.log(group.spread) * (1 - touched))
     uneven = np.minimum(np.minimum(most / each, 1 / touched), group.spread)
-    experts = decoder.expert_bytes * touched * uneven / group.replicas
+    experts = decoder.expert_bytes * touched * uneven / group.replicas * engine.expert_reading
     return np.asarray((decoder.weight_bytes + experts) / (group.shards * group.mem_bandwidth * engine.weight_share))
 
 
@@ -573,7 +575,8 @@ def _pass_parts(
     new = np.maximum(length * (1 - np.asarray(cached, dtype=float)), 1.0)
     own = _own(prompts, group)
     weights = _read_seconds(prompts * new, decoder, group, engine)
-    products = 2 * _multiplied(prompts * new, own * new, own, decoder, group, engine) / (group.peak * engine.prompt_share)
+    rate = group.peak * engine.prompt_share
+    products = 2 * _multiplied(prompts * new, own * new, own, decoder, group, engine) / rate
     every = own * new
     # Each new token looks at what is before it: half of the new ones, and all that is kept.
     seen = _attended(length - new / 2, decoder, new)

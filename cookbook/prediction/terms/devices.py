@@ -11,6 +11,7 @@ import numpy as np
 
 from cookbook import catalog, hardware
 from cookbook.prediction.constants import figure
+from cookbook.prediction.kernels import kernel_families
 
 ENGINE = (
     "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
@@ -28,7 +29,6 @@ UNTOLD = ("int8", "fp16", "fp32")
 MATRIX = {"fp16": ("fp16",), "bf16": ("bf16", "fp16"), "tf32": ("tf32",), "fp32": ()}
 SIZES = {"fp4": 0.5, "fp8": 1.0, "int8": 1.0, "fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0}
 GPUS = ("gpu", "edge")
-TIMED = ("ampere", "ada", "hopper", "blackwell")
 # Keys of rows, and the attributes of a device that they are.
 KEYS_OF_DEVICES = (("accelerator", "key"), ("vendor", "vendor"), ("family", "family"), ("untimed", "untimed"),
                    ("calibrated", "calibrated"))  # fmt: skip
@@ -105,7 +105,7 @@ class Device:
     @property
     def untimed(self) -> str:
         """The generation of a device of which no kernel was timed; "" of others."""
-        return "" if self.family in TIMED else self.family
+        return "" if self.family in kernel_families() else self.family
 
 
 UNKNOWN = Device(why='the accelerator is not in the catalogue: take a key of cb.table("accelerators")')
@@ -155,6 +155,17 @@ def _caches() -> dict[str, float]:
 def cache_of(key: str) -> float:
     """Bytes of the last cache of a device of the catalogue; 0 where none is known."""
     return _caches().get(key, 0.0)
+
+
+@lru_cache(maxsize=1)
+def _memory_types() -> dict[str, str]:
+    rows = catalog.table("accelerators")
+    return dict(zip(rows["key"], rows["memory_type"].fillna("").astype(str), strict=True))
+
+
+def memory_type(key: str) -> str:
+    """Kind of memory of a device of the catalogue, such as HBM3e; "" where none is known."""
+    return _memory_types().get(key, "")
 
 
 @lru_cache(maxsize=8192)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, hardware
+from cookbook.hardware.machine import link_shares
 from cookbook.performance.generation import (
     Decoder,
     Engine,
@@ -29,8 +30,16 @@ from cookbook.performance.generation import (
     steady_service,
 )
 from cookbook.prediction.constants import FIRST_TOKEN, IN_FLIGHT, Constant, figure, is_usual, levels_of_rows
+from cookbook.prediction.kernels import kernel_constant, kernel_family
 from cookbook.prediction.scenario import Coded, Rows, Scenario, together
-from cookbook.prediction.terms.devices import TIMED, KEYS_OF_DEVICES, calibrated, cores_of, of_inference, stored_bytes
+from cookbook.prediction.terms.devices import (
+    KEYS_OF_DEVICES,
+    calibrated,
+    cores_of,
+    memory_type,
+    of_inference,
+    stored_bytes,
+)
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import own_decoder, sizes
 from cookbook.units import human
@@ -46,18 +55,23 @@ CONSTANTS = (
     Constant("compute_share", 0.6, 0.1, 1.0, "untimed", "", 0.4),
     Constant("start_factor", 1.3, 0.3, 8.0, "untimed", "", 0.4),
     Constant("narrow_share", 0.9, 0.4, 1.0, "", "", 0.1),
+    Constant("router_time", 2e-5, 2e-6, 2e-4, "", "s", 0.5),
     Constant("touches", 12.0, 3.0, 60.0, "", "", 0.3),
     Constant("engine_time", 1.0, 0.1, 10.0, "engine", "", 0.4),
     Constant("engine_share", 0.85, 0.3, 1.0, "engine", "", 0.15),
 )
 CALIBRATED = {"engine_time": "host", "engine_share": "narrow"}
 # Of the ideal, which starts no kernel and reads keys and values once; whatever else is a share of 1.
-IDEAL = dict.fromkeys(("touches", "engine_time"), 0.0)
+IDEAL = dict.fromkeys(("touches", "engine_time", "router_time", "start_factor"), 0.0)
+IDEAL_KERNELS = {**dict.fromkeys(("weight_share", "product_share", "cache_share", "attention_share", "expert_pace",
+                                  "expert_reading", "sum_link"), 1.0),
+                 **dict.fromkeys(("attention_ramp", "layer_start", "expert_start", "expert_tile", "expert_passes",
+                                  "query_cost", "sum_start", "sum_rank"), 0.0)}  # fmt: skip
 TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
-ENGINE = ("layer_time", "prompt_time", "step_time", "sequence_time", "request_time", "chunk", "most_sequences", "prefill_first", "piece", "query_cost",
-          "score_bytes", "loaded", "expert_pace", "expert_tile", "expert_passes")  # fmt: skip
+ENGINE = ("layer_time", "prompt_time", "step_time", "sequence_time", "request_time", "chunk", "most_sequences",
+          "prefill_first", "piece", "query_cost", "score_bytes", "loaded")  # fmt: skip
 # Requests come and go: the batch is how many are there at once.
 QUEUED, FULL = ("server",), ("offline",)
 NO_LENGTH = "input_len is blank: give the tokens of a prompt"
@@ -74,6 +88,9 @@ CROWDED = ("request_rate = {:.3g} requests/s is above the capacity, {:.3g} reque
            "give fewer, or more devices")  # fmt: skip
 TOO_LONG = "input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer"
 FIRST = "prefill first"
+# Formats of the table ``kernel_constants``; every other one is computed in 16 bits. Devices without a fast link sum
+# over PCIe, which was timed on one family.
+KERNEL_FORMATS, WIDE, OVER_PCIE = {"fp8": "fp8", "int8": "int8", "fp4": "fp4"}, "bf16", "blackwell-gddr"
 # Of layers that keep a state, no row of a table was measured.
 UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no measured run has any"
 # Formats to try where weights do not fit.
@@ -97,10 +114,11 @@ def resolve(scenario: Scenario) -> Rows:
     keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES} | {"engine": engine}
     v: dict[str, Any] = devices.figures(lambda each: {name: getattr(each, name) for name in DEVICE})
     v |= engine.figures(engines().__getitem__)
-    v |= together(s.words("accelerator"), precision, usual).figures(_kernels)
     v["cores"] = keys["accelerator"].each(cores_of)
     kept = together(s.words("kv_format"), engine).map(lambda each: each[0] or usual_formats()[each[1]][2])
     v |= together(s.words("model"), usual, kept).figures(lambda each: sizes(each[0], *each[1], each[2]))
+    v |= together(s.words("accelerator"), precision, kept).figures(_kernels)
+    v["timed"] = keys["untimed"].where(lambda each: each == "")
     v |= together(s.words("model"), engine).figures(lambda each: _lengths(*each))
     v |= _asked(s, assumed, v)
     v |= _policy(s, v, assumed)
@@ -121,32 +139,32 @@ def resolve(scenario: Scenario) -> Rows:
     return Rows(full, why, keys, assumed=tuple(assumed))
 
 
-# family: format: weights share, product share
-BF = {"ampere": (.76, .80), "ada": (.80, .64), "hopper": (.86, .82), "blackwell": (.81, .74), "": (1.0, 1.0)}
-F8 = {"ampere": (.90, .82), "ada": (.79, .46), "hopper": (.82, .60), "blackwell": (.69, .49), "": (1.0, .8)}
-F4 = {"blackwell": (.65, .45), "": (1.0, .6)}
-CACHE = {"ampere": (.80, 17e-6), "ada": (.85, 10e-6), "hopper": (.87, 11e-6), "blackwell": (.87, 11e-6), "": (.85, 15e-6)}
-CACHE8 = {"hopper": .70, "blackwell": .80}
-ATT = {"ampere": (.60, 8e3), "ada": (.5, 1e4), "hopper": (.68, 1.0e4), "blackwell": (.58, 1.3e4), "": (.5, 1e4)}
-SUM = {"ampere": (4.5e-6, .35e-6, .57 / .75), "hopper": (3.2e-6, .18e-6, .66 / .75), "blackwell": (5.5e-6, .2e-6, .56 / .75),
-       "": (8e-6, 1e-6, 1.0)}
+def _kernels(each: tuple[Any, str, str]) -> dict[str, float]:
+    """Figures of single kernels of a device in its formats of products and of keys and values."""
+    machine, precision, kept = each
+    device = machine.accelerator if machine != "" else None
+    family = kernel_family(machine.generation, memory_type(device.like)) if device else ""
+    form, cached = KERNEL_FORMATS.get(precision, WIDE), "fp8" if stored_bytes(kept or WIDE) <= 1 else WIDE
 
+    def of(part: str, name: str, format: str = form) -> float:
+        return kernel_constant(part, name, family, format).value
 
-def _kernels(each: Any) -> dict[str, float]:
-    machine, precision, usual = each
-    family = machine.generation if machine != "" else ""
-    timed = family in TIMED
-    fam = family if timed else ""
-    fmt = {"fp8": F8, "int8": F8, "fp4": F4, "nvfp4": F4, "mxfp4": F4}.get(precision, BF)
-    weight, product = fmt.get(fam, F8.get(fam, fmt[""]))
-    cache, _ = CACHE[fam]
-    att, ramp = ATT[fam]
-    fast = machine != "" and machine.accelerator.device_link_kind not in ("", "bridge") if machine != "" else False
-    start, rank, link = SUM.get(fam, SUM[""]) if fast else (4e-6, 2e-6, 1.0)
-    layer = 36e-6 + (9e-6 if fmt is F8 else 17e-6 if fmt is F4 else 0.0) + (10e-6 if fam == "ampere" else 0)
-    return {"timed": float(timed), "weight_share": weight, "product_share": product, "cache_share": cache,
-            "attention_share": att, "attention_ramp": ramp, "sum_start": start, "sum_rank": rank, "sum_link": link,
-            "layer_start": layer, "expert_start": 40e-6}
+    fast = device is not None and device.device_link_kind not in ("", "bridge", "bus")
+    joined = family if fast else OVER_PCIE
+    sums = {name: kernel_constant("engine_all_reduce", name, joined).value for name in ("start", "rank", "link_share")}
+    return {
+        "weight_share": of("matmul", "bandwidth_share"), "product_share": of("matmul", "peak_share"),
+        "cache_share": of("decode_attention", "bandwidth_share", cached),
+        "attention_share": of("prompt_attention", "peak_share", WIDE),
+        "attention_ramp": of("prompt_attention", "ramp", WIDE),
+        "layer_start": of("layer", "start"),
+        "expert_start": max(of("layer", "start_experts") - of("layer", "start"), 0.0),
+        "expert_pace": of("matmul", "peak_share") / of("experts", "peak_share"),
+        "expert_reading": of("matmul", "bandwidth_share") / of("experts", "bandwidth_share"),
+        "expert_tile": of("experts", "tile_rows"), "expert_passes": of("experts", "passes"),
+        "sum_start": sums["start"], "sum_rank": sums["rank"],
+        "sum_link": sums["link_share"] / link_shares()["nvlink"] if fast else 1.0,
+    }  # fmt: skip
 
 
 def _title(model: str | Workload) -> str:
@@ -344,7 +362,7 @@ def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool
     products = rows.product_share * compute * c["engine_share"]
     host = on["host"] * c["engine_time"]
     nodes = np.where(rows.shards * rows.replicas > rows.per_node * rows.cores, 2.0, 1.0)
-    layer = rows.layer_start + np.where(mixture & on["experts"], rows.expert_start, 0.0)
+    layer = rows.layer_start + np.where(mixture & on["experts"], rows.expert_start + c["router_time"], 0.0)
     return Engine(
         weight_share=np.minimum(rows.weight_share * bandwidth * narrow, 1.0),
         cache_share=np.minimum(rows.cache_share * bandwidth, 1.0),
@@ -356,7 +374,8 @@ def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool
         start_seconds=rows.sum_start * nodes * on["exchange"], rank_seconds=rows.sum_rank * nodes * on["exchange"],
         piece=rows.piece, score_bytes=rows.score_bytes * on["attention"],
         attention_ramp=rows.attention_ramp * on["attention"], prompt_seconds=rows.prompt_time * host,
-        expert_pace=rows.expert_pace * np.where(rows.bytewise > 0, 1.25, 1.0), expert_tile=rows.expert_tile * on["experts"], expert_passes=rows.expert_passes * on["experts"],
+        expert_pace=rows.expert_pace, expert_reading=rows.expert_reading,
+        expert_tile=rows.expert_tile * on["experts"], expert_passes=rows.expert_passes * on["experts"],
     )  # fmt: skip
 
 
@@ -495,6 +514,7 @@ def seconds_at_peak(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     found = []
     for unlimited in ("mem_bandwidth", "peak"):
         values = {**rows.values, unlimited: np.full(len(rows), 1e30)}
+        values |= {name: np.full(len(rows), value) for name, value in IDEAL_KERNELS.items()}
         values |= {"wide_peak": values["peak"]} if unlimited == "peak" else {}
         found.append(step_seconds(parts(replace(rows, values=values), ideal)))
     return found[0], found[1]
