@@ -135,6 +135,8 @@ class Engine(NamedTuple):
     attention_ramp : numpy.ndarray
         Tokens times heads of a prompt at which attention reaches half of its share of the peak: the last tiles of a
         small one leave multiprocessors idle [-].
+    request_seconds : numpy.ndarray
+        Time of a request before and after the engine: HTTP, tokeniser [s].
     piece : numpy.ndarray
         Tokens of a prompt that the stages of a pipeline hand on together [-].
     score_bytes : numpy.ndarray
@@ -168,6 +170,7 @@ class Engine(NamedTuple):
     rank_seconds: Any = 0.0
     attention_ramp: Any = 0.0
     prompt_seconds: Any = 0.0
+    request_seconds: Any = 0.0
     expert_pace: Any = 1.0
     expert_reading: Any = 1.0
     expert_tile: Any = 0.0
@@ -754,6 +757,7 @@ def steady_service(
     prompt, answer, chunk = (np.maximum(np.asarray(each, dtype=float), 1.0) for each in (prompt, answer, chunk))
     asked, most = np.asarray(concurrency, dtype=float), np.maximum(np.asarray(slots, dtype=float), 1.0)
     inside, new = np.minimum(asked, most), np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
+    present = inside
     given: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
     alone = prefill_seconds(prompt, **given, cached=cached)
     first, gained = np.asarray(prefill_first, dtype=bool), accepted_tokens(acceptance, drafted)
@@ -772,12 +776,15 @@ def steady_service(
         busy = np.minimum(rate * cost, BUSIEST)
         queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(inside - 1, 0.0) / 2) * cost
         beside = np.where(first, 0.0, np.ceil(new / chunk) * step)
-        waited = alone + queue + np.minimum(inside - 1, 1.0) * (step / 2 + beside)
+        waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + beside)
         found = inside - rate * np.minimum(waited, 0.9 * inside / rate)
         decoding = (decoding + found) / 2
+        # Of those that are there, some are on their way to the engine or back.
+        inside = np.clip(np.minimum(asked - rate * engine.request_seconds, present), least, present)
     # Between two tokens of an answer there is a step; prompts that go first stop few of them, each for long.
     token = np.where(first, step, mixed) * (steps / answer)
-    waited = waited + np.maximum(asked - inside, 0.0) / rate
+    outside = np.asarray(engine.request_seconds, dtype=float)
+    waited = waited + outside + np.maximum(asked - inside - rate * outside, 0.0) / rate
     return Steady(rate, waited, token, np.maximum(asked, least) / rate, decoding)
 
 
@@ -858,7 +865,7 @@ def open_service(
     step, cost = shared(high, comes)
     taken = comes * cost
     beside, met = np.where(first, 0.0, np.ceil(new / chunk) * (step - weights)), np.minimum(high, 1.0)
-    wait = alone + met * (beside + step / 2) + taken * cost / (2 * (1 - taken))
+    wait = alone + met * (beside + step / 2) + taken * cost / (2 * (1 - taken)) + engine.request_seconds
     token = step / (1 - taken) * (steps / answer)
     lost = comes >= capacity
     wait, token, batch = (np.where(lost, np.nan, each) for each in (wait, token, high))

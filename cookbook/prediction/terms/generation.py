@@ -374,6 +374,7 @@ def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool
         start_seconds=rows.sum_start * nodes * on["exchange"], rank_seconds=rows.sum_rank * nodes * on["exchange"],
         piece=rows.piece, score_bytes=rows.score_bytes * on["attention"],
         attention_ramp=rows.attention_ramp * on["attention"], prompt_seconds=rows.prompt_time * host,
+        request_seconds=rows.request_time * on["host"],
         expert_pace=rows.expert_pace, expert_reading=rows.expert_reading,
         expert_tile=rows.expert_tile * on["experts"], expert_passes=rows.expert_passes * on["experts"],
     )  # fmt: skip
@@ -408,7 +409,6 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
         first, each, slow = some.first > 0, some.token > 0, some.delayed > 0
         delay = np.select([first, each], [found.first_token_seconds, found.token_seconds], found.request_seconds)
         lost = np.isnan(found.first_token_seconds)
-        delay = delay + np.where(each, 0.0, some.request_time)
         total[at] = np.where(slow, delay, np.where(lost, np.nan, 1 / found.requests_per_second))
         full = np.minimum(some.chunk / np.maximum(new[at], 1.0), inside[at])
         prompts[at] = np.where(slow, 1.0, np.maximum(1.0, full))
