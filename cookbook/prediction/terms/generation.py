@@ -65,7 +65,7 @@ CALIBRATED = {"engine_time": "host", "engine_share": "narrow"}
 IDEAL = dict.fromkeys(("touches", "engine_time", "router_time", "start_factor"), 0.0)
 IDEAL_KERNELS = {**dict.fromkeys(("weight_share", "product_share", "cache_share", "attention_share", "expert_pace",
                                   "expert_reading", "sum_link"), 1.0),
-                 **dict.fromkeys(("attention_ramp", "layer_start", "expert_start", "expert_tile", "expert_passes",
+                 **dict.fromkeys(("attention_ramp", "layer_start", "latent_start", "expert_start", "expert_tile", "expert_passes",
                                   "query_cost", "sum_start", "sum_rank"), 0.0)}  # fmt: skip
 TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
@@ -159,6 +159,9 @@ def _kernels(each: tuple[Any, str, str]) -> dict[str, float]:
         "attention_ramp": of("prompt_attention", "ramp", WIDE),
         "layer_start": of("layer", "start"),
         "expert_start": max(of("layer", "start_experts") - of("layer", "start"), 0.0),
+        # Queries and results of latent attention pass three more products.
+        "latent_start": of("latent_decode", "start", cached) - of("decode_attention", "start", cached)
+        + 3 * of("matmul", "start"),
         "expert_pace": of("matmul", "peak_share") / of("experts", "peak_share"),
         "expert_reading": of("matmul", "bandwidth_share") / of("experts", "bandwidth_share"),
         "expert_tile": of("experts", "tile_rows"), "expert_passes": of("experts", "passes"),
@@ -362,7 +365,9 @@ def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool
     products = rows.product_share * compute * c["engine_share"]
     host = on["host"] * c["engine_time"]
     nodes = np.where(rows.shards * rows.replicas > rows.per_node * rows.cores, 2.0, 1.0)
-    layer = rows.layer_start + np.where(mixture & on["experts"], rows.expert_start + c["router_time"], 0.0)
+    latent = (rows.cache_heads == 1) & (rows.queries == 1) & (rows.heads > 1)
+    layer = rows.layer_start + np.where(latent, rows.latent_start, 0.0)
+    layer = layer + np.where(mixture & on["experts"], rows.expert_start + c["router_time"], 0.0)
     return Engine(
         weight_share=np.minimum(rows.weight_share * bandwidth * narrow, 1.0),
         cache_share=np.minimum(rows.cache_share * bandwidth, 1.0),
