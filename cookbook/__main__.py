@@ -104,6 +104,8 @@ def _more_options(name: str, command: argparse.ArgumentParser) -> None:
         command.add_argument("--question", default="", help="title: what is to be decided")
         command.add_argument("--note", default="", help="your own words")
         command.add_argument("--pdf", action="store_true", help="print it to PDF too, by a Chromium of this machine")
+    if name == "calibrate":
+        command.add_argument("--kernels", action="store_true", help="only the constants of single kernels")
     if name == "judge-storage":
         command.add_argument("--write", action="store_true", help="write data/validation_storage_rows.csv instead")
     if name == "predict":
@@ -212,10 +214,12 @@ def _refresh_prices(options: argparse.Namespace) -> None:
 
 
 def _calibrate(options: argparse.Namespace) -> None:
-    from cookbook.calibration import storage
+    from cookbook.calibration import kernels, storage
     from cookbook.calibration.validate import write_calibration, write_table
 
-    print(*write_calibration(), write_table("pipeline_constants", storage.constants()), sep="\n")
+    print(write_table(kernels.TABLE, kernels.constants()))
+    if not options.kernels:
+        print(*write_calibration(), write_table("pipeline_constants", storage.constants()), sep="\n")
 
 
 def _judge_storage(options: argparse.Namespace) -> None:

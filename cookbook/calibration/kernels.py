@@ -3,15 +3,17 @@
 Each part has one form, a time in seconds. W are bytes, F operations, b the memory bandwidth and p the dense peak of the
 data sheet in the number format, s and e shares of them, h heads, T tokens:
 
-- ``matmul``: hypot(W / (s b), F / (e p)) + start, W weights and activations.
-- ``prompt_attention``, ``latent_prompt``: F (1 + ramp / (batch h T)) / (e p) + W / (s b) + start, F of the causal half, W
-  queries, keys, values and results.
-- ``decode_attention``: W (1 + query_cost (h / kv heads - 1)) / (s b) + start, W keys and values.
+- ``matmul``: hypot(W / (s b), F / (e p)) + start, where W are weights and activations.
+- ``prompt_attention``, ``latent_prompt``: F (1 + ramp / (batch h T)) / (e p) + W / (s b) + start, where F is the
+  causal half and W are queries, keys, values and results.
+- ``decode_attention``: W (1 + query_cost (h / kv heads - 1)) / (s b) + start, where W are keys and values.
 - ``latent_decode``: hypot(W / (s b), F / (e p)) + start.
-- ``experts``: hypot(W / (s b), F / (e p)) + start + passes rows hidden 2 bytes / b with W the weights of the experts that
-  are hit and F 6 hidden width (rows + hit tile_rows / 2), loads even; ``busiest`` and ``busiest_small``: time of the
-  busiest of 8 ranks with loads by a power law over that with even ones, from 2,048 tokens and at 32.
-- collectives: start + rank (n - 1) + c (n - 1) / n payload / (s link), c = 2 for an all-reduce, link one direction.
+- ``experts``: hypot(W / (s b), F / (e p)) + start + passes 2 bytes rows hidden / b, where W are the weights of the
+  experts that are hit and F is 6 hidden width (rows + hit tile_rows / 2), with even loads. ``busiest`` and
+  ``busiest_small`` are the time of the busiest of 8 ranks with loads by a power law over the time with even ones, from
+  2,048 tokens and at 32.
+- collectives: start + rank (n - 1) + c (n - 1) / n payload / (s link), where c is 2 for an all-reduce and 1 otherwise,
+  and link is the rate of one direction.
 """
 
 from __future__ import annotations
@@ -30,19 +32,27 @@ ANY = "any"
 TABLE, SOURCE = "kernel_constants", "nvidia-aic"
 # Where an error of a row counts less than by its square, how firmly a logarithm is held to its start, and the search.
 TURN, PULL, STEPS, ENOUGH = 0.1, 1.0, 200, 1e-11
+NUDGE, MOST_DAMPED = 1e-5, 1e9
 # The part of the last cache that a kernel's keys may fill or must exceed: between the two they come from it or not.
 CACHED = (0.1, 1.5)
 # Elementwise kernels of a decoder layer that are taken to start beside its matmuls: two norms, each with the sum that
 # goes before it, and the activation. The rotation of queries and keys goes with the projection or with attention.
 ELEMENTWISE, MATMULS = 3, 4
+# Spread of the logarithm of a constant of a single table.
+ALONE = 0.5
 # Tokens at which the busiest rank is compared.
 FEW, MANY = 32, 2048
 # Formats of one byte: the table of number formats states what training keeps, which for fp8 is 16 bits.
 BYTES = {"fp8": "int8", "fp8-block": "int8", "int8-weights": "int8"}
+GDDR = "gddr"
+TWO = 2.0  # bytes of an activation in 16 bits
+COUNTS = ("batch", "tokens", "heads", "kv_heads", "inner", "width", "chosen", "experts", "cut", "spread", "ranks",
+          "payload_bytes", "head_dim", "value_dim", "latent_dim", "rotary_dim")  # fmt: skip
 COLLECTIVES = ("engine_all_reduce", "nccl_all_reduce", "nccl_all_gather", "nccl_all_to_all")
 
 Numbers = dict[str, np.ndarray]
 Form = Callable[[Numbers, Any], np.ndarray]
+Miss = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,8 @@ def _collective(x: Numbers, c: Any) -> np.ndarray:
 _SHARES = (Free("bandwidth_share", 0.8, 0.2, 1), Free("peak_share", 0.6, 0.05, 1))
 _ATTENTION = (Free("bandwidth_share", 0.5, 0.1, 1), Free("peak_share", 0.6, 0.05, 1), Free("ramp", 1e4, 100, 3e5),
               Free("start", 1e-5, 1e-6, 1e-4, "s"))  # fmt: skip
-_COLLECTIVE = (Free("start", 5e-6, 2e-7, 1e-4, "s"), Free("rank", 5e-7, 1e-8, 2e-5, "s"), Free("link_share", 0.7, 0.1, 1))
+_COLLECTIVE = (Free("start", 5e-6, 2e-7, 1e-4, "s"), Free("rank", 5e-7, 1e-8, 2e-5, "s"),
+               Free("link_share", 0.7, 0.1, 1))  # fmt: skip
 PARTS: dict[str, tuple[Form, tuple[Free, ...]]] = {
     "matmul": (_hypot, (*_SHARES, Free("start", 4e-6, 5e-7, 5e-5, "s"))),
     "prompt_attention": (_attention, _ATTENTION),
@@ -113,9 +124,12 @@ class Rows:
         return Rows({name: each[chosen] for name, each in self.x.items()}, *(level[chosen] for level in levels))
 
     def weights(self, pooled: bool) -> np.ndarray:
-        """Weight of each row, mean 1: tables of an engine, engines of a device, devices (of a family) weigh the same."""
+        """Weights of rows, mean 1: devices weigh the same, on each the engines, of each the tables, of each the rows.
+
+        `pooled`: families weigh the same first, then the devices of each.
+        """
         count = len(self.seconds)
-        paths = [("",)] * count
+        paths: list[tuple[str, ...]] = [()] * count
         weight = np.ones(count)
         for level in (*([self.family] if pooled else []), self.device, self.engine, self.table, np.arange(count)):
             inner = [(*path, str(name)) for path, name in zip(paths, level, strict=True)]
@@ -125,57 +139,53 @@ class Rows:
         return weight * len(weight) / weight.sum()
 
 
-def family_of(generation: str, memory_type: str, known: frozenset[str]) -> str:
-    """The family of a device among those `known`: its generation, GDDR apart where it was measured apart."""
-    apart = f"{generation}-gddr"
-    return apart if memory_type.startswith("GDDR") and apart in known else generation
-
-
 def rows_of(part: str) -> Rows:
-    """Measured rows of a part with the numbers that its form takes, in SI."""
-    import pandas as pd
-
-    tables = catalog.table("kernel_tables")
+    """Measured rows of a part, a key of `PARTS`, with the numbers that its form takes, in SI."""
+    tables = catalog.table("kernel_tables").drop(columns=["source", "how", "rows"])
     devices = catalog.table("accelerators").add_prefix("device_")
-    frame = catalog.table("kernels").merge(
-        tables[tables["kernel"] == part].drop(columns=["source", "rows"]), left_on="table", right_on="key"
-    )
+    frame = catalog.table("kernels").merge(tables[tables["kernel"] == part], left_on="table", right_on="key")
     frame = frame.merge(devices, left_on="accelerator", right_on="device_key")
+    formats = frame[_format_column(part)].replace("fp8-block", "fp8")
+    levels = [frame["table"], frame["engine"], frame["accelerator"], _families(frame, devices),
+              formats if part not in COLLECTIVES else formats.replace(".*", "", regex=True)]  # fmt: skip
+    rows = Rows(_numbers(part, frame), frame["seconds"].to_numpy(dtype=float),
+                *(level.to_numpy(dtype=object) for level in levels))  # fmt: skip
+    return rows.where(~_cached(frame)) if part == "decode_attention" else rows
+
+
+def _format_column(part: str) -> str:
+    return "kv_format" if part in ("decode_attention", "latent_decode") else "precision"
+
+
+def _families(frame: Any, devices: Any) -> Any:
+    """Generations of rows; GDDR apart where devices of the generation with HBM were measured too."""
+    gddr = frame["device_memory_type"].str.startswith("GDDR")
     hbm = set(devices.loc[devices["device_memory_type"].str.startswith("HBM"), "device_generation"])
-    apart = frozenset(f"{each}-gddr" for each in hbm)
-    family = [family_of(*each, apart) for each in zip(frame["device_generation"], frame["device_memory_type"], strict=True)]
-    formats = frame["kv_format" if part.endswith("decode_attention") or part == "latent_decode" else "precision"]
-    if part in COLLECTIVES:
-        formats = pd.Series("", index=frame.index)
-    arrays = [frame[name].to_numpy(dtype=object) for name in ("table", "engine", "accelerator")]
-    rows = Rows(_numbers(part, frame), frame["seconds"].to_numpy(dtype=float), *arrays, np.array(family, dtype=object),
-                formats.replace("fp8-block", "fp8").to_numpy(dtype=object))  # fmt: skip
-    return rows.where(_told(part, frame))
+    apart = gddr & frame["device_generation"].isin(hbm)
+    return frame["device_generation"].where(~apart, frame["device_generation"] + f"-{GDDR}")
 
 
-def _told(part: str, frame: Any) -> np.ndarray:
-    """Rows that tell of memory: not those whose keys the last cache holds, large enough to show its rate."""
-    if part != "decode_attention":
-        return np.ones(len(frame), dtype=bool)
+def _cached(frame: Any) -> np.ndarray:
+    """Rows whose keys the last cache may hold and that are large enough to show its rate."""
     share = _kept(frame) / frame["device_cache_bytes"].to_numpy(dtype=float)
-    return ~((share > CACHED[0]) & (share < CACHED[1]))
+    return (share > CACHED[0]) & (share < CACHED[1])
 
 
 def _kept(frame: Any) -> np.ndarray:
     """Bytes of keys and values of attention."""
-    size = _bytes_of(frame["kv_format"])
-    return (frame["batch"] * frame["tokens"] * frame["kv_heads"] * (frame["head_dim"] + frame["value_dim"]) * size).to_numpy(float)
+    f = {name: frame[name].to_numpy(dtype=float) for name in ("batch", "tokens", "kv_heads", "head_dim", "value_dim")}
+    return f["batch"] * f["tokens"] * f["kv_heads"] * (f["head_dim"] + f["value_dim"]) * _bytes_of(frame["kv_format"])
 
 
-def _bytes_of(formats: Any) -> Any:
-    """Bytes of one weight by number format."""
+def _bytes_of(formats: Any) -> np.ndarray:
+    """Bytes of one weight, or of one number of keys and values, by number format."""
     known = dict(catalog.table("number_formats").set_index("name")["weight_bytes"])
     known["int4-weights"] = figure("quantised-weight")
-    return formats.map(lambda each: known[BYTES.get(each, each)]).astype(float)
+    return np.array([known[BYTES.get(each, each)] for each in formats], dtype=float)
 
 
 def _peaks(frame: Any, formats: Any) -> np.ndarray:
-    """Dense peak of the products of each row, FLOP/s."""
+    """Dense peak of each row's matmuls, FLOP/s."""
     columns = {"fp8-block": "fp8", "int8-weights": "bf16", "int4-weights": "bf16"}
     names = [columns.get(each, each) for each in formats]
     values = {name: frame[f"device_peak_{name}"].to_numpy(dtype=float) for name in sorted(set(names))}
@@ -184,46 +194,44 @@ def _peaks(frame: Any, formats: Any) -> np.ndarray:
 
 def _numbers(part: str, frame: Any) -> Numbers:
     """What the form of a part takes: times of bytes and operations at the data sheet's rates, and counts."""
-    f = {name: frame[name].to_numpy(dtype=float) for name in (
-        "batch", "tokens", "heads", "kv_heads", "inner", "width", "chosen", "experts", "cut", "spread", "ranks",
-        "payload_bytes", "head_dim", "value_dim", "latent_dim", "rotary_dim")}  # fmt: skip
+    f = {name: frame[name].to_numpy(dtype=float) for name in COUNTS}
     if part in COLLECTIVES:
-        return _sums(part, frame, f)
-    memory, peak = frame["device_mem_bandwidth"].to_numpy(dtype=float), _peaks(frame, frame["kv_format" if part == "latent_decode" else "precision"])
-    size, kept = _bytes_of(frame["precision"]).to_numpy(), _bytes_of(frame["kv_format"].replace("", "bf16")).to_numpy()
-    two = 2.0  # bytes of an activation in 16 bits
+        return _collectives(part, frame, f)
+    memory = frame["device_mem_bandwidth"].to_numpy(dtype=float)
+    peak = _peaks(frame, frame[_format_column(part)]) if part != "decode_attention" else memory
     if part == "matmul":
-        moved = f["inner"] * f["width"] * size + two * f["tokens"] * (f["inner"] + f["width"])
+        moved = f["inner"] * f["width"] * _bytes_of(frame["precision"]) + TWO * f["tokens"] * (f["inner"] + f["width"])
         return {"bytes": moved / memory, "flops": 2 * f["tokens"] * f["inner"] * f["width"] / peak}
     if part == "experts":
-        rows = f["tokens"] * f["chosen"] / f["spread"]
-        hit = np.minimum(f["experts"] / f["spread"], np.maximum(rows, f["chosen"]))
-        each = 3 * f["inner"] * f["width"] / f["cut"]
-        return {"bytes": hit * each * size / memory, "flops": 2 * rows * each / peak, "tile_flops": 2 * hit * each / peak,
-                "pass": two * rows * f["inner"] / memory, "tokens": f["tokens"],
-                "even": (frame["loads"] == "even").to_numpy(dtype=float),
-                "shape": np.array([hash_of(each) for each in zip(
-                    f["inner"], f["width"], f["chosen"], f["experts"], f["spread"], f["cut"], f["tokens"], strict=True)],
-                    dtype=object)}  # fmt: skip
+        return _of_experts(frame, f, memory, peak)
     if part == "decode_attention":
         return {"bytes": _kept(frame) / memory, "queries": f["heads"] / f["kv_heads"] - 1}
+    seen, kept = f["batch"] * f["tokens"], _bytes_of(frame["kv_format"])
     if part == "latent_decode":
-        seen, latent = f["batch"] * f["tokens"], f["latent_dim"] + f["rotary_dim"]
-        return {"bytes": seen * latent * kept / memory, "flops": 2 * seen * f["heads"] * (latent + f["latent_dim"]) / peak}
-    each, causal = f["batch"] * f["tokens"], f["batch"] * f["heads"] * f["tokens"] * (f["tokens"] + 1)
-    kv = np.where(np.isnan(f["kv_heads"]), f["heads"], f["kv_heads"])
-    moved = each * (two * (f["heads"] + kv) * (f["head_dim"] + f["value_dim"]) + kept * kv * (f["head_dim"] + f["value_dim"]))
-    return {"bytes": moved / memory, "flops": causal * (f["head_dim"] + f["value_dim"]) / peak,
-            "head_tokens": each * f["heads"]}  # fmt: skip
+        latent = f["latent_dim"] + f["rotary_dim"]
+        operations = 2 * seen * f["heads"] * (latent + f["latent_dim"])
+        return {"bytes": seen * latent * kept / memory, "flops": operations / peak}
+    kv, dims = np.where(np.isnan(f["kv_heads"]), f["heads"], f["kv_heads"]), f["head_dim"] + f["value_dim"]
+    return {"bytes": seen * dims * (TWO * (f["heads"] + kv) + kept * kv) / memory,
+            "flops": seen * f["heads"] * (f["tokens"] + 1) * dims / peak, "head_tokens": seen * f["heads"]}  # fmt: skip
 
 
-def hash_of(shape: tuple[float, ...]) -> str:
-    """One word for a shape, by which rows of the same one are found."""
-    return "/".join(f"{each:g}" for each in shape)
+def _of_experts(frame: Any, f: Numbers, memory: np.ndarray, peak: np.ndarray) -> Numbers:
+    rows = f["tokens"] * f["chosen"] / f["spread"]
+    hit = np.minimum(f["experts"] / f["spread"], np.maximum(rows, f["chosen"]))
+    each = 3 * f["inner"] * f["width"] / f["cut"]
+    shapes = zip(*(f[name] for name in ("inner", "width", "chosen", "experts", "cut", "spread", "tokens")), strict=True)
+    return {
+        "bytes": hit * each * _bytes_of(frame["precision"]) / memory,
+        "flops": 2 * rows * each / peak, "tile_flops": 2 * hit * each / peak,
+        "pass": TWO * rows * f["inner"] / memory, "tokens": f["tokens"],
+        "even": (frame["loads"] == "even").to_numpy(dtype=bool),
+        "shape": np.array(["/".join(f"{each:g}" for each in shape) for shape in shapes], dtype=object),
+    }  # fmt: skip
 
 
-def _sums(part: str, frame: Any, f: Numbers) -> Numbers:
-    """Numbers of a collective: ranks beside the first, and time of its bytes at the link's rate in one direction."""
+def _collectives(part: str, frame: Any, f: Numbers) -> Numbers:
+    """Ranks beside the first, and the time of the bytes at the link's rate in one direction."""
     slots = catalog.table("interconnects").set_index("key")["bandwidth"]
     bus = frame["device_bus_key"].map(slots).to_numpy(dtype=float)
     fast = (frame["device_device_link_kind"] == "fast").to_numpy()
@@ -241,11 +249,10 @@ class Found:
     error: float
 
 
-def search(form: Form, free: tuple[Free, ...], rows: Rows, weights: np.ndarray, pull: float = PULL) -> Found:
-    """Constants that make logarithms of times agree best: robust Gauss-Newton steps, damped, within bounds.
+def search(form: Form, free: tuple[Free, ...], rows: Rows, weights: np.ndarray) -> Found:
+    """Constants by which logarithms of times agree best with measured ones: damped, robust Gauss-Newton steps.
 
-    `form`, `free`: as in `PARTS`; `rows`, `weights`: measured rows and their weights, mean 1; `pull`: how far the
-    logarithm of a constant is expected from its start.
+    `form`, `free`: as in `PARTS`; `rows`, `weights`: measured rows and their weights, mean 1.
     """
     start, low, high = (np.log([getattr(each, name) for each in free]) for name in ("start", "low", "high"))
     names, measured = [each.name for each in free], np.log(rows.seconds)
@@ -255,41 +262,48 @@ def search(form: Form, free: tuple[Free, ...], rows: Rows, weights: np.ndarray, 
 
     def loss(point: np.ndarray, missed: np.ndarray) -> float:
         bent = 2 * (np.sqrt(1 + (missed / TURN) ** 2) - 1)
-        return float((weights * bent).sum() + (((point - start) / pull) ** 2).sum())
+        return float((weights * bent).sum() + (((point - start) / PULL) ** 2).sum())
 
-    point, damping = start.copy(), 1e-3
+    point, damping, moved = start.copy(), 1e-3, 1.0
     missed = miss(point)
-    best, normal = loss(point, missed), np.eye(len(free))
     for _ in range(STEPS):
-        slopes = np.stack([(miss(point + d) - miss(point - d)) / 2e-5 for d in 1e-5 * np.eye(len(free))])
-        firm = weights / np.sqrt(1 + (missed / TURN) ** 2) / TURN**2
-        normal = (slopes[:, None] * slopes[None] * firm).sum(-1) + np.eye(len(free)) / pull**2
-        fall = -((slopes * (firm * missed)).sum(-1) + (point - start) / pull**2)
-        loose = ~(((point <= low) & (fall < 0)) | ((point >= high) & (fall > 0)))
-        moved = 0.0
-        while damping < 1e9:
-            damped = normal + damping * np.diag(np.diag(normal))
-            step = np.zeros(len(free))
-            step[loose] = np.linalg.solve(damped[np.ix_(loose, loose)], fall[loose]) if loose.any() else 0.0
-            trial = np.clip(point + step, low, high)
+        normal, fall = _normal(miss, point, missed, weights)
+        normal, fall = normal + np.eye(len(free)) / PULL**2, fall - (point - start) / PULL**2
+        loose, best, moved = ~(((point <= low) & (fall < 0)) | ((point >= high) & (fall > 0))), loss(point, missed), 0.0
+        while damping < MOST_DAMPED and not moved:
+            trial = np.clip(point + _step(normal, fall, loose, damping), low, high)
             found = miss(trial)
-            if (value := loss(trial, found)) < best:
-                moved = float(np.abs(trial - point).max())
-                point, missed, best, damping = trial, found, value, max(damping / 10, 1e-9)
-                break
-            damping *= 10
+            if loss(trial, found) < best:
+                moved, point, missed = float(np.abs(trial - point).max()), trial, found
+            damping = max(damping / 10, 1e-9) if moved else damping * 10
         if moved < ENOUGH:
             break
-    spread = np.sqrt(np.diag(np.linalg.inv(normal)))
-    middle = float(np.median(np.abs(np.expm1(missed))))
-    return Found(dict(zip(names, map(float, np.exp(point)), strict=True)), dict(zip(names, map(float, spread), strict=True)), middle)
+    errors = np.sqrt(np.diag(np.linalg.inv(normal)))
+    return Found(dict(zip(names, map(float, np.exp(point)), strict=True)),
+                 dict(zip(names, map(float, errors), strict=True)),
+                 float(np.median(np.abs(np.expm1(missed)))))  # fmt: skip
+
+
+def _normal(miss: Miss, point: np.ndarray, missed: np.ndarray, weights: np.ndarray) -> Any:
+    """Normal matrix and downhill direction; sums without BLAS, so that every processor gives the same."""
+    slopes = np.stack([(miss(point + d) - miss(point - d)) / (2 * NUDGE) for d in NUDGE * np.eye(len(point))])
+    firm = weights / np.sqrt(1 + (missed / TURN) ** 2) / TURN**2
+    return (slopes[:, None] * slopes[None] * firm).sum(-1), -(slopes * (firm * missed)).sum(-1)
+
+
+def _step(normal: np.ndarray, fall: np.ndarray, loose: np.ndarray, damping: float) -> np.ndarray:
+    """A damped step of the constants that are not held by a bound."""
+    damped, step = normal + damping * np.diag(np.diag(normal)), np.zeros(len(fall))
+    if loose.any():
+        step[loose] = np.linalg.solve(damped[np.ix_(loose, loose)], fall[loose])
+    return step
 
 
 def fitted(part: str) -> Iterator[dict[str, Any]]:
-    """Rows of ``kernel_constants`` for a part: each family and format, and all families together."""
+    """Rows of ``kernel_constants`` for a part, a key of `PARTS`: each family and format, and all families together."""
     form, free = PARTS[part]
     every = rows_of(part)
-    rows = every.where(every.x["even"] > 0) if part == "experts" else every
+    rows = every.where(every.x["even"]) if part == "experts" else every
     for name in sorted(set(rows.format)):
         same = rows.where(rows.format == name)
         between = _between(form, free, same)
@@ -299,10 +313,13 @@ def fitted(part: str) -> Iterator[dict[str, Any]]:
             left = _left_out(form, free, those, family == ANY)
             shared = {"part": part, "family": family, "format": name, "rows": len(those.seconds), "error": found.error,
                       "left_out": left, "devices": len(set(those.device))}  # fmt: skip
+            apart = between.get(family, between[ANY])
             for each in free:
-                own = float(np.log1p(left)) if family == ANY and not np.isnan(left) else float(
-                    np.hypot(found.errors[each.name], between.get(family, between[ANY])[each.name]))  # fmt: skip
-                yield {**shared, "constant": each.name, "value": found.values[each.name], "unit": each.unit, "spread": own}
+                own = float(np.hypot(found.errors[each.name], apart[each.name]))
+                if family == ANY and not np.isnan(left):
+                    own = float(np.log1p(left))
+                yield {**shared, "constant": each.name, "value": found.values[each.name], "unit": each.unit,
+                       "spread": own}  # fmt: skip
             if part == "experts":
                 whole = every.where((every.format == name) & ((every.family == family) | (family == ANY)))
                 yield from ({**shared, **line} for line in _busiest(whole))
@@ -313,13 +330,13 @@ def _between(form: Form, free: tuple[Free, ...], rows: Rows) -> dict[str, dict[s
     levels: dict[str, dict[str, float]] = {}
     for family in sorted(set(rows.family)):
         those = rows.where(rows.family == family)
-        names = sorted(set(those.table))
-        if len(names) < 2:
-            continue
-        fits = [search(form, free, one, one.weights(False)).values for one in (those.where(those.table == n) for n in names)]
-        levels[family] = {each.name: float(np.std(np.log([fit[each.name] for fit in fits]), ddof=1)) for each in free}
+        tables = [those.where(those.table == name) for name in sorted(set(those.table))]
+        if len(tables) > 1:
+            fits = [search(form, free, one, one.weights(False)).values for one in tables]
+            logs = {each.name: np.log([fit[each.name] for fit in fits]) for each in free}
+            levels[family] = {name: float(np.std(values, ddof=1)) for name, values in logs.items()}
     known = list(levels.values())
-    typical = {each.name: float(np.mean([of[each.name] for of in known])) if known else PULL / 2 for each in free}
+    typical = {each.name: float(np.mean([of[each.name] for of in known])) if known else ALONE for each in free}
     return {**levels, ANY: typical}
 
 
@@ -337,23 +354,20 @@ def _left_out(form: Form, free: tuple[Free, ...], rows: Rows, pooled: bool) -> f
 
 
 def _busiest(rows: Rows) -> Iterator[dict[str, Any]]:
-    """Time of the busiest rank over that of even loads, geometric mean of medians of tables."""
-    even = {(table, shape): t for table, shape, t, flat in zip(
-        rows.table, rows.x["shape"], rows.seconds, rows.x["even"], strict=True) if flat}  # fmt: skip
+    """Time of the busiest rank over that of even loads: geometric mean of the medians of tables."""
+    lines = [*zip(rows.table, rows.x["shape"], rows.seconds, rows.x["even"], rows.x["tokens"], strict=True)]
+    even = {(table, shape): seconds for table, shape, seconds, flat, _ in lines if flat}
     for constant, (least, most) in {"busiest_small": (FEW, FEW), "busiest": (MANY, np.inf)}.items():
         ratios: dict[str, list[float]] = {}
-        for table, shape, t, flat, tokens in zip(
-            rows.table, rows.x["shape"], rows.seconds, rows.x["even"], rows.x["tokens"], strict=True
-        ):
+        for table, shape, seconds, flat, tokens in lines:
             if not flat and least <= tokens <= most and (table, shape) in even:
-                ratios.setdefault(table, []).append(float(np.log(t / even[table, shape])))
-        if not ratios:
-            continue
-        medians, everything = [float(np.median(each)) for each in ratios.values()], np.concatenate([*ratios.values()])
-        value = float(np.exp(np.mean(medians)))
-        yield {"constant": constant, "value": value, "unit": "", "spread": float(np.std(everything)),
-               "rows": len(everything), "error": float(np.median(np.abs(value / np.exp(everything) - 1))),
-               "left_out": float("nan")}  # fmt: skip
+                ratios.setdefault(table, []).append(float(np.log(seconds / even[table, shape])))
+        if ratios:
+            mean, all_of_them = float(np.mean([np.median(each) for each in ratios.values()])), np.concatenate(
+                [*ratios.values()])  # fmt: skip
+            yield {"constant": constant, "value": float(np.exp(mean)), "unit": "", "rows": len(all_of_them),
+                   "spread": float(np.std(all_of_them)), "left_out": float("nan"),
+                   "error": float(np.median(np.abs(np.expm1(mean - all_of_them))))}  # fmt: skip
 
 
 def _layers(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
