@@ -340,7 +340,7 @@ def _fitted(rows: Rows, layout: _Layout, train: np.ndarray, unknowns: np.ndarray
         values.setdefault(constant.name, {})[level] = float(np.exp(unknown))
     keys = {name: np.asarray(key)[train] for name, key in rows.keys.items()}
     vendors: dict[str, frozenset[str]] = {}
-    for by in ("family", "engine"):
+    for by in sorted({"family", "engine", *(constant.by for constant in rows.constants if constant.by)}):
         for level, vendor in set(zip(keys[by].tolist(), keys["vendor"].tolist(), strict=True)):
             vendors[level] = vendors.get(level, frozenset()) | {vendor}
     return Fitted(values, vendors, frozenset(keys["accelerator"].tolist()), frozenset(keys["engine"].tolist()))

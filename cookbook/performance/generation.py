@@ -19,7 +19,7 @@ __all__ = ["Decoder", "Engine", "Group", "Steady", "accepted_tokens", "attended_
            "steady_service"]  # fmt: skip
 # Bytes of an activation, sums of a layer over its shards, rounds of the fixed point and of halving, and the least
 # share of a prompt's time that is left of it beside a step.
-ACTIVATION, SUMS, ROUNDS, HALVINGS, LEAST = 2.0, 2, 24, 40, 0.05
+ACTIVATION, SUMS, ROUNDS, HALVINGS, LEAST, BUSIEST = 2.0, 2, 24, 40, 0.05, 0.98
 
 
 class Decoder(NamedTuple):
@@ -130,12 +130,24 @@ class Engine(NamedTuple):
         Activations of a layer that are read or written for each token, in widths of the model [-].
     layer_seconds, step_seconds, sequence_seconds : numpy.ndarray
         Host time for a layer, for a step, and for each sequence of a step [s].
-    start_seconds : numpy.ndarray
-        Start of one sum over two shards; it grows with the logarithm of their number [s].
+    start_seconds, rank_seconds : numpy.ndarray
+        Start of one sum over shards, and what each shard beyond the first adds to it [s].
+    attention_ramp : numpy.ndarray
+        Tokens times heads of a prompt at which attention reaches half of its share of the peak: the last tiles of a
+        small one leave multiprocessors idle [-].
+    request_seconds : numpy.ndarray
+        Time of a request before and after the engine: HTTP, tokeniser [s].
     piece : numpy.ndarray
         Tokens of a prompt that the stages of a pipeline hand on together [-].
     score_bytes : numpy.ndarray
         Moved for each attention score of a prompt where kernels write them out; 0 where none does [B].
+    prompt_seconds : numpy.ndarray
+        Host time for a layer of a pass over prompts, whose kernels are started one by one while the device works off
+        those before; it shows where it is longer than the work [s].
+    expert_pace, expert_reading : numpy.ndarray
+        Time of a product of experts over that of another, and of reading their weights over reading others [-].
+    expert_tile, expert_passes : numpy.ndarray
+        Tokens of a tile of their kernel, and how often their rows are read or written beside their products [-].
     in_turn : numpy.ndarray
         Whether halves of a batch take turns, so that one computes while the other communicates, each of one sequence
         or prompt of a replica at least; 1 or 0 [-].
@@ -155,6 +167,14 @@ class Engine(NamedTuple):
     piece: Any = np.inf
     score_bytes: Any = 0.0
     in_turn: Any = 0.0
+    rank_seconds: Any = 0.0
+    attention_ramp: Any = 0.0
+    prompt_seconds: Any = 0.0
+    request_seconds: Any = 0.0
+    expert_pace: Any = 1.0
+    expert_reading: Any = 1.0
+    expert_tile: Any = 0.0
+    expert_passes: Any = 0.0
 
 
 class Steady(NamedTuple):
@@ -285,22 +305,33 @@ def _read_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -
     each = np.maximum(decoder.experts * touched / np.asarray(group.spread, dtype=float), 1e-9)
     most = each + np.sqrt(2 * each * np.log(group.spread) * (1 - touched))
     uneven = np.minimum(np.minimum(most / each, 1 / touched), group.spread)
-    experts = decoder.expert_bytes * touched * uneven / group.replicas
+    experts = decoder.expert_bytes * touched * uneven / group.replicas * engine.expert_reading
     return np.asarray((decoder.weight_bytes + experts) / (group.shards * group.mem_bandwidth * engine.weight_share))
 
 
-def _multiplied(tokens: Any, own: Any, last: Any, decoder: Decoder, group: Group) -> np.ndarray:
-    """Weights that one device multiplies tokens with: all of its replica, and the even part of all experts'."""
+def _multiplied(tokens: Any, own: Any, last: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+    """Weights that one device multiplies tokens with: all of its replica, and the even part of all experts'.
+
+    An expert works on whole tiles of tokens, of which the last is half empty on average, and at a pace of its own.
+    """
     sent = decoder.expert_bytes * decoder.experts_per_token / decoder.experts
     routed = decoder.active * sent / np.maximum(sent + decoder.weight_bytes, 1.0)
+    touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
+    filled = tokens + decoder.experts * touched / decoder.experts_per_token * engine.expert_tile / 2
     alike = (decoder.active - routed) * own + decoder.head * last
-    return np.asarray((alike + routed * tokens / group.replicas) / group.shards)
+    return np.asarray((alike + engine.expert_pace * routed * filled / group.replicas) / group.shards)
+
+
+def _touched(decoder: Decoder, engine: Engine) -> np.ndarray:
+    """Bytes of activations that are read or written for each token; rows of experts are gathered and summed up."""
+    sorted_out = np.where(np.asarray(decoder.experts) > 1, decoder.experts_per_token * engine.expert_passes, 0.0)
+    return np.asarray(decoder.hidden * decoder.layers * (engine.touches + sorted_out) * ACTIVATION)
 
 
 def _sums(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
     """Seconds of the sums over shards and the hand-over between stages of one pass; `tokens`: of one replica."""
     shards, moved = np.asarray(group.shards, dtype=float), tokens * decoder.hidden * ACTIVATION
-    ring = engine.start_seconds * np.log2(shards) + 2 * (shards - 1) / shards * moved / group.link
+    ring = _started(shards, engine) + 2 * (shards - 1) / shards * moved / group.link
     hops = (np.asarray(group.stages, dtype=float) - 1) * (engine.start_seconds + moved / group.link / shards)
     # Tokens of replicas go to the devices of their experts and come back, in the place of the second sum: once over
     # the network to each node that has some, and on within it (Zhao et al., Insights into DeepSeek-V3, 2025).
@@ -308,8 +339,13 @@ def _sums(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.nda
         group.spread, group.nodes))  # fmt: skip
     others, beyond = (experts_read(decoder.experts_per_token, each, 1) * (each - 1) for each in (spread, nodes))
     away = moved / shards * (others / group.link + beyond / group.network)
-    sent = np.where(apart, 2 * (engine.start_seconds * np.log2(spread) + away), ring)
+    sent = np.where(apart, 2 * (_started(spread, engine) + away), ring)
     return np.asarray(SUMS / 2 * decoder.layers * (ring + sent) + hops)
+
+
+def _started(devices: np.ndarray, engine: Engine) -> np.ndarray:
+    """Seconds until so many devices have begun to exchange; none for one."""
+    return np.asarray(np.where(devices > 1, engine.start_seconds + engine.rank_seconds * (devices - 1), 0.0))
 
 
 def _host(sequences: Any, decoder: Decoder, engine: Engine) -> np.ndarray:
@@ -428,13 +464,13 @@ def _step_parts(
     each, bandwidth, own = 1 + np.asarray(drafted, dtype=float), group.mem_bandwidth, _own(part, group)
     tokens = own * each
     weights = _read_seconds(part * each, decoder, group, engine)
-    products = 2 * _multiplied(part * each, tokens, tokens, decoder, group) / (group.peak * engine.decode_share)
+    products = 2 * _multiplied(part * each, tokens, tokens, decoder, group, engine) / (group.peak * engine.decode_share)
     cache = own * _attended(context, decoder, span) * decoder.cache_bytes / np.minimum(shards, decoder.cache_heads)
     return {
         "products": _joined(weights, products),
         "cache": cache * (1 + engine.query_cost * (decoder.queries - 1)) / (bandwidth * engine.cache_share)
         + _state_seconds(own, 1 + each, decoder, group, engine),
-        "elementwise": tokens * decoder.hidden * decoder.layers * engine.touches * ACTIVATION / bandwidth,
+        "elementwise": tokens * _touched(decoder, engine) / bandwidth,
         "tensor_exchange": _sums(tokens, decoder, group, engine),
         "launch": _host(own, decoder, engine),
     }
@@ -542,27 +578,30 @@ def _pass_parts(
     new = np.maximum(length * (1 - np.asarray(cached, dtype=float)), 1.0)
     own = _own(prompts, group)
     weights = _read_seconds(prompts * new, decoder, group, engine)
-    products = 2 * _multiplied(prompts * new, own * new, own, decoder, group) / (group.peak * engine.prompt_share)
+    rate = group.peak * engine.prompt_share
+    products = 2 * _multiplied(prompts * new, own * new, own, decoder, group, engine) / rate
     every = own * new
     # Each new token looks at what is before it: half of the new ones, and all that is kept.
     seen = _attended(length - new / 2, decoder, new)
     attending = decoder.layers * decoder.attending
     scores = 4 * attending * decoder.heads * decoder.head_dim * every * seen + decoder.state_flop * every
     written = attending * decoder.heads * every * _attended(length, decoder, 0.0) * engine.score_bytes
-    touched = every * decoder.hidden * decoder.layers * engine.touches * ACTIVATION / group.mem_bandwidth
+    touched = every * _touched(decoder, engine) / group.mem_bandwidth
+    busy = 1 + engine.attention_ramp * shards / np.maximum(every * decoder.heads, 1.0)
     # Pieces of a pass fill the stages of a pipeline one after the other.
     stages = np.asarray(group.stages, dtype=float)
     pieces = np.maximum(np.maximum(every / engine.piece, np.minimum(own, stages)), 1.0)
     filled = (pieces + stages - 1) / (pieces * stages)
-    return {
+    found = {
         "products": _joined(weights, products) * filled,
-        "attention": (scores / (shards * group.wide_peak * engine.attention_share)
+        "attention": (scores * busy / (shards * group.wide_peak * engine.attention_share)
                       + written / (shards * group.mem_bandwidth)
                       + _state_seconds(own, 2.0, decoder, group, engine)) * filled,
         "elementwise": touched * filled,
         "tensor_exchange": _sums(every, decoder, group, engine) * filled,
-        "launch": _host(own, decoder, engine),
-    }
+    }  # fmt: skip
+    work, started = _total(found), decoder.layers * engine.prompt_seconds
+    return found | {"launch": _host(own, decoder, engine) + _joined(work, started) - work}
 
 
 def _total(parts: dict[str, np.ndarray]) -> np.ndarray:
@@ -718,26 +757,34 @@ def steady_service(
     prompt, answer, chunk = (np.maximum(np.asarray(each, dtype=float), 1.0) for each in (prompt, answer, chunk))
     asked, most = np.asarray(concurrency, dtype=float), np.maximum(np.asarray(slots, dtype=float), 1.0)
     inside, new = np.minimum(asked, most), np.maximum(prompt * (1 - np.asarray(cached, dtype=float)), 1.0)
+    present = inside
     given: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
-    together = np.maximum(1.0, np.minimum(chunk / new, inside))
-    cost = prefill_seconds(prompt, **given, prompts=together, cached=cached) / together
     alone = prefill_seconds(prompt, **given, cached=cached)
     first, gained = np.asarray(prefill_first, dtype=bool), accepted_tokens(acceptance, drafted)
     least, steps = np.minimum(inside, 1.0), np.maximum(answer / gained, 1.0)
-    decoding, context = 0.8 * inside, prompt + answer / 2
+    decoding, context, cost = 0.8 * inside, prompt + answer / 2, alone
     for _ in range(ROUNDS):
         decoding = np.maximum(decoding, least)
         step = decode_step_seconds(decoding, context, **given, drafted=drafted, span=answer)
+        # A pass takes the prompts that came during the one before, and the step beside it.
         rate = 1 / (cost + steps * step / decoding)
+        together = np.clip(rate * (step + alone), 1.0, np.maximum(np.minimum(chunk / new, inside), 1.0))
+        cost = prefill_seconds(prompt, **given, prompts=together, cached=cached) / together
         mixed = step + cost * decoding / steps
-        passes = np.minimum(step + cost / new * chunk, cost * inside / 2)
-        waited = np.maximum.reduce(np.broadcast_arrays(2 * passes, alone, inside / rate - steps * mixed))
-        waited = np.where(first, np.maximum(cost * inside / 2, alone), waited)
+        # Requests have fallen out of step with each other: a prompt waits for the pass that runs, and for prompts
+        # that came before it as in a queue with one server, of all others at most.
+        busy = np.minimum(rate * cost, BUSIEST)
+        queue = np.minimum(busy / (2 * (1 - busy)), np.maximum(inside - 1, 0.0) / 2) * cost
+        beside = np.where(first, 0.0, np.ceil(new / chunk) * step)
+        waited = alone + queue + np.clip(inside - 1, 0.0, 1.0) * (step / 2 + beside)
         found = inside - rate * np.minimum(waited, 0.9 * inside / rate)
-        decoding = (decoding + np.where(first, found, np.minimum(found, steps * chunk / new))) / 2
+        decoding = (decoding + found) / 2
+        # Of those that are there, some are on their way to the engine or back.
+        inside = np.clip(np.minimum(asked - rate * engine.request_seconds, present), least, present)
     # Between two tokens of an answer there is a step; prompts that go first stop few of them, each for long.
     token = np.where(first, step, mixed) * (steps / answer)
-    waited = waited + np.maximum(asked - inside, 0.0) / rate
+    outside = np.asarray(engine.request_seconds, dtype=float)
+    waited = waited + outside + np.maximum(asked - inside - rate * outside, 0.0) / rate
     return Steady(rate, waited, token, np.maximum(asked, least) / rate, decoding)
 
 
@@ -818,7 +865,7 @@ def open_service(
     step, cost = shared(high, comes)
     taken = comes * cost
     beside, met = np.where(first, 0.0, np.ceil(new / chunk) * (step - weights)), np.minimum(high, 1.0)
-    wait = alone + met * (beside + step / 2) + taken * cost / (2 * (1 - taken))
+    wait = alone + met * (beside + step / 2) + taken * cost / (2 * (1 - taken)) + engine.request_seconds
     token = step / (1 - taken) * (steps / answer)
     lost = comes >= capacity
     wait, token, batch = (np.where(lost, np.nan, each) for each in (wait, token, high))

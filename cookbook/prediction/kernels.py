@@ -56,7 +56,7 @@ def kernel_family(generation: str, memory_type: str = "") -> str:
     Returns
     -------
     str
-        The generation, or the generation with ``-gddr`` for devices with GDDR memory where these were measured apart.
+        The generation; with ``-gddr`` for devices without HBM where some with GDDR were measured apart.
 
     Examples
     --------
@@ -64,7 +64,8 @@ def kernel_family(generation: str, memory_type: str = "") -> str:
     ('blackwell', 'blackwell-gddr', 'ada')
     """
     apart = f"{generation}-{GDDR}"
-    return apart if memory_type.upper().startswith("GDDR") and apart in kernel_families() else generation
+    plain = bool(memory_type) and not memory_type.upper().startswith("HBM")
+    return apart if plain and apart in kernel_families() else generation
 
 
 @lru_cache(maxsize=2048)

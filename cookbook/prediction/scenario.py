@@ -33,7 +33,7 @@ MODULES = {
 }  # fmt: skip
 LONGEST = 60
 # By which rows are told apart.
-KEYS = ("accelerator", "vendor", "family", "engine", "special")
+KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
 # What is told of a batch of which fewer are answered at once; no field is left to be assumed.
 AT_ONCE = "answered at a time"
 # What a mapping may hold that stands for a storage tier or a data set; `Field.phases` says it of a field.

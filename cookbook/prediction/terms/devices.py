@@ -11,6 +11,7 @@ import numpy as np
 
 from cookbook import catalog, hardware
 from cookbook.prediction.constants import SHORT, figure, level_of, makers_of, name_of
+from cookbook.prediction.kernels import kernel_families
 from cookbook.prediction.scenario import Scenario, together
 from cookbook.units import shown
 
@@ -31,7 +32,8 @@ MATRIX = {"fp16": ("fp16",), "bf16": ("bf16", "fp16"), "tf32": ("tf32",), "fp32"
 SIZES = {"fp4": 0.5, "fp8": 1.0, "int8": 1.0, "fp16": 2.0, "bf16": 2.0, "tf32": 4.0, "fp32": 4.0}
 GPUS = ("gpu", "edge")
 # Keys of rows, and the attributes of a device that they are.
-KEYS_OF_DEVICES = (("accelerator", "key"), ("vendor", "vendor"), ("family", "family"), ("calibrated", "calibrated"))
+KEYS_OF_DEVICES = (("accelerator", "key"), ("vendor", "vendor"), ("family", "family"), ("untimed", "untimed"),
+                   ("calibrated", "calibrated"))  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +104,11 @@ class Device:
     convolution: float = 1.0
     calibrated: Any = None
 
+    @property
+    def untimed(self) -> str:
+        """The generation of a device of which no kernel was timed; "" of others."""
+        return "" if self.family in kernel_families() else self.family
+
 
 UNKNOWN = Device(why='the accelerator is not in the catalogue: take a key of cb.table("accelerators")')
 NO_NAME = Device(why="accelerator is blank: name one of the catalogue")
@@ -152,6 +159,17 @@ def _caches() -> dict[str, float]:
 def cache_of(key: str) -> float:
     """Bytes of the last cache of a device of the catalogue; 0 where none is known."""
     return _caches().get(key, 0.0)
+
+
+@lru_cache(maxsize=1)
+def _memory_types() -> dict[str, str]:
+    rows = catalog.table("accelerators")
+    return dict(zip(rows["key"], rows["memory_type"].fillna("").astype(str), strict=True))
+
+
+def memory_type(key: str) -> str:
+    """Kind of memory of a device of the catalogue, such as HBM3e; "" where none is known."""
+    return _memory_types().get(key, "")
 
 
 @lru_cache(maxsize=8192)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, hardware
+from cookbook.hardware.machine import link_shares
 from cookbook.performance.generation import (
     Decoder,
     Engine,
@@ -28,9 +29,17 @@ from cookbook.performance.generation import (
     steady_service,
 )
 from cookbook.prediction.constants import FIRST_TOKEN, IN_FLIGHT, Constant, figure, is_usual, levels_of_rows
+from cookbook.prediction.kernels import kernel_constant, kernel_family
 from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
 from cookbook.prediction.terms import room
-from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
+from cookbook.prediction.terms.devices import (
+    KEYS_OF_DEVICES,
+    calibrated,
+    cores_of,
+    memory_type,
+    of_inference,
+    stored_bytes,
+)
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import own_decoder, sizes
 from cookbook.workloads import zoo
@@ -41,34 +50,27 @@ __all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "decoder_of", "engine_of", 
            "tokens", "unanswered"]  # fmt: skip
 KIND = "generation"
 CONSTANTS = (
-    Constant("weight_share", 0.8, 0.4, 1.0, "", "", 0.1),
-    Constant("device_share", 1.0, 0.3, 1.4, "family", "", 0.12),
-    Constant("narrow_share", 0.9, 0.4, 1.0, "", "", 0.15),
-    Constant("expert_share", 0.8, 0.3, 1.0, "", "", 0.2),
-    Constant("cache_share", 0.8, 0.3, 1.0, "", "", 0.15),
-    Constant("query_cost", 0.15, 0.01, 1.0, "", "", 0.7),
-    Constant("decode_share", 0.65, 0.2, 1.0, "", "", 0.25),
-    Constant("prompt_share", 0.6, 0.2, 1.0, "", "", 0.25),
-    Constant("byte_share", 0.85, 0.4, 1.0, "", "", 0.15),
-    Constant("attention_share", 0.35, 0.05, 1.0, "", "", 0.3),
+    Constant("device_share", 0.85, 0.3, 1.2, "untimed", "", 0.15),
+    Constant("compute_share", 0.6, 0.1, 1.0, "untimed", "", 0.4),
+    Constant("start_factor", 1.3, 0.3, 8.0, "untimed", "", 0.4),
+    Constant("narrow_share", 0.9, 0.4, 1.0, "", "", 0.1),
+    Constant("router_time", 2e-5, 2e-6, 2e-4, "", "s", 0.5),
     Constant("touches", 12.0, 3.0, 60.0, "", "", 0.3),
-    Constant("start", 1e-5, 1e-6, 1e-4, "", "s", 0.5),
-    Constant("layer_time", 6e-5, 5e-6, 5e-4, "", "s", 0.7),
-    # Kernels of a layer with experts over those of one without: some 16 (gate, choice, sorting ...) where 10 are.
-    Constant("expert_time", 1.6, 1.0, 4.0, "", "", 0.3),
-    Constant("pass_time", 1e-3, 1e-5, 2e-2, "", "s", 0.7),
-    Constant("sequence_time", 1e-5, 1e-7, 2e-4, "", "s", 0.7),
-    Constant("engine_time", 1.0, 0.1, 10.0, "engine", "", 0.5),
-    Constant("engine_prompt", 1.0, 0.3, 2.0, "engine", "", 0.2),
-    Constant("engine_cache", 1.0, 0.4, 2.0, "engine", "", 0.2),
+    Constant("engine_time", 1.0, 0.1, 10.0, "engine", "", 0.4),
+    Constant("engine_share", 0.85, 0.3, 1.0, "engine", "", 0.15),
 )
-CALIBRATED = {**dict.fromkeys(("start", "layer_time", "pass_time", "sequence_time"), "host"), "decode_share": "narrow"}
+CALIBRATED = {"engine_time": "host", "engine_share": "narrow"}
 # Of the ideal, which starts no kernel and reads keys and values once; whatever else is a share of 1.
-IDEAL = dict.fromkeys(("query_cost", "touches", "start", "layer_time", "pass_time", "sequence_time"), 0.0)
+IDEAL = dict.fromkeys(("touches", "engine_time", "router_time", "start_factor"), 0.0)
+IDEAL_KERNELS = {**dict.fromkeys(("weight_share", "product_share", "cache_share", "attention_share", "expert_pace",
+                                  "expert_reading", "sum_link"), 1.0),
+                 **dict.fromkeys(("attention_ramp", "layer_start", "latent_start", "expert_start", "expert_tile", "expert_passes",
+                                  "query_cost", "sum_start", "sum_rank"), 0.0)}  # fmt: skip
 TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
-ENGINE = ("starts", "hidden_host", "chunk", "most_sequences", "prefill_first", "piece", "reread", "score_bytes")
+ENGINE = ("layer_time", "prompt_time", "step_time", "sequence_time", "request_time", "chunk", "most_sequences",
+          "prefill_first", "piece", "query_cost", "score_bytes", "loaded")  # fmt: skip
 # Requests come and go: the batch is how many are there at once.
 QUEUED, FULL = ("server",), ("offline",)
 NO_LENGTH = "input_len is blank: give the tokens of a prompt"
@@ -85,6 +87,9 @@ CROWDED = ("request_rate = {:.3g} requests/s is above the capacity, {:.3g} reque
            "give fewer, or more devices")  # fmt: skip
 TOO_LONG = "input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer"
 FIRST = "prefill first"
+# Formats of the table ``kernel_constants``; every other one is computed in 16 bits. Devices without a fast link sum
+# over PCIe, which was timed on one family.
+KERNEL_FORMATS, WIDE, OVER_PCIE = {"fp8": "fp8", "int8": "int8", "fp4": "fp4"}, "bf16", "blackwell-gddr"
 # Of layers that keep a state, no row of a table was measured.
 UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no measured run has any"
 # Formats of weights that products are in, too; those that not all devices have.
@@ -109,7 +114,10 @@ def resolve(scenario: Scenario) -> Rows:
     v: dict[str, Any] = devices.figures(lambda each: {name: getattr(each, name) for name in DEVICE})
     v |= engine.figures(engines().__getitem__)
     v["cores"] = keys["accelerator"].each(cores_of)
-    v |= together(s.words("model"), usual, s.words("kv_format")).figures(lambda each: sizes(each[0], *each[1], each[2]))
+    kept = together(s.words("kv_format"), engine).map(lambda each: each[0] or usual_formats()[each[1]][2])
+    v |= together(s.words("model"), usual, kept).figures(lambda each: sizes(each[0], *each[1], each[2]))
+    v |= together(s.words("accelerator"), precision, kept).figures(_kernels)
+    v["timed"] = keys["untimed"].where(lambda each: each == "")
     v |= together(s.words("model"), engine).figures(lambda each: _lengths(*each))
     v |= _asked(s, assumed, v)
     v |= _policy(s, v, assumed)
@@ -137,6 +145,37 @@ def _network_of(model: str | Workload) -> Workload | None:
     return model if isinstance(model, Workload) else zoo.model(model) if model else None
 
 
+def _kernels(each: tuple[Any, str, str]) -> dict[str, float]:
+    """Figures of single kernels of a device in its formats of products and of keys and values."""
+    machine, precision, kept = each
+    device = machine.accelerator if machine else None
+    family = kernel_family(machine.generation, memory_type(device.like)) if device else ""
+    form, cached = KERNEL_FORMATS.get(precision, WIDE), "fp8" if stored_bytes(kept or WIDE) <= 1 else WIDE
+
+    def of(part: str, name: str, format: str = form) -> float:
+        return kernel_constant(part, name, family, format).value
+
+    fast = device is not None and device.device_link_kind not in ("", "bridge", "bus")
+    joined = family if fast else OVER_PCIE
+    sums = {name: kernel_constant("engine_all_reduce", name, joined).value for name in ("start", "rank", "link_share")}
+    return {
+        "weight_share": of("matmul", "bandwidth_share"), "product_share": of("matmul", "peak_share"),
+        "cache_share": of("decode_attention", "bandwidth_share", cached),
+        "attention_share": of("prompt_attention", "peak_share", WIDE),
+        "attention_ramp": of("prompt_attention", "ramp", WIDE),
+        "layer_start": of("layer", "start"),
+        "expert_start": max(of("layer", "start_experts") - of("layer", "start"), 0.0),
+        # Queries and results of latent attention pass three more products.
+        "latent_start": of("latent_decode", "start", cached) - of("decode_attention", "start", cached)
+        + 3 * of("matmul", "start"),
+        "expert_pace": of("matmul", "peak_share") / of("experts", "peak_share"),
+        "expert_reading": of("matmul", "bandwidth_share") / of("experts", "bandwidth_share"),
+        "expert_tile": of("experts", "tile_rows"), "expert_passes": of("experts", "passes"),
+        "sum_start": sums["start"], "sum_rank": sums["rank"],
+        "sum_link": sums["link_share"] / link_shares()["nvlink"] if fast else 1.0,
+    }  # fmt: skip
+
+
 def _title(model: str | Workload) -> str:
     return getattr(_network_of(model), "title", "")
 
@@ -148,12 +187,13 @@ def _formats(each: tuple[str, str, str, Any]) -> tuple[str, str]:
     widened before.
     """
     precision, weights, engine, machine = each
-    usual = usual_formats()[engine]
-    wanted = usual[0] if not weights else weights if weights in COMPUTED else "fp16"
+    usual, stored, _ = usual_formats()[engine]
     offered = hardware.formats(machine.accelerator) if machine else ()
+    common = next((name for name in usual.split(";") if name in offered), "fp16")
+    wanted = common if not weights else weights if weights in COMPUTED else "fp16"
     half = "bf16" if "bf16" in offered and "fp16" not in offered else "fp16"
     taken = half if wanted == "fp16" or (wanted in BYTES and wanted not in offered) else wanted
-    return precision or taken, weights or ("" if precision else usual[1])
+    return precision or taken, weights or ("" if precision else stored)
 
 
 def _known(s: Scenario) -> Scenario:
@@ -184,6 +224,9 @@ def _asked(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any
     way, delay, counts = s.words("scenario"), s.words("delay_of"), s.words("counts")
     # At an infinite rate all requests are there at once: offline, or as many at a time as are let in.
     comes, endless = ~np.isnan(rate), np.isinf(rate) & np.isnan(s.number("batch"))
+    # A server of which neither requests at once nor their rate are told is one that submitters load to its limit.
+    loaded = way.where(lambda word: word in QUEUED) & np.isnan(s.number("batch")) & ~comes & (v["loaded"] > 0)
+    full = way.where(lambda word: word in FULL) | endless | loaded
     first = delay.where(lambda word: word == "first token")
     prompt_only = counts.where(lambda word: word == "prompt tokens") | way.where(lambda word: word == "prefill")
     token = (delay.where(lambda word: word == "token") | way.where(lambda word: word == "decode")) & ~prompt_only
@@ -198,8 +241,7 @@ def _asked(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, Any
         "length": np.where(np.isnan(length), np.where(served, v["usual_prompt"], 0.0), length),
         "answer": np.where(short, usual, answer), "lacks": lacks, "batch": s.number("batch"),
         "prompt_only": prompt_only, "token": token & ~first, "first": first, "served": served,
-        "full": way.where(lambda word: word in FULL) | endless,
-        "queued": (way.where(lambda word: word in QUEUED) | comes) & ~endless,
+        "full": full, "queued": (way.where(lambda word: word in QUEUED) | comes) & ~full,
         "delayed": delay.where(bool), "each_device": np.nan_to_num(s.number("each_device")),
         "requests": counts.where(lambda word: word == "samples"),
         "every_token": counts.where(lambda word: word == "all tokens"),
@@ -234,8 +276,12 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     # Nobody shards further than it takes to leave keys and values their part.
     roomy = np.maximum(least / v["stages"] / (1 - figure("memory-for-cache")), 1.0)
     fewest = np.minimum(2 ** np.ceil(np.log2(roomy)), every / v["stages"])
+    # Shards would each hold a latent cache whole: where many requests are answered, each device attends to its own.
+    latent = (v["cache_heads"] == 1) & (v["experts"] > 1) & v["full"] & alone & np.isnan(s.number("ep")) & (fewest > 1)
+    apart = np.where(latent, np.maximum(fewest, np.minimum(every / v["stages"], v["per_node"])), s.number("ep"))
+    assumed.append(("ep", latent, apart))
+    fewest = np.where(latent, 1.0, fewest)
     # Where experts are spread further, groups of those shards share the devices out evenly.
-    apart = s.number("ep")
     even = np.gcd(*(np.nan_to_num(each, nan=1.0).astype(int) for each in (fewest, apart)))
     fewest = np.where(apart > fewest, even, fewest)
     v["shards"] = np.maximum(np.where(alone, fewest, shards), 1.0)
@@ -317,7 +363,8 @@ def group_of(rows: Rows) -> Group:
     # Between nodes each device of a node carries its part of the sum.
     far = np.where(np.isfinite(rows.ring_network), rows.ring_network, rows.ring_link)
     within = rows.shards <= rows.per_node * cores
-    link = np.where(within, rows.ring_link, np.minimum(rows.ring_link, far * rows.per_node))
+    near = rows.ring_link * rows.sum_link
+    link = np.where(within, near, np.minimum(near, far * rows.per_node))
     return Group(rows.shards, rows.stages, rows.mem_bandwidth / cores, rows.memory / cores, rows.peak / cores,
                  rows.wide_peak / cores, link / cores, rows.replicas, rows.spread, nodes, far / cores)  # fmt: skip
 
@@ -325,21 +372,30 @@ def group_of(rows: Rows) -> Group:
 def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> Engine:
     """What the engine of each row reaches of its devices."""
     on, c = {name: bool((terms or {}).get(name, True)) for name in TERMS}, constants
-    narrow = np.where(rows.narrow > 0, c["narrow_share"], 1.0) * np.where(rows.experts > 1, c["expert_share"], 1.0)
-    product = np.where(rows.bytewise > 0, c["byte_share"], 1.0) * np.where(rows.experts > 1, c["expert_share"], 1.0)
-    host = on["host"] * rows.starts * c["engine_time"]
+    timed, mixture = rows.timed > 0, rows.experts > 1
+    bandwidth, compute, starts = (np.where(timed, 1.0, c[name]) for name in ("device_share", "compute_share",
+                                                                              "start_factor"))
+    narrow = np.where(rows.narrow > 0, c["narrow_share"], 1.0)
+    products = rows.product_share * compute * c["engine_share"]
+    host = on["host"] * c["engine_time"]
     nodes = np.where(rows.shards * rows.replicas > rows.per_node * rows.cores, 2.0, 1.0)
-    layer = c["layer_time"] * np.where((rows.experts > 1) & on["experts"], c["expert_time"], 1.0)
+    latent = (rows.cache_heads == 1) & (rows.queries == 1) & (rows.heads > 1)
+    layer = rows.layer_start + np.where(latent, rows.latent_start, 0.0)
+    layer = layer + np.where(mixture & on["experts"], rows.expert_start + c["router_time"], 0.0)
     return Engine(
-        weight_share=np.minimum(c["weight_share"] * c["device_share"] * narrow, 1.0),
-        cache_share=np.minimum(c["cache_share"] * c["device_share"] * c["engine_cache"], 1.0),
-        decode_share=c["decode_share"] * product, prompt_share=c["prompt_share"] * product * c["engine_prompt"],
-        attention_share=c["attention_share"] * c["engine_prompt"] if on["attention"] else np.inf,
-        query_cost=c["query_cost"] * rows.reread * on["queries"], touches=c["touches"],
-        layer_seconds=layer * host, step_seconds=c["pass_time"] * host * (1 - rows.hidden_host),
-        sequence_seconds=c["sequence_time"] * host * (1 - rows.hidden_host),
-        start_seconds=c["start"] * nodes * on["exchange"], piece=rows.piece,
-        score_bytes=rows.score_bytes * on["attention"],
+        weight_share=np.minimum(rows.weight_share * bandwidth * narrow, 1.0),
+        cache_share=np.minimum(rows.cache_share * bandwidth, 1.0),
+        decode_share=products, prompt_share=products,
+        attention_share=rows.attention_share * compute * c["engine_share"] if on["attention"] else np.inf,
+        query_cost=rows.query_cost * on["queries"], touches=c["touches"],
+        layer_seconds=layer * starts * on["host"] + rows.layer_time * host, step_seconds=rows.step_time * host,
+        sequence_seconds=rows.sequence_time * host,
+        start_seconds=rows.sum_start * nodes * on["exchange"], rank_seconds=rows.sum_rank * nodes * on["exchange"],
+        piece=rows.piece, score_bytes=rows.score_bytes * on["attention"],
+        attention_ramp=rows.attention_ramp * on["attention"], prompt_seconds=rows.prompt_time * host,
+        request_seconds=rows.request_time * on["host"],
+        expert_pace=rows.expert_pace, expert_reading=rows.expert_reading,
+        expert_tile=rows.expert_tile * on["experts"], expert_passes=rows.expert_passes * on["experts"],
     )  # fmt: skip
 
 
@@ -466,6 +522,7 @@ def seconds_at_peak(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     found = []
     for unlimited in ("mem_bandwidth", "peak"):
         values = {**rows.values, unlimited: np.full(len(rows), 1e30)}
+        values |= {name: np.full(len(rows), value) for name, value in IDEAL_KERNELS.items()}
         values |= {"wide_peak": values["peak"]} if unlimited == "peak" else {}
         found.append(step_seconds(parts(replace(rows, values=values), ideal)))
     return found[0], found[1]
@@ -490,8 +547,8 @@ def engines() -> dict[str, dict[str, float]]:
 
 
 @lru_cache(maxsize=1)
-def usual_formats() -> dict[str, tuple[str, str]]:
-    """Formats of products and of weights that each engine usually takes."""
+def usual_formats() -> dict[str, tuple[str, str, str]]:
+    """Formats of products, of weights, and of keys and values, that each engine usually takes."""
     rows = catalog.table("generation_engines")
-    return {level: (precision, weights) for level, precision, weights in
-            zip(rows["level"], rows["precision"], rows["weights_format"], strict=True)}  # fmt: skip
+    return {level: formats for level, *formats in
+            zip(rows["level"], rows["precision"], rows["weights_format"], rows["kv_format"], strict=True)}  # fmt: skip
