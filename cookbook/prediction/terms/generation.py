@@ -64,8 +64,8 @@ CALIBRATED = {"engine_time": "host", "engine_share": "narrow"}
 IDEAL = dict.fromkeys(("touches", "engine_time", "router_time", "start_factor"), 0.0)
 IDEAL_KERNELS = {**dict.fromkeys(("weight_share", "product_share", "cache_share", "attention_share", "expert_pace",
                                   "expert_reading", "sum_link"), 1.0),
-                 **dict.fromkeys(("attention_ramp", "layer_start", "latent_start", "expert_start", "expert_tile", "expert_passes",
-                                  "query_cost", "sum_start", "sum_rank"), 0.0)}  # fmt: skip
+                 **dict.fromkeys(("attention_ramp", "layer_start", "latent_start", "expert_start", "expert_tile",
+                                  "expert_passes", "query_cost", "sum_start", "sum_rank"), 0.0)}  # fmt: skip
 TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
