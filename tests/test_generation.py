@@ -440,11 +440,12 @@ def test_rows_and_the_door_say_the_same_of_lengths_that_the_model_is_not_known_f
     ("llama.cpp ROCm 6", "llama.cpp-rocm"),
     ("llama-bench, HIP", "llama.cpp-rocm"), ("Vulkan llama.cpp", "llama.cpp-vulkan"), ("Ollama 0.3", "ollama"),
     ("Hugging Face Transformers eager", "transformers"),
-    ("Transformers NeuronX", "neuron"), ("optimum-habana", "habana"), ("MLPerf v4.1 submission", "mlperf"),
+    ("Transformers NeuronX", "neuron"), ("optimum-habana", "habana"), ("MLPerf v4.1 submission", "submission"),
 ])  # fmt: skip
 def test_every_engine_of_reports_has_a_level_and_answers(said, level):
     assert stack("generation", said, "") == level and level in engines()
-    device = {"llama.cpp-rocm": "mi300x", "neuron": "trainium2", "habana": "gaudi2"}.get(level, "a100-sxm-80gb")
+    own = {"llama.cpp-rocm": "mi300x", "neuron": "trainium2", "habana": "gaudi2", "mlx": "apple-m2-ultra"}
+    device = own.get(level, "a100-sxm-80gb")
     row = {"model": "Llama-2-7B", "accelerator": device, "devices": "1", "input_len": "128", "batch": "1",
            "output_len": "128", "software": said, "metric": "output tokens/s"}  # fmt: skip
     found = answer(pd.DataFrame([row]), "inference").iloc[0]

@@ -111,10 +111,13 @@ def test_costs_are_those_of_sizing_each_kind(panel: Any) -> None:
         assert rows.loc[kind, "usd_per_million_output"] == pytest.approx(alone["usd_per_million_output"])
         assert rows.loc[kind, "devices"] == alone["devices"]
     drawn = pd.DataFrame(panel.columns)
-    best = drawn.loc[drawn["verdict"] == "cheapest that will do", "row"]
-    assert len(best) == 1 and panel.shown["signals"]["live_title"].startswith(best.iloc[0])
+    best, title = drawn.loc[drawn["verdict"] == "cheapest that will do", "row"], panel.shown["signals"]["live_title"]
     hourly = rows.loc[rows["meets"].astype(bool), "usd_per_hour"]
-    assert rows.loc[hourly.idxmin(), "name"].startswith(best.iloc[0])
+    cheapest = rows.loc[hourly.idxmin(), "name"]
+    # One whose interval overlaps with others' is named first, but not as the winner.
+    first = best.iloc[0] if len(best) else title.partition(",")[0]
+    assert title.startswith(first) and cheapest.startswith(first)
+    assert (len(best) == 1) != ("cannot be distinguished" in title)
 
 
 def test_memory_holds_weights_and_what_is_left(panel: Any) -> None:
@@ -150,7 +153,7 @@ def test_more_users_take_more_devices_and_a_tighter_limit_costs_more(panel: Any)
 
 
 def test_limits_that_are_missed_are_said(panel: Any) -> None:
-    panel.update(devices=1, users=500, tpot=20)
+    panel.update(devices=1, users=500, tpot=10)
     assert "the SLO (TPOT) is missed" in panel.answer and not panel.frame["meets"].iloc[0]
     panel.update(devices="", tpot=50)
     assert "is missed" not in panel.answer

@@ -91,7 +91,7 @@ def test_constants_are_few_and_none_is_for_one_model_or_publisher():
     publishers = set(catalog.table("sources")["source_group"])
     assert not set(rows["level"]) & publishers
     assert not set(rows["level"]) & set(catalog.table("models")["name"])
-    assert set(rows["by"]) <= {"all", "family", "engine"}
+    assert set(rows["by"]) <= {"all", "family", "untimed", "engine"}
     for kind in KINDS:
         assert (rows["kind"] == kind).sum() < len(fit.measured_rows(kind)[0].measured) / 20
 

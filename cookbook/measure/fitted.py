@@ -30,6 +30,8 @@ from cookbook.measure.report import Report, of_document, read
 from cookbook.performance.networks import winograd_saving
 from cookbook.prediction.constants import committed
 from cookbook.prediction.doors import kind_of
+from cookbook.prediction.engine import terms_of
+from cookbook.prediction.kernels import kernel_constant
 from cookbook.prediction.terms import forward, generation, networks, transformer
 from cookbook.prediction.terms.devices import matmul_share, stored_bytes
 from cookbook.prediction.terms.network_arrays import TAPS, TILE
@@ -349,7 +351,9 @@ def expected(report: Report, device: Accelerator) -> dict[str, float]:
     found = {f"compute/{transformer.KIND}": matmul_share(device.key, "bf16", "", "") * 0.9}
     for kind in (networks.KIND, forward.KIND):
         found[f"compute/{kind}"] = _constant(kind, "vector_product" if vector else "product_efficiency")
-    found[f"compute/{generation.KIND}"] = prompt = _constant(generation.KIND, "prompt_share")
+    kernels = {name: kernel_constant("matmul", f"{name}_share").value for name in ("peak", "bandwidth")}
+    engine = _constant(generation.KIND, "compute_share") * _constant(generation.KIND, "engine_share")
+    found[f"compute/{generation.KIND}"] = kernels["peak"] * engine
     if any(row["benchmark"] == "forward pass" and row["path"] == "numpy" for row in report.rows):
         found[f"compute/{forward.KIND}"] *= forward.does()[NUMPY]["kernels"]
     found = {name: 1 / share for name, share in found.items()}
@@ -359,9 +363,9 @@ def expected(report: Report, device: Accelerator) -> dict[str, float]:
     narrow = [row["work"] / seconds_of(report, row) for row in _products(report, usual) if 1 < _sides(row)[0] <= NARROW]
     if gathered:
         reached = float(np.median(gathered)) / device.mem_bandwidth
-        found[f"memory/{generation.KIND}"] = reached / _constant(generation.KIND, "weight_share")
+        found[f"memory/{generation.KIND}"] = reached / kernels["bandwidth"] / _constant(generation.KIND, "device_share")
     if narrow:
-        found["narrow"] = float(np.median(narrow)) / best * prompt / _constant(generation.KIND, "decode_share")
+        found["narrow"] = float(np.median(narrow)) / best / _constant(generation.KIND, "decode_share")
     if vector:
         found |= _of_convolutions(report, best)
     starts = [seconds_of(report, row) / row["work"] for row in report.rows if row["benchmark"] == "launch"]
@@ -396,7 +400,9 @@ def _sides(row: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _constant(kind: str, name: str) -> float:
-    return committed(kind).values[name][""]
+    """Value of a constant for a device and an engine of which no row was measured."""
+    start = next(each.start for each in terms_of(kind).CONSTANTS if each.name == name)
+    return committed(kind).values[name].get("", start)
 
 
 class _Fit:

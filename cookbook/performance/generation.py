@@ -752,7 +752,7 @@ def steady_service(
     >>> half = Engine(0.8, 0.8, 0.6, 0.6, 0.3, 0.1, 12, 1e-4, 1e-3, 1e-5, 1e-5)
     >>> found = steady_service([1, 64], 512, 256, decoder=model, group=one, engine=half, slots=128, chunk=2048)
     >>> (256 * found.requests_per_second).round(0).tolist()
-    [69.0, 1833.0]
+    [69.0, 1949.0]
     """
     prompt, answer, chunk = (np.maximum(np.asarray(each, dtype=float), 1.0) for each in (prompt, answer, chunk))
     asked, most = np.asarray(concurrency, dtype=float), np.maximum(np.asarray(slots, dtype=float), 1.0)

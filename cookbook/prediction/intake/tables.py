@@ -371,8 +371,7 @@ def _inference(c: Columns) -> dict[str, Any]:
     found["weights_format"], found["kv_format"] = kept.map(lambda each: each[0]), kept.map(lambda each: each[1])
     c.problems.append(kept.map(lambda each: each[2]))
     c.note(kept.map(lambda each: each[3]))
-    products = cells.map(lambda each: _stored("", each[1] if len(each) > 1 else each[0])[0])
-    found["activations"] = products
+    found["activations"] = cells.map(lambda each: _stored("", each[1] if len(each) > 1 else each[0])[0])
     hints = together(c.text("software"), notes.map(lambda cell: HOST.sub("", cell)), way, c.text("accelerator"))
     for name, kind in (("software", "inference"), ("engine", "generation")):
         found[name] = hints.map(partial(_stack, kind))
@@ -385,8 +384,9 @@ def _inference(c: Columns) -> dict[str, Any]:
 def _stack(kind: str, cells: tuple[str, ...]) -> str:
     """Product that the first cell names as the table ``software`` does; else the level that all of them hint at."""
     named, notes, way, device = cells
-    hinted = is_product(kind, named) or words.stack(kind, named, f"{notes}; {way}")  # a device alone names none
-    return named if hinted is True else hinted and words.stack(kind, named, f"{notes}; {device}; {way}")
+    # A device alone names no software.
+    hinted = words.stack(kind, named, f"{notes}; {way}") and words.stack(kind, named, f"{notes}; {device}; {way}")
+    return named if is_product(kind, named) else hinted
 
 
 def _way(cell: str) -> tuple[str, str]:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, hardware
-from cookbook.hardware.machine import link_shares
 from cookbook.performance.generation import (
     Decoder,
     Engine,
@@ -28,18 +27,16 @@ from cookbook.performance.generation import (
     prefill_parts,
     steady_service,
 )
-from cookbook.prediction.constants import FIRST_TOKEN, IN_FLIGHT, Constant, figure, is_usual, levels_of_rows
-from cookbook.prediction.kernels import kernel_constant, kernel_family
+from cookbook.prediction.constants import EXPERTS, FIRST_TOKEN, IN_FLIGHT, Constant, figure, is_usual, levels_of_rows
 from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
 from cookbook.prediction.terms import room
 from cookbook.prediction.terms.devices import (
     KEYS_OF_DEVICES,
     calibrated,
     cores_of,
-    memory_type,
     of_inference,
-    stored_bytes,
 )
+from cookbook.prediction.terms.generation_kernels import IDEAL_KERNELS, of_kernels
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import own_decoder, sizes
 from cookbook.workloads import zoo
@@ -54,18 +51,16 @@ CONSTANTS = (
     Constant("compute_share", 0.6, 0.1, 1.0, "untimed", "", 0.4),
     Constant("start_factor", 1.3, 0.3, 8.0, "untimed", "", 0.4),
     Constant("narrow_share", 0.9, 0.4, 1.0, "", "", 0.1),
+    # Of products in a step of decoding over those of a prompt; machines that were measured here have their own.
+    Constant("decode_share", 0.95, 0.3, 1.0, "", "", 0.1),
     Constant("router_time", 2e-5, 2e-6, 2e-4, "", "s", 0.5),
     Constant("touches", 12.0, 3.0, 60.0, "", "", 0.3),
     Constant("engine_time", 1.0, 0.1, 10.0, "engine", "", 0.4),
     Constant("engine_share", 0.85, 0.3, 1.0, "engine", "", 0.15),
 )
-CALIBRATED = {"engine_time": "host", "engine_share": "narrow"}
+CALIBRATED = {"engine_time": "host", "decode_share": "narrow"}
 # Of the ideal, which starts no kernel and reads keys and values once; whatever else is a share of 1.
 IDEAL = dict.fromkeys(("touches", "engine_time", "router_time", "start_factor"), 0.0)
-IDEAL_KERNELS = {**dict.fromkeys(("weight_share", "product_share", "cache_share", "attention_share", "expert_pace",
-                                  "expert_reading", "sum_link"), 1.0),
-                 **dict.fromkeys(("attention_ramp", "layer_start", "latent_start", "expert_start", "expert_tile",
-                                  "expert_passes", "query_cost", "sum_start", "sum_rank"), 0.0)}  # fmt: skip
 TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
@@ -87,9 +82,6 @@ CROWDED = ("request_rate = {:.3g} requests/s is above the capacity, {:.3g} reque
            "give fewer, or more devices")  # fmt: skip
 TOO_LONG = "input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer"
 FIRST = "prefill first"
-# Formats of the table ``kernel_constants``; every other one is computed in 16 bits. Devices without a fast link sum
-# over PCIe, which was timed on one family.
-KERNEL_FORMATS, WIDE, OVER_PCIE = {"fp8": "fp8", "int8": "int8", "fp4": "fp4"}, "bf16", "blackwell-gddr"
 # Of layers that keep a state, no row of a table was measured.
 UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no measured run has any"
 # Formats of weights that products are in, too; those that not all devices have.
@@ -116,7 +108,7 @@ def resolve(scenario: Scenario) -> Rows:
     v["cores"] = keys["accelerator"].each(cores_of)
     kept = together(s.words("kv_format"), engine).map(lambda each: each[0] or usual_formats()[each[1]][2])
     v |= together(s.words("model"), usual, kept).figures(lambda each: sizes(each[0], *each[1], each[2]))
-    v |= together(s.words("accelerator"), precision, kept).figures(_kernels)
+    v |= together(s.words("accelerator"), precision, kept).figures(of_kernels)
     v["timed"] = keys["untimed"].where(lambda each: each == "")
     v |= together(s.words("model"), engine).figures(lambda each: _lengths(*each))
     v |= _asked(s, assumed, v)
@@ -132,8 +124,9 @@ def resolve(scenario: Scenario) -> Rows:
     waves = np.isfinite(v["most_sequences"]) & (v["batch"] > v["slots"]) & ~v["served"]
     assumed.append((AT_ONCE, waves, np.floor(v["slots"])))
     late = v["first"] | v["prompt_only"]
-    keys["special"] = Coded(np.where(late, 1, np.where(v["served"] | v["token"] & v["delayed"], 2, 0)),
-                            ("", FIRST_TOKEN, IN_FLIGHT))  # fmt: skip
+    flight = v["served"] | v["token"] & v["delayed"]
+    keys["special"] = Coded(np.where(v["experts"] > 1, 3, np.where(late, 1, np.where(flight, 2, 0))),
+                            ("", FIRST_TOKEN, IN_FLIGHT, EXPERTS))  # fmt: skip
     nodes = np.where(v["devices"] > v["per_node"], 2, np.where(v["devices"] > 1, 1, 0))
     keys["scale"] = Coded(nodes, ("1 device", "1 node", "multi-node"))
     why = _refused(s, v, devices)
@@ -143,37 +136,6 @@ def resolve(scenario: Scenario) -> Rows:
 
 def _network_of(model: str | Workload) -> Workload | None:
     return model if isinstance(model, Workload) else zoo.model(model) if model else None
-
-
-def _kernels(each: tuple[Any, str, str]) -> dict[str, float]:
-    """Figures of single kernels of a device in its formats of products and of keys and values."""
-    machine, precision, kept = each
-    device = machine.accelerator if machine else None
-    family = kernel_family(machine.generation, memory_type(device.like)) if device else ""
-    form, cached = KERNEL_FORMATS.get(precision, WIDE), "fp8" if stored_bytes(kept or WIDE) <= 1 else WIDE
-
-    def of(part: str, name: str, format: str = form) -> float:
-        return kernel_constant(part, name, family, format).value
-
-    fast = device is not None and device.device_link_kind not in ("", "bridge", "bus")
-    joined = family if fast else OVER_PCIE
-    sums = {name: kernel_constant("engine_all_reduce", name, joined).value for name in ("start", "rank", "link_share")}
-    return {
-        "weight_share": of("matmul", "bandwidth_share"), "product_share": of("matmul", "peak_share"),
-        "cache_share": of("decode_attention", "bandwidth_share", cached),
-        "attention_share": of("prompt_attention", "peak_share", WIDE),
-        "attention_ramp": of("prompt_attention", "ramp", WIDE),
-        "layer_start": of("layer", "start"),
-        "expert_start": max(of("layer", "start_experts") - of("layer", "start"), 0.0),
-        # Queries and results of latent attention pass three more products.
-        "latent_start": of("latent_decode", "start", cached) - of("decode_attention", "start", cached)
-        + 3 * of("matmul", "start"),
-        "expert_pace": of("matmul", "peak_share") / of("experts", "peak_share"),
-        "expert_reading": of("matmul", "bandwidth_share") / of("experts", "bandwidth_share"),
-        "expert_tile": of("experts", "tile_rows"), "expert_passes": of("experts", "passes"),
-        "sum_start": sums["start"], "sum_rank": sums["rank"],
-        "sum_link": sums["link_share"] / link_shares()["nvlink"] if fast else 1.0,
-    }  # fmt: skip
 
 
 def _title(model: str | Workload) -> str:
@@ -385,7 +347,7 @@ def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool
     return Engine(
         weight_share=np.minimum(rows.weight_share * bandwidth * narrow, 1.0),
         cache_share=np.minimum(rows.cache_share * bandwidth, 1.0),
-        decode_share=products, prompt_share=products,
+        decode_share=products * c["decode_share"], prompt_share=products,
         attention_share=rows.attention_share * compute * c["engine_share"] if on["attention"] else np.inf,
         query_cost=rows.query_cost * on["queries"], touches=c["touches"],
         layer_seconds=layer * starts * on["host"] + rows.layer_time * host, step_seconds=rows.step_time * host,
