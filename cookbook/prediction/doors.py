@@ -445,7 +445,9 @@ def _settled(asked: Scenario) -> tuple[Scenario, np.ndarray]:
         has = f"precision = {wanted!r}: {name} has {', '.join(offered)}; take one of these"
         none = f"accelerator = {machine.accelerator.key!r}: no peak of {name} is known in any number format"
         said.append(none if not offered else has if formats[-1] not in offered else "")
-    columns = {**asked.columns, "precision": Coded(pairs.codes, tuple(formats))}
+    taken = tuple("" if wanted else name for (_, wanted), name in zip(pairs.levels, formats, strict=True))
+    columns = {**asked.columns, "precision": Coded(pairs.codes, tuple(formats)),
+               "usual_precision": Coded(pairs.codes, taken)}  # fmt: skip
     lacks = np.broadcast_to(Coded(pairs.codes, tuple(said)).each(str, object), (len(asked),))
     return replace(asked, columns=columns), lacks
 

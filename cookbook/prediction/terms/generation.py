@@ -101,9 +101,12 @@ def resolve(scenario: Scenario) -> Rows:
     software = s.words("software")
     engine = levels_of_rows(KIND, software, vendor, kind)
     assumed.append(("software", is_usual(software), engine))
-    usual = together(s.words("precision"), s.words("weights_format"), engine).map(_formats)
+    published = together(s.words("model"), s.words("precision"), s.words("weights_format"), s.words("usual_precision"),
+                         engine).map(_published)  # fmt: skip
+    usual = together(s.words("precision"), s.words("weights_format"), engine, published).map(_formats)
     precision = usual.map(lambda each: each[0])
     assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
+    assumed.append(("weights_format", published.where(bool), published.map(lambda each: f"{each}, as published")))
     pairs = together(s.words("accelerator"), precision)
     devices = Coded(pairs.codes, tuple(calibrated(of_inference(*level), KIND) for level in pairs.levels))
     keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES} | {"engine": engine}
@@ -137,11 +140,19 @@ def _title(model: str | Workload) -> str:
     return model.title
 
 
-def _formats(each: tuple[str, str, str]) -> tuple[str, str]:
+def _published(each: tuple[Any, str, str, str, str]) -> str:
+    """Format of the published weights, where nobody states any format and the engine has none of its own."""
+    model, precision, weights, usual, engine = each
+    if weights or (precision and precision != usual) or usual_formats()[engine][1]:
+        return ""
+    return zoo.published_formats().get(model if isinstance(model, str) else model.name, "")
+
+
+def _formats(each: tuple[str, str, str, str]) -> tuple[str, str]:
     """Formats of products and of weights; those that an engine usually takes where nobody states them."""
-    precision, weights, engine = each
+    precision, weights, engine, published = each
     usual = usual_formats()[engine]
-    return precision or (usual[0] if not weights else "fp16"), weights or ("" if precision else usual[1])
+    return precision or (usual[0] if not weights else "fp16"), weights or published or ("" if precision else usual[1])
 
 
 def _known(s: Scenario) -> Scenario:
