@@ -270,7 +270,7 @@ QWEN = {"model_type": "qwen3_moe", "vocab_size": 32000, "hidden_size": 64, "num_
 
 
 @pytest.mark.parametrize(("config", "field", "what"), [
-    (NEMOTRON | {"moe_latent_size": 1024}, "moe_latent_size = 1024", "the width at which experts or attention work"),
+    (QWEN | {"moe_latent_size": 1024}, "moe_latent_size = 1024", "the width at which experts or attention work"),
     (QWEN | {"zero_expert_num": 4}, "zero_expert_num = 4", "the number of experts or their size"),
     (QWEN | {"router_hidden_size": 256}, "router_hidden_size = 256", "the number of experts or their size"),
     (LLAMA | {"num_experts_per_tok": 2}, "num_experts_per_tok = 2", "the number of experts or their size"),
@@ -285,10 +285,29 @@ QWEN = {"model_type": "qwen3_moe", "vocab_size": 32000, "hidden_size": 64, "num_
     (QWEN | {"model_type": "minimax_m2", "attn_type_list": [0, 1]}, "attn_type_list = [0, 1]", "other kinds"),
 ])  # fmt: skip
 def test_a_field_that_may_change_counts_is_never_passed_over(config, field, what):
-    """Of families known here; the experts of Nemotron 3 Super work at a smaller width, a quarter of the parameters."""
+    """Of families known here; a field that one family has is refused in another."""
     with pytest.raises(ValueError, match=re.escape(field)) as refused:
         cb.model(config)
     assert what in str(refused.value) and "cb.layers" in str(refused.value)
+
+
+def test_experts_of_a_smaller_width_are_counted():
+    """Nemotron 3 Super: experts of 1,024 features have a quarter of the parameters, and two projections lead there."""
+    whole, small = cb.model(NEMOTRON), cb.model(NEMOTRON | {"moe_latent_size": 1024})
+    experts = 2 * 512 * 2688
+    assert whole.ops.parameter_count - small.ops.parameter_count == 2 * (experts * (4096 - 1024) - 2 * 4096 * 1024)
+
+
+def test_an_indexer_of_sparse_attention_is_counted():
+    """DeepSeek-V3.2: queries of 64 small heads, one key with a norm, one weight a head, in each layer."""
+    dense = {"model_type": "deepseek_v3", "vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 3,
+             "num_attention_heads": 4, "intermediate_size": 1024, "q_lora_rank": 96, "kv_lora_rank": 64,
+             "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32}  # fmt: skip
+    sparse = dense | {"model_type": "deepseek_v32", "index_n_heads": 8, "index_head_dim": 16, "index_topk": 32}
+    before, after = cb.model(dense, seq=1024), cb.model(sparse, seq=1024)
+    index = 96 * 8 * 16 + 512 * 16 + 2 * 16 + 512 * 8
+    assert after.ops.parameter_count - before.ops.parameter_count == 3 * index
+    assert after.ops.total("macs", 1, 32768) < before.ops.total("macs", 1, 32768)
 
 
 IDLE = (None, False, 0, "", [], {})

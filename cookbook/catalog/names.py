@@ -22,6 +22,19 @@ IGNORED = re.compile(r"[\s\-_.,()/]+")
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
 # Makers and their brands, which people write before a name or leave out.
 MAKERS = re.compile(r"^(nvidia|amd|intel|google|aws|tesla|geforce|quadro|instinct|cloud)+")
+# Models of one network are many checkpoints: what stands before and after its name says nothing of its layers.
+OWNER = re.compile(r"^[\w][\w.\-]*/(?=[^/]+$)|^(?:meta|mistralai|google|nvidia|microsoft|alibaba|poolside|quanttrio"
+                   r"|unsloth|bartowski|redhatai)(?:[\s_/\-]+(?=\w))", re.I)  # fmt: skip
+SUFFIX = re.compile(
+    r"[\s_\-.:+]+(?:instruct|thinking|reasoning|chat|hf|it|pt|base|sft|dpo|rlhf|preview|dynamic|static|gguf|ggml|awq|gptq"
+    r"|exl[23]|marlin|kv|auto-?round|ct|mobile|qat|mlx|bnb|w\d+a\d+(?:kv\d+)?|\d(?:\.\d+)?bpw|int[48]|[2-8][\s\-]?bit"
+    r"|fp8[\s_\-]?kv|fp8|fp16|bf16|fp32|nvfp4|mxfp[48]|fp4|nf4|f16|f32|ud|i?q\d(?:_[0-9a-z]+)*|fine-?tun(?:e|ed|ing)"
+    r"|finetune|lora|qlora|terminus|2[3-6](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)$",
+    re.I,
+)
+MOST_SUFFIXES = 8
+# A nearest name shares so much of what was written, of 1: less is another model, not a slip of the pen.
+MISSPELT = 0.8
 # Spellings that share most pairs of letters with a name are compared with it in full, so many of them.
 COMPARED = 12
 
@@ -33,6 +46,25 @@ def normalise(name: str) -> str:
     ('nvidiaa100sxm4:80gb', 'regnety1:6gf', 'regnety1:6gf')
     """
     return IGNORED.sub("", BETWEEN_DIGITS.sub(":", name.strip())).casefold()
+
+
+def stems(name: str) -> list[str]:
+    """What a checkpoint's name leaves of a network's: without owner, end of a file, formats, tuning and dates.
+
+    >>> stems("unsloth/Qwen3-8B-Instruct-2507-Q4_K_M.gguf")[-1], stems("resnet50")
+    ('Qwen3-8B', ['resnet50'])
+    """
+    short = name[: 2 * NAME_LETTERS].strip()
+    found = [short, OWNER.sub("", short)]
+    for start in list(found):
+        short = start
+        for _ in range(MOST_SUFFIXES):
+            cut = SUFFIX.sub("", short).strip(" _-.:+")
+            if not cut or cut == short:
+                break
+            short = cut
+            found.append(short)
+    return list(dict.fromkeys([*found, OWNER.sub("", short)]))
 
 
 def spellings(kind: str, directory: Path) -> Iterator[tuple[int, str, str]]:
@@ -89,8 +121,11 @@ class Similar:
             for pair in pairs:
                 self.having.setdefault(pair, []).append(place)
 
-    def nearest(self, name: str, count: int) -> list[str]:
-        """Keys, best first: those that begin with the name, then those that contain it, then the most similar."""
+    def nearest(self, name: str, count: int, least: float = 0.0) -> list[str]:
+        """Keys, best first: those that begin with the name, then those that contain it, then the most similar.
+
+        With `least`, only what is that much alike (share of common letters, of 1), which may be nothing.
+        """
         wanted = normalise(name[:NAME_LETTERS])
         mine = _pairs(wanted)
         common = Counter(sorted(place for pair in mine for place in self.having.get(pair, ())))
@@ -103,6 +138,9 @@ class Similar:
             ranked.append((matcher.ratio() + _inside(wanted, self.known[place][0]), self.known[place][1]))
         ranked.sort(key=lambda found: -found[0])
         found = dict.fromkeys(key for _, key in ranked)
+        if least:
+            alike = [key for score, key in ranked if score >= least]
+            return list(dict.fromkeys(alike))[:count]
         for key in (key for _, key in self.known):  # where nothing is alike, the first names show what names look like
             if len(found) >= count:
                 break
@@ -127,7 +165,7 @@ def _similar(kind: str, directory: Path) -> Similar:
 
 @lru_cache(maxsize=4096)
 def _nearest(kind: str, name: str, directory: Path) -> tuple[str, ...]:
-    return tuple(_similar(kind, directory).nearest(name, 3))
+    return tuple(_similar(kind, directory).nearest(name, 3, MISSPELT if kind == "models" else 0.0))
 
 
 @lru_cache(maxsize=64)
@@ -147,6 +185,7 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
         The table: ``"accelerators"``, ``"models"``, ``"optimisers"``, ``"number_formats"``, ``"sources"`` ...
     name : str
         Key, name or alias; case, and which of space, hyphen, underscore or dot stands between words, do not matter.
+        Of a model also the name of a checkpoint, with its owner and with suffixes of format, tuning and date.
     directory : str or Path, optional
         Another data directory, its schema folder included.
 
@@ -171,7 +210,8 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
         raise ValueError(f"name = {shown(name)} must be text, such as {next(iter(index(kind, folder).values()))!r}")
     known, several = index(kind, folder), shared(kind, folder)
     wanted = normalise(name[: 2 * NAME_LETTERS])
-    for spelling in (wanted, MAKERS.sub("", wanted)):
+    others = map(normalise, stems(name)) if kind == "models" else ()
+    for spelling in (wanted, MAKERS.sub("", wanted), *others):
         if spelling in known:
             return known[spelling]
         if spelling in several:

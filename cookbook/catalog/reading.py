@@ -71,8 +71,10 @@ class UnknownName(KeyError):
         self.kind, self.name, self.nearest, self.shared = kind, name, nearest, shared
         self.what = _singular(kind.replace("_", " "))
         self.message = message or (
-            f"no {self.what} called {shown(name, 40)}; nearest names: {', '.join(nearest) or 'none'}. "
-            f'Write one of them, or list all with cb.table("{kind}")'
+            f"no {self.what} called {shown(name, 40)}; nearest names: {', '.join(nearest)}. "
+            f'Write one of them, or list all with cb.table("{kind}")' if nearest else
+            f"no {self.what} called {shown(name, 40)}, and none that is spelt alike; list all with "
+            f'cb.table("{kind}")'
         )
         super().__init__(self.message)
 

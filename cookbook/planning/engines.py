@@ -15,7 +15,7 @@ from cookbook import hardware, units
 from cookbook.performance.generation import cache_slots, decode_step_seconds, prefill_seconds
 from cookbook.planning.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepCosts
 from cookbook.prediction.asked import MOST_TOKENS, choices, flag, numbers, quantity, text, whole
-from cookbook.prediction.constants import DATASHEET, FIRST_TOKEN, IN_FLIGHT, SEVERAL, factors, figure
+from cookbook.prediction.constants import DATASHEET, EXPERTS, FIRST_TOKEN, IN_FLIGHT, SEVERAL, factors, figure
 from cookbook.prediction.doors import answers, network_of
 from cookbook.prediction.engine import Prepared, asked_rows, prepare
 from cookbook.prediction.scenario import checked, fields
@@ -162,7 +162,7 @@ def tier(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) ->
 def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> tuple[float, float]:
     """Factors of 80 % intervals of first tokens, and of further tokens and rates, of services on an engine."""
     found = _prepared(network, machine, stack)
-    if found.tier[0] == DATASHEET:
+    if found.tier[0] in (DATASHEET, EXPERTS):
         return float(found.factors[80][0]), float(found.factors[80][0])
     several = int(found.rows.assumed_count().max() >= SEVERAL)
     first, other = factors(generation.KIND, [FIRST_TOKEN, IN_FLIGHT])[80][:, several].tolist()
@@ -215,9 +215,9 @@ def _engine(
         return float(np.ravel(next(two) - next(two))[0]) / MOST_BATCH
 
     return StepCosts(
-        # What hides something is no straight line: it is drawn to about the tokens that are read.
-        _drawn(decode, MOST_BATCH * apart, 1.0, prompt if in_turn else FAR), _drawn(
-            prefill, MOST_PASS, prompt, prompt / 2 if in_turn else FAR), kept,
+        # What hides something, as a prompt hides its host, is no straight line: it is drawn to the tokens that are read.
+        _drawn(decode, MOST_BATCH * apart, 1.0, prompt if in_turn else FAR),
+        _drawn(prefill, MOST_PASS, prompt, prompt / 2), kept,
         int(most if math.isfinite(most) else figure("service-sequences") * apart),
         int(chunk if math.isfinite(chunk) else figure("service-iteration-tokens") * apart),
         window=1.0 if alone else float(decoder.window[0]), windowed=1.0 if alone else float(decoder.windowed[0]),

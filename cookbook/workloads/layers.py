@@ -14,8 +14,7 @@ Counting rules: 1 MAC = 2 FLOP; parameters as frameworks count trainable ones (b
 is kept for the backward pass once, however many layers need it (reference-counted autograd); elementwise work is kept
 apart from matrix work (`Ops.vector_flop`).
 
-Below `Trace` stand the blocks that many networks share: attention, MLP, experts, latent attention; convolutions with
-norms.
+Below `Trace` stand the blocks that many networks share: attention, MLP; convolutions with norms.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.workloads.ops import Ops, attended_pairs, attention_products, from_rows, latent_products, mlp_products
+from cookbook.workloads.ops import Ops, attended_pairs, attention_products, from_rows, mlp_products
 
 _tensor_ids: Iterator[int] = count()
 
@@ -542,42 +541,6 @@ def mlp(t: Trace, x: Shape, hidden: int, gated: bool = False, act: str = "gelu",
     if gated:
         y = t.multiply(y, t.linear(x, gate[1], bias, f"{name}.gate"), name=f"{name}.product")
     return t.linear(y, out or down[1], bias, f"{name}.down")
-
-
-def moe(t: Trace, x: Shape, experts: int, top_k: int, hidden: int, shared: int = 0, gated: bool = True,
-        act: str = "silu", router_bias: bool = False, bias: bool = False, name: str = "moe") -> Shape:  # fmt: skip
-    """Mixture of experts: a router, `top_k` of `experts` MLPs for each token, `shared` hidden units for all tokens."""
-    t.softmax(t.linear(x, experts, router_bias, f"{name}.router"), f"{name}.scores")
-    y = t.act(t.expert_linear(x, hidden, experts, top_k, f"{name}.up", bias), act, f"{name}.{act}")
-    if gated:
-        gate = t.expert_linear(x, hidden, experts, top_k, f"{name}.gate", bias, keep=False)
-        y = t.multiply(y, gate, name=f"{name}.product")
-    per_choice = Shape(y.channels / top_k, y.space)
-    t.expert_linear(per_choice, int(x.channels), experts, top_k, f"{name}.down", bias)
-    y = t.add(*[x.with_channels(x.channels)] * top_k, name=f"{name}.combine")
-    if shared:
-        y = t.add(y, mlp(t, x, shared, gated, act, bias=False, name=f"{name}.shared"), name=f"{name}.add")
-    return y
-
-
-def latent_attention(t: Trace, x: Shape, heads: int, q_rank: int | None, kv_rank: int, nope_dim: int, rope_dim: int,
-                     v_dim: int, causal: bool = True, flash: bool = True, name: str = "mla") -> Shape:  # fmt: skip
-    """Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys and values through a low-rank bottleneck.
-
-    Counted as in training: latents are expanded to full heads before the scores.
-    """
-    query, expanded = heads * (nope_dim + rope_dim), heads * (nope_dim + v_dim)
-    products = latent_products(int(x.channels), query, expanded, heads * v_dim, q_rank or 0, kv_rank, rope_dim)
-    q_down, q_up, kv_down, kv_up, out = products
-    q_in = x
-    if q_rank:
-        q_in = t.norm(t.linear(x, q_down[1], False, f"{name}.q_down"), "rms", name=f"{name}.q_norm")
-    q = t.linear(q_in, q_up[1], False, f"{name}.q_up")
-    t.linear(x, kv_down[1], False, f"{name}.kv_down")
-    latent = t.norm(x.with_channels(kv_rank), "rms", name=f"{name}.kv_norm")
-    t.linear(latent, kv_up[1], False, f"{name}.kv_up")
-    y = t.attention(q, heads, heads, nope_dim + rope_dim, causal, None, flash, None, v_dim, name=f"{name}.core")
-    return t.linear(y, out[1], False, f"{name}.out")
 
 
 def transformer_block(t: Trace, x: Shape, heads: int, hidden: int, norm: str = "layer", gated: bool = False,

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from cookbook.units import shown
-from cookbook.workloads.layers import S, Shape, Trace, mlp, moe, self_attention
+from cookbook.workloads.blocks import moe
+from cookbook.workloads.layers import S, Shape, Trace, mlp, self_attention
 from cookbook.workloads.ops import Ops
 
 # Numbers that describe each kind of layer that keeps a state; of all kinds those of OPTIONAL may be given besides.
@@ -32,7 +33,7 @@ OPTIONAL = ("norms", "bytes")
 # Operations on states, and bytes of a number of one where a network does not say: engines keep them as activations.
 STATE_KINDS, STATE_BYTES = ("matmul", "scan"), 2
 LONGEST = 1000
-MIXTURE = ("number", "top_k", "hidden", "shared", "shared_gate")
+MIXTURE = ("number", "top_k", "hidden", "shared", "shared_gate", "latent")
 
 
 def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes: int = 8192) -> Ops:
@@ -245,7 +246,8 @@ def hybrid(vocab: int, width: int, pattern: str, repeats: int = 1, recurrent: st
     hidden, gated, act : int, bool, str
         Of the branches "-"; form and activation of experts, too.
     experts : mapping
-        number, top_k, hidden, shared (hidden units that all tokens use), shared_gate.
+        number, top_k, hidden, shared (hidden units that all tokens use), shared_gate, latent (features that the chosen
+        experts read and write, where fewer than `width`).
     tied : bool
         Whether the output matrix is the embedding table.
 
@@ -282,7 +284,8 @@ def hybrid(vocab: int, width: int, pattern: str, repeats: int = 1, recurrent: st
             else:
                 if mixed.get("shared_gate"):
                     t.linear(y, 1, False, "moe.shared_gate")
-                y = moe(t, y, mixed["number"], mixed["top_k"], mixed["hidden"], mixed.get("shared", 0), gated, act)
+                y = moe(t, y, mixed["number"], mixed["top_k"], mixed["hidden"], mixed.get("shared", 0), gated, act,
+                        latent=mixed.get("latent", 0))  # fmt: skip
             x = t.add(x, y, name=f"residual{at}")
     x = t.norm(x, "rms", name="final_norm")
     t.loss(t.linear(x, vocab, bias=False, name="lm_head", shared=tied))
@@ -390,12 +393,14 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
     many, state, mixed = Counter(own["pattern"] * own.get("repeats", 1)), own.get("state") or {}, own.get("experts")
     kept = sum(state_elements(own["width"], own["recurrent"], state)) if many["M"] else 0
     layers, heads, mixed = many.total() / 2, own.get("heads") or 1, mixed or {"number": 1, "top_k": 1, "hidden": 0}
+    # Experts that work on fewer features are as large as narrower ones that work on all.
+    narrow = mixed["hidden"] * ((mixed.get("latent") or own["width"]) / own["width"])
     work = ops.column("flop", 1, 1) + ops.column("vector_flop", 1, 1)
     return {
         "layers": layers, "hidden": own["width"], "heads": heads, "kv_heads": own.get("kv_heads") or heads,
         "head_dim": own.get("head_dim") or own["width"] / heads, "vocab": own["vocab"], "windowed": 0.0,
         "gated": float(own.get("gated", True)), "experts": mixed["number"], "experts_per_token": mixed["top_k"],
-        "moe_ffn_hidden": mixed["hidden"], "dense_layers": layers - many["E"], "attending": many["*"] / layers,
+        "moe_ffn_hidden": narrow, "dense_layers": layers - many["E"], "attending": many["*"] / layers,
         "state_bytes": float(many["M"] * kept * state.get("bytes", STATE_BYTES)),
         "state_flop": float(work[np.isin(ops.kind, STATE_KINDS)].sum()),
     }  # fmt: skip

@@ -10,21 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cookbook.workloads.layers import (
-    Length,
-    S,
-    Shape,
-    Trace,
-    latent_attention,
-    mlp,
-    moe,
-    self_attention,
-    transformer_block,
-)
+from cookbook.workloads.blocks import latent_attention, moe
+from cookbook.workloads.layers import Length, S, Shape, Trace, mlp, self_attention, transformer_block
 from cookbook.workloads.ops import Ops, join, repeat
 
 EXPERT_ARGUMENTS = ("number", "top_k", "hidden", "shared", "shared_gate", "router_bias", "score_bias", "bias",
                     "first_dense")  # fmt: skip
+INDEX_ARGUMENTS = ("heads", "dim", "top")
 LATENT_ARGUMENTS = ("q_rank", "kv_rank", "nope_dim", "rope_dim", "v_dim")
 
 
@@ -51,6 +43,7 @@ class _Layer:
     dropout: bool
     flash: bool
     latent: Mapping[str, Any] | None
+    index: Mapping[str, Any] | None
     experts: Mapping[str, Any] | None
 
 
@@ -61,7 +54,8 @@ def decoder(vocab: int, width: int, depth: int, heads: int, hidden: int, kv_head
             tied: bool = False, head_bias: bool = False, embedding_norm: bool = False,
             embedding_width: int | None = None, final_norm: bool = True, parallel: bool = False, dropout: bool = False,
             window: int | None = None, full_every: int | None = None, experts: Mapping[str, Any] | None = None,
-            latent: Mapping[str, Any] | None = None, predict_ahead: int = 0, flash: bool = True) -> Ops:  # fmt: skip
+            latent: Mapping[str, Any] | None = None, index: Mapping[str, Any] | None = None,
+            predict_ahead: int = 0, flash: bool = True) -> Ops:  # fmt: skip
     """A causal language model that predicts every next token of a sequence.
 
     Parameters
@@ -94,6 +88,9 @@ def decoder(vocab: int, width: int, depth: int, heads: int, hidden: int, kv_head
         keep the dense MLP).
     latent : mapping
         Multi-head latent attention: q_rank (None: full-rank queries), kv_rank, nope_dim, rope_dim, v_dim.
+    index : mapping
+        Sparse attention of latent heads (DeepSeek-V3.2): heads and dim of the indexer that scores all tokens before
+        each, and top, the tokens that attention then reads.
     predict_ahead : int
         Extra layers that predict tokens further ahead (multi-token prediction), sharing embedding and output matrix.
     flash : bool
@@ -106,9 +103,12 @@ def decoder(vocab: int, width: int, depth: int, heads: int, hidden: int, kv_head
     """
     _check(experts, EXPERT_ARGUMENTS, "experts")
     _check(latent, LATENT_ARGUMENTS, "latent")
+    _check(index, INDEX_ARGUMENTS, "index")
+    if index and not (latent and latent.get("q_rank")):
+        raise ValueError("index needs latent attention with q_rank: its queries are made of that latent")
     layer = _Layer(heads, kv_heads, head_dim, hidden, norm, norm_bias, norms, gated, act, bias,
                    bias if qkv_bias is None else qkv_bias, bias if mlp_bias is None else mlp_bias, qk_norm,
-                   whole_norm, sinks, parallel, dropout, flash, latent, experts)  # fmt: skip
+                   whole_norm, sinks, parallel, dropout, flash, latent, index, experts)  # fmt: skip
     t = Trace()
     x = _embedded(t, vocab, width, positions, embedding_width, dropout)
     if embedding_norm:
@@ -169,7 +169,7 @@ def _block(t: Trace, x: Shape, c: _Layer, window: int | None, sparse: bool) -> S
 def _attention(t: Trace, y: Shape, c: _Layer, window: int | None) -> Shape:
     if c.latent:
         return latent_attention(t, y, c.heads, c.latent.get("q_rank"), c.latent["kv_rank"], c.latent["nope_dim"],
-                                c.latent["rope_dim"], c.latent["v_dim"], flash=c.flash)  # fmt: skip
+                                c.latent["rope_dim"], c.latent["v_dim"], flash=c.flash, index=c.index)  # fmt: skip
     if c.sinks:
         t.parameter(c.heads, "attention.sinks")
     if c.whole_norm:

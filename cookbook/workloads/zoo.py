@@ -50,6 +50,16 @@ DIVIDED = "an embedding, equal blocks of causal attention and feed-forward, and 
 BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
 
 
+@lru_cache(maxsize=1)
+def published_formats() -> dict[str, str]:
+    """Number format of the weights of each network's published checkpoint, "" where that is bf16 or was not looked up.
+
+    The formats are those of `weights_format`; from the column of that name of the table ``models``.
+    """
+    rows = catalog.table("models")
+    return dict(zip(rows["name"], rows["weights_format"].fillna(""), strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class Workload:
     """A network and the sample it works on.

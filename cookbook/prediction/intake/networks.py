@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from cookbook import catalog
-from cookbook.catalog.names import index, normalise
+from cookbook.catalog.names import index, normalise, stems
 from cookbook.prediction.intake import words
 from cookbook.prediction.scenario import fields, shown
 from cookbook.workloads import zoo
@@ -58,11 +58,9 @@ DELAY = re.compile(
     r"latency|delay|\bms\b|ttft|tpot|\bitl\b|\btime\b|first[ _-]token|per[ _-](?:output[ _-])?token", re.I
 )
 EACH_DEVICE = re.compile(r"[/ ](?:per[ _])?(?:gpu|device|chip|accelerator|card)s?\b", re.I)
-# Suffixes of published checkpoints that say nothing of the network, and those that name a number format.
+# What tables write behind the name of a network and its checkpoint, and that says nothing of its layers.
 SUFFIXES = re.compile(
-    r"[\s_\-.:/]*(?:\(.*?\)|instruct|chat|hf|it|base|sft|dpo|rlhf|preview|dynamic|gguf|ggml|awq|gptq|exl2|marlin|kv|w\d+a\d+"
-    r"(?:kv\d+)?|int[48]|[48]bit|fp8|fp16|bf16|fp32|nvfp4|mxfp4|fp4|fp8[\s_-]?kv|i?q\d(?:_[0-9a-z]+)*|f16|fine-?tun(?:e|ed|ing)"
-    r"|finetune|pretrain(?:ed|ing)?|pre-?training|train(?:ing)?|inference|lora|qlora|phase ?\d|model|v\d\.\d|\d{4})$",
+    r"[\s_\-.:/]*(?:\(.*?\)|pretrain(?:ed|ing)?|pre-?training|train(?:ing)?|inference|phase ?\d|model|v\d\.\d|\d{4})$",
     re.I,
 )
 # Formats that the name of a checkpoint states for its weights, and for keys and values.
@@ -162,16 +160,13 @@ def spoken(cell: str) -> Spoken:
 def _spellings(text: str) -> list[str]:
     """A name as written, then without owner, brackets and suffixes; what stands in brackets last."""
     plain = text.strip()
-    tried, inside = [plain], re.findall(r"\(([^()]+)\)", plain)
-    short = plain.rsplit("/", 1)[-1]
+    tried, inside, short = stems(plain), re.findall(r"\(([^()]+)\)", plain), plain
     for _ in range(8):
-        tried.append(short)
-        cut = SUFFIXES.sub("", short).strip(" _-.:/")
+        cut = SUFFIXES.sub("", stems(short)[-1]).strip(" _-.:/")
+        tried += stems(cut)
         if cut == short or not cut:
             break
         short = cut
-    for name in list(tried):
-        tried += [re.sub(r"^(meta|mistralai|google|nvidia|microsoft|alibaba)[\s_/-]+", "", name, flags=re.I)]
     return list(dict.fromkeys([*tried, *inside]))
 
 

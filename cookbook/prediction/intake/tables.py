@@ -384,9 +384,8 @@ def _inference(c: Columns) -> dict[str, Any]:
 def _stack(kind: str, cells: tuple[str, ...]) -> str:
     """Product that the first cell names as the table ``software`` does; else the level that all of them hint at."""
     named, notes, way, device = cells
-    # A device alone names no software.
-    hinted = words.stack(kind, named, f"{notes}; {way}") and words.stack(kind, named, f"{notes}; {device}; {way}")
-    return named if is_product(kind, named) else hinted
+    hints = (f"{notes}; {device}; {way}", f"{notes}; {way}")  # a device alone names no software
+    return named if is_product(kind, named) else min((words.stack(kind, named, each) for each in hints), key=bool)
 
 
 def _way(cell: str) -> tuple[str, str]:

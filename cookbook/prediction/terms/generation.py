@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -36,7 +35,7 @@ from cookbook.prediction.terms.devices import (
     cores_of,
     of_inference,
 )
-from cookbook.prediction.terms.generation_kernels import IDEAL_KERNELS, of_kernels
+from cookbook.prediction.terms.generation_tables import IDEAL_KERNELS, engines, of_kernels, usual_formats
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import own_decoder, sizes
 from cookbook.workloads import zoo
@@ -64,8 +63,6 @@ IDEAL = dict.fromkeys(("touches", "engine_time", "router_time", "start_factor"),
 TERMS = ("host", "cache", "queries", "experts", "attention", "exchange")
 MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
-ENGINE = ("layer_time", "prompt_time", "step_time", "sequence_time", "request_time", "chunk", "most_sequences",
-          "prefill_first", "piece", "query_cost", "score_bytes", "loaded")  # fmt: skip
 # Requests come and go: the batch is how many are there at once.
 QUEUED, FULL = ("server",), ("offline",)
 NO_LENGTH = "input_len is blank: give the tokens of a prompt"
@@ -97,9 +94,12 @@ def resolve(scenario: Scenario) -> Rows:
     software = s.words("software")
     engine = levels_of_rows(KIND, software, vendor, kind)
     assumed.append(("software", is_usual(software), engine))
-    usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator")).map(_formats)
+    published = together(s.words("model"), s.words("precision"), s.words("weights_format"), engine).map(_published)
+    usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator"),
+                     published).map(_formats)  # fmt: skip
     precision = usual.map(lambda each: each[0])
     assumed.append(("precision", s.words("precision").where(lambda word: word == ""), precision))
+    assumed.append(("weights_format", published.where(bool), published.map(lambda each: f"{each}, as published")))
     pairs = together(s.words("accelerator"), precision)
     devices = Coded(pairs.codes, tuple(calibrated(of_inference(*level), KIND) for level in pairs.levels))
     keys = {name: devices.map(attrgetter(field)) for name, field in KEYS_OF_DEVICES} | {"engine": engine}
@@ -142,14 +142,23 @@ def _title(model: str | Workload) -> str:
     return getattr(_network_of(model), "title", "")
 
 
-def _formats(each: tuple[str, str, str, Any]) -> tuple[str, str]:
+def _published(each: tuple[Any, str, str, str]) -> str:
+    """Format of the published weights, where nobody states any format and the engine has none of its own."""
+    model, precision, weights, engine = each
+    if weights or precision or usual_formats()[engine][1]:
+        return ""
+    return zoo.published_formats().get(model if isinstance(model, str) else model.name, "")
+
+
+def _formats(each: tuple[str, str, str, Any, str]) -> tuple[str, str]:
     """Formats of products and of weights; those that an engine usually takes where nobody states them.
 
     Weights in a format that devices compute in are multiplied in it; others, and those of a device that lacks it, are
     widened before.
     """
-    precision, weights, engine, machine = each
+    precision, stated, engine, machine, published = each
     usual, stored, _ = usual_formats()[engine]
+    weights = stated or published
     offered = hardware.formats(machine.accelerator) if machine else ()
     common = next((name for name in usual.split(";") if name in offered), "fp16")
     wanted = common if not weights else weights if weights in COMPUTED else "fp16"
@@ -498,19 +507,3 @@ def strata(rows: Rows) -> np.ndarray:
         ["first token", "prompt", "time per token", "requests that come and go", "decoding alone", "whole answer"],
         "static batch",
     )  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def engines() -> dict[str, dict[str, float]]:
-    """What each engine does, by level and column of generation_engines; what it has no limit for is infinite."""
-    rows = catalog.table("generation_engines")
-    return {str(row["level"]): {name: float(row[name]) if row[name] == row[name] else np.inf for name in ENGINE}
-            for _, row in rows.iterrows()}  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def usual_formats() -> dict[str, tuple[str, str, str]]:
-    """Formats of products, of weights, and of keys and values, that each engine usually takes."""
-    rows = catalog.table("generation_engines")
-    return {level: formats for level, *formats in
-            zip(rows["level"], rows["precision"], rows["weights_format"], rows["kv_format"], strict=True)}  # fmt: skip

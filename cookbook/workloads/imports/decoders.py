@@ -42,7 +42,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "gemma3_text": {"act": "gelu", "TIED": True, "norms": 4, "qk_norm": True, "EVERY": 6},
     "glm": {"BIASED": True, "BIAS": "qkv"}, "glm4": {"BIASED": True, "BIAS": "qkv", "norms": 4},
     "glm4_moe": {"BIAS": "qkv", "SCORED": True}, "glm4_moe_lite": {"SCORED": True},
-    "deepseek_v2": {}, "deepseek_v3": {"SCORED": True}, "kimi_k2": {"SCORED": True},
+    "deepseek_v2": {}, "deepseek_v3": {"SCORED": True}, "deepseek_v32": {"SCORED": True},
+    "glm_moe_dsa": {"SCORED": True}, "kimi_k2": {"SCORED": True},
     "dots1": {"qk_norm": True, "SCORED": True},
     "minimax_m2": {"whole_norm": True, "SCORED": True},
     "ernie4_5": {"TIED": True}, "ernie4_5_moe": {"TIED": True, "SCORED": True},
@@ -240,9 +241,11 @@ def _latent(f: Fields) -> dict[str, Any]:
         return {}
     nope, rope, value = (f.whole(name) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
     f.read.update(("qk_head_dim", "num_key_value_heads", "head_dim"))
-    return {"latent": {"q_rank": f.whole("q_lora_rank", needed=False), "kv_rank": rank, "nope_dim": nope,
-                       "rope_dim": rope,
-                       "v_dim": value}, "kv_heads": None, "head_dim": None}  # fmt: skip
+    heads = f.whole("index_n_heads", needed=False)
+    index = {"heads": heads, "dim": f.whole("index_head_dim"), "top": f.whole("index_topk")} if heads else None
+    latent = {"q_rank": f.whole("q_lora_rank", needed=False), "kv_rank": rank, "nope_dim": nope, "rope_dim": rope,
+              "v_dim": value}  # fmt: skip
+    return {"index": index, "latent": latent, "kv_heads": None, "head_dim": None}
 
 
 def _positions(f: Fields, ways: Mapping[str, Any]) -> dict[str, Any]:

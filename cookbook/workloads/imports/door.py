@@ -105,13 +105,16 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
 
 
 def _named(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
-    """A name of the zoo, the path of a file, or a text that is the file itself."""
+    """A name of the zoo, the path of a file, or a text that is the file itself; a file that is there comes before the
+    name of a checkpoint that only looks like one."""
+    if ("/" in source or source.lower().endswith(SUFFIXES)) and _is_path(source) and _there(Path(source)):
+        return _file(Path(source), changes)
     try:
         name = catalog.lookup("models", source)
     except catalog.UnknownName:
         if source.lstrip()[:1] == "[" or "{" in source or "\n" in source:
             return _content(io.BytesIO(source.encode("utf-8", "replace")), len(source), None, changes)
-        path = Path(source) if 0 < len(source) <= LONGEST_PATH and "\0" not in source else None
+        path = Path(source) if _is_path(source) else None
         if path is not None and _there(path):
             return _file(path, changes)
         if path is not None and ("/" in source or "\\" in source or source.lower().endswith(SUFFIXES)):
@@ -119,6 +122,10 @@ def _named(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
                              f"{shown(str(Path.cwd()))}") from None
         raise
     return zoo.model(name, **changes)
+
+
+def _is_path(source: str) -> bool:
+    return 0 < len(source) <= LONGEST_PATH and "\0" not in source and "\n" not in source
 
 
 def _there(path: Path) -> bool:

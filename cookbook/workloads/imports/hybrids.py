@@ -163,9 +163,12 @@ def _nemotron(f: Fields, config: Mapping[str, Any]) -> Found:
     f.read.update(QUIET)
     shared = f.whole("moe_shared_expert_intermediate_size", default=0, least=0)
     copies = f.whole("n_shared_experts", least=0)
+    mixed = _experts(f, shared * copies)
+    if mixed and f.given.get("moe_latent_size"):
+        mixed["latent"] = f.whole("moe_latent_size")
     return _found(f, sizes, pattern, recurrent="mamba2", state=_mamba2_state(f, sizes["width"]), gated=False,
                   hidden=f.whole("intermediate_size", needed="-" in pattern),
-                  experts=_experts(f, shared * copies))  # fmt: skip
+                  experts=mixed)
 
 
 def _granite(f: Fields, config: Mapping[str, Any]) -> Found:

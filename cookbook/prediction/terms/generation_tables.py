@@ -1,9 +1,13 @@
-"""Figures of single kernels that generation takes of a device: shares of its datasheet, seconds until they start."""
+"""What generation takes of tables: figures of single kernels of a device, and what each engine does."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from cookbook import catalog
 from cookbook.hardware.machine import link_shares
 from cookbook.prediction.kernels import kernel_constant, kernel_family
 from cookbook.prediction.terms.devices import memory_type, stored_bytes
@@ -11,6 +15,8 @@ from cookbook.prediction.terms.devices import memory_type, stored_bytes
 # Formats of the table ``kernel_constants``; every other one is computed in 16 bits. Devices without a fast link sum
 # over PCIe, which was timed on one family.
 KERNEL_FORMATS, WIDE, OVER_PCIE = {"fp8": "fp8", "int8": "int8", "fp4": "fp4"}, "bf16", "blackwell-gddr"
+ENGINE = ("layer_time", "prompt_time", "step_time", "sequence_time", "request_time", "chunk", "most_sequences",
+          "prefill_first", "piece", "query_cost", "score_bytes", "loaded")  # fmt: skip
 # Of the ideal, whose kernels start at once and reach the datasheet.
 IDEAL_KERNELS = {**dict.fromkeys(("weight_share", "product_share", "cache_share", "attention_share", "expert_pace",
                                   "expert_reading", "sum_link"), 1.0),
@@ -47,3 +53,19 @@ def of_kernels(each: tuple[Any, str, str]) -> dict[str, float]:
         "sum_start": sums["start"], "sum_rank": sums["rank"],
         "sum_link": sums["link_share"] / link_shares()["nvlink"] if fast else 1.0,
     }  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def engines() -> dict[str, dict[str, float]]:
+    """What each engine does, by level and column of generation_engines; what it has no limit for is infinite."""
+    rows = catalog.table("generation_engines")
+    return {str(row["level"]): {name: float(row[name]) if row[name] == row[name] else np.inf for name in ENGINE}
+            for _, row in rows.iterrows()}  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def usual_formats() -> dict[str, tuple[str, str, str]]:
+    """Formats of products, of weights, and of keys and values, that each engine usually takes."""
+    rows = catalog.table("generation_engines")
+    formats = zip(rows["precision"], rows["weights_format"], rows["kv_format"], strict=True)
+    return dict(zip(rows["level"], formats, strict=True))
