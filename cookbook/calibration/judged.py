@@ -146,8 +146,8 @@ def network_of(name: str) -> str:
 
     Examples
     --------
-    >>> network_of("LLAMA3_70B"), network_of("Nemotron_3_Super")
-    ('llama3_70b', 'Nemotron_3_Super')
+    >>> network_of("LLAMA3_70B"), network_of("Nemotron_9_Super")
+    ('llama3_70b', 'Nemotron_9_Super')
     """
     return index("models", catalog.data_directory()).get(normalise(name), name)
 

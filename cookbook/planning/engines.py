@@ -215,7 +215,7 @@ def _engine(
         return float(np.ravel(next(two) - next(two))[0]) / MOST_BATCH
 
     return StepCosts(
-        # What hides something, as a prompt hides its host, is no straight line: it is drawn to the tokens that are read.
+        # What hides something, as prompts hide their host, is no straight line: it is drawn to the tokens read.
         _drawn(decode, MOST_BATCH * apart, 1.0, prompt if in_turn else FAR),
         _drawn(prefill, MOST_PASS, prompt, prompt / 2), kept,
         int(most if math.isfinite(most) else figure("service-sequences") * apart),

@@ -12,7 +12,6 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
 from cookbook.hardware.machine import ring_link
-from cookbook.prediction.constants import is_product
 from cookbook.prediction.intake import networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
@@ -374,18 +373,11 @@ def _inference(c: Columns) -> dict[str, Any]:
     found["activations"] = cells.map(lambda each: _stored("", each[1] if len(each) > 1 else each[0])[0])
     hints = together(c.text("software"), notes.map(lambda cell: HOST.sub("", cell)), way, c.text("accelerator"))
     for name, kind in (("software", "inference"), ("engine", "generation")):
-        found[name] = hints.map(partial(_stack, kind))
+        found[name] = hints.map(partial(words.software, kind))
     found["served"] = named.where(lambda each: networks.served(*each).served)
     if way.levels != ("",):
         found["served"] = found["served"] | way.where(lambda cell: cell.casefold() in ("decode", "prefill"))
     return found
-
-
-def _stack(kind: str, cells: tuple[str, ...]) -> str:
-    """Product that the first cell names as the table ``software`` does; else the level that all of them hint at."""
-    named, notes, way, device = cells
-    hints = (f"{notes}; {device}; {way}", f"{notes}; {way}")  # a device alone names no software
-    return named if is_product(kind, named) else min((words.stack(kind, named, each) for each in hints), key=bool)
 
 
 def _way(cell: str) -> tuple[str, str]:

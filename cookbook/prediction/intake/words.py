@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
+from cookbook.prediction.constants import is_product
 from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
 
 # Cells that say that nothing is known.
@@ -466,6 +467,18 @@ def stack(kind: str, named: str, hints: str) -> str:
     patterns, other = _patterns(kind)
     text = f"{named}; {hints}"
     return next((level for pattern, level in patterns if pattern.search(text)), other if named else "")
+
+
+def software(kind: str, cells: tuple[str, str, str, str]) -> str:
+    """Product that the first cell names as the table ``software`` does; else the level that all of them hint at.
+
+    `kind`: of prediction, as in the table ``software``; `cells`: the software cell, the notes, the way a model is asked,
+    and the device.
+    """
+    named, notes, way, device = cells
+    if is_product(kind, named) or not stack(kind, named, f"{notes}; {way}"):  # a device alone names no software
+        return named if is_product(kind, named) else ""
+    return stack(kind, named, f"{notes}; {device}; {way}")
 
 
 def floats(values: Any) -> np.ndarray:
