@@ -99,6 +99,10 @@ class Input:
     cache: str = ""
 
 
+# Of a network with states in a table that states its parameters, too.
+BY_PARAMETERS = "layers that keep a state are taken as attention, in a decoder with the stated parameters"
+
+
 @dataclass(frozen=True)
 class Spoken:
     """A network by a spoken name: its key, or the parameters that the name states."""
@@ -116,12 +120,15 @@ def builders() -> dict[str, str]:
     return dict(catalog.table("models")[["name", "builder"]].itertuples(index=False))
 
 
-def divided(said: Spoken) -> tuple[str, str]:
-    """A language model that layouts of training split, "" for other networks; and why a hybrid is none."""
+def divided(said: Spoken, counted: bool = False) -> tuple[str, str]:
+    """A language model that layouts of training split, "" for other networks; and why a hybrid is none.
+
+    `counted`: whether the parameters are stated beside the name; then a hybrid is taken as a decoder of so many.
+    """
     builder = builders().get(said.key, "")
     why = f"{said.key} has layers that keep a state instead of keys and values, which no tp, pp or ep is estimated " \
           "for; kind = training_classic answers with data parallelism"  # fmt: skip
-    return said.key if builder in zoo.LANGUAGE_MODELS else "", why if builder == zoo.HYBRID else ""
+    return said.key if builder in zoo.LANGUAGE_MODELS else "", why if builder == zoo.HYBRID and not counted else ""
 
 
 @lru_cache(maxsize=65536)

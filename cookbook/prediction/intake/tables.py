@@ -192,7 +192,9 @@ def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
 def _transformer(c: Columns) -> dict[str, Any]:
     found: dict[str, Any] = {name: c.number(name) for name in COUNTS if name in c}
     said = c.text("model").map(networks.spoken)
-    found["model"] = c.values(said, networks.divided)
+    counted = together(said, c.text("parameters"), c.text("params_b"))
+    found["model"] = c.values(counted, lambda each: networks.divided(each[0], any(each[1:])))
+    c.note(counted.map(lambda each: networks.BY_PARAMETERS * (any(each[1:]) and bool(networks.divided(each[0])[1]))))
     # The size that stands in a name counts where no cell states another.
     nameless = said.map(lambda each: each if not each.key else networks.Spoken())
     bare = np.isnan(found.get("layers", NOTHING))

@@ -472,7 +472,7 @@ def stack(kind: str, named: str, hints: str) -> str:
 def software(kind: str, cells: tuple[str, str, str, str]) -> str:
     """Product that the first cell names as the table ``software`` does; else the level that all of them hint at.
 
-    `kind`: of prediction, as in the table ``software``; `cells`: the software cell, the notes, the way a model is asked,
+    `kind`: of prediction, as in the table ``software``; `cells`: the software, the notes, the way a model is asked,
     and the device.
     """
     named, notes, way, device = cells
