@@ -108,10 +108,9 @@ def test_the_page_says_how_many_rates_are_inside(words, compared):
     hits = {name for name, (rate, low, _, high) in compared.items() if inside(low, high, rate)}
     assert f"Of {len(compared)} rates, {len(hits)} lie inside our interval" in words
     dense = {name for name in compared if name.startswith("llama")}
-    assert f"All {len(dense)} rates of Llama 3 70B are inside, and all are higher than we predict" in words
-    assert dense <= hits and all(compared[name][0] > compared[name][2] for name in dense)
-    apart = {name for name in compared if name.endswith("sglang answers")}
-    assert hits - dense == {"deepseek_v3 h100-sxm sglang prompts, TP", *apart}
+    off = max(abs(ours / rate - 1) for name, (rate, _, ours, _) in compared.items() if name in dense)
+    assert f"All {len(dense)} rates of Llama 3 70B are inside, within {100 * off:.0f} % of what we predict" in words
+    assert dense <= hits and set(compared) - hits == {"deepseek_v3 h100-sxm sglang prompts"}
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +127,7 @@ def shares(compared, kind):
 
 def test_the_page_says_what_it_gives_of_experts_across_nodes(words, compared):
     assert f"gives {shares(compared, 'prompts')} of their prompts and {shares(compared, 'answers')} of their" in words
-    rate, _, _, high = compared["deepseek_v3 h100-sxm sglang answers, TP"]
-    assert f"answers {100 * (rate / high - 1):.0f} % above the interval" in words
+    assert "all are inside but the prompts on H100, above the interval" in words
     most = max(rate / ours for rate, _, ours, _ in compared.values())
     page = (Path(__file__).parents[2] / "docs" / "accuracy.md").read_text(encoding="utf-8")
     assert f"a factor of {most:.0f} (recipe 10)" in re.sub(r"\s+", " ", page)
@@ -155,12 +153,12 @@ def test_delays_of_clients(words):
     assert "All other latencies are inside" in words
 
 
-def test_keys_and_values_of_16_bits_would_miss_under_load(words):
-    assert "with 16, the rates of 50 and 100 clients would be outside" in words
+def test_keys_and_values_of_16_bits_would_be_inside_too(words):
+    assert "with 16, all three would be inside as well" in words
     for name in SERVICES:
         if has(name, "kv_bits"):
             low, _, high = rates(name, kv_format="fp16")
-            assert inside(low, high, published(name, "rate")) == (given(name, "concurrency") < 50), name
+            assert inside(low, high, published(name, "rate")), name
 
 
 def test_nodes_of_a_day(words):
