@@ -44,7 +44,7 @@ ASKED = [
     ("network-unknown", "training_classic", {"model": ""}),
     ("network-unknown", "training_transformer", {"params_b": "", "layers": "", "hidden": ""}),
     ("network-not-one-pass", "inference", {"model": "gnmt"}),
-    ("network-not-split", "training_transformer", {"model": "jamba_1.5_mini"}),
+    ("network-not-split", "training_transformer", {"model": "jamba_1.5_mini", "params_b": ""}),
     ("dimensions-contradict", "training_transformer", {"params_b": 130}),
     ("dimensions-impossible", "training_transformer", {"kv_heads": 80}),
     ("length-missing", "inference", {"model": "llama2_7b", "metric": "TTFT ms"}),

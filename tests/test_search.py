@@ -97,7 +97,7 @@ def test_no_layout_needs_more_memory_than_there_is(found: Layouts) -> None:
 def test_why_names_a_part_that_differs(found: Layouts) -> None:
     reasons = found.why(0, 12)
     best = found.table.iloc[0]
-    assert len(reasons) == 12
+    assert 6 <= len(reasons) <= 12
     for reason in reasons.to_dict("records"):
         changes = dict(change.split(" ", 1) for change in reason["change"].split(", "))
         assert changes and set(changes) <= set(AXES)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from cookbook import catalog, units
 from cookbook.units import shown
-from cookbook.workloads import layers as blocks
+from cookbook.workloads import blocks
+from cookbook.workloads import layers as parts
 from cookbook.workloads.arguments import (
     COUNTS,
     LARGEST,
@@ -434,14 +435,14 @@ def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _layer_function(layer: str) -> Any:
-    return getattr(blocks if layer in BLOCK_LAYERS else Trace, layer)
+    return getattr(blocks if layer == "moe" else parts if layer in BLOCK_LAYERS else Trace, layer)
 
 
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
     """Arguments of a layer; the trace and the input come first, and a block takes those of its attention too."""
     taken = dict(list(inspect.signature(function).parameters.items())[2:])
     if any(p.kind is p.VAR_KEYWORD for p in taken.values()):
-        taken = dict(list(inspect.signature(blocks.self_attention).parameters.items())[2:]) | taken
+        taken = dict(list(inspect.signature(parts.self_attention).parameters.items())[2:]) | taken
     return taken
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from cookbook import catalog
-from cookbook.workloads.layers import S, Trace, latent_attention, moe, self_attention, transformer_block
+from cookbook.workloads.blocks import latent_attention, moe
+from cookbook.workloads.layers import S, Trace, self_attention, transformer_block
 from cookbook.workloads.ops import Ops
 from cookbook.workloads.transformers import bert, decoder, electra, encoder_decoder, swin, vit
 
