@@ -366,7 +366,7 @@ def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool
         attention_ramp=rows.attention_ramp * on["attention"], prompt_seconds=rows.prompt_time * host,
         request_seconds=rows.request_time * on["host"],
         expert_pace=rows.expert_pace, expert_reading=rows.expert_reading,
-        expert_tile=rows.expert_tile * on["experts"], expert_passes=rows.expert_passes * on["experts"],
+        expert_tile=rows.expert_tile * rows.tiled * on["experts"], expert_passes=rows.expert_passes * on["experts"],
     )  # fmt: skip
 
 

@@ -59,8 +59,9 @@ def of_kernels(each: tuple[Any, str, str]) -> dict[str, float]:
 def engines() -> dict[str, dict[str, float]]:
     """What each engine does, by level and column of generation_engines; what it has no limit for is infinite."""
     rows = catalog.table("generation_engines")
+    # Engines for one user multiply the experts of a few tokens row by row, not in tiles.
     return {str(row["level"]): {name: float(row[name]) if row[name] == row[name] else np.inf for name in ENGINE}
-            for _, row in rows.iterrows()}  # fmt: skip
+            | {"tiled": float(row["family"] != "local")} for _, row in rows.iterrows()}  # fmt: skip
 
 
 @lru_cache(maxsize=1)
