@@ -1,7 +1,7 @@
 """Questions whose answers are public figures: read, checked and asked through the doors.
 
-``python tests/published/canonical.py`` asks all of them and writes the tables of docs/questions-you-can-check.md; with a
-word, such as ``run``, it prints those of that kind alone and writes nothing.
+``python tests/published/canonical.py`` asks all of them and writes the tables of docs/questions-you-can-check.md; with
+the name of a kind, such as ``run``, it prints those alone and writes nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -103,10 +103,8 @@ def _rate(found: Any) -> Ends:
 
 def _row(table: Any) -> Any:
     row = table.iloc[0]
-    if row.get("why") and not row.get("fits") == "yes":
+    if row["why"] and row.get("fits") != "yes":
         raise Refused(str(row["why"]))
-    if row.get("fits") == "no":
-        raise Refused("does not fit in device memory")
     return row
 
 
@@ -265,7 +263,7 @@ class Score:
     inside: float
 
 
-def score(answers: Iterator[Answer] | list[Answer]) -> Score:
+def score(answers: Iterable[Answer]) -> Score:
     """Median error and share inside the 80 % interval, of those answered."""
     all_of = list(answers)
     known = [each for each in all_of if not each.why]
@@ -273,3 +271,75 @@ def score(answers: Iterator[Answer] | list[Answer]) -> Score:
         return Score(len(all_of), 0, math.nan, math.nan)
     return Score(len(all_of), len(known), float(np.median([each.error for each in known])),
                  sum(each.inside for each in known) / len(known))  # fmt: skip
+
+
+def groups(answers: list[Answer]) -> dict[str, Score]:
+    """Scores of all, of both halves, of figures that our tables hold or not, and of each kind."""
+    chosen: dict[str, Callable[[Question], bool]] = {"all": lambda _: True}
+    chosen |= {half: lambda each, half=half: each.half == half for half in HALVES}
+    chosen["also a row of our tables"] = lambda each: bool(each.row)
+    chosen["no row of our tables"] = lambda each: not each.row
+    chosen |= {kind: lambda each, kind=kind: each.kind == kind for kind in KINDS}
+    return {name: score(one for one in answers if takes(one.question)) for name, takes in chosen.items()}
+
+
+def _shown(number: float) -> str:
+    """Three digits, and no more zeros than that."""
+    if not number:
+        return "0"
+    rounded = round(number, 2 - math.floor(math.log10(abs(number))))
+    return f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{rounded:g}"
+
+
+def _lines(head: list[str], rows: Iterable[list[str]]) -> str:
+    table = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in table) + "\n"
+
+
+def scores(answers: list[Answer]) -> str:
+    """Scores by group, as Markdown."""
+    head = ["questions", "asked", "answered", "median error", "80 % interval holds"]
+    return _lines(head, ([name, f"{each.questions}", f"{each.answered}", f"{100 * each.error:.0f} %",
+                          f"{100 * each.inside:.0f} %"] for name, each in groups(answers).items()))  # fmt: skip
+
+
+def answered(answers: list[Answer], kind: str) -> str:
+    """Every question of a kind beside its answer, as Markdown."""
+    rows = list[list[str]]()
+    for each in (one for one in answers if one.question.kind == kind):
+        asked = each.question
+        mark = " (recalled)" if asked.recalled == "yes" else ""
+        told = [_shown(each.point), f"{_shown(each.low)} to {_shown(each.high)}", "yes" if each.inside else "no"]
+        if each.why:
+            told = [f"no answer: …{asked.expected}…", "", ""]
+        source = f"[page]({asked.source})" if asked.source.startswith("https://") else asked.source
+        rows.append([asked.question, f"{_shown(asked.published)} {asked.unit}{mark}", *told, asked.half, source])
+    return _lines(["question", "published", "predicted", "80 % interval", "inside", "half", "source"], rows)
+
+
+def parts_of_page(answers: list[Answer]) -> dict[str, str]:
+    """What stands between the marks of the page, by mark."""
+    return {"scores": scores(answers)} | {kind.replace(" ", "-"): answered(answers, kind) for kind in KINDS}
+
+
+def between(name: str) -> re.Pattern[str]:
+    """What stands between the two marks of a name."""
+    return re.compile(rf"(?s)(?<=<!-- {name}: start -->\n).*?(?=<!-- {name}: end -->)")
+
+
+def main(words: list[str]) -> None:
+    """Ask, and write the page or print a kind."""
+    asked = [ask(each) for each in read() if not words or each.kind in words]
+    if words:
+        for word in words:
+            print(answered(asked, word))
+        return
+    text = PAGE.read_text(encoding="utf-8")
+    for name, table in parts_of_page(asked).items():
+        text = between(name).sub(lambda _, table=table: table, text)
+    PAGE.write_text(text, encoding="utf-8")
+    print(scores(asked))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
