@@ -309,9 +309,11 @@ def answered(answers: list[Answer], kind: str) -> str:
     for each in (one for one in answers if one.question.kind == kind):
         asked = each.question
         mark = " (recalled)" if asked.recalled == "yes" else ""
-        told = [_shown(each.point), f"{_shown(each.low)} to {_shown(each.high)}", "yes" if each.inside else "no"]
         if each.why:
             told = [f"no answer: …{asked.expected}…", "", ""]
+        else:
+            ends = f"{_shown(each.low)} to {_shown(each.high)}"
+            told = [_shown(each.point), ends, "yes" if each.inside else "no"]
         source = f"[page]({asked.source})" if asked.source.startswith("https://") else asked.source
         rows.append([asked.question, f"{_shown(asked.published)} {asked.unit}{mark}", *told, asked.half, source])
     return _lines(["question", "published", "predicted", "80 % interval", "inside", "half", "source"], rows)
