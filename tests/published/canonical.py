@@ -31,7 +31,7 @@ HALVES = ("open", "held back")
 UNITS = {
     "rate": {"tokens/s": 1.0, "images/s": 1.0, "sequences/s": 1.0},
     "time": {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "days": 86400.0},
-    "device time": {"GPU h": 3600.0},
+    "device time": {"device h": 3600.0},
     "bytes": {"GB": 1e9, "GiB": 2.0**30},
 }
 MEASURED = ("inference", "training_classic", "training_transformer")
