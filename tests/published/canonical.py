@@ -1,7 +1,7 @@
 """Questions whose answers are public figures: read, checked and asked through the doors.
 
-``python tests/published/canonical.py`` asks all of them and writes the tables of docs/questions-you-can-check.md; with
-the name of a kind, such as ``run``, it prints those alone and writes nothing.
+``python tests/published/canonical.py`` asks all of them and writes the tables of docs/questions-you-can-check.md and
+data/known_answers.csv; with the name of a kind, such as ``run``, it prints those alone and writes nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from cookbook.prediction.doors import Plan
 
 TABLE = Path(__file__).with_name("canonical.csv")
 PAGE = Path(__file__).parents[2] / "docs" / "questions-you-can-check.md"
+ANSWERS = Path(__file__).parents[2] / "data" / "known_answers.csv"
 KINDS = ("one user", "prompt", "saturation", "one pass", "training", "run", "fine-tuning")
 HALVES = ("open", "held back")
 UNITS = {
@@ -324,6 +325,23 @@ def parts_of_page(answers: list[Answer]) -> dict[str, str]:
     return {"scores": scores(answers)} | {kind.replace(" ", "-"): answered(answers, kind) for kind in KINDS}
 
 
+def rows_of(answers: list[Answer]) -> list[dict[str, Any]]:
+    """Rows of the table ``known_answers``: questions and what was answered, to four digits."""
+    rows = []
+    for each in answers:
+        asked = each.question
+        ends = {"predicted": each.point, "low_80": each.low, "high_80": each.high}
+        rows.append({
+            "question": asked.question, "kind": asked.kind, "half": asked.half, "published": asked.published,
+            "unit": asked.unit, **{name: "" if each.why else float(f"{end:.4g}") for name, end in ends.items()},
+            "why": each.why and f"…{asked.expected}…", "recalled": asked.recalled,
+            "page": asked.source,
+            "how": "derived",
+            "source": "dl-cookbook-validation",
+        })  # fmt: skip
+    return rows
+
+
 def between(name: str) -> re.Pattern[str]:
     """What stands between the two marks of a name."""
     return re.compile(rf"(?s)(?<=<!-- {name}: start -->\n).*?(?=<!-- {name}: end -->)")
@@ -340,6 +358,10 @@ def main(words: list[str]) -> None:
     for name, table in parts_of_page(asked).items():
         text = between(name).sub(lambda _, table=table: table, text)
     PAGE.write_text(text, encoding="utf-8")
+    with ANSWERS.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.DictWriter(file, rows_of(asked)[0], lineterminator="\n")
+        lines.writeheader()
+        lines.writerows(rows_of(asked))
     print(scores(asked))
 
 
