@@ -105,6 +105,7 @@ calibrate: $(VENV)/lab.stamp $(VENV)/package.stamp ## Fit the constants and inte
 validate: $(VENV)/lab.stamp $(VENV)/package.stamp ## Judge predictions by measurements left out (BASELINE=--baseline: also what tests compare with)
 	$(BIN)/python -m cookbook validate --write $(BASELINE) --markdown build/validation.md --json build/validation.json
 	$(BIN)/python -m cookbook judge-storage --write
+	$(BIN)/python tests/published/canonical.py
 	$(BIN)/python -m cookbook data-readme
 
 data-readme: $(VENV)/lab.stamp $(VENV)/package.stamp ## Count the rows of data/, write data/README.md from the schemas

@@ -81,7 +81,7 @@ NOT_READ = frozenset({
     "validation_inference_rows", "validation_generation_rows",
     "storage", "storage_measured", "storage_workloads", "tco", "cloud_prices",
     "cloud_price_history", "hardware_prices", "model_facts", "accelerator_provenance", "sources",
-    "worked_examples",
+    "worked_examples", "known_answers",
     "system_topologies", "system_nodes", "system_links", "data_sets", "processors", "cloud_networks",
     "pipeline_constants", "training_neighbours", "long_runs", "api_prices", "traces", "remedies",
 })  # fmt: skip

@@ -222,6 +222,7 @@ def test_korthikanti_2022_activations_of_a_layer(h, a, s=2048):
     Equal to the byte when attention is full, but for mean and variance of each position that the two norms keep and
     the paper leaves out as small (8 bytes each); the causal mask saves 5 a s (s - 1) / 2 bytes of scores.
     """
+
     def layer_bytes(causal: bool, flash: bool) -> float:
         t = Trace()
         x = t.tokens(S, h)
