@@ -105,6 +105,7 @@ class _Layout:
 
     names: list[tuple[Constant, str]]
     columns: dict[str, np.ndarray]
+    starts: dict[str, float]
 
     def start(self) -> np.ndarray:
         return np.log([constant.start for constant, _ in self.names])
@@ -117,8 +118,8 @@ class _Layout:
         return np.log(low), np.log(high)
 
     def values(self, unknowns: np.ndarray) -> dict[str, Any]:
-        """Constants for each row; a level that is not fitted has its start."""
-        found = {}
+        """Constants for each row; a level that is not fitted has its start, as has a constant that no row can tell."""
+        found: dict[str, Any] = dict(self.starts)
         for name, column in self.columns.items():
             constant = next(c for c, _ in self.names if c.name == name)
             each = np.where(column >= 0, np.exp(unknowns[column]), constant.start)
@@ -141,7 +142,7 @@ def _layout(rows: Rows, train: np.ndarray) -> _Layout:
             names.append((constant, level))
         if np.any(column >= 0):
             columns[constant.name] = column
-    return _Layout(names, columns)
+    return _Layout(names, columns, {constant.name: constant.start for constant in rows.constants})
 
 
 def _residuals(rows: Rows, layout: _Layout, unknowns: np.ndarray) -> np.ndarray:
