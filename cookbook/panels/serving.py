@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -457,8 +458,11 @@ def _memory(view: Served) -> Picture:
         rows += [{"row": name, "part": part, "value": value, "text": text if part == "weights" else None}
                  for part, value in parts]  # fmt: skip
     frame = plain(pd.DataFrame(rows), ("value",))
-    of = float(frame["value"].iloc[0]) / capacity
-    title = f"Weights take {percent(of)} of each device; the load fills {percent(own['kv_share'])} of the KV cache"
+    taken = float(frame["value"].iloc[0])
+    title = f"Weights take {percent(taken / capacity)} of each device; the load fills {percent(own['kv_share'])} of " \
+            "the KV cache"  # fmt: skip
+    if not math.isfinite(capacity):
+        title = f"Weights take {human(taken * 2**30, 'iB')} of each device, whose memory is not in the catalogue"
     return Picture("memory", frame, title, {"rows": row_order(frame), "most": charts.longest(frame)})
 
 
