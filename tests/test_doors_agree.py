@@ -88,6 +88,7 @@ def step_of_a_language_model(rng: np.random.Generator) -> Question:
         "global_batch": micro * dp * pick(rng, 4, 8, 16) + pick(rng, 0, 0, 0, 1),
         "recompute": pick(rng, "none", "selective", "full"), "seq": pick(rng, 1024, 2048, 4096),
         "attention": pick(rng, "", "flash2", "fused-softmax"), "cp": pick(rng, None, None, 1, 2),
+        "vp": pick(rng, None, 1),
     }  # fmt: skip
     if rng.random() < 0.3:
         given = {"devices": pick(rng, 1, 8, 64), "micro_batch": micro}
@@ -223,7 +224,8 @@ AXES = ("tp", "pp", "cp", "micro_batch", "zero", "recompute")
 
 
 def whole_layout(question: Question) -> bool:
-    return is_transformer(question) and all(question.get(name) for name in ("tp", "pp", "zero", "global_batch"))
+    names = ("tp", "pp", "vp", "zero", "global_batch")
+    return is_transformer(question) and all(question.get(name) for name in names)
 
 
 def by_search(question: Question) -> Told | None:

@@ -61,7 +61,7 @@ def test_options_that_say_the_usual_leave_every_row_as_it_is() -> None:
 @pytest.mark.parametrize("plan", [PIPED, PIPED | {"vp": 2}, SHARDED, SHARDED | {"zero": 1}])
 def test_the_usual_of_each_option_is_the_plan_without_it(plan: dict[str, Any]) -> None:
     plain = step(**plan)
-    usual = {"pipeline_schedule": "interleaved" if plan.get("vp") else "1f1b", "oversubscription": 1, "offload": ""}
+    usual = {"pipeline_schedule": "interleaved" if plan.get("pp") else "1f1b", "oversubscription": 1, "offload": ""}
     said = step(**plan, **usual, shard=64 // (plan.get("tp", 1) * plan.get("pp", 1)))
     assert plain.point == said.point and plain.memory == said.memory and plain.parts == said.parts
 
@@ -264,7 +264,7 @@ def test_memory_falls_with_recomputation_and_with_the_stage(zero: int) -> None:
         ({"fabric": "tpu-v4-pod"}, ["tpu-v4-pod", "torus"]),
         ({"system": "tpu-v5p", "offload": "optimiser"}, ["offload", "tpu-v5p"]),
         ({"devices": 4, "pp": 4, "pipeline_schedule": "zb-v"}, ["vp = 1", "zb-v", "vp = 2"]),
-        ({"devices": 4, "pp": 4, "pipeline_schedule": "interleaved"}, ["vp = 1", "2 or 4"]),
+        ({"devices": 4, "pp": 4, "vp": 1, "pipeline_schedule": "interleaved"}, ["vp = 1", "2 or 4"]),
         ({"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "1f1b"}, ["vp = 2", "1f1b"]),
         (
             {"devices": 4, "pp": 4, "vp": 2, "global_batch": 6, "pipeline_schedule": "interleaved"},

@@ -71,7 +71,7 @@ TYPED = [
     ("experts-not-divisible", "mixtral_8x7b", {"devices": 8, "ep": 3}),
     ("batch-not-divisible", "llama2_7b", {"devices": 8, "tp": 1, "pp": 1, "global_batch": 12}),
     ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "gpipe"}),
-    ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "pipeline_schedule": "interleaved"}),
+    ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "vp": 1, "pipeline_schedule": "interleaved"}),
     ("schedule-impossible", "llama2_7b", {"devices": 4, "pp": 4, "pipeline_schedule": "zb-v"}),
     ("schedule-impossible", "llama2_7b",
      {"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "interleaved", "global_batch": 6}),

@@ -256,7 +256,7 @@ def test_one_word_is_one_choice() -> None:
 def test_what_was_not_given_is_told(found: Layouts) -> None:
     names = [each.split(" = ")[0] for each in found.assumed]
     assert {"precision", "seq", "software", "attention", "zero", "sequence_parallel", "neighbours"} <= set(names)
-    assert "software = megatron-core" in found.assumed and "attention = flash3" in found.assumed
+    assert "software = megatron-core (tuned)" in found.assumed and "attention = flash3" in found.assumed
     given = search("llama2_7b", "h100-sxm", 16, 64, precision="bf16", seq=4096, software="Megatron Core",
                    attention="flash2", zero=1, recompute="none", micro_batch=1)  # fmt: skip
     left = [each.split(" = ")[0] for each in given.assumed]

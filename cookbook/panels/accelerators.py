@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -16,11 +16,12 @@ from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MUTED, PALETTE, TIME_PARTS, row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels import options, pasted, shell
+from cookbook.panels import options, pasted, shell, text
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
 from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
-from cookbook.planning.comparison import PHASES, Lead, compare, lead, operations, roofs
+from cookbook.planning.comparison import PHASES, Lead, compare, lead, measured_runs, operations, roofs
+from cookbook.prediction.measurements import Measurement
 from cookbook.prediction.requirements import ratio
 from cookbook.prediction.terms.transformer import answers_tokens
 
@@ -50,10 +51,6 @@ PINNED = {"samples/s": "samples_per_s", "J a sample": "joules", "cost a sample":
 VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training", "inference": "this pass"}
 BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
 ANSWERS = "Answers: tokens generated one after the other are the subject of recipe 10, Serve a model."
-# Short words for a reason, by how it is told in full.
-SHORT = (("trains nothing", "trains nothing"), ("take one of these", "no such peak"), ("no peak", "no peak known"),
-         ("do not fit", "does not fit memory"), ("rated power", "no rated power"),
-         ("states a price", "no price"), ("made up", "no price"))  # fmt: skip
 HOW = {
     "compute": "Matmuls and convolutions at the fitted share of the peak, or their bytes, whichever is longer",
     "memory traffic": "Bytes of norms, activations and sums over memory bandwidth",
@@ -199,6 +196,11 @@ class Compared:
     device: str | Accelerator
     op: str
     told: tuple[str, ...] = ()  # facts that come last
+    software: str = ""
+
+    def measured(self, row: Mapping[str, Any]) -> tuple[Measurement, ...]:
+        """Measured runs of this network, batch and format on the device of a row."""
+        return measured_runs(self.model, row["key"], self.phase, self.batch, row["precision"], self.software)
 
     @cached_property
     def ranks(self) -> dict[str, pd.DataFrame]:
@@ -259,7 +261,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
     told = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))
     view = Compared(model, options.title_of(model, tokens=True), phase, values["batch"], found, values["on"],
-                    devices[list(pairs).index(values["on"])], values["op"], told[:2])  # fmt: skip
+                    devices[list(pairs).index(values["on"])], values["op"], told[:2], values["software"])  # fmt: skip
     roof = picture == "roofline"
     words = _picture_title(view, picture)
     return View(
@@ -283,8 +285,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]:
     """Device to look at, and a sentence where it is not the one asked for."""
-    rates = found["samples_per_s"]
-    able = rates.where(found["fits"] != "no", rates * 0)
+    able = found["samples_per_s"].where(found["fits"] != "no", 0.0)
     at = int(np.nanargmax(able)) if able.notna().any() else 0
     try:
         key = on if on in keys else catalog.lookup("accelerators", on) if on else keys[at]
@@ -293,8 +294,8 @@ def _looked_at(on: str, keys: list[str], found: pd.DataFrame) -> tuple[str, str]
     if key in keys:
         return key, ""
     names = catalog.table("accelerators").set_index("key")["name"]
-    return keys[at], (
-        f"Look at: {names.get(key, key)} is not among the devices compared; {found['name'][at]} is looked at.")
+    asked, taken = names.get(key, key), found["name"][at]
+    return keys[at], f"Look at: {asked} is not among the devices compared; {taken} is looked at."
 
 
 def _prompt(model: Any, phase: str) -> str:
@@ -317,22 +318,11 @@ def _code(values: dict[str, Any], view: Compared) -> str:
     return "\n".join(lines)
 
 
-def short(why: str) -> str:
-    """A reason in two or three words.
-
-    Examples
-    --------
-    >>> short("no row of data/cloud_prices.csv states a price on demand of k40"), short("something else")
-    ('no price', 'no figure')
-    """
-    return next((words for part, words in SHORT if part in why), "no figure" if why else "not known")
-
-
 def _range(row: Any, picture: str, alone: bool = False) -> str:
     """A figure with its ends, or `alone` with its unit; in short why there is none."""
     point, low, high, why = COLUMNS[picture]
     if not math.isfinite(row[point]):
-        return short(row[why])
+        return text.short(row[why])
     write = WRITE.get(picture, figure)
     return f"{write(row[point])} " + (UNIT[picture] if alone else f"({write(row[low])}-{write(row[high])})")
 
@@ -391,13 +381,13 @@ def _lacking(view: Compared, picture: str) -> str:
         return ""
     row = lacks.iloc[0]
     more = f", and {len(lacks) - 1} more" if len(lacks) > 1 else ""
-    return f" No figure: {_short(row['name'])} ({short(row[COLUMNS[picture][3]])}){more}."
+    return f" No figure: {_short(row['name'])} ({text.short(row[COLUMNS[picture][3]])}){more}."
 
 
 def _looked(view: Compared, picture: str) -> str:
     row, point = view.looked, COLUMNS[picture][0]
     if math.isnan(row[point]):
-        return f"Looked at: {row['name']}, {short(row[COLUMNS[picture][3]])}."
+        return f"Looked at: {row['name']}, {text.short(row[COLUMNS[picture][3]])}."
     start = f"Looked at: {row['name']}, {_range(row, picture, True)}"
     if picture == "throughput":
         fits = ", and does not fit its memory" if row["fits"] == "no" else ""
@@ -450,6 +440,7 @@ def _chips(view: Compared) -> tuple[tuple[str, str], ...]:
     return (
         (f"{row['name']}: {row['evidence'] or 'no prediction'}",
          "Measured here: runs of this device went into the constants. Sibling: of its maker, or with other software."),
+        *text.measured_badges(view.measured(row)),
         (f"{here} of {len(view.table)} devices measured",
          "Devices of which the tables hold measured runs; intervals of the others are wider."),
         ("flexibility is a judgement", "What can be programmed, and how easily, stands in the table programmability."),
@@ -516,7 +507,8 @@ def _device_table(view: Compared) -> pd.DataFrame:
         "Prices of": f"{row['price_first'][:7]} to {row['price_last'][:7]}" if row["price_last"] else "no price",
         "Memory": f"{units.human(row['memory_bytes'], 'iB')} of {units.human(row['capacity_bytes'], 'iB')}"
         if row["fits"] in ("yes", "no") else row["fits"] or "none",
-        "Known": row["evidence"] or row["why"], "Effort to program (judgement)": effort[row["kind"]],
+        "Known": row["evidence"] or row["why"], "Measured": next(map(str, view.measured(row)), "no such run"),
+        "Effort to program (judgement)": effort[row["kind"]],
     } for row in view.ranks["throughput"].to_dict("records")])  # fmt: skip
 
 

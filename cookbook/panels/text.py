@@ -8,6 +8,7 @@ from string import digits
 from typing import TYPE_CHECKING, Any
 
 from cookbook import catalog
+from cookbook.prediction.engine import SHOWN
 from cookbook.prediction.requirements import ratio
 from cookbook.units import MONEY, dollars, human, shown
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from cookbook.catalog.prices import Price
     from cookbook.planning.comparison import Lead
+    from cookbook.prediction.measurements import Measurement
 
 Source = tuple[str, str, str]
 LONGEST, LONGEST_FILE = 300, 80  # letters of a reason, and of the name of a file
@@ -38,6 +40,10 @@ ARGUMENTS = {
     "asynchronous": "asynchronous checkpoints",
 }  # fmt: skip
 SWITCHES, YES_OR_NO = ("pinned", "shuffled", "asynchronous"), {"0": "no", "1": "yes"}
+# Short words for a reason, by how it is told in full.
+SHORT = (("trains nothing", "trains nothing"), ("take one of these", "no such peak"), ("no peak", "no peak known"),
+         ("do not fit", "does not fit memory"), ("rated power", "no rated power"),
+         ("states a price", "no price"), ("made up", "no price"))  # fmt: skip
 
 
 def json_of(text: str, what: str) -> Any:
@@ -360,6 +366,35 @@ def short_name(name: str) -> str:
     front, _, rest = name.partition(" (")
     told = [piece for piece in rest.rstrip(")").split(", ") if _devices(piece) or {"board", "one"} & {*piece.split()}]
     return f"{front} ({', '.join(told)})" if told else front
+
+
+def short(why: str) -> str:
+    """A reason in two or three words.
+
+    Examples
+    --------
+    >>> short("no row of data/cloud_prices.csv states a price on demand of k40"), short("something else")
+    ('no price', 'no figure')
+    """
+    return next((words for part, words in SHORT if part in why), "no figure" if why else "not known")
+
+
+def measured_badges(runs: Sequence[Measurement]) -> tuple[tuple[str, str], ...]:
+    """Badge of the newest measured run of exactly what is shown, and what the others are; none where there is none.
+
+    Examples
+    --------
+    >>> import cookbook as cb
+    >>> asked = cb.generate("llama3_8b", "h100-sxm", input_len=512, output_len=512, software="vllm")
+    >>> measured_badges(asked.measured)[0][0], measured_badges(())
+    ('measured: 127.1 tokens/s, Argonne National Laboratory 2024', ())
+    """
+    if not runs:
+        return ()
+    newest = runs[0]
+    label = f"measured: {newest.value}, {newest.publisher} {newest.date[:4]}".strip()
+    return ((label, f"Exactly this case was measured: {'; '.join(str(run) for run in runs[:SHOWN])}. "
+             "Another version of the software may be faster or slower."),)  # fmt: skip
 
 
 def price_badge(price: Price) -> tuple[str, str]:

@@ -33,7 +33,17 @@ from cookbook.panels.options import (
 )
 from cookbook.panels.pasted import device_text, keywords, model_text
 from cookbook.panels.shell import Panel, Picture, View, panel_call
-from cookbook.panels.text import at_your_price, dollar_range, figure, in_words, large, percent, price_badge, short_name
+from cookbook.panels.text import (
+    at_your_price,
+    dollar_range,
+    figure,
+    in_words,
+    large,
+    measured_badges,
+    percent,
+    price_badge,
+    short_name,
+)
 from cookbook.planning.layouts import layout_words, machine_of
 from cookbook.planning.run import TrainingRun, plan_run
 from cookbook.units import dollars, human
@@ -366,9 +376,10 @@ def _goal(view: Planned) -> str:
 def _chips(view: Planned) -> tuple[tuple[str, str], ...]:
     """How the figures are known, and what was assumed."""
     price = view.run.price
-    tier = str(np.asarray(view.run.layouts.prediction.tier)[int(view.own["row"])])
+    step = view.run.layouts.prediction.one(int(view.own["row"]))
     return (
-        (tier, "How well measurements of other runs cover the time of a step here."),
+        (step.tier, "How well measurements of other runs cover the time of a step here."),
+        *measured_badges(step.measured),
         price_badge(price),
         ("failures given", "Set under More.") if view.values["mtbf"] is not None
         else ("failures published", "Median of what a few long runs and clusters report; the others set the band."),

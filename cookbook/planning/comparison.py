@@ -29,6 +29,7 @@ from cookbook.prediction.constants import SIBLING as NEARBY
 from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.doors import forward_pass, network_of, train_step
 from cookbook.prediction.engine import reasons_of
+from cookbook.prediction.measurements import Measurement
 from cookbook.prediction.requirements import Sizes, activations, memory_parts, roofline_table, sizes_of
 from cookbook.workloads.zoo import Workload
 
@@ -215,6 +216,29 @@ def _work(
         "evidence": [evidence(tier) for tier in found["tier"]], "peak_flops": peak, "mem_bandwidth": bandwidth,
         "ridge": arithmetic.ridge_point(peak, bandwidth), "share_of_peak": found["samples_per_s"] * flop / peak,
     }  # fmt: skip
+
+
+def measured_runs(
+    workload: str | Workload, accelerator: str, phase: str, batch: int, precision: str, software: str = ""
+) -> tuple[Measurement, ...]:
+    """Measured runs of exactly what `compare` predicts of a device; none of a device that no table has.
+
+    Parameters
+    ----------
+    workload, accelerator, phase, batch, precision, software
+        As for `compare`.
+
+    Returns
+    -------
+    tuple of Measurement
+        The newest first.
+    """
+    if not precision or accelerator not in catalog.table("accelerators")["key"].tolist():
+        return ()
+    how: dict[str, Any] = {"precision": precision, "software": software or None}
+    if phase == "training":
+        return train_step(workload, accelerator, micro_batch=batch, **how).measured
+    return forward_pass(workload, accelerator, batch=batch, **how).measured
 
 
 def evidence(tier: str) -> str:

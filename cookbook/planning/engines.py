@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import hardware, units
-from cookbook.performance.generation import cache_slots, decode_step_seconds, prefill_seconds
+from cookbook.performance.generation import attended_tokens, cache_slots, decode_step_seconds, prefill_seconds
 from cookbook.planning.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepCosts
 from cookbook.prediction.asked import MOST_TOKENS, choices, flag, numbers, quantity, text, whole
 from cookbook.prediction.constants import DATASHEET, EXPERTS, FIRST_TOKEN, IN_FLIGHT, SEVERAL, factors, figure
@@ -214,10 +214,11 @@ def _engine(
         two = (decode_step_seconds(MOST_BATCH, 0.0, **each, drafted=drafted) / gained for each in (parts, without))
         return float(np.ravel(next(two) - next(two))[0]) / MOST_BATCH
 
+    reach = float(attended_tokens(prompt / 2, decoder.window[0], 0.0 if alone else decoder.windowed[0], prompt))
     return StepCosts(
         # What hides something, as prompts hide their host, is no straight line: it is drawn to the tokens read.
         _drawn(decode, MOST_BATCH * apart, 1.0, prompt if in_turn else FAR),
-        _drawn(prefill, MOST_PASS, prompt, prompt / 2), kept,
+        _drawn(prefill, MOST_PASS, prompt, reach), kept,
         int(most if math.isfinite(most) else figure("service-sequences") * apart),
         int(chunk if math.isfinite(chunk) else figure("service-iteration-tokens") * apart),
         window=1.0 if alone else float(decoder.window[0]), windowed=1.0 if alone else float(decoder.windowed[0]),

@@ -14,7 +14,6 @@ from cookbook import hardware, units
 from cookbook.hardware import Accelerator, Machine
 from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, device_usd
-from cookbook.planning.parallel import context_sizes, divisors, even_stages, stage_counts
 from cookbook.prediction.asked import (
     MOST_SEQUENCES,
     MOST_TOKENS,
@@ -30,6 +29,7 @@ from cookbook.prediction.doors import network_of, plan_fields, training_scenario
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.fabrics import fabric as fabric_of
 from cookbook.prediction.scenario import Coded, fields
+from cookbook.prediction.terms.layout_grid import CHUNKS, layout_grid
 from cookbook.prediction.terms.transformer import of_model
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -49,13 +49,12 @@ ONE_CHUNK = ("gpipe", "1f1b", "zero-bubble")
 RECOMPUTE = ("none", "selective", "full")
 ZERO = (0, 1, 2, 3)
 MICRO_BATCHES = (1, 2, 4, 8)
-CHUNKS = (1, 2, 4)
 LENGTH = 2048
 OPTIONS = {name: ("", *dict.fromkeys(fields()[name].choices.values())) for name in ("pipeline_schedule", "offload")}
 # A neighbour differs from a layout in one axis, or trades one kind of shard for another.
 TRADED = ("tp", "pp", "cp")
 # More layouts than this would take minutes.
-MOST_LAYOUTS, MOST_COMBINATIONS = 2**20, 2**26
+MOST_LAYOUTS = 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -275,7 +274,7 @@ def search(
     Examples
     --------
     >>> found = search("llama2_7b", "h100-sxm", 16, 64, seq=4096, recompute="none")
-    >>> found.fitting <= found.tried, len(found.front) > 0, "software = megatron-core" in found.assumed
+    >>> found.fitting <= found.tried, len(found.front) > 0, "software = megatron-core (tuned)" in found.assumed
     (True, True, True)
     """
     counts, batch = wholes("devices", devices), whole("global_batch", global_batch, MOST_SEQUENCES)
@@ -299,7 +298,7 @@ def search(
     joined = None if per_node is None else whole("per_node", per_node)
     domain = fabric_of(fabric).domain if fabric else math.nan
     node = joined or int(domain if math.isfinite(domain) else machine.per_node)
-    grid = _grid(shape, {count: min(node, count) for count in counts}, batch, length, axes)
+    grid = layout_grid(shape, {count: min(node, count) for count in counts}, batch, length, axes)
     grid = _with_more(grid, batch, more)
     if not 0 < len(grid["devices"]) <= MOST_LAYOUTS:
         raise ValueError(
@@ -390,33 +389,6 @@ def _shards(shard: Any) -> tuple[int | None, ...]:
 
 def _tried(values: Sequence[Any]) -> str:
     return f"{', '.join(map(str, values[:-1]))} or {values[-1]}, all tried"
-
-
-def _grid(
-    shape: Mapping[str, int], per_node: Mapping[int, int], batch: int, seq: int, axes: Mapping[str, Sequence[Any]]
-) -> dict[str, np.ndarray]:
-    """All combinations of the axes that divide what they must, as arrays."""
-    again, zeros = np.array(axes["recompute"]), axes["zero"]
-    found: list[dict[str, np.ndarray]] = []
-    for count, node in per_node.items():
-        tensor = [t for t in divisors(shape["heads"], node) if count % t == 0]
-        stages = [p for p in stage_counts(shape["layers"], count) if count % p == 0]
-        experts = divisors(shape["experts"], count) if shape["experts"] else [1]
-        each = (tensor, stages, CHUNKS, context_sizes(seq), experts, axes["micro_batch"], zeros, range(len(again)))
-        if math.prod(map(len, each)) > MOST_COMBINATIONS / len(per_node):
-            raise ValueError(f"micro_batch has {len(axes['micro_batch']):,} values: too many combinations; give fewer")
-        tp, pp, vp, cp, ep, micro, zero, kind = (axis.ravel() for axis in np.meshgrid(*each, indexing="ij"))
-        model = tp * pp * cp
-        fits = (count % model == 0) & ((vp == 1) | ((pp > 1) & even_stages(shape["layers"], pp * vp)))
-        dp = np.where(fits, count // model, 1)
-        fits &= (batch % (dp * micro) == 0) & ((dp * cp * tp) % ep == 0) & (seq % cp == 0)
-        # Gathering weights for every micro-batch of a pipeline defeats both.
-        fits &= (zero < 3) | (pp == 1)
-        fits &= (zero == min(zeros)) | (dp * cp > 1)  # nothing is shared out among one
-        columns = {"devices": np.full(len(tp), count), "tp": tp, "pp": pp, "vp": vp, "cp": cp, "ep": ep,
-                   "micro_batch": micro, "zero": zero, "recompute": again[kind], "dp": dp}  # fmt: skip
-        found.append({name: column[fits] for name, column in columns.items()})
-    return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
 
 def _with_more(grid: dict[str, np.ndarray], batch: int, lists: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:

@@ -27,6 +27,7 @@ from cookbook.prediction.asked import (
     whole,
 )
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
+from cookbook.prediction.terms.layout_grid import divisors, stage_counts
 from cookbook.prediction.terms.layouts import even_stages
 from cookbook.workloads import zoo
 
@@ -278,30 +279,7 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
 
 # How far to look for a number that can be divided, as a multiple of the number asked for.
 REACH = 2
-# From this length on, context parallelism is tried.
-LONG = 8192
 SIZES = ("tp", "pp", "vp", "cp", "ep", "dp", "micro_batch")
-
-
-def divisors(number: int, most: int | None = None) -> list[int]:
-    """Divisors of a number up to a most.
-
-    >>> divisors(12, 6), divisors(7)
-    ([1, 2, 3, 4, 6], [1, 7])
-    """
-    low = np.arange(1, math.isqrt(number) + 1)
-    low = low[number % low == 0]
-    return [each for each in sorted({*low.tolist(), *(number // low).tolist()}) if each <= (most or number)]
-
-
-def stage_counts(layers: int, most: int) -> list[int]:
-    """Numbers of pipeline stages, up to a most, that layers fill evenly."""
-    return [each for each in range(1, min(layers, most) + 1) if even_stages(layers, each)]
-
-
-def context_sizes(seq: float) -> list[int]:
-    """Ways to split a sequence that leave each part long enough to be worth it."""
-    return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2 and seq % c == 0)]
 
 
 def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: int, batch: int, seq: float) -> None:

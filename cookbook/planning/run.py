@@ -29,8 +29,9 @@ from cookbook.planning.layouts import (
     shape_of,
     step_words,
 )  # fmt: skip
-from cookbook.planning.parallel import SIZES, check_layout, context_sizes, divisors, stage_counts, undivided
+from cookbook.planning.parallel import SIZES, check_layout, undivided
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
+from cookbook.prediction.terms.layout_grid import context_sizes, divisors, stage_counts
 from cookbook.prediction.terms.layouts import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload
 

@@ -241,7 +241,8 @@ def overlap(table: pd.DataFrame, by: str) -> str:
 def _software(assumed: Any) -> str:
     """The engine that was taken, of what an estimate says it assumed."""
     words = str(np.ravel(np.asarray(assumed, dtype=object))[0]).split("; ")
-    return next((each.removeprefix("software = ") for each in words if each.startswith("software = ")), "")
+    fields = dict(each.split(" = ", 1) for each in words if " = " in each)
+    return fields.get("software", "").partition(" (")[0]
 
 
 def _tuned(wanted: Wanted, row: Mapping[str, Any], place: Place) -> Candidate:

@@ -200,7 +200,9 @@ def part_answers(
 def answers(of: str, values: dict[str, list[Any]]) -> Iterator[tuple[Any, dict[str, np.ndarray]]]:
     """Answers to a question `of` this kind on the outer product of `values`, block by block: rows, and columns."""
     networks = [network_of(each) for each in values["model"]]
-    grids = np.array([_in_grid(of, each) for each in networks])
+    # Layouts that the reader leaves open are chosen row by row.
+    stated = all(None not in values.get(name, [None]) for name in ("tp", "pp", "vp"))
+    grids = np.array([_in_grid(of, each) and stated for each in networks])
     parts: list[tuple[np.ndarray, Workload | None]] = [(grids, None)] if grids.any() else []
     parts += [(np.arange(len(networks)) == at, networks[at]) for at in np.flatnonzero(~grids)]
     for wanted, network in parts:
@@ -231,7 +233,8 @@ def _blocks(of: str, network: Workload, values: dict[str, list[Any]]) -> Iterato
     at, rows = outer(axes)
     unasked = {name: np.array([_unasked(of, network, name, each) for each in given], dtype=object)
                for name, given in axes.items()}  # fmt: skip
-    taken = {name: given for name, given in axes.items() if of != "train_step" or name in PLAIN_STEP}
+    whole = of != "train_step" or kind_of(network) == TRANSFORMERS
+    taken = {name: given for name, given in axes.items() if whole or name in PLAIN_STEP}
     for start in range(0, rows, STRIDE):
         codes = {name: each[start : start + STRIDE] for name, each in at.items()}
         why = np.full(min(STRIDE, rows - start), "", dtype=object)
@@ -260,7 +263,9 @@ def _unasked(of: str, network: Workload, name: str, value: Any) -> str:
         return ""
     if name == "seq" and not network.ops.needs_seq:
         return f"seq = {shown(value)}: {network.title} has no sequence length; leave seq out"
-    if of != "train_step" or (name in PLAIN_STEP and (name != "zero" or value in (0, 1))):
+    if of != "train_step" or kind_of(network) == TRANSFORMERS:
+        return ""
+    if name in PLAIN_STEP and (name != "zero" or value in (0, 1)):
         return ""
     if name in PARALLEL and is_plain(name, value):
         return ""

@@ -343,6 +343,22 @@ def name_of(kind: str, level: str) -> str:
     return str(rows["product"].iloc[0]) if len(rows) else level
 
 
+# Products of the table ``software`` that stand for no make: the framework as it comes, and all that makers do about it.
+PLAIN, TUNED = "plain", "tuned"
+
+
+@lru_cache(maxsize=256)
+def said_level(kind: str, level: str) -> str:
+    """A level with whether it is the plain or the tuned one of its kind, where it is either.
+
+    >>> said_level("training_classic", "eager"), said_level("training_classic", "xla")
+    ('eager (plain)', 'xla')
+    """
+    rows = catalog.table("software")
+    rows = rows[(rows["kind"] == kind) & (rows["level"] == level) & rows["product"].isin([PLAIN, TUNED])]
+    return f"{level} ({rows['product'].iloc[0]})" if len(rows) else level
+
+
 def is_product(kind: str, name: str) -> bool:
     """Whether a name is a level of a kind of prediction, or a product of the table ``software`` in some version."""
     return bool(name) and (name in levels(kind) or bool(_listed(kind, name)))

@@ -131,7 +131,8 @@ def train_step(
     plan : Plan or dict, optional
         The parallelism configuration; one device by default. Lists in it give one estimate each.
     software : str
-        A product or a level of the table ``software``, such as "Megatron Core"; the usual one of the device by default.
+        A product or a level of the table ``software``, such as "Megatron Core"; "plain" is the framework as it comes,
+        "tuned" all that makers do about it. The usual one of the device by default: `assumed` says which of the two.
     precision : str
         "bf16", "fp16", "tf32", "fp32" ...; by default the first of these that the device has.
     seq : float, optional

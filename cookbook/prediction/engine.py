@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache, partial
 from html import escape
 from importlib import import_module
@@ -19,6 +19,7 @@ from cookbook.prediction import constants, neighbours
 from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
 from cookbook.prediction.terms.devices import lacking
+from cookbook.prediction.terms.layout_grid import with_usual_layouts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,6 +80,9 @@ class Estimate:
         Why there is no estimate; "" where there is one. `reason` is its code.
     sources : tuple of str
         Keys of the sources that the constants, the device and the similar measurements come from.
+    measured : tuple of Measurement
+        Measured runs of exactly this case, with any version of the engine; one tuple a scenario where there are
+        several, all of them empty where more than 16,384 were asked at once.
     """
 
     kind: str
@@ -122,7 +126,8 @@ class Estimate:
         remark = f"; interval: {one.remark}" if one.remark else ""
         lacks = f"DOES NOT FIT in device memory, {one._lacking}; if it did: " if one.fits == "no" else ""
         found = f"{lacks}{units.human(one.point, 's')} a {self._units[0]}"
-        return f"<{found}, 80 % within {low} to {high} ({one.tier}{corrected}{remark})>"
+        measured = f"; measured: {'; '.join(map(str, one.measured[:SHOWN]))}" if one.measured else ""
+        return f"<{found}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){measured}>"
 
     def _repr_html_(self) -> str:
         if len(self) != 1:
@@ -135,6 +140,7 @@ class Estimate:
             "bottleneck": one.bottleneck.replace("_", " "), "evidence": one.tier,
             "throughput": f"{one.tokens_per_s:,.4g} tokens/s" if np.isfinite(one.tokens_per_s) else "",
             "fits": f"{one.fits} ({units.human(one.memory_bytes, 'iB')} of a device)" if one.fits else "",
+            "measured": "; ".join(map(str, one.measured[:SHOWN])),
             "assumed": one.assumed,
         }  # fmt: skip
         rows = "".join(
@@ -164,11 +170,20 @@ class Estimate:
 
     @property
     def assumed(self) -> Any:
-        """Fields that were not given, with the value taken: "software = megatron-core; zero = 1"."""
+        """Fields that were not given, with the value taken: "software = megatron-core (tuned); zero = 1"."""
         if self.told is not None:
             return self.told
         told = self.rows.assumptions() if self.rows is not None else np.full(len(self), "", dtype=object)
         return told if np.ndim(self.point) else str(told[0])
+
+    @property
+    def measured(self) -> tuple[Any, ...]:
+        """Measured runs of exactly this case, newest first; one tuple a scenario where there are several."""
+        from cookbook.prediction.measurements import matching
+
+        known = self.rows is not None
+        runs = matching(self.kind, self.rows, self.unit, terms_of(self.kind)) if known else ((),) * len(self)
+        return runs if np.ndim(self.point) else runs[0]
 
     @property
     def reason(self) -> Any:
@@ -235,6 +250,8 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values: numbers for one scenario, lists for several."""
         plain = {name: getattr(self, name) for name in ("kind", *COLUMNS, "similar", "sources")}
+        runs = [[asdict(run) for run in each] for each in (self.measured if np.ndim(self.point) else [self.measured])]
+        plain |= {"measured": runs if np.ndim(self.point) else runs[0]}
         plain |= {"parts": dict(self.parts), "memory": dict(self.memory)}
         return {name: _plain(value) for name, value in plain.items()}
 
@@ -348,6 +365,10 @@ TERMS = {"training_classic": "networks", "training_transformer": "transformer_st
 # Answers of language models are made of forward passes, with their constants; input pipelines of rows of storage.
 FITTED_AS = {"input_pipeline": "storage"}
 NOT_FINITE = "the formulas give no finite time for this row: check its sizes"
+# Kinds whose rows are laid out on several devices.
+LAID_OUT = ("training_transformer",)
+# Measured runs of one case that are printed.
+SHOWN = 3
 # Rows at a time: their arrays stay in the processor's cache. Two blocks run side by side.
 BLOCK, WORKERS = 16384, 2
 
@@ -457,7 +478,7 @@ def asked_rows(scenario: Scenario) -> Rows:
     Measured rows are resolved without: they ran, whatever their cells say.
     """
     module = terms_of(scenario.kind)
-    rows = module.resolve(scenario)
+    scenario, rows = _laid_out(scenario) if scenario.kind in LAID_OUT else (scenario, module.resolve(scenario))
     told = [lacking(scenario), *([module.impossible(rows, scenario)] if hasattr(module, "impossible") else [])]
     said = [each for each in told if each.ndim]  # of one word for all rows, nothing is said
     if not said:
@@ -465,6 +486,25 @@ def asked_rows(scenario: Scenario) -> Rows:
     why = said[0] if len(said) == 1 else np.where(said[0] == "", said[1], said[0])
     # What a reader's own configuration lacks is told with its remedy, before what any row is refused for.
     return replace(rows, why=np.where((scenario.why == "") & (why != ""), why, rows.why.astype(object)))
+
+
+def _laid_out(scenario: Scenario) -> tuple[Scenario, Rows]:
+    """Steps that are laid out on devices, with the usual layout where the reader states none."""
+    module, constants = terms_of(scenario.kind), memory_constants(scenario.kind)
+
+    def over(rows: Rows) -> np.ndarray:
+        parts, capacity = module.memory_parts(rows, constants)
+        return each_row(np.asarray(sum(parts.values()) - capacity), len(rows))
+
+    def estimated(asked: Scenario) -> Estimate:
+        return estimate_rows(prepare(asked.kind, module.resolve(asked, constants)), neighbours=False)
+
+    rows = module.resolve(scenario, constants)
+    whole, taken = with_usual_layouts(scenario, rows, over, estimated)
+    if taken:
+        rows = module.resolve(whole, constants)
+        rows = replace(rows, assumed=(*taken, *rows.assumed))
+    return whole, rows
 
 
 def estimate(scenario: Scenario, neighbours: bool = True) -> Estimate:

@@ -19,7 +19,7 @@ from cookbook.prediction.scenario import Coded, coded, together
 # Distances add up; a measurement speaks with weight exp(-distance) and not at all beyond REACH.
 REACH = 9.0
 # Weight of the formulas themselves, in measurements of equal conditions.
-DAMPING = 0.03
+DAMPING = 0.1
 BLOCK = 512
 # Combinations of labels whose answer is remembered.
 MOST_ANSWERS = 1 << 18

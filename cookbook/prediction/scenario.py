@@ -34,8 +34,9 @@ MODULES = {
 LONGEST = 60
 # By which rows are told apart.
 KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
-# What is told of a batch of which fewer are answered at once; no field is left to be assumed.
-AT_ONCE = "answered at a time"
+# What is told of a batch of which fewer are answered at once, and of more tokens than a model is made for: no field is
+# left to be assumed.
+AT_ONCE, BEYOND = "answered at a time", "context"
 # What a mapping may hold that stands for a storage tier or a data set; `Field.phases` says it of a field.
 GROUPS = ("storage_tier", "data_set")
 # Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
@@ -569,7 +570,7 @@ class Rows:
 
     def assumed_count(self) -> np.ndarray:
         """How many fields each row leaves to be assumed; one number may stand for all rows."""
-        lacking = (np.asarray(lacks, dtype=int) for name, lacks, _ in self.assumed if name != AT_ONCE)
+        lacking = (np.asarray(lacks, dtype=int) for name, lacks, _ in self.assumed if name not in (AT_ONCE, BEYOND))
         return np.asarray(sum(lacking, np.zeros((), dtype=int)))
 
     def assumptions(self) -> np.ndarray:

@@ -501,6 +501,29 @@ def words(builder: str) -> dict[str, frozenset[str]]:
     return {name: frozenset(values) for name, values in found.items()}
 
 
+def all_arguments(workload: Workload) -> dict[str, Any]:
+    """Arguments of a network of the zoo, those that its builder takes by default with them.
+
+    Parameters
+    ----------
+    workload : Workload
+        Network, from `model`.
+
+    Returns
+    -------
+    dict
+        Value by argument; two networks of one builder that agree in it are the same.
+
+    Examples
+    --------
+    >>> all_arguments(model("resnet50_v1.5", image=224)) == all_arguments(model("resnet50_v1.5"))
+    True
+    """
+    taken = inspect.signature(_function(workload.builder)).parameters.values()
+    usual = {each.name: each.default for each in taken if each.default is not each.empty}
+    return {**usual, **workload.arguments}
+
+
 def _function(builder: str) -> Any:
     module, _, function = builder.rpartition(".")
     return getattr(import_module(f"cookbook.workloads.{module}"), function)

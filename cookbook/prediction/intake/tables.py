@@ -15,6 +15,7 @@ from cookbook.hardware.machine import ring_link
 from cookbook.prediction.intake import networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
+from cookbook.prediction.terms.layout_grid import usual_chunks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,8 +35,8 @@ WAYS = tuple((way, re.compile(pattern)) for way, pattern in (
     ("offline", "offline|max_throughput|infinite|burst"), ("batch", "static_batch_batch"), ("forward", "forward"),
     ("static", "static|fixed_batch|^batch(ed)?_"),
 ))  # fmt: skip
-# Stacks whose recipes cut a pipeline's stage into chunks, and the most that they cut it into.
-INTERLEAVED, CHUNKS = re.compile(r"nemo|mlperf|nvidia release|\bngc\b", re.I), (6, 5, 4, 3, 2)
+# Stacks whose recipes cut a pipeline's stage into chunks.
+INTERLEAVED = re.compile(r"nemo|mlperf|nvidia release|\bngc\b", re.I)
 COUNTS = (
     "devices", "per_node", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch",
     "micro_batches_per_flush", "layers", "hidden", "heads", "kv_heads", "ffn_hidden", "vocab", "experts",
@@ -156,9 +157,7 @@ def _interleave(c: Columns, found: dict[str, Any]) -> None:
         lambda each: bool(INTERLEAVED.search(each[0] or each[1])) and not each[2])
     blank = usual & np.isnan(stated) & (stages > 1)
     if np.any(blank):
-        layers = found.get("layers", NOTHING) / np.where(stages > 0, stages, 1)
-        whole = [(np.mod(layers, each) == 0) & (layers >= 2 * each) for each in CHUNKS]
-        chunks = np.select(np.broadcast_arrays(*whole), CHUNKS, 1.0)
+        chunks = usual_chunks(found.get("layers", NOTHING), stages)
         found["vp"] = np.where(blank, chunks, stated)
         c.note(Coded(np.asarray(blank & (chunks > 1)).astype(int), ("", "vp: as the recipes of this stack cut stages")))
 

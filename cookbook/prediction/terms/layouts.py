@@ -288,9 +288,11 @@ def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return found
 
 
-def extremes(s: Any, stage: Stage, blank: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def extremes(
+    s: Any, stage: Stage, blank: np.ndarray, constants: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
     """Bytes on the fullest device as rows stand, and where rows that `blank` marks compute all layers again."""
-    whole, constants = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(s, name))[()] for name in AGAIN}), usual()
+    whole = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(s, name))[()] for name in AGAIN})
     needed, least = (sum(stage.parts(constants, again).values()) for again in (s, whole))
     return np.asarray(needed), np.asarray(least)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from cookbook import catalog
 from cookbook.performance.generation import Decoder
 from cookbook.performance.parallelism import FILLED
-from cookbook.prediction.constants import ADAPTERS, EXPERTS, figure, levels_of_rows
+from cookbook.prediction.constants import ADAPTERS, EXPERTS, figure, levels_of_rows, said_level
 from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
 from cookbook.prediction.terms import layouts
@@ -68,6 +68,7 @@ DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "mat
 LIKE = "llama2_7b"
 # Stacks that split the norms of tensor-parallel ranks along the sequence without being told.
 SPLIT_NORMS = ("megatron-core", "neuron")
+MARGIN = 1 + 1e-6
 USUAL_OPTIMISER = "adam"
 # Checkpoints in these formats keep the output layer in 16 bits; those of llama.cpp state means over all layers.
 WIDE_HEAD, WIDE = ("fp8", "fp4", "int8", "int4"), 2.0
@@ -81,8 +82,11 @@ SCHEDULES = {"gpipe": (np.inf, 0.0), "zero-bubble": (np.nan, FILLED["zero-bubble
              "v-half": (1 / 2, 0.0), "v-min": (1 / 3, 0.0)}  # fmt: skip
 
 
-def resolve(scenario: Scenario) -> Rows:
-    """Scenarios with their network, machine and software; blanks filled."""
+def resolve(scenario: Scenario, memory: Mapping[str, float] | None = None) -> Rows:
+    """Scenarios with their network, machine and software; blanks filled.
+
+    `memory` are constants of device memory, by which recomputation is taken where it is blank; their start by default.
+    """
     with np.errstate(all="ignore"):
         v, keys, assumed = _network(scenario), dict[str, Coded](), list[tuple[str, Any, Any]]()
         v |= _layout(scenario)
@@ -91,10 +95,10 @@ def resolve(scenario: Scenario) -> Rows:
         why = refusals(v, keys["accelerator"], scenario.why)
         # One number for all rows is a scalar, on which NumPy is several times as fast as on an array of one.
         rows = Rows({name: value[()] for name, value in v.items()}, why, keys)
-        return _with_usual_recompute(rows, assumed)
+        return _with_usual_recompute(rows, assumed, layouts.usual() if memory is None else memory)
 
 
-def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]]) -> Rows:
+def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]], memory: Mapping[str, float]) -> Rows:
     """Where recomputation is not stated, as many layers are recomputed as the memory of the device asks for."""
     blank, v = np.isnan(rows.again_all), rows.values
     if not blank.any():
@@ -103,9 +107,10 @@ def _with_usual_recompute(rows: Rows, assumed: list[tuple[str, Any, Any]]) -> Ro
     rows = replace(rows, values=v)
     some = rows.blanked()
     stage = layouts.Stage(some)
-    needed, least = layouts.extremes(some, stage, blank)
+    needed, least = layouts.extremes(some, stage, blank, memory)
     over, spared = needed - some.memory / some.cores, needed - least
-    share = np.minimum(np.maximum(over / np.maximum(spared, 1.0), 0.0), 1.0)
+    # A little more than enough, so that rounding does not decide whether the rest fits.
+    share = np.minimum(np.maximum(MARGIN * over / np.maximum(spared, 1.0), 0.0), 1.0)
     again = np.where(blank & (over > 0), share, 0.0)
     assumed.append(("recompute", blank, again))
     v = {**v, **{name: np.maximum(v[name], again) for name in layouts.AGAIN}}
@@ -375,7 +380,7 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     kinds = Coded(pairs.codes, tuple(each.kind for each in devices))
     keys["engine"] = levels_of_rows(KIND, software, keys["vendor"], kinds)
     usual = software.where(lambda word: word == "")
-    assumed.append(("software", usual, keys["engine"]))
+    assumed.append(("software", usual, keys["engine"].map(partial(said_level, KIND))))
     lacks = s.words("precision").where(lambda word: word == "")
     assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
     v |= keys["engine"].figures(lambda level: engines()[level])

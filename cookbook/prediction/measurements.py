@@ -1,0 +1,203 @@
+"""Measured runs of exactly the case that is asked: network, device, engine, layout, number format, batch, lengths."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from cookbook import catalog, units
+from cookbook.prediction.intake import tables
+from cookbook.prediction.scenario import Rows
+from cookbook.prediction.terms.devices import ENGINE
+from cookbook.prediction.terms.generation_tables import engines
+from cookbook.workloads import zoo
+
+__all__ = ["Measurement", "matching"]
+# What a row counts or states of a run, which does not change what is run.
+COUNTED = frozenset((
+    "each_device", "is_delay", "delayed", "requests", "every_token", "items", "total", "params", "active", "stated_dp",
+    "stated_shard", "stated_domain", "usual_seq", "usual_prompt", "usual_answer", "usual_length",
+))  # fmt: skip
+# What one version of an engine does and the next does otherwise, beside the columns of the tables of engines.
+OF_VERSIONS = frozenset(("slots", "kernel", "attention_share", "score_bytes", "norm_kernel"))
+# Kinds of prediction of which there are tables of measured runs.
+MEASURED = ("training_classic", "training_transformer", "inference", "generation")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A measured run of the case that is asked.
+
+    Attributes
+    ----------
+    row : str
+        Its `id` in the table of measurements.
+    seconds : float
+        Time of what the estimate's `point` is the time of [s].
+    rate : float
+        The same as a rate, in `unit`, comparable with the estimate's `rate`.
+    unit : str
+        Unit of `rate`.
+    software : str
+        Software as the publisher prints it.
+    publisher : str
+        Who published it, in words.
+    date : str
+        When it was published, as YYYY or YYYY-MM; "" where that is not known.
+    source : str
+        Key in the table ``sources``.
+    """
+
+    row: str
+    seconds: float
+    rate: float
+    unit: str
+    software: str
+    publisher: str
+    date: str
+    source: str
+
+    @property
+    def value(self) -> str:
+        """Rate in words: "127.1 tokens/s"."""
+        return units.human(self.rate, "s") if self.unit == "s" else f"{self.rate:,.4g} {self.unit}"
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.value, self.publisher, f"{self.software} {self.date[:4]}".strip())))
+
+
+def matching(kind: str, rows: Rows, unit: str, terms: Any) -> tuple[tuple[Measurement, ...], ...]:
+    """Measured runs that are exactly what is asked, for each question.
+
+    Every number that the formulas take from a question must equal that of the measured run, bit by bit. Another version
+    of the same engine counts as the same case: `Measurement.software` names it.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of prediction, one of `scenario.KINDS`.
+    rows : Rows
+        Questions, resolved.
+    unit : str
+        Unit of the kind's rate.
+    terms : module
+        That of the kind, from `engine.terms_of`.
+
+    Returns
+    -------
+    tuple of tuple of Measurement
+        One entry a question, the newest run first; empty where nobody measured the case, and of questions that
+        have no answer.
+    """
+    if kind not in MEASURED:
+        return ((),) * len(rows)
+    names = _names(rows)
+    answers: list[tuple[Measurement, ...]] = []
+    for at, case in enumerate(_cases(rows, names)):
+        frame, seconds, runs = _runs(kind, case[1], unit, terms)
+        hits = runs.get(case, ()) if rows.why.ravel()[min(at, rows.why.size - 1)] == "" else ()
+        one = rows.take(slice(at, at + 1)) if hits and len(rows) > 1 else rows
+        rates = (terms.outcome(one, np.array(seconds[hit])) for hit in hits)
+        same = (_measurement(frame.iloc[hit], float(seconds[hit]), rate, unit)
+                for hit, rate in zip(hits, rates, strict=True))  # fmt: skip
+        answers.append(tuple(sorted(same, key=attrgetter("date"), reverse=True)))
+    return tuple(answers)
+
+
+def _measurement(row: Any, seconds: float, rate: Any, unit: str) -> Measurement:
+    source = str(row["source"])
+    title = str(catalog.table("sources").set_index("key").loc[source, "title"])
+    return Measurement(
+        str(row["id"]), seconds, float(np.ravel(rate)[0]), unit, str(row["software"]),
+        title.partition(",")[0].partition(":")[0], str(row["date"]), source,
+    )  # fmt: skip
+
+
+def _names(rows: Rows) -> list[str]:
+    """Numbers that say what is run; those of an engine differ from one version to the next."""
+    of_engines = {name for engine in engines().values() for name in engine} | OF_VERSIONS | set(ENGINE)
+    return sorted(name for name in rows.values if name not in COUNTED | of_engines)
+
+
+def _cases(rows: Rows, names: list[str]) -> Iterator[tuple[Any, ...]]:
+    """What is run in each row: engine, accelerator, network and all numbers."""
+    size = len(rows)
+    table = np.empty((size, len(names)))
+    for at, name in enumerate(names):
+        table[:, at] = np.asarray(rows.values[name], dtype=float)
+    table += 0.0  # -0.0 is 0.0
+    table[np.isnan(table)] = np.nan
+    engines, devices = (np.broadcast_to(rows.key(name), (size,)) for name in ("engine", "accelerator"))
+    place = np.broadcast_to(rows.place, (size,)) if rows.networks else np.full(size, -1)
+    networks = [_network(*network) for network in rows.networks]
+    for at in range(size):
+        network = networks[place[at]] if place[at] >= 0 else ()
+        yield engine_of(str(engines[at])), str(devices[at]), network, tuple(names), table[at].tobytes()
+
+
+@lru_cache(maxsize=1024)
+def _network(model: Any, arguments: str, seq: float | None) -> tuple[Any, ...]:
+    """A network of the zoo by its builder and all arguments, whether they were stated or not; else what it is."""
+    workload = zoo.model(model, **json.loads(arguments or "{}")) if isinstance(model, str) else model
+    if not workload.builder:
+        return model, arguments, seq
+    return workload.builder, json.dumps(zoo.all_arguments(workload), sort_keys=True, default=str), seq
+
+
+def engine_of(level: str) -> str:
+    """An engine without its year.
+
+    Parameters
+    ----------
+    level : str
+        Key of an engine.
+
+    Returns
+    -------
+    str
+        The same of all its versions.
+
+    Examples
+    --------
+    >>> engine_of("vllm-2024"), engine_of("vllm"), engine_of("torch-3d")
+    ('vllm', 'vllm', 'torch-3d')
+    """
+    name, _, year = level.rpartition("-")
+    return name if name and year.isdecimal() and len(year) == 4 else level
+
+
+@lru_cache(maxsize=1024)
+def _runs(
+    kind: str, accelerator: str, unit: str, terms: Any
+) -> tuple[Any, np.ndarray, dict[tuple[Any, ...], list[int]]]:
+    """Measured runs of a kind on a device: the table, seconds of each, and the places of the runs of each case."""
+    table = tables.measurements_of(kind)
+    frame = tables.measured_table(table)
+    machines = {cell: tables.machine_of(cell)[0] for cell in frame["accelerator"].unique()}
+    here = [cell for cell, machine in machines.items() if machine and machine.accelerator.key == accelerator]
+    frame = frame[frame["accelerator"].isin(here)].reset_index(drop=True)
+    cases: dict[tuple[Any, ...], list[int]] = {}
+    if frame.empty:
+        return frame, np.empty(0), cases
+    asked = tables.read(table, tables.without_outcomes(frame))
+    if table != kind or kind == "inference":
+        parts = [(at, part) for at, part in tables.split(asked) if part.kind == kind]
+        if not parts:
+            return frame, np.empty(0), cases
+        ((at, asked),) = parts
+        frame = frame.iloc[at].reset_index(drop=True)
+    rows, values = terms.resolve(asked), tables.measured(kind, frame)
+    with np.errstate(all="ignore"):
+        # Outcomes are times, or rates that fall as 1 / seconds.
+        seconds = values if unit == "s" else np.asarray(terms.outcome(rows, np.ones(len(frame)))) / values
+    good = np.isfinite(seconds) & (rows.why == "")
+    for place, case in enumerate(_cases(rows, _names(rows))):
+        if good[place]:
+            cases.setdefault(case, []).append(place)
+    return frame, seconds, cases

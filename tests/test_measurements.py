@@ -1,0 +1,81 @@
+"""Measured runs beside a prediction: exactly the case that is asked, and no other."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import cookbook as cb
+from cookbook import catalog
+from cookbook.prediction.measurements import engine_of
+
+INFERENCE, CLASSIC = (catalog.table(name).set_index("id") for name in ("inference", "training_classic"))
+LLAMA = {"input_len": 512, "output_len": 512, "batch": 1, "software": "vllm"}
+
+
+def test_the_run_of_one_user_is_beside_the_prediction():
+    """The first question that an expert asks: its row as the publisher prints it."""
+    asked = cb.generate("llama3_8b", "h100-sxm", **LLAMA)
+    (run,) = asked.measured
+    row = INFERENCE.loc[run.row]
+    assert (row["batch"], row["input_len"], row["output_len"]) == (1, "512", 512)
+    assert "Llama-3-8B" in row["model"] and row["accelerator"] == "h100-sxm" and run.source == row["source"]
+    assert run.unit == asked.unit == "tokens/s"
+    assert "127.1 tokens/s" in repr(asked) and "127.1 tokens/s" in asked._repr_html_()
+    assert asked.to_dict()["measured"][0]["row"] == run.row
+
+
+def test_a_training_run_states_what_the_publisher_measured():
+    asked = cb.train_step("resnet50_v1.5", "v100-sxm2-16gb", micro_batch=256, precision="fp16", software="tensorflow")
+    without = cb.train_step("resnet50", "v100-sxm2-16gb", micro_batch=256, precision="fp16", software="tensorflow")
+    for step in (asked, without):
+        for run in step.measured:
+            row = CLASSIC.loc[run.row]
+            assert run.rate == pytest.approx(float(row["value"]), rel=1e-9)
+            assert 256 / run.seconds == pytest.approx(run.rate, rel=1e-9)
+    # Strides in other places make another network, though its name is as good as the same.
+    assert not {run.row for run in asked.measured} & {run.row for run in without.measured}
+
+
+@pytest.mark.parametrize("change", [
+    {"batch": 2}, {"input_len": 513}, {"output_len": 511}, {"precision": "fp8"}, {"software": "tensorrt-llm"},
+    {"devices": 2, "tp": 2},
+])  # fmt: skip
+def test_another_case_is_not_the_same(change):
+    """One field changed: the run of the unchanged case is not among those found."""
+    same = {run.row for run in cb.generate("llama3_8b", "h100-sxm", **LLAMA).measured}
+    other = {run.row for run in cb.generate("llama3_8b", "h100-sxm", **LLAMA | change).measured}
+    assert same and not same & other
+
+
+def test_several_scenarios_have_a_tuple_each_and_what_cannot_be_has_none():
+    several = cb.generate("llama3_8b", "h100-sxm", **LLAMA | {"batch": [1, 3, 16]})
+    assert [bool(runs) for runs in several.measured] == [True, False, True]
+    assert several.one(2).measured == several.measured[2]
+    # Seventy billion parameters do not fit one device of 80 GB.
+    too_large = cb.generate("llama3_70b", ["h100-sxm", "h200-sxm"], **LLAMA)
+    assert too_large.why[0] and too_large.measured[0] == ()
+
+
+def test_every_row_of_a_publisher_is_its_own_case():
+    """Rows asked again as a reader asks them: each is among the runs of its own case."""
+    rows = INFERENCE[(INFERENCE["source"] == "llm-inference-bench") & (INFERENCE["use"] == "core")
+                     & INFERENCE["software"].str.startswith("vLLM") & (INFERENCE["accelerator"] == "h100-sxm")
+                     & (INFERENCE["model"] == "Meta-Llama-3-8B")
+                     & (INFERENCE["metric"] == "output tokens/s")]  # fmt: skip
+    picked = rows.iloc[:: max(1, len(rows) // 12)]
+    assert len(picked) >= 8
+    missed = []
+    for row in picked.itertuples():
+        devices = 1 if np.isnan(row.devices) else int(row.devices)
+        asked = cb.generate("llama3_8b", "h100-sxm", input_len=int(row.input_len), output_len=row.output_len,
+                            batch=row.batch, devices=devices, tp=devices, software="vllm")  # fmt: skip
+        missed += [row.Index] * (row.Index not in {run.row for run in asked.measured})
+    assert not missed, missed
+
+
+def test_an_engine_without_its_year():
+    for level, name in (("vllm-2024", "vllm"), ("vllm", "vllm"), ("tensorrt-llm-2024", "tensorrt-llm"),
+                        ("megatron-2021", "megatron"), ("torch-3d", "torch-3d"), ("2024", "2024")):  # fmt: skip
+        assert engine_of(level) == name
+    assert all(engine_of(a) != engine_of(b) for a, b in itertools.combinations(("vllm", "sglang", "tensorrt"), 2))
