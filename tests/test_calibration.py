@@ -94,6 +94,17 @@ def test_a_narrow_pull_keeps_constants_at_their_start(monkeypatch):
             assert value == pytest.approx(constant.start, rel=1e-2)
 
 
+def test_a_constant_without_a_pull_is_not_fitted(monkeypatch):
+    """It stays at its start, has no level and no spread, and the others are found beside it."""
+    efficiency, overhead = LineKind.CONSTANTS
+    monkeypatch.setattr(LineKind, "CONSTANTS", (efficiency, replace(overhead, start=OVERHEAD, pull=0.0)))
+    rows = made_up(publishers=10, each=200)
+    found = fit(rows)
+    assert set(found.values) == set(found.spreads) == {"efficiency"}
+    assert of_rows(found, rows.constants, rows.keys)["overhead"] == OVERHEAD
+    assert found.values["efficiency"]["new"] == pytest.approx(FAMILIES["new"][1], rel=0.02)
+
+
 def test_known_constants_are_found_through_noise():
     found = fit(made_up(publishers=10, each=200, noise=0.1))
     for name, (_, efficiency) in FAMILIES.items():
@@ -193,6 +204,15 @@ def test_siblings_are_averaged_as_logarithms():
     vendors = {"a": frozenset("N"), "b": frozenset("N"), "c": frozenset("T")}
     known = Fitted({"e": {"a": 0.2, "b": 0.8, "c": 0.9}}, vendors)
     assert value_at(known, Constant("e", 0.5, 0.1, 1, "family"), "d", "N") == pytest.approx(0.4)
+
+
+def test_a_level_that_its_rows_say_nothing_of_has_no_say_in_others():
+    """Its spread is that of the pull: the sibling that was measured stands in alone; two silent ones count alike."""
+    vendors, efficiency = dict.fromkeys("abc", frozenset("N")), Constant("e", 0.5, 0.1, 1, "family", pull=0.4)
+    values = {"e": {"a": 0.5, "b": 0.8}}
+    for spreads, value in ({"a": 0.4, "b": 0.1}, 0.8), ({"a": 0.4, "b": 0.4}, 0.4**0.5), ({}, 0.4**0.5):
+        known = Fitted(values, vendors, spreads={"e": spreads})
+        assert value_at(known, efficiency, "c", "N") == pytest.approx(value, rel=1e-3)
 
 
 def test_of_rows_gives_arrays_for_levels_and_numbers_for_the_rest():

@@ -146,6 +146,16 @@ def test_what_is_run_in_a_special_way_has_an_interval_of_its_own():
     assert found[SEEN] < found[ADAPTERS] < found[EXPERTS]
 
 
+def test_what_is_run_in_a_special_way_does_not_widen_the_rest():
+    """Mixtures four times as uncertain, whose errors are cut at `LARGEST`: the others keep their nominal share."""
+    sizes = {SEEN: (14, 1.0), EXPERTS: (14, 4.0)}
+    errors, group, tier = made(sizes)
+    found = {width.tier: width.half[0] for width in widths(errors, group, tier, np.zeros(len(errors), bool))}
+    held = [np.mean([np.mean(np.abs(errors[(group == name) & (tier == kind)]) <= found[kind])
+                     for name in np.unique(group[tier == kind])]) for kind in sizes]  # fmt: skip
+    assert held == pytest.approx([0.8, 0.8], abs=0.1) and found[EXPERTS] > 2 * found[SEEN]
+
+
 def test_assumed_fields_widen_an_interval():
     errors, group, tier = made({SEEN: (12, 1.0)})
     several = np.isin(group, np.unique(group)[:6])

@@ -131,7 +131,7 @@ def _layout(rows: Rows, train: np.ndarray) -> _Layout:
     names: list[tuple[Constant, str]] = []
     columns: dict[str, np.ndarray] = {}
     keys = rows.keys
-    for constant in rows.constants:
+    for constant in (each for each in rows.constants if each.pull):
         if not constant.by:
             columns[constant.name] = np.full(len(train), len(names))
             names.append((constant, ""))
@@ -213,7 +213,7 @@ def minimise(rows: Rows, train: np.ndarray, warm: Fit | None = None, rounds: int
             break
     curvature = goal.slopes(at, jacobian)[1]
     spread = np.sqrt(np.diag(np.linalg.inv(curvature)))
-    return Fit(_fitted(rows, layout, train, at.unknowns), layout.names, spread, jacobian, goal.spreads)
+    return Fit(_fitted(rows, layout, train, at.unknowns, spread), layout.names, spread, jacobian, goal.spreads)
 
 
 def _descend(goal: _Goal, jacobian: np.ndarray, at: _Point) -> _Point:
@@ -335,16 +335,19 @@ def _warm(layout: _Layout, warm: Fit | None) -> np.ndarray:
     return np.log([known.get(constant.name, {}).get(level, constant.start) for constant, level in layout.names])
 
 
-def _fitted(rows: Rows, layout: _Layout, train: np.ndarray, unknowns: np.ndarray) -> Fitted:
+def _fitted(rows: Rows, layout: _Layout, train: np.ndarray, unknowns: np.ndarray, spread: np.ndarray) -> Fitted:
     values: dict[str, dict[str, float]] = {}
-    for (constant, level), unknown in zip(layout.names, unknowns.tolist(), strict=True):
+    spreads: dict[str, dict[str, float]] = {}
+    for (constant, level), unknown, open_by in zip(layout.names, unknowns.tolist(), spread.tolist(), strict=True):
         values.setdefault(constant.name, {})[level] = float(np.exp(unknown))
+        spreads.setdefault(constant.name, {})[level] = float(f"{open_by:.3g}")  # as the table keeps it
     keys = {name: np.asarray(key)[train] for name, key in rows.keys.items()}
     vendors: dict[str, frozenset[str]] = {}
     for by in sorted({"family", "engine", *(constant.by for constant in rows.constants if constant.by)}):
         for level, vendor in set(zip(keys[by].tolist(), keys["vendor"].tolist(), strict=True)):
             vendors[level] = vendors.get(level, frozenset()) | {vendor}
-    return Fitted(values, vendors, frozenset(keys["accelerator"].tolist()), frozenset(keys["engine"].tolist()))
+    accelerators, engines = (frozenset(keys[name].tolist()) for name in ("accelerator", "engine"))
+    return Fitted(values, vendors, accelerators, engines, spreads)
 
 
 SERVED = "a language model answers token by token, not in one pass"

@@ -3,8 +3,10 @@
 An unseen publisher is one more draw: the mean square of a publisher's errors holds both what differs between its rows
 and what they have in common. Its mean over the publishers that were left out, each in turn, is the variance of an
 interval, and Student's t with as many degrees of freedom as there are other publishers says how far it reaches. A tier
-that few publishers measured leans on all of them, in proportion; a lesser known tier is never narrower. All are then
-stretched alike, until they hold the nominal share of what the publishers measured, each weighing one.
+that few publishers measured leans on all of them, in proportion; a lesser known tier is never narrower. They are then
+stretched until they hold the nominal share of what the publishers measured, each weighing one: the tiers of ordinary
+runs all alike, and each special way to run by a factor of its own, so that young mixtures of experts do not widen the
+intervals of dense models.
 
 References: Gelman & Hill, Data Analysis Using Regression and Multilevel/Hierarchical Models, 2007, chapter 12; Dunn,
 Wasserman & Ramdas, Distribution-free prediction sets for two-layer hierarchical models, JASA 118, 2023. Intervals are
@@ -167,15 +169,35 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
             one = reached = np.maximum(one, reached)
         half |= {(name, many): one * wider[many] ** 0.5 for many in (False, True)}
     each = np.array([half[pair] for pair in zip(tier.tolist(), several.tolist(), strict=True)])
-    stretch = np.array([pooled_quantile(errors / each[:, at], group, level / 100) for at, level in enumerate(LEVELS)])
-    stretch = stretch if len(means) >= ENOUGH else np.maximum(stretch, 1)
+    stretch = _stretched(errors[:, None] / each, group, tier)
     told = []
     for (name, many), reach in half.items():
         publishers = len(np.unique(group[tier == name]))
         remark = "" if publishers >= ENOUGH else "few sources" if publishers else "no measurements"
-        told.append(Width(name, many, tuple(np.maximum.accumulate(reach * stretch).tolist()), publishers,
+        reach = np.maximum(reach * stretch[name], half[SEEN, many] * stretch[SEEN])
+        told.append(Width(name, many, tuple(np.maximum.accumulate(reach).tolist()), publishers,
                           int(np.sum(tier == name)), remark))  # fmt: skip
     return told
+
+
+def _stretched(scaled: np.ndarray, group: np.ndarray, tier: np.ndarray) -> dict[str, np.ndarray]:
+    """Factors for each of `LEVELS`, by tier, after which intervals hold their nominal share of what they are for.
+
+    `scaled`: errors over half-widths, a column for each level. The tiers of `CHAIN` share one factor, so that their
+    order stays; each of the others has its own, which leans on that of all rows where its publishers are few.
+    """
+    def reached(chosen: np.ndarray) -> np.ndarray:
+        return np.array([pooled_quantile(scaled[chosen, at], group[chosen], level / 100)
+                         for at, level in enumerate(LEVELS)])  # fmt: skip
+
+    whole, found = reached(np.full(len(group), True)), dict[str, np.ndarray]()
+    for names in (CHAIN, *((name,) for name in SPECIAL)):
+        chosen = np.isin(tier, names)
+        weight = float(publisher_means(scaled[chosen, 0], group[chosen])[1].sum()) if chosen.any() else 0.0
+        own = np.log(reached(chosen)) if chosen.any() else np.log(whole)
+        factor = np.exp((weight * own + LEAN * np.log(whole)) / (weight + LEAN))
+        found |= dict.fromkeys(names, factor if len(np.unique(group)) >= ENOUGH else np.maximum(factor, 1))
+    return found
 
 
 def _rising(found: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

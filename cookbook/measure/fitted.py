@@ -402,7 +402,7 @@ def _sides(row: Mapping[str, Any]) -> tuple[int, ...]:
 def _constant(kind: str, name: str) -> float:
     """Value of a constant for a device and an engine of which no row was measured."""
     start = next(each.start for each in terms_of(kind).CONSTANTS if each.name == name)
-    return committed(kind).values[name].get("", start)
+    return committed(kind).values.get(name, {}).get("", start)
 
 
 class _Fit:

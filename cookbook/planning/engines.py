@@ -15,7 +15,7 @@ from cookbook import hardware, units
 from cookbook.performance.generation import attended_tokens, cache_slots, decode_step_seconds, prefill_seconds
 from cookbook.planning.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepCosts
 from cookbook.prediction.asked import MOST_TOKENS, choices, flag, numbers, quantity, text, whole
-from cookbook.prediction.constants import DATASHEET, EXPERTS, FIRST_TOKEN, IN_FLIGHT, SEVERAL, factors, figure
+from cookbook.prediction.constants import DATASHEET, EXPERTS, FIRST_TOKEN, IN_FLIGHT, LOADED, SEVERAL, factors, figure
 from cookbook.prediction.doors import answers, network_of
 from cookbook.prediction.engine import Prepared, asked_rows, prepare
 from cookbook.prediction.scenario import checked, fields
@@ -159,14 +159,14 @@ def tier(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) ->
     return str(_prepared(network, machine, stack).tier[0])
 
 
-def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> tuple[float, float]:
-    """Factors of 80 % intervals of first tokens, and of further tokens and rates, of services on an engine."""
+def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> tuple[float, float, float]:
+    """Factors of 80 % intervals: first tokens of one request, those of many at once, and further tokens and rates."""
     found = _prepared(network, machine, stack)
-    if found.tier[0] in (DATASHEET, EXPERTS):
-        return float(found.factors[80][0]), float(found.factors[80][0])
     several = int(found.rows.assumed_count().max() >= SEVERAL)
-    first, other = factors(generation.KIND, [FIRST_TOKEN, IN_FLIGHT])[80][:, several].tolist()
-    return float(first), float(other)
+    unseen, special = found.tier[0] == DATASHEET, found.tier[0] in (DATASHEET, EXPERTS)
+    tiers = (DATASHEET if unseen else FIRST_TOKEN, LOADED, found.tier[0] if special else IN_FLIGHT)
+    alone, loaded, other = factors(generation.KIND, tiers)[80][:, several].tolist()
+    return float(alone), float(loaded), float(other)
 
 
 @lru_cache(maxsize=256)

@@ -333,7 +333,8 @@ class Replicas:
 
     def ends(self, row: dict[str, Any]) -> dict[str, float]:
         """80 % intervals by measured delays and rates of services; clients ask less often where they wait longer."""
-        (first, other), rate, asked = self.widths, row["requests_per_second"], self.asked
+        (alone, loaded, other), rate, asked = self.widths, row["requests_per_second"], self.asked
+        first = loaded if row["batch"] > 1 else alone
         low, high = min(1.0, row["capacity"] / other / rate), 1.0
         if asked.rate != asked.rate:
             answer = asked.clients / rate - asked.think

@@ -16,7 +16,7 @@ from cookbook.catalog.reading import nearest
 from cookbook.prediction.scenario import Coded, together
 from cookbook.units import shown
 
-SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, IN_FLIGHT = (
+SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, LOADED, IN_FLIGHT = (
     "device and engine measured",
     "sibling device",
     "engine not measured",
@@ -24,6 +24,7 @@ SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, IN_FLIGHT 
     "low-rank adapters",
     "mixture of experts",
     "prompts and first tokens",
+    "first tokens under load",
     "requests that come and go",
 )
 # Of a device that was measured and calibrated where the prediction is made; its intervals are of those measurements.
@@ -34,10 +35,12 @@ LEVELS, SEVERAL = (80, 90), 2
 USUAL = "usual"
 # From here on the number behind a product is a year.
 YEAR = 1900
+# Weight of a level of which measurements say nothing, beside others of its vendor that are as silent.
+LEAST = 1e-6
 SHORT = {"training_transformer": "transformer", "training_classic": "classic", "inference": "inference",
          "generation": "generation"}
 # From the best known to the least; what is trained or computed in a special way has tiers of its own.
-TIERS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, IN_FLIGHT)
+TIERS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, LOADED, IN_FLIGHT)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Constant:
         Unit of the value, SI; "" for a pure number.
     pull : float
         How far the logarithm of a value is expected to lie from that of the start, before any row was seen: small
-        where micro-benchmarks already say the value.
+        where micro-benchmarks already say the value; 0 where it is not fitted but stays at the start.
     """
 
     name: str
@@ -82,12 +85,15 @@ class Fitted:
         Vendors whose devices were measured at a level.
     accelerators, engines : frozenset of str
         Devices and software levels that were measured.
+    spreads : mapping of str to mapping of str to float
+        By how much of each value the measurements leave it open; that of the pull where they say nothing.
     """
 
     values: Mapping[str, Mapping[str, float]]
     vendors: Mapping[str, frozenset[str]] = field(default_factory=dict)
     accelerators: frozenset[str] = frozenset()
     engines: frozenset[str] = frozenset()
+    spreads: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __hash__(self) -> int:
         return hash((self.accelerators, self.engines))
@@ -97,9 +103,9 @@ def of_rows(fitted: Fitted, constants: Sequence[Constant], keys: Mapping[str, An
     """The value of each constant for each row: a number, or an array where it has levels.
 
     A level that was not measured takes the geometric mean of the measured levels of the same vendor, software first of
-    all that of other releases of the same product; where there is none, the start value: an efficiency of a device is
-    never carried from one vendor to another. `keys` has the
-    ``family``, ``engine`` and ``vendor`` of each row.
+    all that of other releases of the same product, each weighing what its measurements say of it; where there is none,
+    the start value: an efficiency of a device is never carried from one vendor to another. `keys` has the ``family``,
+    ``engine`` and ``vendor`` of each row.
     """
     found: dict[str, Any] = {}
     for constant in constants:
@@ -125,12 +131,15 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
     if level and level in levels:
         return levels[level]
     # Releases and variants of one product ("vllm-2024" of "vllm") are more alike than what runs on one maker's devices.
-    siblings = [value for other, value in levels.items() if constant.by == "engine" and level and other
+    siblings = [other for other in levels if constant.by == "engine" and level and other
                 and (level.startswith(f"{other}-") or other.startswith(f"{level}-"))]  # fmt: skip
-    siblings = siblings or [
-        value for other, value in levels.items() if other and vendor in fitted.vendors.get(other, ())
-    ]
-    return float(np.exp(np.mean(np.log(siblings)))) if siblings else constant.start
+    siblings = siblings or [other for other in levels if other and vendor in fitted.vendors.get(other, ())]
+    if not siblings:
+        return constant.start
+    logs, spreads = np.log([levels[other] for other in siblings]), fitted.spreads.get(constant.name, {})
+    # What measurements add to the pull: nothing at a level that they do not speak of, which is then at its start.
+    told = [max(spreads[other] ** -2 - constant.pull**-2, LEAST) if other in spreads else 1.0 for other in siblings]
+    return float(np.exp(np.average(logs, weights=told)))
 
 
 def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
@@ -142,7 +151,7 @@ def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
     )
     plain = np.select([~related, ~engine, known], [DATASHEET, NEW_ENGINE, SEEN], SIBLING)
     special = np.asarray(keys["special"], dtype=object)
-    return np.where((special != "") & (plain != DATASHEET), special, plain)
+    return np.where((special != "") & ((plain != DATASHEET) | (special == LOADED)), special, plain)
 
 
 @lru_cache(maxsize=8)
@@ -159,16 +168,19 @@ def committed(kind: str) -> Fitted:
     if rows.empty:
         raise ValueError(f"no constants of {kind!r} in data/training_constants.csv; run: python -m cookbook calibrate")
     values: dict[str, dict[str, float]] = {}
+    spreads: dict[str, dict[str, float]] = {}
     vendors: dict[str, frozenset[str]] = {}
     for row in rows.itertuples(index=False):
         values.setdefault(row.constant, {})[row.level] = row.value
+        if row.spread > 0:
+            spreads.setdefault(row.constant, {})[row.level] = row.spread
         if row.level:
             vendors[row.level] = vendors.get(row.level, frozenset()) | frozenset(row.vendors.split(";"))
     seen = catalog.table("training_evidence")
     seen = seen[seen["kind"] == kind]
     makers = catalog.table("accelerators").set_index("key")["vendor"]
     vendors[""] = frozenset(makers.loc[makers.index.intersection(seen["accelerator"])])  # also where no level differs
-    return Fitted(values, vendors, frozenset(seen["accelerator"]), frozenset(seen["engine"]))
+    return Fitted(values, vendors, frozenset(seen["accelerator"]), frozenset(seen["engine"]), spreads)
 
 
 @lru_cache(maxsize=64)
