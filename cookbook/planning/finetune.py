@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
 SMALLER = {"full": ("lora", "qlora"), "lora": ("qlora",), "qlora": ()}
 RECOMPUTE, ZERO = ("none", "full"), (0, 2, 3)
-# Modules of plain PyTorch, which most fine-tuning runs on; micro-batches of a device in one step, as in what was
-# measured on it.
-SOFTWARE, PASSES = "transformers", 8
+# Compiled layers and a loss in chunks, as tools for fine-tuning have them today; micro-batches of a device in one step,
+# as in what was measured. Adapters stand beside all matrices.
+SOFTWARE, PASSES, MODULES = "torchtune", 8, "all linear"
 # What is tried: devices beyond those asked for, lengths and micro-batches.
 MORE_DEVICES = tuple(2**power for power in range(1, 11))
 NODE = 8
@@ -193,7 +193,7 @@ def finetune(
     zero : int, optional
         States that devices share out, 0, 2 or 3 (FSDP); by default all are tried.
     attention, precision, software
-        As for `cookbook.train_step`; the software is "transformers" by default.
+        As for `cookbook.train_step`; the software is "torchtune" by default: compiled layers, and a loss in chunks.
     hourly : float, optional
         An hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way`, by default.
 
@@ -251,6 +251,7 @@ def _job(given: Mapping[str, Any]) -> dict[str, Any]:
         "precision": given["precision"], "told": dict[str, None](),
         "same": {name: given[name] for name in ("target_modules", "optimiser", "attention")},
     }  # fmt: skip
+    job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
     most = int(fields(KIND)["rank"].high)
     job["same"]["rank"] = None if given["rank"] is None else whole("rank", given["rank"], most)
     for count in job["devices"]:
@@ -261,6 +262,7 @@ def _job(given: Mapping[str, Any]) -> dict[str, Any]:
     taken = (("software", given["software"], software), ("seq", given["seq"], f"{seq:,} tokens"),
              ("global_batch", batch, f"{PASSES} passes of each device"),
              ("optimiser", given["optimiser"], USUAL_OPTIMISER),
+             *([("target_modules", given["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
              ("zero", given["zero"], "0, 2 or 3, all tried"),
              ("recompute", given["recompute"], "none or full, both tried"),
              ("example_tokens", given["example_tokens"], "those of a sequence, as packing gives"))  # fmt: skip
