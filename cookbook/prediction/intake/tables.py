@@ -25,6 +25,8 @@ OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_
             "tflops_per_device_reported", "reported_flops", "memory_per_device_gb", "memory_bytes",
             "samples_per_s", "deviation", "accelerator_utilisation", "utilisation", "read_GBps", "read_bandwidth",
             "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
+# Adapters in the name of a model, after the network's own name.
+ADAPTED = re.compile(r"(?<=[\s_(\-+,])(q?lora)(?![a-z])", re.I)
 # Words of the tables for rows of which it is clear what was run.
 CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
 # How requests arrive, as reports put it ("MLPerf Offline (v3.0, closed)", "static batch 1, decode"): the first to fit.
@@ -226,7 +228,9 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["attention"] = kernel.map(lambda each: each[0])
     norm = c.flag("fused_norm")
     found["fused_norm"] = np.where(np.isnan(norm), kernel.each(lambda each: each[1]), norm)
-    found["fine_tuning"] = c.read("fine_tuning", _tuned)
+    tuned = together(c.text("fine_tuning"), c.text("model"))
+    found["fine_tuning"] = c.values(tuned, lambda pair: _tuned(*pair), "fine_tuning")
+    c.note(tuned.map(lambda pair: f"fine_tuning = {_by_name(*pair)}, as its model says" if _by_name(*pair) else ""))
     # GPTQ's integers are widened by plain operations; kernels of their own widen other 4-bit formats.
     found["widening"] = c.text("precision").map(lambda cell: "plain" if "gptq" in cell.casefold() else "")
     _adapters(c, found)
@@ -247,8 +251,22 @@ def _transformer(c: Columns) -> dict[str, Any]:
     return found
 
 
-def _tuned(cell: str) -> tuple[str, str]:
+def _by_name(cell: str, model: str) -> str:
+    """Adapters that the name of a model states, "" where it states none or the cell says what is trained itself."""
+    said = ADAPTED.search(model)
+    own = re.search(r"lora|peft|adapter|full|pre-?train|scratch", cell, re.I)
+    return said[1].casefold() if said and not own else ""
+
+
+def _tuned(cell: str, model: str = "") -> tuple[str, str]:
+    """What is trained, by the cell, or by the name of the model.
+
+    >>> _tuned("", "Llama 2 7B (LoRA)"), _tuned("full", "Llama 2 7B (LoRA)"), _tuned("", "Llama 2 7B")
+    (('lora', ''), ('full', ''), ('', ''))
+    """
     text = cell.casefold()
+    if _by_name(cell, model):
+        return _by_name(cell, model), ""
     if words.is_blank(cell):
         return "", ""
     if "qlora" in text or "q-lora" in text:
