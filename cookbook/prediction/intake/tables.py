@@ -25,8 +25,6 @@ OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_
             "tflops_per_device_reported", "reported_flops", "memory_per_device_gb", "memory_bytes",
             "samples_per_s", "deviation", "accelerator_utilisation", "utilisation", "read_GBps", "read_bandwidth",
             "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
-# Adapters in the name of a model, after the network's own name.
-ADAPTED = re.compile(r"(?<=[\s_(\-+,])(q?lora)(?![a-z])", re.I)
 # Words of the tables for rows of which it is clear what was run.
 CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
 # How requests arrive, as reports put it ("MLPerf Offline (v3.0, closed)", "static batch 1, decode"): the first to fit.
@@ -230,7 +228,7 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["fused_norm"] = np.where(np.isnan(norm), kernel.each(lambda each: each[1]), norm)
     tuned = together(c.text("fine_tuning"), c.text("model"))
     found["fine_tuning"] = c.values(tuned, lambda pair: _tuned(*pair), "fine_tuning")
-    c.note(tuned.map(lambda pair: f"fine_tuning = {_by_name(*pair)}, as its model says" if _by_name(*pair) else ""))
+    c.note(tuned.map(lambda pair: words.adapted(*pair) and f"fine_tuning = {words.adapted(*pair)}, as its model says"))
     # GPTQ's integers are widened by plain operations; kernels of their own widen other 4-bit formats.
     found["widening"] = c.text("precision").map(lambda cell: "plain" if "gptq" in cell.casefold() else "")
     _adapters(c, found)
@@ -251,13 +249,6 @@ def _transformer(c: Columns) -> dict[str, Any]:
     return found
 
 
-def _by_name(cell: str, model: str) -> str:
-    """Adapters that the name of a model states, "" where it states none or the cell says what is trained itself."""
-    said = ADAPTED.search(model)
-    own = re.search(r"lora|peft|adapter|full|pre-?train|scratch", cell, re.I)
-    return said[1].casefold() if said and not own else ""
-
-
 def _tuned(cell: str, model: str = "") -> tuple[str, str]:
     """What is trained, by the cell, or by the name of the model.
 
@@ -265,8 +256,8 @@ def _tuned(cell: str, model: str = "") -> tuple[str, str]:
     (('lora', ''), ('full', ''), ('', ''))
     """
     text = cell.casefold()
-    if _by_name(cell, model):
-        return _by_name(cell, model), ""
+    if words.adapted(cell, model):
+        return words.adapted(cell, model), ""
     if words.is_blank(cell):
         return "", ""
     if "qlora" in text or "q-lora" in text:
