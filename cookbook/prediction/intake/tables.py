@@ -226,9 +226,10 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["attention"] = kernel.map(lambda each: each[0])
     norm = c.flag("fused_norm")
     found["fused_norm"] = np.where(np.isnan(norm), kernel.each(lambda each: each[1]), norm)
-    tuned = together(c.text("fine_tuning"), c.text("model"))
-    found["fine_tuning"] = c.values(tuned, lambda pair: _tuned(*pair), "fine_tuning")
-    c.note(tuned.map(lambda pair: words.adapted(*pair) and f"fine_tuning = {words.adapted(*pair)}, as its model says"))
+    named = together(c.text("fine_tuning"), c.text("model")).map(lambda pair: words.adapted(*pair))
+    tuned = together(named, c.text("fine_tuning")).map(lambda pair: pair[0] or pair[1])
+    found["fine_tuning"] = c.values(tuned, _tuned, "fine_tuning")
+    c.note(named.map(lambda each: each and f"fine_tuning = {each}, as its model says"))
     # GPTQ's integers are widened by plain operations; kernels of their own widen other 4-bit formats.
     found["widening"] = c.text("precision").map(lambda cell: "plain" if "gptq" in cell.casefold() else "")
     _adapters(c, found)
@@ -249,15 +250,8 @@ def _transformer(c: Columns) -> dict[str, Any]:
     return found
 
 
-def _tuned(cell: str, model: str = "") -> tuple[str, str]:
-    """What is trained, by the cell, or by the name of the model.
-
-    >>> _tuned("", "Llama 2 7B (LoRA)"), _tuned("full", "Llama 2 7B (LoRA)"), _tuned("", "Llama 2 7B")
-    (('lora', ''), ('full', ''), ('', ''))
-    """
+def _tuned(cell: str) -> tuple[str, str]:
     text = cell.casefold()
-    if words.adapted(cell, model):
-        return words.adapted(cell, model), ""
     if words.is_blank(cell):
         return "", ""
     if "qlora" in text or "q-lora" in text:
