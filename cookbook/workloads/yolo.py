@@ -1,4 +1,4 @@
-"""YOLO detectors of one stage: v5, v8, v9, v10, 11, 26 and X, each a table of sizes and of the blocks at its places.
+"""YOLO detectors of one stage: v5, v8 to 12, 26 and X, each a table of sizes and of the blocks at its places.
 
 All have one plan: a backbone of four stages behind a stem, a pool of several windows, a neck that leads the coarse maps
 up to the fine ones and back down, and heads on three maps. Blocks are written as `block(t, x, out)`.
@@ -17,7 +17,7 @@ Inner = Callable[[Trace, Shape], Shape]
 Block = Callable[[Trace, Shape, int], Shape]
 
 # Depth, width, widest stage. Ultralytics, cfg/models: yolov5.yaml, yolov8.yaml, v10/yolov10*.yaml, yolo11.yaml,
-# yolo26.yaml; YOLOX: Ge et al., arXiv:2107.08430, exps/default, where nano and tiny take images of 416 pixels.
+# yolo12.yaml, yolo26.yaml; YOLOX: Ge et al., arXiv:2107.08430, exps/default (images of 416 pixels for nano and tiny).
 _GROWN = {"n": (0.5, 0.25, 1024), "s": (0.5, 0.5, 1024), "m": (0.5, 1.0, 512), "l": (1.0, 1.0, 512),
           "x": (1.0, 1.5, 512)}  # fmt: skip
 _SIZES: dict[str, dict[str, tuple[float, float, int]]] = {
@@ -27,14 +27,14 @@ _SIZES: dict[str, dict[str, tuple[float, float, int]]] = {
           "x": (1.0, 1.25, 512)},
     "10": {"n": (0.33, 0.25, 1024), "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 768), "b": (0.67, 1.0, 512),
            "l": (1.0, 1.0, 512), "x": (1.0, 1.25, 512)},
-    "11": _GROWN, "26": _GROWN,
+    "11": _GROWN, "12": _GROWN, "26": _GROWN,
     "x": {"nano": (0.33, 0.25, 1024), "tiny": (0.33, 0.375, 1024), "s": (0.33, 0.5, 1024), "m": (0.67, 0.75, 1024),
           "l": (1.0, 1.0, 1024), "x": (1.33, 1.25, 1024)},
 }  # fmt: skip
 _SIZES["5u"] = _SIZES["5"]
 # Repeats of the block in the four stages of the backbone and in the neck, before they are scaled by the depth.
 _REPEATS = {"5": (3, 6, 9, 3, 3), "5u": (3, 6, 9, 3, 3), "x": (3, 9, 9, 3, 3), "8": (3, 6, 6, 3, 3),
-            "10": (3, 6, 6, 3, 3), "11": (2, 2, 2, 2, 2), "26": (2, 2, 2, 2, 2)}  # fmt: skip
+             "10": (3, 6, 6, 3, 3), "11": (2, 2, 2, 2, 2), "12": (2, 2, 4, 4, 2), "26": (2, 2, 2, 2, 2)}  # fmt: skip
 # Of v10, the blocks with depthwise convolutions, by their place among four of the backbone and four of the neck (up to
 _DEPTHWISE = {"n": (8,), "s": (4, 8), "m": (4, 7, 8), "b": (4, 5, 7, 8), "l": (4, 5, 7, 8), "x": (3, 4, 5, 7, 8)}
 # v9 (Wang et al., arXiv:2402.13616; cfg/models/v9): stem; of each stage the output, and the widths of its block; of
@@ -51,7 +51,7 @@ _V9: dict[str, tuple] = {
     "e": (64, ((256, 128, 64), (512, 256, 128), (1024, 512, 256), (1024, 512, 256)), 256,
           ((512, 512, 256), (256, 256, 128), (512, 512, 256), (512, 1024, 512)), (256, 512), 2),
 }  # fmt: skip
-VERSIONS = ("5", "5u", "8", "9", "10", "11", "26", "x")
+VERSIONS = ("5", "5u", "8", "9", "10", "11", "12", "26", "x")
 
 
 def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 80, heads: int = 1) -> Ops:
@@ -60,11 +60,16 @@ def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 8
     Parameters
     ----------
     version : str
-        "5" (with anchors), "5u" (without, as version 8 of its library runs it), "8", "9", "10", "11", "26" or "x".
+        "5" (with anchors), "5u" (without, as version 8 of its library runs it), "8", "9", "10", "11", "12", "26", "x".
     size : str
         "n", "s", "m", "l" and "x" of most; v9 has "t", "s", "m", "c" and "e", v10 also "b", X "nano" and "tiny" too.
     heads : int
         Sets of heads. 10 and 26 train a second one, which answers do without: 2 counts both, as in training.
+
+    Examples
+    --------
+    >>> yolo("11", "n").parameter_count, yolo("10", "n", heads=2).parameter_count
+    (2624064.0, 2775504.0)
     """
     variant_of(dict.fromkeys(VERSIONS), version, "version")
     t = Trace()
@@ -77,7 +82,7 @@ def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 8
         elif version == "x":
             _coupled_heads(t, maps, int(maps[0].channels), classes, size == "nano")
         else:
-            _heads(t, maps, classes, 1 if version == "26" else 16, version in ("10", "11", "26"))
+            _heads(t, maps, classes, 1 if version == "26" else 16, version in ("10", "11", "12", "26"))
     return t.ops()
 
 
@@ -100,13 +105,13 @@ def _scaled(t: Trace, x: Shape, version: str, size: str, training: bool) -> list
     down: Block = partial(_separable, stride=2) if size == "nano" else partial(_conv, kernel=3, stride=2)
     last: Block = _apart if version == "10" else down
     x, maps = _stem(t, x, wide[64], version), []
-    outs = (wide[256], wide[512]) if version in ("11", "26") else (wide[128], wide[256])
+    outs = (wide[256], wide[512]) if version in ("11", "12", "26") else (wide[128], wide[256])
     for stage, out in enumerate((*outs, wide[512], wide[1024])):
         x = (last if stage > 1 else down)(t, x, wide[(128, 256, 512, 1024)[stage]])
         x = _pyramid_pool(t, x, wide[1024]) if version == "x" and stage == 3 else x
         x = blocks[stage](t, x, out)
         maps.append(x)
-    top = maps[3] if version == "x" else _pyramid_pool(t, maps[3], wide[1024])
+    top = maps[3] if version in ("x", "12") else _pyramid_pool(t, maps[3], wide[1024])
     if version in ("10", "11", "26"):
         top = _partly(t, top, wide[1024], [_attending] * (1 if version == "10" else often[4]))
     return _neck(t, (maps[1], maps[2], top), blocks[4:], (wide[256], wide[512], wide[1024]), (down, last),
@@ -158,6 +163,12 @@ def _blocks(version: str, size: str, often: Sequence[int], training: bool) -> li
     forms[2] = forms[3] = forms[7] = deep
     if version == "26":
         forms[4:] = [deep] * 4
+    if version == "12":  # the larger two add the input to the output, which has a factor for each channel
+        large = size in ("l", "x")
+        near, all_ = (partial(_areas, hidden=1.2 if large else 2.0, areas=areas) for areas in (4, 1))
+        first, last = _split([forms[0]] * times[0], 0.25), _split([deep] * times[7])
+        return [first, _split([forms[1]] * times[1], 0.25), _kept([near] * times[2], large),
+                _kept([all_] * times[3], large), *[_kept([deep] * times[4])] * 3, last]  # fmt: skip
     found = [_split([form] * n, 0.25 if place < 2 else 0.5)
              for place, (form, n) in enumerate(zip(forms, times, strict=True))]  # fmt: skip
     return [*found[:7], _split([_attended])] if version == "26" else found
@@ -176,6 +187,27 @@ def _split(inner: Sequence[Inner], share: float = 0.5) -> Block:
         return _conv(t, t.concat(parts), out)
 
     return block
+
+
+def _kept(inner: Sequence[Inner], add: bool = False) -> Block:
+    """A block of half the width, of which all that it was on the way is kept."""
+
+    def block(t: Trace, x: Shape, out: int) -> Shape:
+        parts = [_conv(t, x, out // 2)]
+        with t.block(f"stage{out}"):
+            for each in inner:
+                parts.append(each(t, parts[-1]))
+        y = _conv(t, t.concat(parts), out)
+        return t.add(x, t.scale(y)) if add else y
+
+    return block
+
+
+def _areas(t: Trace, x: Shape, hidden: float, areas: int) -> Shape:
+    """Two layers of attention in as many areas as are given."""
+    for _ in range(2):
+        x = _attending(t, x, 32, 1.0, 7, hidden, areas)
+    return x
 
 
 def _partly(t: Trace, x: Shape, out: int, inner: Sequence[Inner]) -> Shape:
@@ -222,16 +254,17 @@ def _thin(t: Trace, x: Shape, large: bool, both: bool) -> Shape:
     return t.add(x, _conv(t, _conv(t, y, out), out, 3, groups=out))
 
 
-def _attending(t: Trace, x: Shape) -> Shape:
-    """Attention over all positions with keys of half the width, positions by a convolution of values, and an MLP."""
+def _attending(t: Trace, x: Shape, head: int = 64, keys: float = 0.5, kernel: int = 3, hidden: float = 2.0,
+               areas: int = 1) -> Shape:  # fmt: skip
+    """Attention with keys of a share of the width, positions by a convolution of values, and an MLP."""
     width = int(x.channels)
-    heads = max(width // 64, 1)
-    key, places = width // heads // 2, math.prod(int(side) for side in x.space if isinstance(side, int))
+    heads = max(width // head, 1)
+    key, places = int(width // heads * keys), math.prod(int(side) for side in x.space if isinstance(side, int))
     qkv = _conv(t, x, width + 2 * heads * key, act="")
-    y = t.attention(Shape(heads * key, (places,)), heads, heads, key, v_dim=width // heads)
-    where = _conv(t, qkv.with_channels(width), width, 3, groups=width, act="")
+    y = t.attention(Shape(heads * key, (places,)), heads, heads, key, window=places // areas, v_dim=width // heads)
+    where = _conv(t, qkv.with_channels(width), width, kernel, groups=width, act="")
     x = t.add(x, _conv(t, t.add(t.reshape(y, width, *x.space), where), width, act=""))
-    return t.add(x, _conv(t, _conv(t, x, 2 * width), width, act=""))
+    return t.add(x, _conv(t, _conv(t, x, int(width * hidden)), width, act=""))
 
 
 def _attended(t: Trace, x: Shape) -> Shape:
