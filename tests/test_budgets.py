@@ -35,8 +35,8 @@ MOST_MODULES = 210
 # files that are read and fields of models that are refused by name (1,000), reports that say what was left open (200),
 # measured kernels (450), engines by generation, with queues and hosts of their own (250),
 # names of checkpoints (100), measured runs beside each prediction (250), usual layouts (150), detectors of one stage,
-# CoAtNet and MaxViT (450).
-MOST_LINES = 72_050
+# CoAtNet and MaxViT (500).
+MOST_LINES = 72_100
 MOST_LINES_OF_CODE = 400  # of one module: docstrings, comments and blank lines are not counted
 MOST_NAMES = 40  # of the front door; the last is `cb.crossbar`, formulas that a reader swaps in recipe 15
 

@@ -1,4 +1,4 @@
-"""YOLO detectors of one stage: v5, v8 to 12, 26 and X, each a table of sizes and of the blocks at its places.
+"""YOLO detectors of one stage: v5, v7 to 12, 26 and X, each a table of sizes and of the blocks at its places.
 
 All have one plan: a backbone of four stages behind a stem, a pool of several windows, a neck that leads the coarse maps
 up to the fine ones and back down, and heads on three maps. Blocks are written as `block(t, x, out)`.
@@ -51,7 +51,17 @@ _V9: dict[str, tuple] = {
     "e": (64, ((256, 128, 64), (512, 256, 128), (1024, 512, 256), (1024, 512, 256)), 256,
           ((512, 512, 256), (256, 256, 128), (512, 512, 256), (512, 1024, 512)), (256, 512), 2),
 }  # fmt: skip
-VERSIONS = ("5", "5u", "8", "9", "10", "11", "12", "26", "x")
+# v7 (Wang et al., arXiv:2207.02696; cfg/deploy, as it answers): stem; of the stages the width of paths and the output;
+# convolutions of a path; of the pool; of the neck (up to 4, 3, down to 4, 5) width, width of convolutions, output.
+_V7: dict[str, tuple] = {
+    "base": ((32, 64, 64), ((64, 256), (128, 512), (256, 1024), (256, 1024)), 4, 512,
+             ((256, 128, 256), (128, 64, 128), (256, 128, 256), (512, 256, 512))),
+    "x": ((40, 80, 80), ((64, 320), (128, 640), (256, 1280), (256, 1280)), 6, 640,
+          ((256, 256, 320), (128, 128, 160), (256, 256, 320), (512, 512, 640))),
+    "tiny": ((32, 64), ((32, 64), (64, 128), (128, 256), (256, 512)), 2, 256,
+             ((64, 64, 128), (32, 32, 64), (64, 64, 128), (128, 128, 256))),
+}  # fmt: skip
+VERSIONS = ("5", "5u", "7", "8", "9", "10", "11", "12", "26", "x")
 
 
 def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 80, heads: int = 1) -> Ops:
@@ -60,9 +70,10 @@ def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 8
     Parameters
     ----------
     version : str
-        "5" (with anchors), "5u" (without, as version 8 of its library runs it), "8", "9", "10", "11", "12", "26", "x".
+        "5" (with anchors), "5u" (without, as version 8 of its library runs it), "7" to "12", "26" or "x".
     size : str
-        "n", "s", "m", "l" and "x" of most; v9 has "t", "s", "m", "c" and "e", v10 also "b", X "nano" and "tiny" too.
+        "n", "s", "m", "l" and "x" of most; v7 has "tiny", "base" and "x", v9 "t", "s", "m", "c" and "e", v10 also "b",
+        X "nano" and "tiny" too.
     heads : int
         Sets of heads. 10 and 26 train a second one, which answers do without: 2 counts both, as in training.
 
@@ -74,9 +85,12 @@ def yolo(version: str = "8", size: str = "n", image: int = 640, classes: int = 8
     variant_of(dict.fromkeys(VERSIONS), version, "version")
     t = Trace()
     x = t.image(3, image, image)
-    maps = _nine(t, x, size) if version == "9" else _scaled(t, x, version, size, heads > 1)
+    if version in ("7", "9"):
+        maps = (_nine if version == "9" else _seven)(t, x, size)
+    else:
+        maps = _scaled(t, x, version, size, heads > 1)
     for _ in range(heads):
-        if version == "5":
+        if version in ("5", "7"):
             for each in maps:
                 t.act(t.conv(each, 3 * (5 + classes), 1, name="head"), "sigmoid")
         elif version == "x":
@@ -298,6 +312,55 @@ def _coupled_heads(t: Trace, maps: Sequence[Shape], width: int, classes: int, ap
         stem = _conv(t, x, width)
         for out in (classes, 5):
             t.act(t.conv(step(t, step(t, stem, width), width), out, 1, name="head"), "sigmoid")
+
+
+# ---- v7 -------------------------------------------------------------------------------------------------------------
+def _seven(t: Trace, x: Shape, size: str) -> list[Shape]:
+    stem, stages, convolutions, pooled, neck = variant_of(_V7, size, "size")
+    tiny = size == "tiny"
+    for number, width in enumerate(stem):
+        x = _conv(t, x, width, 3, 2 if tiny or number == 1 else 1)
+    path, maps = partial(_paths, times=convolutions, all_kept=tiny), []
+    for stage, (half, out) in enumerate(stages):
+        if stage:
+            x = t.pool(x, 2, 2) if tiny else _pooled_and_strided(t, x, int(x.channels) // 2)
+        elif not tiny:
+            x = _conv(t, x, 2 * stem[1], 3, 2)
+        x = path(t, x, half, half, out)
+        maps.append(x)
+    path = partial(_paths, times=convolutions, all_kept=size != "x")
+    p5 = _crossing_pool(t, maps[3], pooled, tiny)
+    n4, n3 = p5, p5
+    for up, side in ((0, maps[2]), (1, maps[1])):
+        out = neck[up][2]
+        y = path(t, t.concat([_conv(t, side, out), t.resize(_conv(t, n4 if up else p5, out), 2)]), *neck[up])
+        n4, n3 = (n4, y) if up else (y, n3)
+    found = [n3]
+    for down, side in ((2, n4), (3, p5)):
+        y, width = found[-1], int(found[-1].channels)
+        y = _conv(t, y, 2 * width, 3, 2) if tiny else _pooled_and_strided(t, y, width)
+        found.append(path(t, t.concat([y, side]), *neck[down]))
+    return [_conv(t, each, 2 * int(each.channels), 3) for each in found]
+
+
+def _paths(t: Trace, x: Shape, half: int, inner: int, out: int, times: int, all_kept: bool) -> Shape:
+    """Two paths; of the one with convolutions every output is kept, or every second."""
+    side, parts = _conv(t, x, half), [_conv(t, x, half)]
+    for _ in range(times):
+        parts.append(_conv(t, parts[-1], inner, 3))
+    return _conv(t, t.concat([side, *(parts if all_kept else parts[::2])]), out)
+
+
+def _pooled_and_strided(t: Trace, x: Shape, width: int) -> Shape:
+    return t.concat([_conv(t, _conv(t, x, width), width, 3, 2), _conv(t, t.pool(x, 2, 2), width)])
+
+
+def _crossing_pool(t: Trace, x: Shape, width: int, tiny: bool) -> Shape:
+    """Pools of three windows on one of two paths."""
+    y, side = _conv(t, x, width), _conv(t, x, width)
+    y = y if tiny else _conv(t, _conv(t, y, width, 3), width)
+    y = _conv(t, t.concat([y, *(t.pool(y, window, 1, window // 2) for window in (5, 9, 13))]), width)
+    return _conv(t, t.concat([y if tiny else _conv(t, y, width, 3), side]), width)
 
 
 # ---- v9 -------------------------------------------------------------------------------------------------------------
