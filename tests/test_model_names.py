@@ -1,9 +1,11 @@
 """Names of current models as people type them: checkpoints with owner, suffix and file's end lead to one network."""
 
+import pandas as pd
 import pytest
 
 import cookbook as cb
 from cookbook import catalog
+from cookbook.prediction.answer import answer
 from cookbook.prediction.intake import networks
 
 # As measured tables print them, with the network they are a checkpoint of.
@@ -46,6 +48,47 @@ def test_a_printed_name_leads_to_its_network(typed: str, key: str) -> None:
 def test_a_suffix_of_format_is_read_in_tables_and_told(typed: str, weights: str) -> None:
     read = networks.served(typed, "1024", "output tokens/s")
     assert read.weights == weights and typed in read.assumed and read.name in read.assumed
+
+
+# What tables write behind a network that they train, and what people type for the same thing.
+TRAINED = ("{} fine-tune", "{} fine-tuning", "{}_finetune", "{} fine tuning", "{} pretraining", "{}_pretrain",
+           "{} (LoRA)", "{} full fine-tune", "{} (fine-tuning)", "{} continued pretraining")  # fmt: skip
+
+
+def test_underscore_hyphen_and_space_are_alike_in_every_name() -> None:
+    rows = catalog.table("models")
+    for key, name, title in zip(rows["name"], rows["name"], rows["title"], strict=True):
+        for joint in " -_":
+            assert catalog.lookup("models", name.replace("_", joint)) == key
+            assert networks.spoken(title.replace(" ", joint)).key == key
+
+
+def test_words_of_training_behind_a_name_lead_to_its_network_or_to_that_stage_of_it() -> None:
+    for row in catalog.table("models")[["name", "title"]].itertuples():
+        for form in TRAINED:
+            for name in (row.name, row.title):
+                assert networks.spoken(form.format(name)).key.startswith(row.name), form.format(name)
+
+
+@pytest.mark.parametrize(("typed", "key"), {
+    "yolov5s": "yolov5s", "YOLOv5-s": "yolov5s", "yolo11n": "yolo11n", "yolov11n": "yolo11n", "yolox-s": "yolox_s",
+    "RegNetX-4GF": "regnet_x_4gf", "regnetx_040": "regnet_x_4gf", "RegNetY-6.4GF": "regnet_y_6_4gf",
+    "regnety_1280": "regnet_y_128gf", "opt_13b": "opt_13b", "yolov8n.pt": "yolov8n", "CoAtNet-2": "coatnet_2",
+    "maxvit_tiny_tf_224": "maxvit_tiny", "ResNeXt-152 (32x4d)": "resnext152_32x4d",
+}.items())  # fmt: skip
+def test_spellings_that_people_type(typed: str, key: str) -> None:
+    assert catalog.lookup("models", typed) == key and networks.spoken(typed).key == key
+
+
+def test_adapters_that_a_models_cell_states_are_trained_alone() -> None:
+    rows = pd.DataFrame({"id": range(4), "accelerator": "a100-sxm-80gb", "devices": 8, "global_batch": 64,
+                         "seq_len": 2048, "precision": "bf16",
+                         "model": ["llama2 7b", "llama2 7b (LoRA)", "llama2 7b", "llama2 7b QLoRA"],
+                         "fine_tuning": ["", "", "lora", "finetune"]})  # fmt: skip
+    full, named, stated, quantised = answer(rows, "training_transformer").to_dict("records")
+    assert named["predicted"] == stated["predicted"] != full["predicted"]
+    assert "fine_tuning = lora, as its model says" in named["assumed"]
+    assert "fine_tuning = qlora" in quantised["assumed"] and "fine_tuning" not in stated["assumed"]
 
 
 @pytest.mark.parametrize("typed", ["GLM-9.9-Huge", "Zeta-77B", "resnet51b-fp8-instruct-x"])

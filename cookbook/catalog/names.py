@@ -26,10 +26,10 @@ MAKERS = re.compile(r"^(nvidia|amd|intel|google|aws|tesla|geforce|quadro|instinc
 OWNER = re.compile(r"^[\w][\w.\-]*/(?=[^/]+$)|^(?:meta|mistralai|google|nvidia|microsoft|alibaba|poolside|quanttrio"
                    r"|unsloth|bartowski|redhatai)(?:[\s_/\-]+(?=\w))", re.I)  # fmt: skip
 SUFFIX = re.compile(
-    r"[\s_\-.:+]+(?:instruct|thinking|reasoning|chat|hf|it|pt|base|sft|dpo|rlhf|preview|dynamic|static|gguf|ggml|awq|gptq"
-    r"|exl[23]|marlin|kv|auto-?round|ct|mobile|qat|mlx|bnb|w\d+a\d+(?:kv\d+)?|\d(?:\.\d+)?bpw|int[48]|[2-8][\s\-]?bit"
-    r"|fp8[\s_\-]?kv|fp8|fp16|bf16|fp32|nvfp4|mxfp[48]|fp4|nf4|f16|f32|ud|i?q\d(?:_[0-9a-z]+)*|fine-?tun(?:e|ed|ing)"
-    r"|finetune|lora|qlora|terminus|2[3-6](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)$",
+    r"[\s_\-.:+]+(?:instruct|thinking|reasoning|chat|hf|it|pt|base|sft|dpo|rlhf|preview|dynamic|static|gguf|ggml|awq"
+    r"|gptq|exl[23]|marlin|kv|auto-?round|ct|mobile|qat|mlx|bnb|w\d+a\d+(?:kv\d+)?|\d(?:\.\d+)?bpw|int[48]"
+    r"|[2-8][\s\-]?bit|fp8[\s_\-]?kv|fp8|fp16|bf16|fp32|nvfp4|mxfp[48]|fp4|nf4|f16|f32|ud|i?q\d(?:_[0-9a-z]+)*"
+    r"|fine[\s_\-]?tun(?:e|ed|ing)|lora|qlora|terminus|2[3-6](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)$",
     re.I,
 )
 MOST_SUFFIXES = 8

@@ -1,4 +1,4 @@
-"""Object detectors: SSD, SSDlite, RetinaNet, YOLOv8, Faster and Mask R-CNN on feature pyramids; and those of Detectron
+"""Object detectors: SSD, SSDlite, RetinaNet, Faster and Mask R-CNN on feature pyramids; and those of Detectron
 and Detectron2: region proposals, Fast, Faster, Mask and Keypoint R-CNN on three kinds of backbone.
 
 In Detectron a training image brings 512 regions to the box head and at most a quarter of them, its share of objects, to
@@ -9,7 +9,6 @@ And networks that label every pixel or voxel: U-Net, 3-D U-Net, nnU-Net, V-Net, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from cookbook.workloads.convnets import vgg_features
@@ -183,60 +182,6 @@ def mask_head(t: Trace, level: Shape, masks: int, classes: int) -> None:
         x = t.act(t.conv(x, 256, 3, padding=1, name=f"mask.conv{number}"), "relu")
     x = t.act(t.conv(x, 256, 2, 2, transposed=True, name="mask.up"), "relu")
     t.conv(x, classes, 1, name="mask.out")
-
-
-# ---- YOLOv8 (Jocher et al., ultralytics 8, yolov8.yaml): depth, width, widest stage --------------------------------
-_YOLOV8 = {"n": (1 / 3, 0.25, 1024), "s": (1 / 3, 0.5, 1024), "m": (2 / 3, 0.75, 768), "l": (1.0, 1.0, 512),
-           "x": (1.0, 1.25, 512)}  # fmt: skip
-
-
-def yolov8(size: str = "n", image: int = 640, classes: int = 80) -> Ops:
-    """YOLOv8 n, s, m, l or x: cross-stage blocks, path-aggregation neck, separate heads."""
-    depth, width, widest = variant_of(_YOLOV8, size, "size")
-    t = Trace()
-    wide = {c: math.ceil(min(c, widest) * width / 8) * 8 for c in (64, 128, 256, 512, 1024)}
-    x, maps = _yolo_conv(t, t.image(3, image, image), wide[64], 3, 2), []
-    for channels, times in ((128, 3), (256, 6), (512, 6), (1024, 3)):
-        x = _cross_stage(t, _yolo_conv(t, x, wide[channels], 3, 2), wide[channels], max(1, round(times * depth)), True)
-        maps.append(x)
-    p3, p4, p5 = maps[1], maps[2], _fast_pyramid_pool(t, maps[3])
-    times = max(1, round(3 * depth))
-    n4 = _cross_stage(t, t.concat([t.resize(p5, 2), p4]), wide[512], times, False)
-    n3 = _cross_stage(t, t.concat([t.resize(n4, 2), p3]), wide[256], times, False)
-    n4 = _cross_stage(t, t.concat([_yolo_conv(t, n3, wide[256], 3, 2), n4]), wide[512], times, False)
-    n5 = _cross_stage(t, t.concat([_yolo_conv(t, n4, wide[512], 3, 2), p5]), wide[1024], times, False)
-    _yolo_heads(t, (n3, n4, n5), max(16, int(n3.channels) // 4, 64), max(int(n3.channels), min(classes, 100)), classes)
-    return t.ops()
-
-
-def _yolo_conv(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1) -> Shape:
-    return conv_norm(t, x, out, kernel, stride, act="silu")
-
-
-def _cross_stage(t: Trace, x: Shape, out: int, times: int, residual: bool) -> Shape:
-    half = out // 2
-    both = _yolo_conv(t, x, out, 1)
-    parts = [both.with_channels(half), both.with_channels(half)]
-    for _ in range(times):
-        with t.block(f"stage{out}"):
-            y = _yolo_conv(t, _yolo_conv(t, parts[-1], half, 3), half, 3)
-            parts.append(t.add(parts[-1], y) if residual else y)
-    return _yolo_conv(t, t.concat(parts), out, 1)
-
-
-def _fast_pyramid_pool(t: Trace, x: Shape) -> Shape:
-    parts = [_yolo_conv(t, x, int(x.channels) // 2, 1)]
-    for _ in range(3):
-        parts.append(t.pool(parts[-1], 5, 1, 2))
-    return _yolo_conv(t, t.concat(parts), int(x.channels), 1)
-
-
-def _yolo_heads(t: Trace, maps: Sequence[Shape], box: int, label: int, classes: int) -> None:
-    for x in maps:
-        for inner, out in ((box, 4 * 16), (label, classes)):
-            y = _yolo_conv(t, _yolo_conv(t, x, inner, 3), inner, 3)
-            y = t.conv(y, out, 1, name="head")
-            _ = t.act(y, "sigmoid") if out == classes else t.softmax(y, "distances")
 
 
 PARTS = {"rpn": (), "fast": ("box",), "faster": ("box",), "mask": ("box", "mask"), "keypoint": ("box", "keypoint")}

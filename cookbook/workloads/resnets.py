@@ -158,6 +158,10 @@ def _norm_free_block(t: Trace, x: Shape, out: int, stride: int) -> Shape:
 
 # Radosavovic et al., arXiv:2003.13678 (pycls): depth, initial width, slope, width step, group width.
 _REGNET = {
+    "y_200mf": (13, 24, 36.44, 2.49, 8), "y_600mf": (15, 48, 32.54, 2.32, 16), "y_4gf": (22, 96, 31.41, 2.24, 64),
+    "y_6.4gf": (25, 112, 33.22, 2.27, 72), "y_12gf": (19, 168, 73.36, 2.37, 112),
+    "x_200mf": (13, 24, 36.44, 2.49, 8), "x_600mf": (16, 48, 36.97, 2.24, 24), "x_4gf": (23, 96, 38.65, 2.43, 40),
+    "x_6.4gf": (17, 184, 60.83, 2.07, 56), "x_12gf": (19, 168, 73.36, 2.37, 112),
     "y_400mf": (16, 48, 27.89, 2.09, 8), "y_800mf": (14, 56, 38.84, 2.4, 16), "y_1.6gf": (27, 48, 20.71, 2.65, 24),
     "y_3.2gf": (21, 80, 42.63, 2.66, 24), "y_8gf": (17, 192, 76.82, 2.19, 56), "y_16gf": (18, 200, 106.23, 2.48, 112),
     "y_32gf": (20, 232, 115.89, 2.53, 232), "y_128gf": (27, 456, 160.83, 2.52, 264),
@@ -167,13 +171,16 @@ _REGNET = {
 }  # fmt: skip
 
 
-def regnet(variant: str = "y_3.2gf", image: int = 224, classes: int = 1000) -> Ops:
-    """RegNet X, or Y with squeeze-and-excitation, by its published parameters."""
+def regnet(variant: str = "y_3.2gf", image: int = 224, classes: int = 1000, nearest: bool = False) -> Ops:
+    """RegNet X, or Y with squeeze-and-excitation, by its published parameters.
+
+    `nearest` rounds widths to the nearest whole groups, as the paper's code does; torchvision loses no tenth by that.
+    """
     settings = variant_of(_REGNET, variant, "variant")
     t = Trace()
     x = conv_norm(t, t.image(3, image, image), 32, 3, 2, name="stem")
     previous = 0
-    for width, group in _regnet_widths(*settings):
+    for width, group in _regnet_widths(settings, nearest):
         stride = 2 if width != previous else 1
         previous = width
         with t.block(f"width{width}"):
@@ -187,11 +194,14 @@ def regnet(variant: str = "y_3.2gf", image: int = 224, classes: int = 1000) -> O
     return classify(t, x, classes)
 
 
-def _regnet_widths(depth: int, first: int, slope: float, step: float, group: int) -> list[tuple[int, int]]:
+def _regnet_widths(settings: tuple[int, int, float, float, int], nearest: bool) -> list[tuple[int, int]]:
     """Width and group width of each block: a line quantised to powers of `step`, then to whole groups."""
+    depth, first, slope, step, group = settings
     capacity = [round(math.log((first + slope * i) / first) / math.log(step)) for i in range(depth)]
     widths = [round(first * step**c / 8) * 8 for c in capacity]
     groups = [min(group, w) for w in widths]
+    if nearest:
+        return [(round(w / g) * g, g) for w, g in zip(widths, groups, strict=True)]
     return [(divisible(w, g), g) for w, g in zip(widths, groups, strict=True)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from cookbook import catalog
@@ -57,9 +58,38 @@ def of_attention(ops: Ops) -> float:
     return float((ops.column("vector_flop", 1, 128) / 5 - ops.column("macs", 1, 128))[core].sum())
 
 
+def of_products(ops: Ops) -> float:
+    return float(ops.column("macs", 1, 128)[ops.kind == "attention"].sum())
+
+
+def of_biases(ops: Ops) -> float:
+    """One operation for each output of a convolution, of which each has a bias once its norm is folded in."""
+    return float(ops.column("writes", 1, 128)[ops.kind == "conv2d"].sum())
+
+
+def of_both_norms(ops: Ops) -> float:
+    """Batch norms are told from layer norms by their work on each element, of 4 and 7."""
+    read, work, norm = ops.column("reads", 1, 128), ops.column("vector_flop", 1, 128), ops.kind == "norm"
+    batch = norm & np.isclose(work, 4 * read)
+    return float(2 * read[batch].sum() + 5 * read[norm & ~batch].sum())
+
+
+def of_look_ups(ops: Ops) -> float:
+    """Rows, then columns of each head's (2 w - 1)^2 biases, picked by products with one-hot matrices."""
+    core = ops.kind == "attention"
+    side = np.sqrt(ops.window[core])
+    table = 2 * side - 1
+    return float((ops.groups[core] * ops.count[core] * (table**2 * side**2 + side**4 * table)).sum())
+
+
 # Figure, what a note says, and the adjustment that follows from the operations.
 CLAIMS: list[tuple[str, str, Callable[[Ops], float]]] = [
     ("macs", "2 operations for each element that a batch norm reads", lambda ops: 2 * of_norms(ops, "reads")),
+    ("macs", "4 operations for each input of a batch norm", lambda ops: 4 * of_norms(ops, "reads")),
+    ("macs", "one operation for the bias of each output of a convolution", of_biases),
+    ("macs", "The published count leaves out the two products of attention", lambda ops: -of_products(ops)),
+    ("macs", "2 operations for each input of a batch norm and 5 for each of a layer norm", of_both_norms),
+    ("macs", "the look-ups of the position biases as two products", of_look_ups),
     ("macs", "5 operations for each element that a layer norm reads", lambda ops: 5 * of_norms(ops, "reads")),
     ("macs", "With pooler, no task head. DeepSpeed's counter leaves out the two products", of_attention),
     (

@@ -60,9 +60,11 @@ DELAY = re.compile(
 EACH_DEVICE = re.compile(r"[/ ](?:per[ _])?(?:gpu|device|chip|accelerator|card)s?\b", re.I)
 # What tables write behind the name of a network and its checkpoint, and that says nothing of its layers.
 SUFFIXES = re.compile(
-    r"[\s_\-.:/]*(?:\(.*?\)|pretrain(?:ed|ing)?|pre-?training|train(?:ing)?|inference|phase ?\d|model|v\d\.\d|\d{4})$",
+    r"[\s_\-.:/]*(?:\([^()]*\)|pretrain(?:ed|ing)?|pre-?training|train(?:ing)?|inference|full|continu(?:ed|al)"
+    r"|supervised|phase ?\d|model|v\d\.\d|\d{4})$",
     re.I,
 )
+MOST_SPELLINGS = 64
 # Formats that the name of a checkpoint states for its weights, and for keys and values.
 STORED = re.compile(
     r"(?<![a-z0-9])(awq|gptq|marlin|nf4|int[48]|[48][\s_-]?bit|w[48]a(?:4|8|16)|nvfp4|mxfp4|fp4|fp8|f16|fp16|bf16|fp32"
@@ -167,13 +169,11 @@ def spoken(cell: str) -> Spoken:
 def _spellings(text: str) -> list[str]:
     """A name as written, then without owner, brackets and suffixes; what stands in brackets last."""
     plain = text.strip()
-    tried, inside, short = stems(plain), re.findall(r"\(([^()]+)\)", plain), plain
-    for _ in range(8):
-        cut = SUFFIXES.sub("", stems(short)[-1]).strip(" _-.:/")
-        tried += stems(cut)
-        if cut == short or not cut:
-            break
-        short = cut
+    tried, inside = stems(plain), re.findall(r"\(([^()]+)\)", plain)
+    for name in tried:  # which grows by what is left of each
+        cut = SUFFIXES.sub("", name).strip(" _-.:/")
+        if cut and len(tried) < MOST_SPELLINGS:
+            tried += [each for each in stems(cut) if each not in tried]
     return list(dict.fromkeys([*tried, *inside]))
 
 

@@ -226,7 +226,10 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["attention"] = kernel.map(lambda each: each[0])
     norm = c.flag("fused_norm")
     found["fused_norm"] = np.where(np.isnan(norm), kernel.each(lambda each: each[1]), norm)
-    found["fine_tuning"] = c.read("fine_tuning", _tuned)
+    named = together(c.text("fine_tuning"), c.text("model")).map(lambda pair: words.adapted(*pair))
+    tuned = together(named, c.text("fine_tuning")).map(lambda pair: pair[0] or pair[1])
+    found["fine_tuning"] = c.values(tuned, _tuned, "fine_tuning")
+    c.note(named.map(lambda each: each and f"fine_tuning = {each}, as its model says"))
     # GPTQ's integers are widened by plain operations; kernels of their own widen other 4-bit formats.
     found["widening"] = c.text("precision").map(lambda cell: "plain" if "gptq" in cell.casefold() else "")
     _adapters(c, found)

@@ -300,6 +300,17 @@ def attention(cell: str) -> tuple[str, float, str]:
     return "", math.nan, f"attention = {shown(cell)} is not known; write flash1, flash2, flash3, fused-softmax or eager"
 
 
+def adapted(cell: str, model: str) -> str:
+    """Adapters that the name of a model states, "" where it states none or the cell says what is trained itself.
+
+    >>> adapted("finetune", "Llama 2 7B (QLoRA)"), adapted("full", "Llama 2 7B (LoRA)"), adapted("", "Flora")
+    ('qlora', '', '')
+    """
+    said = re.search(r"(?<=[\s_(\-+,])(q?lora)(?![a-z])", model, re.I)
+    own = re.search(r"lora|peft|adapter|full|pre-?train|scratch", cell, re.I)
+    return said[1].casefold() if said and not own else ""
+
+
 def adapters(cell: str, notes: str = "") -> tuple[float, str]:
     """Rank of low-rank adapters (NaN where it is not stated), and which matrices they stand beside ("" likewise).
 

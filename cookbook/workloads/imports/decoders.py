@@ -80,6 +80,9 @@ OF_EXPERTS = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token
               "moe_intermediate_size", "expert_ffn_hidden_size", "shared_expert_intermediate_size", "n_shared_experts",
               "num_shared_experts", "moe_num_shared_experts", "moe_layer_freq", "moe_layer_interval", "moe_layers",
               "moe_layer_start_index", "decoder_sparse_step", "interleave_moe_layer_step")  # fmt: skip
+# Fields that sound as if they changed counts and are read of every family.
+READ = frozenset((*NUMBERS, *OF_EXPERTS, "kv_lora_rank", "q_lora_rank", "index_n_heads", "index_head_dim", "index_topk",
+                  "moe_use_aux_free", "moe_router_enable_expert_bias"))  # fmt: skip
 NARROW = ("sliding_attention", "chunked_attention", "local_attention", "sliding_window")
 FULL = ("full_attention", "global_attention", "attention")
 # Words in the names of fields that nobody should pass over in a family nobody knows.

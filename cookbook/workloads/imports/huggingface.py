@@ -67,8 +67,11 @@ COUNTING = (
     (("spars", "indexer", "compress", "dsa", "nsa"), "the tokens that attention reads, and what chooses them"),
     (("hybrid", "mamba", "ssm", "rwkv", "recurrent", "kda", "gdn"), "which layers keep a state in place of attention"),
     (("hyper", "mhc", "hc", "engram", "altup", "laurel"), "the connections between layers"),
+    (("global",), "the heads of some of the layers"),
 )
-BEGINNING = {"index_": COUNTING[2][1], "linear_": COUNTING[3][1]}
+BEGINNING = {"index_": COUNTING[2][1], "linear_": COUNTING[3][1],
+             **dict.fromkeys(("attention_k_eq_v", "num_kv_shared"), "the keys and values of some of the layers"),
+             "use_double_wide": "the width of some of the layers"}
 SILENT_ENDS = ("_token_id", "_token_ids", "_token_index", "_dropout", "_dropout_prob", "_eps", "_theta", "_std",
                "_coef", "_loss_weight")
 SILENT_STARTS = ("rope", "rotary", "output_", "summary_", "initializer", "_", "torch", "mtp_loss")
@@ -157,7 +160,12 @@ def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: s
         raise ValueError(f"model_type = {shown(family)} is not known here, and its fields ({fields}) are not those "
                          "of a language "
                          "model; give its layers (cb.layers) or an ONNX file")  # fmt: skip
-    arguments = decoders.decoder_arguments(f, family)
+    strange = [] if known else [name for name in _strange(f) if name not in decoders.READ]
+    try:
+        arguments = decoders.decoder_arguments(f, family)
+    except ValueError as problem:
+        more = f"; and these of its fields are not understood here: {listed(strange)}; give its layers (cb.layers)"
+        raise ValueError(str(problem) + (more if strange else "")) from None
     ahead = f.whole("num_nextn_predict_layers", "num_mtp_modules", least=0, needed=False)
     if ahead:
         f.assume(f"{ahead} layer(s) that predict further ahead are left out; predict_ahead={ahead} counts them")
@@ -190,6 +198,7 @@ def _tell_unread(f: Fields, known: bool) -> None:
     """Say which fields were not read; refuse where they tell of parts that nobody here knows."""
     unread = [name for name in f.unread() if _says(name)]
     telling = [name for name in unread if any(word in name for word in decoders.TELLING) and name not in REVIEWED]
+    telling = list(dict.fromkeys([*telling, *_strange(f)]))
     if telling and not known:
         raise ValueError(f"model_type = {shown(f.family)} is not known here, and these of its fields are not "
                          "understood: "
@@ -202,6 +211,12 @@ def _tell_unread(f: Fields, known: bool) -> None:
 def _says(name: str) -> bool:
     """Whether a field may say anything about counts."""
     return name not in SILENT and not name.endswith(SILENT_ENDS) and not name.startswith(SILENT_STARTS)
+
+
+def _strange(f: Fields) -> list[str]:
+    """Fields that nobody asked for, that are stated, and whose names say that they change counts."""
+    return [str(name)[:60] for name, value in f.given.items() if name not in f.read and _says(str(name))
+            and may_change(str(name)) and value not in (None, False, 0, "", [], {})]  # fmt: skip
 
 
 def _refuse_counting(f: Fields) -> None:
@@ -228,4 +243,6 @@ def may_change(name: str) -> str:
         if any(part.startswith(word) if len(word) > 3 or word == "moe" else part == word
                for part in parts for word in words):  # fmt: skip
             return what
+    if "index" in parts[:-1]:  # at the end it is a place, such as that of a token
+        return BEGINNING["index_"]
     return next((what for begin, what in BEGINNING.items() if lower.startswith(begin)), "")
