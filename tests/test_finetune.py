@@ -139,10 +139,11 @@ def test_llama_3_8b_on_one_rtx_4090(tuned):
     table = tuned.table.set_index(["method", "devices"])
     assert table.loc[("full", 1), "fits"] == "no" and table.loc[("qlora", 1), "fits"] in ("yes", "likely")
     assert table.loc[("lora", 1), "fits"] in ("likely", "unlikely")  # 16 GB of weights on 24
-    # QLoRA leaves room for activations, so nothing is computed again; where all methods recompute, it takes least.
-    assert table.loc[("qlora", 1), "recompute"] == "none" and table.loc[("lora", 1), "recompute"] == "full"
-    same = cb.finetune("llama3_8b", "rtx-4090", 1e6, method=["full", "lora", "qlora"], recompute="full").table
-    assert same["memory_bytes"][same["devices"] == 1].is_monotonic_decreasing
+    # Without checkpointing QLoRA would be faster and likely fit; what fits for sure comes first.
+    assert table.loc[("qlora", 1), "recompute"] == "full" and table.loc[("qlora", 1), "fits"] == "yes"
+    faster = cb.finetune("llama3_8b", "rtx-4090", "20 M", method="qlora", recompute="none", epochs=3).table.iloc[0]
+    assert faster["fits"] == "likely" and faster["hours"] < table.loc[("qlora", 1), "hours"]
+    assert table["memory_bytes"].loc[:, 1].is_monotonic_decreasing
     assert "QLoRA (" in table.loc[("full", 1), "why"] and not table.loc[("qlora", 1), "why"]
     assert table.loc[("lora", 1), "trained"] == 41_943_040
 

@@ -85,7 +85,7 @@ def finetuning(
     --------
     >>> panel = finetuning(method="qlora")
     >>> panel.answer.partition(" Memory")[0]
-    'Llama 3 8B with QLoRA fits 1 × GeForce RTX 4090: 13.4 of 24 GiB.'
+    'Llama 3 8B with QLoRA fits 1 × GeForce RTX 4090: 9.11 of 24 GiB.'
     """
     return Panel(finetuning, "Can I fine-tune this model on that GPU?", _controls,
                  {"memory": charts.method_memory}, _draw, locals())  # fmt: skip

@@ -51,9 +51,10 @@ class FineTuning:
     title : str
         The model and the device, as printed.
     table : pandas.DataFrame
-        One row a method and number of devices, each with the fastest of the ways tried that fits, else with that which
-        needs least memory: zero, recompute, micro_batch, seq, trained (parameters); fits ("yes" where the upper end of
-        the memory's interval fits, "likely" where the point does, "unlikely" where only the lower end does, or "no");
+        One row a method and number of devices, each with the fastest of the ways tried that fits for sure, else likely,
+        else with that which needs least memory: zero, recompute, micro_batch, seq, trained (parameters); fits ("yes"
+        where the upper end of the memory's interval fits, "likely" where the point does, "unlikely" where only the
+        lower end does, or "no");
         memory_bytes of one device with memory_low and memory_high (80 %), capacity_bytes; step_seconds with step_low
         and step_high (80 %), tokens_per_second; hours and usd, each with low and high; largest_seq and
         largest_micro_batch that fit, with checkpointing unless `recompute` was given (0: none); why, where it does
@@ -310,15 +311,15 @@ def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, found: Estimate) -
 
 
 def _chosen(job: dict[str, Any]) -> pd.DataFrame:
-    """For each method and number of devices, the fastest way that fits, else that which needs least memory."""
+    """For each method and number of devices, the fastest way that fits for sure, else likely; else the smallest."""
     ways = [
         {"method": method, "devices": count, "zero": stage, "recompute": again}
         for method in job["methods"] for count in job["devices"] for again in job["recompute"]
         for stage in (job["zero"] if count > 1 else (0,))
     ]  # fmt: skip
     table = _rows(job, ways)
-    fits = table["memory_bytes"] <= table["capacity_bytes"]
-    order = np.lexsort((np.where(fits, table["step_seconds"], table["memory_bytes"]), ~fits))
+    fits, sure = table["memory_bytes"] <= table["capacity_bytes"], table["fits"] == "yes"
+    order = np.lexsort((np.where(fits, table["step_seconds"], table["memory_bytes"]), ~sure, ~fits))
     best = table.iloc[order].drop_duplicates(["method", "devices"]).sort_index()
     return best.reset_index(drop=True)
 

@@ -26,7 +26,16 @@ from cookbook.performance.generation import (
     prefill_parts,
     steady_service,
 )
-from cookbook.prediction.constants import EXPERTS, FIRST_TOKEN, IN_FLIGHT, LOADED, Constant, figure, is_usual, levels_of_rows
+from cookbook.prediction.constants import (
+    EXPERTS,
+    FIRST_TOKEN,
+    IN_FLIGHT,
+    LOADED,
+    Constant,
+    figure,
+    is_usual,
+    levels_of_rows,
+)
 from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
 from cookbook.prediction.terms import room
 from cookbook.prediction.terms.devices import (
