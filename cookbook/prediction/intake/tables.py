@@ -12,7 +12,7 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
 from cookbook.hardware.machine import ring_link
-from cookbook.prediction.intake import networks, words
+from cookbook.prediction.intake import layouts, networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
 from cookbook.prediction.terms.layout_grid import usual_chunks
@@ -190,6 +190,7 @@ def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
 
 def _transformer(c: Columns) -> dict[str, Any]:
     found: dict[str, Any] = {name: c.number(name) for name in COUNTS if name in c}
+    layouts.of_cells(c, found)
     said = c.text("model").map(networks.spoken)
     counted = together(said, c.text("parameters"), c.text("params_b"))
     found["model"] = c.values(counted, lambda each: networks.divided(each[0], any(each[1:])))
@@ -213,12 +214,15 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["latent_attention"] = np.where(latent, 1.0, c.flag("latent_attention"))
     found["gated_mlp"] = c.flag("gated_mlp", reader=words.gated)
     found["accelerator"], found["precision"] = _accelerator(c), _precision(c)
-    stage = c.read("zero", lambda cell: (words.zero_stage(cell)[:2], words.zero_stage(cell)[2]))
+    zero = together(c.text("zero"), c.text("parallelism")).map(lambda each: each[0] or layouts.stage(each[1]))
+    stage = c.values(zero, lambda cell: (words.zero_stage(cell)[:2], words.zero_stage(cell)[2]), "zero")
     found["zero"], group = stage.part(0), stage.part(1)
     stated = c.number("shard")
     found["shard"] = np.where(np.isnan(stated), np.where(group > 0, group, np.nan), stated)
     found["shard_in_node"] = np.where(group < 0, 1.0, c.flag("shard_in_node"))
-    found["sequence_parallel"] = c.flag("sequence_parallel")
+    layouts.sequences(c, found)
+    # What ran was fed somehow: where its batch is no whole number of passes, they share it out.
+    found["even_passes"] = np.array(1.0)
     found["recompute"] = c.values(
         together(c.text("recompute"), c.text("recompute_modules")), lambda pair: words.recompute(*pair), "recompute"
     )
