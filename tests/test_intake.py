@@ -389,3 +389,28 @@ def test_a_batch_that_is_no_whole_number_of_passes_is_shared_out_evenly_and_told
     assert "no multiple" in one("training_transformer", row | {"global_batch": "4"})["why"]
     with pytest.raises(ValueError, match="no multiple of dp x micro-batch = 8 x 3: take 96 or 120"):
         cb.train_step("llama2_7b", "h100-sxm", devices=8, tp=1, pp=1, global_batch=100, micro_batch=3)
+
+
+ORCA = {"model": "llama3_8b", "accelerator": "h100-sxm", "batch": "8", "software": "vLLM", "metric": "output tokens/s"}
+
+
+@pytest.mark.parametrize("columns, prompt, answered", [
+    ({"input_len": "OpenOrca"}, 222, 294), ({"isl": "MLPerf open-orca data set"}, 222, 294),
+    ({"dataset": "ShareGPT"}, 230, 203), ({"input_len": "", "data": "CNN/DailyMail"}, 871, 128),
+    ({"input_len": "LongBench", "output_len": "LongBench"}, 8948, 91),
+    ({"input_len": "sharegpt", "osl": "64"}, 230, 64),
+    ({"input_len": "512", "output_len": "128", "dataset": "ShareGPT"}, 512, 128),
+])  # fmt: skip
+def test_data_sets_of_requests_stand_for_the_lengths_that_are_published(columns, prompt, answered):
+    columns = {"output_len" if name == "osl" else name: cell for name, cell in columns.items()}
+    found = one("inference", ORCA | columns)
+    same = one("inference", ORCA | {"input_len": str(prompt), "output_len": str(answered)})
+    assert found["why"] == "" and found["predicted"] == same["predicted"]
+    told = [f"input_len = {prompt}", f"output_len = {answered}"]
+    named = ["512" not in columns.values(), columns.get("output_len", "LongBench") == "LongBench"]
+    assert [each in found["assumed"] for each in told] == named
+
+
+def test_a_data_set_that_nobody_knows_is_no_length():
+    assert "input_len = 'bananas' is not a number" in one("inference", ORCA | {"input_len": "bananas"})["why"]
+    assert "usual one" in one("inference", ORCA | {"input_len": "MLPerf gpt-oss", "scenario": "offline"})["assumed"]

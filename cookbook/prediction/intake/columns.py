@@ -47,6 +47,7 @@ PROSE: dict[str, dict[str, tuple[str, ...]]] = {
     },
     SERVED: {
         "input_len": LENGTHS,
+        "data_set": ("dataset", "dataset_name", "data", "requests_from"),
         "metric": ("measure", "quantity"),
         "note": ("notes",),
         "accelerator_as_printed": (),

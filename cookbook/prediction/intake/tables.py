@@ -27,14 +27,6 @@ OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_
             "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
 # Words of the tables for rows of which it is clear what was run.
 CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
-# How requests arrive, as reports put it ("MLPerf Offline (v3.0, closed)", "static batch 1, decode"): the first to fit.
-WAYS = tuple((way, re.compile(pattern)) for way, pattern in (
-    ("single_stream", "single_?stream"), ("multi_stream", "multi_?stream"),
-    ("decode", r"(?<![a-z])decod(e|ing)(?![a-z])"), ("prefill", "prefill|prompt_processing"),
-    ("real_time", "real_?time"), ("server", "server|concurren|online"),
-    ("offline", "offline|max_throughput|infinite|burst"), ("batch", "static_batch_batch"), ("forward", "forward"),
-    ("static", "static|fixed_batch|^batch(ed)?_"),
-))  # fmt: skip
 # Stacks whose recipes cut a pipeline's stage into chunks.
 INTERLEAVED = re.compile(r"nemo|mlperf|nvidia release|\bngc\b", re.I)
 COUNTS = (
@@ -221,8 +213,6 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["shard"] = np.where(np.isnan(stated), np.where(group > 0, group, np.nan), stated)
     found["shard_in_node"] = np.where(group < 0, 1.0, c.flag("shard_in_node"))
     layouts.sequences(c, found)
-    # What ran was fed somehow: where its batch is no whole number of passes, they share it out.
-    found["even_passes"] = np.array(1.0)
     found["recompute"] = c.values(
         together(c.text("recompute"), c.text("recompute_modules")), lambda pair: words.recompute(*pair), "recompute"
     )
@@ -339,8 +329,9 @@ def _node_network(cell: str) -> tuple[float, str]:
 def _inference(c: Columns) -> dict[str, Any]:
     found: dict[str, Any] = {}
     metric = c.text("metric") if "metric" in c else c.text("unit")
-    way = found["scenario"] = c.read("scenario", _way)
-    named = together(c.text("model"), c.text("input_len"), metric, way)
+    way = found["scenario"] = c.read("scenario", words.way)
+    lengths = together(c.text("input_len"), c.text("data_set")).map(lambda each: words.length(*each))
+    named = together(c.text("model"), lengths, metric, way)
     inputs = named.map(lambda each: networks.served(*each))
     _inputs(c, found, inputs)
     found["input_len"] = inputs.each(lambda each: each.length)
@@ -356,6 +347,10 @@ def _inference(c: Columns) -> dict[str, Any]:
     found["delay"], found["each_device"] = asked.each(lambda e: bool(e.delay)), asked.each(lambda e: e.each_device)
     for name in ("batch", "tp", "pp", "ep", "output_len", *POLICY):
         found[name] = c.number(name)
+    # A data set that stands for the prompts stands for the answers, too.
+    blank = np.isnan(found["output_len"])
+    found["output_len"] = np.where(blank, inputs.figure("answer"), found["output_len"])
+    c.note(Coded(np.where(blank, inputs.codes, len(inputs.levels)), (*(each.answered for each in inputs.levels), "")))
     found["schedule"] = c.choice("schedule")
     if normal(c.headers.get("batch", "")) in CONCURRENT:
         found["scenario"] = way.map(lambda word: word or "server")
@@ -383,15 +378,6 @@ def _inference(c: Columns) -> dict[str, Any]:
     if way.levels != ("",):
         found["served"] = found["served"] | way.where(lambda cell: cell.casefold() in ("decode", "prefill"))
     return found
-
-
-def _way(cell: str) -> tuple[str, str]:
-    if words.is_blank(cell):
-        return "", ""
-    declared = fields()["scenario"]
-    text = re.sub(r"[\s-]+", "_", cell.strip().casefold())
-    word = declared.choices.get(text) or next((way for way, pattern in WAYS if pattern.search(text)), "")
-    return word, "" if word else f"scenario = {words.shown(cell)} is not known; write one of {declared.allowed}"
 
 
 @lru_cache(maxsize=4096)

@@ -155,13 +155,17 @@ def nearly_whole(numbers: Any) -> np.ndarray:
 
 
 def share_passes(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
-    """Of rows of tables whose batch is no whole number of passes, the passes share it out evenly."""
+    """Micro-batches of a step; of rows of tables whose batch is no whole number of passes, these share it out evenly.
+
+    A pass has one sample at least: with fewer, some replicas wait in the last one.
+    """
     once, batch, replicas = v["micro_batch"], v["global_batch"], v["dp"]
     with np.errstate(divide="ignore", invalid="ignore"):
         count = nearly_whole(batch / (replicas * once))
-        # Each replica has one sample at least.
         broken = (v["even_passes"] == 1) & (count - np.floor(count) > 0) & (batch >= replicas)
-        v["micro_batch"] = np.where(broken, batch / (replicas * np.ceil(count)), once)
+        taken = np.where(broken, np.ceil(count), count)
+        v["micro_batch"] = np.where(broken, np.maximum(batch / (replicas * taken), np.minimum(once, 1.0)), once)
+    v["micro_batches"], v["broken"] = np.maximum(taken, 1.0), np.asarray(broken, dtype=float)
     assumed.append(("micro_batch of passes that share the batch out evenly", broken, v["micro_batch"]))
 
 
@@ -214,7 +218,7 @@ def _batches(s: Any) -> list[Check]:
         )
 
     count = nearly_whole(s.global_batch / once)
-    return [("batch-not-divisible", count - np.floor(count) > 0, words)]
+    return [("batch-not-divisible", (count - np.floor(count) > 0) & (s.broken == 0), words)]
 
 
 def _schedules(s: Any, schedule: np.ndarray) -> list[Check]:

@@ -31,7 +31,7 @@ from cookbook.prediction.terms.devices import (
     stored_bytes,
     usual_precision,
 )
-from cookbook.prediction.terms.layouts import nearly_whole, refusals, share_passes
+from cookbook.prediction.terms.layouts import refusals, share_passes
 from cookbook.workloads import zoo
 from cookbook.workloads.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload
@@ -418,7 +418,6 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     fill("global_batch", v["micro_batch"] * v["dp"] * np.where(v["pp"] > 1, 4 * v["pp"], 1))
     v["stated_dp"] = stated
     share_passes(v, assumed)
-    v["micro_batches"] = np.maximum(nearly_whole(v["global_batch"] / (v["dp"] * v["micro_batch"])), 1.0)
     v["flushes"] = np.fmax(v["micro_batches"] / v.pop("micro_batches_per_flush"), 1.0)
     fill("zero", np.where(v["dp"] > 1, 1.0, 0.0))
     whole = v["dp"] * v["cp"]
