@@ -284,10 +284,37 @@ def test_no_short_name_of_several_rows_is_a_spelling_of_one():
         ("  tpu V4 ", "tpu-v4"),
         ("GeForce RTX 4090", "rtx-4090"),
         ("rtx4090", "rtx-4090"),
+        ("radeon-8060s", "strix-halo"),
+        ("AMD Radeon(TM) 8060S Graphics", "strix-halo"),
+        ("tt-wormhole-n150", "wormhole-n150"),
+        ("Tenstorrent n300", "wormhole-n300"),
+        ("tenstorrent wormhole", "wormhole-n300"),
+        ("TT p150", "blackhole-p150"),
+        ("Intel(R) Arc Pro(R) B50", "arc-pro-b50"),
+        ("intel_b580", "arc-b580"),
+        ("Intel GPU Max 1550", "data-center-gpu-max-1550"),
+        ("Huawei 910B", "ascend-910b"),
+        ("Amazon Trainium2", "trainium2"),
+        ("radeon 7900 xtx", "radeon-rx-7900-xtx"),
+        ("NVIDIA GH200 144GB", "gh200-144gb"),
+        ("GH200", "gh200-96gb"),
     ],
 )
 def test_lookup_reads_usual_spellings(written, key):
     assert catalog.lookup("accelerators", written) == key
+
+
+@pytest.mark.parametrize("written", ["Radeon", "AMD", "Intel GPU", "910", "RTX 6000", "Tenstorrent", "p1000"])
+def test_a_maker_a_number_or_a_shared_name_is_no_device(written):
+    with pytest.raises(UnknownName):
+        catalog.lookup("accelerators", written)
+
+
+def test_no_maker_before_a_name_changes_the_device():
+    rows = catalog.table("accelerators")
+    for key, maker in zip(rows["key"], rows["vendor"], strict=True):
+        for written in (f"{maker} {key}", f"{maker}-{key.replace('-', '_')}", f"{maker}(R) {key.upper()}"):
+            assert catalog.lookup("accelerators", written) == key
 
 
 @given(st.data())

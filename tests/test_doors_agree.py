@@ -301,7 +301,8 @@ def disagreements(asked: list[Question], slow: int = 1) -> dict[tuple[str, str],
     tables = by_table(asked)
     for at, question in enumerate(asked):
         called = by_call(question)
-        note("call, table", called, tables[at], question)
+        # A row of a table shares a batch out that is no whole number of passes, and says so; whoever types it is asked.
+        note("call, table", called, None if called.code == "batch-not-divisible" else tables[at], question)
         note("call, sweep", called, by_sweep(question), question)
         note("call, comparison", called, by_comparison(question), question)
         if at % slow < len(DRAWN):

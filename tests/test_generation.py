@@ -582,3 +582,27 @@ def test_a_network_without_layers_beside_a_language_model_changes_nothing(order)
     alone = answer(pd.DataFrame([row]), "inference")["predicted"][0]
     both = answer(pd.DataFrame([[row, other][at] for at in order]), "inference")
     assert both["predicted"][order.index(0)] == alone and "does not answer" in both["why"][order.index(1)]
+
+
+def test_a_data_set_of_requests_stands_for_lengths_at_every_door_and_is_told():
+    named = cb.generate("llama3_8b", "h100-sxm", input_len="ShareGPT")
+    assert named.point == cb.generate("llama3_8b", "h100-sxm", input_len=230, output_len=203).point
+    assert named.assumed.startswith("input_len = 230, the mean of sharegpt; output_len = 203, the mean of sharegpt; ")
+    assert "vllm-2025-bench-sharegpt" in named.sources
+    several = cb.generate("llama3_8b", "h100-sxm", input_len=["openorca", 512], output_len=64)
+    assert ["openorca" in each for each in several.assumed] == [True, False]
+    assert "output_len" not in several.assumed[0]
+    swept = cb.sweep("generate", model="llama3_8b", accelerator="h100-sxm", input_len=["sharegpt"])
+    assert swept["seconds"][0] == named.point
+    load = cb.serve("llama3_8b", "h100-sxm", rate=1, devices=1, input_len="sharegpt").asked
+    assert (load.prompt, load.answer) == (230, 203)
+
+
+@pytest.mark.parametrize("lengths, said", [
+    ({"input_len": "bananas"}, "neither a number nor a data set of the table 'request_sets'; nearest"),
+    ({"input_len": ["sharegpt", "shargpt"]}, "input_len = 'shargpt'"),
+    ({"output_len": "swe-bench-lite"}, "nobody states"),
+])  # fmt: skip
+def test_a_call_refuses_data_sets_that_are_not_listed(lengths, said):
+    with pytest.raises(ValueError, match=said):
+        cb.generate("llama3_8b", "h100-sxm", **lengths)

@@ -362,3 +362,55 @@ def test_a_training_run_without_a_batch_is_answered_with_the_usual_one():
            "unit": "images/s"}  # fmt: skip
     found, stated = (one("training_classic", row | each) for each in ({}, {"batch_per_device": "64"}))
     assert "batch = 64" in found["assumed"] and found["predicted"] == stated["predicted"] > 0
+
+
+@pytest.mark.parametrize("columns, same, told", [
+    ({"sp": "4", "tp": "1"}, {"cp": "4", "tp": "1"}, "cp = 4: sp = 4 is Ulysses"),
+    ({"ulysses_degree": "4", "tp": "1"}, {"cp": "4", "tp": "1"}, "cp = 4: Ulysses"),
+    ({"sp_size": "4", "cp": "2", "tp": "1"}, {"cp": "8", "tp": "1"}, "cp = 8: sp = 4 is Ulysses"),
+    ({"sp": "8"}, {"sequence_parallel": "yes"}, ""),
+    ({"parallelism": "TP=2, PP1, sp: 4", "tp": "", "pp": ""}, {"tp": "2", "pp": "1", "cp": "4"}, "tp = 2, pp = 1"),
+    ({"layout": "tp8 pp1 / ZeRO=3", "tp": "", "pp": ""}, {"zero": "3"}, "tp = 8, pp = 1"),
+])  # fmt: skip
+def test_ranks_of_ulysses_count_as_context_parallelism_and_layouts_stand_in_a_cell(columns, same, told):
+    one_, other = (one("training_transformer", TRAINED | each) for each in (columns, same))
+    assert one_["why"] == "" and one_["predicted"] == other["predicted"] and told in one_["assumed"]
+
+
+def test_ranks_that_are_no_number_are_refused_by_the_name_of_their_column():
+    found = answer(pd.DataFrame([TRAINED | {"sp": each} for each in ("64", "1", "6.5", "")]), "training_transformer")
+    assert "sp = '6.5'" in found["why"][2] and found["predicted"][1] == found["predicted"][3]
+
+
+def test_a_batch_that_is_no_whole_number_of_passes_is_shared_out_evenly_and_told():
+    row = TRAINED | {"tp": "1", "global_batch": "100", "micro_batch": "3"}
+    broken, even = one("training_transformer", row), one("training_transformer", row | {"micro_batch": "2.5"})
+    assert broken["predicted"] == even["predicted"] and "evenly = 2.5" in broken["assumed"] and not broken["why"]
+    assert "no multiple" in one("training_transformer", row | {"global_batch": "4"})["why"]
+    with pytest.raises(ValueError, match="no multiple of dp x micro-batch = 8 x 3: take 96 or 120"):
+        cb.train_step("llama2_7b", "h100-sxm", devices=8, tp=1, pp=1, global_batch=100, micro_batch=3)
+
+
+ORCA = {"model": "llama3_8b", "accelerator": "h100-sxm", "batch": "8", "software": "vLLM", "metric": "output tokens/s"}
+
+
+@pytest.mark.parametrize("columns, prompt, answered", [
+    ({"input_len": "OpenOrca"}, 222, 294), ({"isl": "MLPerf open-orca data set"}, 222, 294),
+    ({"dataset": "ShareGPT"}, 230, 203), ({"input_len": "", "data": "CNN/DailyMail"}, 871, 128),
+    ({"input_len": "LongBench", "output_len": "LongBench"}, 8948, 91),
+    ({"input_len": "sharegpt", "osl": "64"}, 230, 64),
+    ({"input_len": "512", "output_len": "128", "dataset": "ShareGPT"}, 512, 128),
+])  # fmt: skip
+def test_data_sets_of_requests_stand_for_the_lengths_that_are_published(columns, prompt, answered):
+    columns = {"output_len" if name == "osl" else name: cell for name, cell in columns.items()}
+    found = one("inference", ORCA | columns)
+    same = one("inference", ORCA | {"input_len": str(prompt), "output_len": str(answered)})
+    assert found["why"] == "" and found["predicted"] == same["predicted"]
+    told = [f"input_len = {prompt}", f"output_len = {answered}"]
+    named = ["512" not in columns.values(), columns.get("output_len", "LongBench") == "LongBench"]
+    assert [each in found["assumed"] for each in told] == named
+
+
+def test_a_data_set_that_nobody_knows_is_no_length():
+    assert "input_len = 'bananas' is not a number" in one("inference", ORCA | {"input_len": "bananas"})["why"]
+    assert "usual one" in one("inference", ORCA | {"input_len": "MLPerf gpt-oss", "scenario": "offline"})["assumed"]

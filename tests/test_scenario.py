@@ -10,7 +10,18 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.catalog import UnknownName
-from cookbook.prediction.scenario import ASKED_AS, GROUPS, KINDS, NUMERIC, TABLES, checked, fields, scenario
+from cookbook.prediction.scenario import (
+    ASKED_AS,
+    GROUPS,
+    KINDS,
+    NUMERIC,
+    TABLES,
+    Coded,
+    checked,
+    fields,
+    scenario,
+    together,
+)
 from cookbook.prediction.terms.feed_arguments import CALLED
 
 PHASES = [kind for kind in KINDS if kind not in ASKED_AS]
@@ -134,3 +145,10 @@ def test_nothing_of_a_scenario_can_be_changed():
         found.columns["batch"] = 9
     with pytest.raises(AttributeError):
         found.size = 3
+
+
+def test_columns_with_more_combinations_than_an_integer_counts_stay_in_their_rows():
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(0, 1000, (12, 4000))
+    found = together(*(Coded(each, tuple(range(1000))) for each in numbers))
+    assert [found.levels[code] for code in found.codes.tolist()] == [tuple(row) for row in numbers.T.tolist()]

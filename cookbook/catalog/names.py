@@ -18,10 +18,17 @@ SPELLINGS = ("name", "title", "aliases")
 # Short names that several rows share, of which none is the usual one: A100 is four accelerators.
 SHARED = "shared_aliases"
 IGNORED = re.compile(r"[\s\-_.,()/]+")
+# Marks of trade, which reports print behind the names of products.
+MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.I)
 # Between digits a separator tells 1.6 from 16, whichever character it is.
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s\-_.,()/]+(?=\d)")
-# Makers and their brands, which people write before a name or leave out.
-MAKERS = re.compile(r"^(nvidia|amd|intel|google|aws|tesla|geforce|quadro|instinct|cloud)+")
+# Makers and their brands, which people write before a name or leave out, and what they write behind one; the column
+# of a table that names makers adds to them.
+BRANDS = ("nvidia|amd|intel|google|aws|amazon|tt|habana|xilinx|azure|tesla|geforce|quadro|instinct|radeon|arc|ascend"
+          "|gpu|cloud")  # fmt: skip
+MAKERS = re.compile(rf"^(?:{BRANDS})+")
+BEHIND = re.compile(r"(?<=\w)(?:graphics|gpu|accelerator|card)$")
+VENDOR = "vendor"
 # Models of one network are many checkpoints: what stands before and after its name says nothing of its layers.
 OWNER = re.compile(r"^[\w][\w.\-]*/(?=[^/]+$)|^(?:meta|mistralai|google|nvidia|microsoft|alibaba|poolside|quanttrio"
                    r"|unsloth|bartowski|redhatai)(?:[\s_/\-]+(?=\w))", re.I)  # fmt: skip
@@ -45,7 +52,7 @@ def normalise(name: str) -> str:
     >>> normalise("NVIDIA A100-SXM4-80GB"), normalise("regnet_y_1_6gf"), normalise("RegNetY 1.6GF")
     ('nvidiaa100sxm4:80gb', 'regnety1:6gf', 'regnety1:6gf')
     """
-    return IGNORED.sub("", BETWEEN_DIGITS.sub(":", name.strip())).casefold()
+    return IGNORED.sub("", BETWEEN_DIGITS.sub(":", MARKS.sub(" ", name).strip())).casefold()
 
 
 def stems(name: str) -> list[str]:
@@ -87,6 +94,34 @@ def index(kind: str, directory: Path) -> dict[str, str]:
     for _, spelling, key in spellings(kind, directory):
         found.setdefault(normalise(spelling), key)
     return found
+
+
+@lru_cache(maxsize=64)
+def _makers(kind: str, directory: Path) -> re.Pattern[str]:
+    """What may stand before the names of a table: brands, and the makers of its rows."""
+    named = set(raw(kind, directory).column(VENDOR)) if VENDOR in raw(kind, directory).header else set()
+    words = sorted({re.escape(word) for each in named if (word := normalise(each))}, key=len, reverse=True)
+    return re.compile(rf"^(?:{'|'.join([*words, BRANDS])})+")
+
+
+def bare(kind: str, spelling: str, directory: Path) -> str:
+    """A normalised spelling without makers and brands before it, and without the kind of product behind it.
+
+    >>> [bare("accelerators", normalise(name), folder_of(None)) for name in ("AMD Radeon(TM) 8060S", "tt-n150")]
+    ['8060s', 'n150']
+    """
+    return _makers(kind, directory).sub("", BEHIND.sub("", spelling))
+
+
+@lru_cache(maxsize=64)
+def unbranded(kind: str, directory: Path) -> dict[str, str]:
+    """From spellings without maker and brand to the key, of those that only one row has; empty without makers."""
+    found: dict[str, set[str]] = {}
+    if VENDOR in raw(kind, directory).header:
+        for spelling, key in index(kind, directory).items():
+            found.setdefault(bare(kind, spelling, directory), set()).add(key)
+    # A number alone names a device only where a row says so.
+    return {word: min(keys) for word, keys in found.items() if word and not word.isdigit() and len(keys) == 1}
 
 
 def ambiguous(kind: str, directory: Path) -> Iterator[CatalogError]:
@@ -173,7 +208,7 @@ def _named_tables(directory: Path) -> tuple[str, ...]:
     return tuple(table for table in table_names(directory) if schema(table, directory).key)
 
 
-CACHED = (index, shared, _similar, _nearest, _named_tables)
+CACHED = (index, _makers, unbranded, shared, _similar, _nearest, _named_tables)
 
 
 def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
@@ -184,7 +219,8 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     kind : str
         The table: ``"accelerators"``, ``"models"``, ``"optimisers"``, ``"number_formats"``, ``"sources"`` ...
     name : str
-        Key, name or alias; case, and which of space, hyphen, underscore or dot stands between words, do not matter.
+        Key, name or alias; case, and which of space, hyphen, underscore or dot stands between words, do not matter,
+        nor do makers and brands before a device.
         Of a model also the name of a checkpoint, with its owner and with suffixes of format, tuning and date.
     directory : str or Path, optional
         Another data directory, its schema folder included.
@@ -211,11 +247,14 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     known, several = index(kind, folder), shared(kind, folder)
     wanted = normalise(name[: 2 * NAME_LETTERS])
     others = map(normalise, stems(name)) if kind == "models" else ()
-    for spelling in (wanted, MAKERS.sub("", wanted), *others):
+    short = bare(kind, wanted, folder)
+    for spelling in (wanted, MAKERS.sub("", wanted), short, *others):
         if spelling in known:
             return known[spelling]
         if spelling in several:
             keys = list(several[spelling])
             words = f"{shown(name, 40)} stands for {len(keys)} {kind}: {', '.join(keys)}. Write the one that is meant"
             raise UnknownName(kind, name, keys, words, shared=True)
+    if short in unbranded(kind, folder):
+        return unbranded(kind, folder)[short]
     raise UnknownName(kind, name, list(_nearest(kind, name[:NAME_LETTERS], folder)))

@@ -14,10 +14,12 @@ import numpy as np
 from cookbook import hardware, units
 from cookbook.performance.generation import attended_tokens, cache_slots, decode_step_seconds, prefill_seconds
 from cookbook.planning.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepCosts
+from cookbook.prediction import request_sets
 from cookbook.prediction.asked import MOST_TOKENS, choices, flag, numbers, quantity, text, whole
 from cookbook.prediction.constants import DATASHEET, EXPERTS, FIRST_TOKEN, IN_FLIGHT, LOADED, SEVERAL, factors, figure
 from cookbook.prediction.doors import answers, network_of
 from cookbook.prediction.engine import Prepared, asked_rows, prepare
+from cookbook.prediction.request_sets import ANSWER, PROMPT
 from cookbook.prediction.scenario import checked, fields
 from cookbook.prediction.terms import generation, room
 from cookbook.units import shown
@@ -30,6 +32,8 @@ SHARDS, ENDLESS = (1, 2, 4, 8, 16, 32, 64), 1e15
 MOST_BATCH, MOST_PASS, LEAST_TRACE = 2.0**13, 2.0**34, 20
 # Tokens read at which costs are drawn.
 FAR = 1024.0
+# Tokens of an answer where nobody states any.
+USUAL = 256
 
 
 @dataclass(frozen=True)
@@ -297,6 +301,7 @@ def lengths(mean: float, count: int, spread: float = 0.0, seed: int = 0, most: f
 
 def asked_of(given: dict[str, Any]) -> tuple[Asked, dict[str, None]]:
     """The load and the limits, checked; and what was not given."""
+    given, said = _named(given)
     given, trace = _traced(given)
     loads = {name: given[name] for name in ("rate", "users", "concurrency") if given[name] is not None}
     if len(loads) != 1:
@@ -316,7 +321,19 @@ def asked_of(given: dict[str, Any]) -> tuple[Asked, dict[str, None]]:
     asked = Asked(rate, clients, pause if name == "users" else 0.0, tokens["input_len"], tokens["output_len"],
                   spread["input_spread"], spread["output_spread"], bursts, limit["ttft"], limit["tpot"], kept,
                   policy, trace)  # fmt: skip
-    return asked, {f"think = {pause:g} s": None} if name == "users" and given["think"] is None else {}
+    waits = {f"think = {pause:g} s": None} if name == "users" and given["think"] is None else {}
+    return asked, {**dict.fromkeys(filter(None, [said])), **waits}
+
+
+def _named(given: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Arguments with mean lengths in the place of the data sets that stand for them; and what is assumed."""
+    named = {name: given[name] for name in request_sets.COLUMNS}
+    if not all(each is None or isinstance(each, (str, float, int)) for each in named.values()):
+        return {**given, ANSWER: USUAL if named[ANSWER] is None else named[ANSWER]}, ""
+    lengths = {name: request_sets.mean_tokens(name, each) for name, each in named.items()
+               if next(request_sets.stands_in(each), None)}  # fmt: skip
+    answers = {ANSWER: request_sets.answers_of(named[PROMPT], named[ANSWER], USUAL)}
+    return {**given, **answers, **lengths}, str(request_sets.told(named[PROMPT], named[ANSWER]))
 
 
 def _traced(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -150,7 +150,7 @@ class Service(Printed):
 
 def serve(
     model: str | Workload, accelerator: Any, *, rate: Any = None, users: Any = None, concurrency: Any = None,
-    arrival: Any = None, think: float | str | None = None, input_len: Any = 512, output_len: Any = 256,
+    arrival: Any = None, think: float | str | None = None, input_len: Any = 512, output_len: Any = None,
     input_spread: float = 0.5, output_spread: float = 0.5, burstiness: float = 1.0, ttft: float | str | None = None,
     tpot: float | str | None = None, kept: float = 0.95, policy: str = CHUNKED, devices: Any = None,
     tp: int | None = None, pp: int = 1, ep: int | None = None, prefill_engines: int = 1, precision: Any = None,
@@ -178,9 +178,10 @@ def serve(
         When each request of a trace comes, in order, in all [s]; rate and burstiness are taken from it.
     think : float or str, optional
         Time of a user between an answer and the next request [s]; that of the table ``constants`` by default.
-    input_len, output_len : float or array_like
-        Mean tokens of prompts and answers; or those of each request of a trace, two lists of one length, of which means
-        and spreads are taken, and which `simulated` serves as they are.
+    input_len, output_len : float, str or array_like
+        Mean tokens of prompts and answers (256 by default), or a data set of the table ``request_sets`` in the place of
+        the first, as for `cookbook.generate`; or those of each request of a trace, two lists of one length, of which
+        means and spreads are taken, and which `simulated` serves as they are.
     input_spread, output_spread : float
         Standard deviations of both over their means, log-normal; 0 for one length.
     burstiness : float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ STORAGE_SPELLINGS = (
 )  # fmt: skip
 MODELLED = ("training_classic", "training_transformer", "inference")
 ASKED = (*MODELLED, "storage")
-LONGEST_WHY = 300
+LONGEST_WHY, BROKEN = 300, "batch-not-divisible"
 # A byte that no text in UTF-8 has; the widest that six digits are; bytes of rows that are written at a time.
 FILLING, FILLING_BYTE = 255, b"\xff"
 DIGITS_WIDTH, WRITTEN_BYTES = 13, 1 << 22
@@ -117,7 +118,8 @@ def answer(
     else:
         asked = tables.read(kind, frame, known, here)
         parts = tables.split(asked) if kind == "inference" else [(np.arange(len(frame)), asked)]
-        found = _joined(kind, frame, [(at, part, estimate(part, neighbours)) for at, part in parts])
+        told = [(at, part, estimate(part, neighbours)) for at, part in parts]
+        found = _joined(kind, frame, [*told, *(each for one in told for each in _shared_out(*one, neighbours))])
     header = _id_of(frame)
     if header is None:
         return found.assign(id=[str(row) for row in range(1, len(frame) + 1)])[[*COLUMNS, *more_columns(kind)]]
@@ -141,6 +143,23 @@ def _storage(frame: pd.DataFrame, known: np.ndarray) -> pd.DataFrame:
         found.loc[bad, numbers] = np.nan
         found.loc[bad, "tier"], found.loc[bad, "why"] = "", known[bad]
     return found.assign(assumed=found.get("assumed", ""))
+
+
+def _shared_out(
+    at: np.ndarray, part: Scenario, found: Estimate, neighbours: bool
+) -> Iterator[tuple[np.ndarray, Scenario, Estimate]]:
+    """Steps whose batch is no whole number of passes, which a call refuses: what ran was fed somehow, and passes share
+    it out evenly."""
+    rows = np.flatnonzero((reasons_of(found.why) == BROKEN) & (part.kind == "training_transformer"))
+    while len(rows):
+        taken = part.take(rows)
+        even = replace(taken, columns={**taken.columns, "even_passes": np.array(1.0)})
+        shared = estimate(even, neighbours)
+        good = np.asarray(shared.why) == ""
+        if good.all():
+            yield at[rows], even, shared
+            return
+        rows = rows[good]
 
 
 def _joined(kind: str, frame: pd.DataFrame, parts: list[tuple[np.ndarray, Scenario, Estimate]]) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cookbook import hardware
 from cookbook.catalog.reading import nearest
+from cookbook.prediction import request_sets
 from cookbook.prediction.asked import flag
 from cookbook.prediction.constants import figure
 from cookbook.prediction.engine import UNITS, Estimate, estimate
@@ -417,7 +418,8 @@ def answers(
         "devices": devices, "tp": tp, "pp": pp, "ep": ep,
         "precision": _given(precision),
         "weights_format": _given(weights_format), "kv_format": _given(kv_format), "software": _given(software),
-        "input_len": input_len, "output_len": output_len, "scenario": "server" if comes else "static",
+        "input_len": input_len, "output_len": request_sets.answers_of(input_len, output_len),
+        "scenario": "server" if comes else "static",
         "counts": "output tokens", "delay_of": "pass" if _given(delay_of) is None and comes else _given(delay_of),
         "request_rate": request_rate, **policy,
     })  # fmt: skip
@@ -428,7 +430,7 @@ def generate(
     accelerator: Any,
     *,
     input_len: Any = 1024,
-    output_len: Any = 128,
+    output_len: Any = None,
     batch: Any = None,
     devices: Any = None,
     tp: Any = None,
@@ -459,8 +461,9 @@ def generate(
         A language model of the zoo, or one with changed arguments (of `cookbook.model`, `window` and `full_every`).
     accelerator : str, Accelerator or Machine
         A device, or the reader's own record.
-    input_len, output_len : int
-        Tokens of one prompt and of one answer.
+    input_len, output_len : int or str
+        Tokens of one prompt and of one answer (128 by default); or a data set of the table ``request_sets`` in the
+        place of the first, such as "sharegpt", for the mean lengths of its requests, which `assumed` tells.
     batch : int
         Answers of one replica at once, 1 by default; with `request_rate` the most of all replicas, by default as many
         as fit.
@@ -514,4 +517,12 @@ def generate(
         request_rate=request_rate, acceptance=acceptance, drafted=drafted, prefix_hit=prefix_hit, ep=ep,
         schedule=_given(schedule), chunk=chunk)
 
-    return _told(estimate(asked), asked, network)
+    found = _told(estimate(asked), asked, network)
+    said = request_sets.told(input_len, output_len)
+    if not said:
+        return found
+    several = [said] * len(found) if isinstance(said, str) else said
+    joined = ["; ".join(filter(None, pair)) for pair in zip(several, np.atleast_1d(found.assumed), strict=True)]
+    sources = (*found.sources, *request_sets.sources_of(input_len, output_len))
+    return replace(found, told=np.array(joined, dtype=object) if asked.several else joined[0],
+                   sources=tuple(dict.fromkeys(sources)))  # fmt: skip

@@ -19,6 +19,7 @@ import numpy as np
 from cookbook import catalog, hardware, units
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
+from cookbook.prediction import request_sets
 from cookbook.units import shown
 
 KINDS = ("training_transformer", "training_classic", "inference", "generation", "input_pipeline")
@@ -184,6 +185,9 @@ def together(*columns: Coded) -> Coded:
         sizes[id(column.codes)] = max(len(column.levels), sizes.get(id(column.codes), 0))
     codes = {id(column.codes): column.codes for column in columns}
     total, code = math.prod(sizes.values()), np.array(0)
+    if total >= 1 << 62 and len(columns) > 2:  # more combinations than an integer counts: of fewer columns first
+        half = len(columns) // 2
+        return together(together(*columns[:half]), together(*columns[half:])).map(lambda pair: (*pair[0], *pair[1]))
     for name, size in sizes.items():
         code = code * size + codes[name]
     if code.ndim == 0:
@@ -399,6 +403,8 @@ def _number(declared: Field, value: Any) -> float:
         try:
             value = units.si(value, declared.unit)
         except ValueError as problem:
+            if declared.name in request_sets.COLUMNS:
+                return request_sets.mean_tokens(declared.name, value)
             said = str(problem)[:120] if declared.unit else "it is not a number"
             raise ValueError(f"{declared.name} = {shown(given)}: {said}; give {declared.allowed}") from None
     if not isinstance(value, (int, float)):

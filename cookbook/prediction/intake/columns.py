@@ -33,6 +33,7 @@ PROSE: dict[str, dict[str, tuple[str, ...]]] = {
         "note": ("notes",),
         "locator": (),
         "intra_node_link": (),
+        "parallelism": ("parallelization", "parallelisation", "parallel_strategy", "parallel_config", "layout"),
         "params_b": ("parameters_b", "total_params_b", "model_size_b", "size_b"),
         "params_active_b": ("active_params_b", "activated_params_b"),
     },
@@ -46,6 +47,7 @@ PROSE: dict[str, dict[str, tuple[str, ...]]] = {
     },
     SERVED: {
         "input_len": LENGTHS,
+        "data_set": ("dataset", "dataset_name", "data", "requests_from"),
         "metric": ("measure", "quantity"),
         "note": ("notes",),
         "accelerator_as_printed": (),

@@ -94,6 +94,8 @@ class Input:
     why: str = ""
     assumed: str = ""
     length: float = math.nan
+    answer: float = math.nan
+    answered: str = ""
     parameters: float = math.nan
     active_parameters: float = math.nan
     lost: str = ""
@@ -348,7 +350,9 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     if row.get("care") == "refused":
         return Input(why=f"{shown(model)}: {row['note']}")
     said, asked = spoken(str(row.get("model") or model)), metric_of(metric)
-    stated, problem, _ = words.number(length, fields()["input_len"]) if not SIZE.match(length) else (math.nan, "", "")
+    image = SIZE.match(length)
+    stated, problem, told = (math.nan, "", "") if image else words.number(length, fields()["input_len"])
+    answer, answered = words.answer_of(length)
     weights, cache = checkpoint(model)
     if not said.key:
         named = math.isfinite(said.parameters)
@@ -361,8 +365,10 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
         return Input(
             served=True,
             why=asked.why or problem,
-            assumed=said.assumed if named else "",
+            assumed="; ".join(filter(None, [said.assumed if named else "", told])),
             length=stated,
+            answer=answer,
+            answered=answered,
             parameters=said.parameters,
             active_parameters=said.active,
             lost="" if named else said.why,
@@ -375,20 +381,19 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     arguments, seq = str(row.get("arguments") or ""), row.get("seq", math.nan)
     if found.ops.needs_seq and not math.isfinite(seq):
         seq = stated if stated >= 1 else found.seq or math.nan
-    size = SIZE.match(length)
-    if size and not arguments and size[1] == size[2]:
-        arguments = square_image(found.name, int(size[1]))
+    if image and not arguments and image[1] == image[2]:
+        arguments = square_image(found.name, int(image[1]))
     items = row.get("items", math.nan)
     if not math.isfinite(items):
         items = 1.0 if asked.counts in ("samples", "") else seq
     problem = problem if found.ops.needs_seq else ""
-    if language and SIZE.match(length):
+    if language and image:
         problem = (
             f"input_len = {shown(length)} is no number of tokens, which model = {found.name} takes; give 0 to 1e+08"
         )
     known = Input(
-        found.name, arguments, seq, items, 0.0, language or tokens, asked.why or problem, said.assumed, stated,
-        weights=weights, cache=cache,
+        found.name, arguments, seq, items, 0.0, language or tokens, asked.why or problem,
+        "; ".join(filter(None, [said.assumed, told])), stated, answer, answered, weights=weights, cache=cache,
     )  # fmt: skip
     if not asked.why and not known.served and not (math.isfinite(items) and items > 0):
         return replace(known, why=f"metric {shown(metric)} cannot be counted for {found.title}")

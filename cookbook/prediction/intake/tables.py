@@ -12,7 +12,7 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
 from cookbook.hardware.machine import ring_link
-from cookbook.prediction.intake import networks, words
+from cookbook.prediction.intake import layouts, networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
 from cookbook.prediction.terms.layout_grid import usual_chunks
@@ -27,14 +27,6 @@ OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_
             "write_GBps", "write_bandwidth", "latency_us", "latency", "iops", "outcome")  # fmt: skip
 # Words of the tables for rows of which it is clear what was run.
 CLEAR = {"use": ("core",), "task": ("pretrain", "finetune", "lora", "qlora"), "quality": ("A", "B")}
-# How requests arrive, as reports put it ("MLPerf Offline (v3.0, closed)", "static batch 1, decode"): the first to fit.
-WAYS = tuple((way, re.compile(pattern)) for way, pattern in (
-    ("single_stream", "single_?stream"), ("multi_stream", "multi_?stream"),
-    ("decode", r"(?<![a-z])decod(e|ing)(?![a-z])"), ("prefill", "prefill|prompt_processing"),
-    ("real_time", "real_?time"), ("server", "server|concurren|online"),
-    ("offline", "offline|max_throughput|infinite|burst"), ("batch", "static_batch_batch"), ("forward", "forward"),
-    ("static", "static|fixed_batch|^batch(ed)?_"),
-))  # fmt: skip
 # Stacks whose recipes cut a pipeline's stage into chunks.
 INTERLEAVED = re.compile(r"nemo|mlperf|nvidia release|\bngc\b", re.I)
 COUNTS = (
@@ -190,6 +182,7 @@ def _exchanges(c: Columns, stated: Any) -> dict[str, Any]:
 
 def _transformer(c: Columns) -> dict[str, Any]:
     found: dict[str, Any] = {name: c.number(name) for name in COUNTS if name in c}
+    layouts.of_cells(c, found)
     said = c.text("model").map(networks.spoken)
     counted = together(said, c.text("parameters"), c.text("params_b"))
     found["model"] = c.values(counted, lambda each: networks.divided(each[0], any(each[1:])))
@@ -213,12 +206,13 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["latent_attention"] = np.where(latent, 1.0, c.flag("latent_attention"))
     found["gated_mlp"] = c.flag("gated_mlp", reader=words.gated)
     found["accelerator"], found["precision"] = _accelerator(c), _precision(c)
-    stage = c.read("zero", lambda cell: (words.zero_stage(cell)[:2], words.zero_stage(cell)[2]))
+    zero = together(c.text("zero"), c.text("parallelism")).map(lambda each: each[0] or layouts.stage(each[1]))
+    stage = c.values(zero, lambda cell: (words.zero_stage(cell)[:2], words.zero_stage(cell)[2]), "zero")
     found["zero"], group = stage.part(0), stage.part(1)
     stated = c.number("shard")
     found["shard"] = np.where(np.isnan(stated), np.where(group > 0, group, np.nan), stated)
     found["shard_in_node"] = np.where(group < 0, 1.0, c.flag("shard_in_node"))
-    found["sequence_parallel"] = c.flag("sequence_parallel")
+    layouts.sequences(c, found)
     found["recompute"] = c.values(
         together(c.text("recompute"), c.text("recompute_modules")), lambda pair: words.recompute(*pair), "recompute"
     )
@@ -338,8 +332,9 @@ def _node_network(cell: str) -> tuple[float, str]:
 def _inference(c: Columns) -> dict[str, Any]:
     found: dict[str, Any] = {}
     metric = c.text("metric") if "metric" in c else c.text("unit")
-    way = found["scenario"] = c.read("scenario", _way)
-    named = together(c.text("model"), c.text("input_len"), metric, way)
+    way = found["scenario"] = c.read("scenario", words.way)
+    lengths = together(c.text("input_len"), c.text("data_set")).map(lambda each: words.length(*each))
+    named = together(c.text("model"), lengths, metric, way)
     inputs = named.map(lambda each: networks.served(*each))
     _inputs(c, found, inputs)
     found["input_len"] = inputs.each(lambda each: each.length)
@@ -355,6 +350,10 @@ def _inference(c: Columns) -> dict[str, Any]:
     found["delay"], found["each_device"] = asked.each(lambda e: bool(e.delay)), asked.each(lambda e: e.each_device)
     for name in ("batch", "tp", "pp", "ep", "output_len", *POLICY):
         found[name] = c.number(name)
+    # A data set that stands for the prompts stands for the answers, too.
+    blank = np.isnan(found["output_len"])
+    found["output_len"] = np.where(blank, inputs.figure("answer"), found["output_len"])
+    c.note(Coded(np.where(blank, inputs.codes, len(inputs.levels)), (*(each.answered for each in inputs.levels), "")))
     found["schedule"] = c.choice("schedule")
     if normal(c.headers.get("batch", "")) in CONCURRENT:
         found["scenario"] = way.map(lambda word: word or "server")
@@ -382,15 +381,6 @@ def _inference(c: Columns) -> dict[str, Any]:
     if way.levels != ("",):
         found["served"] = found["served"] | way.where(lambda cell: cell.casefold() in ("decode", "prefill"))
     return found
-
-
-def _way(cell: str) -> tuple[str, str]:
-    if words.is_blank(cell):
-        return "", ""
-    declared = fields()["scenario"]
-    text = re.sub(r"[\s-]+", "_", cell.strip().casefold())
-    word = declared.choices.get(text) or next((way for way, pattern in WAYS if pattern.search(text)), "")
-    return word, "" if word else f"scenario = {words.shown(cell)} is not known; write one of {declared.allowed}"
 
 
 @lru_cache(maxsize=4096)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
+from cookbook.prediction import request_sets
 from cookbook.prediction.constants import is_product
-from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, shown
+from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, fields, shown
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})
@@ -64,6 +65,14 @@ FORMATS = (
     ("fp32", re.compile(r"(?<![a-z0-9])fp32(?![a-z0-9])|float32|\bf32|\bsingle\b|\bfloat\b", re.I)),
     ("int8", re.compile(r"(?<![a-z0-9])(?:int8|w8a8)(?![a-z0-9])", re.I)),
 )
+# How requests arrive, as reports put it ("MLPerf Offline (v3.0, closed)", "static batch 1, decode"): the first to fit.
+WAYS = tuple((way, re.compile(pattern)) for way, pattern in (
+    ("single_stream", "single_?stream"), ("multi_stream", "multi_?stream"),
+    ("decode", r"(?<![a-z])decod(e|ing)(?![a-z])"), ("prefill", "prefill|prompt_processing"),
+    ("real_time", "real_?time"), ("server", "server|concurren|online"),
+    ("offline", "offline|max_throughput|infinite|burst"), ("batch", "static_batch_batch"), ("forward", "forward"),
+    ("static", "static|fixed_batch|^batch(ed)?_"),
+))  # fmt: skip
 # Networks that people name without a rate, and those whose port is a node's.
 NETWORKS = {
     "xdr": "infiniband-xdr-4x-800-gb-s", "ndr": "infiniband-ndr-4x-400-gb-s", "hdr": "infiniband-hdr-4x-200-gb-s",
@@ -116,7 +125,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
     else:
         found = NUMBER.match(cell)
         if not found or ("," in found[0] and not GROUPED.fullmatch(found[0])):
-            return math.nan, f"{declared.name} = {shown(cell)} is not a number; give {declared.allowed}", ""
+            return requests(cell, declared)
         value, rest, assumed = float(found[0].replace(",", "")), cell[found.end() :], ""
         if declared.unit and rest.strip():
             return _with_unit(cell, declared)
@@ -134,6 +143,37 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
         if rest[:1].isalnum() or DOUBTFUL.search(re.sub(r"\(.*?\)", "", rest)):
             return math.nan, f"{declared.name} = {shown(cell)} is not one number; give {declared.allowed}", ""
     return (*in_range(value * scale, cell, declared, wanted), assumed)
+
+
+def requests(cell: str, declared: Field) -> tuple[float, str, str]:
+    """A cell that is no number: tokens of the data set of requests that it names, where the field is a length of such.
+
+    >>> requests("MLPerf OpenOrca", Field("input_len", "count", "", "", "", "", 0, 1e8, {}))[::2]
+    (222.0, 'input_len = 222, the mean of openorca')
+    """
+    known = request_sets.within(cell) if declared.name in request_sets.COLUMNS else None
+    if known is None or math.isnan(known.tokens(declared.name)):
+        return math.nan, f"{declared.name} = {shown(cell)} is not a number; give {declared.allowed}", ""
+    return known.tokens(declared.name), "", known.told(declared.name)
+
+
+def length(cell: str, data_set: str) -> str:
+    """The cell that tells the length of a prompt: its own, else that of a data set of requests that is known.
+
+    >>> length("512", "ShareGPT"), length("", "ShareGPT"), length("", "ours")
+    ('512', 'ShareGPT', '')
+    """
+    return cell if not is_blank(cell) or request_sets.within(data_set) is None else data_set
+
+
+def answer_of(cell: str) -> tuple[float, str]:
+    """Tokens of the answers of a data set that stands in the place of a prompt's length, and what is told of them.
+
+    >>> answer_of("OpenOrca"), answer_of("512")
+    ((294.0, 'output_len = 294, the mean of openorca'), (nan, ''))
+    """
+    known = None if cell[:1].isdigit() else request_sets.within(cell)
+    return (known.answer, known.told(request_sets.ANSWER)) if known else (math.nan, "")
 
 
 def in_range(value: float, cell: Any, declared: Field, wanted: str = "") -> tuple[float, str]:
@@ -448,6 +488,20 @@ def domain(cell: str) -> float:
     """
     found = re.search(r"nvl(\d+)|\((\d+) gpus\)", cell.casefold())
     return float(found[1] or found[2]) if found else math.nan
+
+
+def way(cell: str) -> tuple[str, str]:
+    """How requests arrive, in its typed word, and what is wrong with the words.
+
+    >>> way("MLPerf Offline (v3.0, closed)"), way("")
+    (('offline', ''), ('', ''))
+    """
+    if is_blank(cell):
+        return "", ""
+    declared = fields()["scenario"]
+    text = re.sub(r"[\s-]+", "_", cell.strip().casefold())
+    word = declared.choices.get(text) or next((way for way, pattern in WAYS if pattern.search(text)), "")
+    return word, "" if word else f"scenario = {shown(cell)} is not known; write one of {declared.allowed}"
 
 
 @lru_cache(maxsize=8)

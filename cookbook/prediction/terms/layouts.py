@@ -143,6 +143,32 @@ class _View:
         self.__dict__.update(values)
 
 
+def nearly_whole(numbers: Any) -> np.ndarray:
+    """The same numbers, rounded where only the last digits of a float keep them from being whole.
+
+    >>> nearly_whole([3.0000000000000004, 3.1]).tolist()
+    [3.0, 3.1]
+    """
+    numbers = np.asarray(numbers, dtype=float)
+    whole = np.round(numbers)
+    return np.where(np.abs(numbers - whole) <= 1e-12 * whole, whole, numbers)
+
+
+def share_passes(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
+    """Micro-batches of a step; of rows of tables whose batch is no whole number of passes, these share it out evenly.
+
+    A pass has one sample at least: with fewer, some replicas wait in the last one.
+    """
+    once, batch, replicas = v["micro_batch"], v["global_batch"], v["dp"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        count = nearly_whole(batch / (replicas * once))
+        broken = (v["even_passes"] == 1) & (count - np.floor(count) > 0) & (batch >= replicas)
+        taken = np.where(broken, np.ceil(count), count)
+        v["micro_batch"] = np.where(broken, np.maximum(batch / (replicas * taken), np.minimum(once, 1.0)), once)
+    v["micro_batches"], v["broken"] = np.maximum(taken, 1.0), np.asarray(broken, dtype=float)
+    assumed.append(("micro_batch of passes that share the batch out evenly", broken, v["micro_batch"]))
+
+
 def _splits(s: Any) -> list[Check]:
     ranks = s.dp * s.cp * s.tp
 
@@ -191,7 +217,8 @@ def _batches(s: Any) -> list[Check]:
             f"{s.micro_batch[row]:g}: take {_or(near)}, or a smaller batch of a device"
         )
 
-    return [("batch-not-divisible", s.global_batch % once > 0, words)]
+    count = nearly_whole(s.global_batch / once)
+    return [("batch-not-divisible", (count - np.floor(count) > 0) & (s.broken == 0), words)]
 
 
 def _schedules(s: Any, schedule: np.ndarray) -> list[Check]:

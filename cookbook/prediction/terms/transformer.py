@@ -31,7 +31,7 @@ from cookbook.prediction.terms.devices import (
     stored_bytes,
     usual_precision,
 )
-from cookbook.prediction.terms.layouts import refusals
+from cookbook.prediction.terms.layouts import refusals, share_passes
 from cookbook.workloads import zoo
 from cookbook.workloads.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload
@@ -61,7 +61,7 @@ TRAITS = ("usual_seq", "window", "windowed", "gated", "latent", "decoder")
 STATED = frozenset((*NETWORK, "gated_mlp", "latent_attention", "parameters", "active_parameters"))
 LAYOUT = ("devices", "tp", "pp", "vp", "dp", "cp", "ep", "micro_batch", "global_batch", "per_node", "shard",
           "micro_batches_per_flush", "zero", "sequence_parallel", "capacity_factor", "oversubscription", "pod",
-          "offload_link", "offload_memory", "offload_drives")  # fmt: skip
+          "offload_link", "offload_memory", "offload_drives", "even_passes")  # fmt: skip
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "link", "domain", "matmul", "clock", "offered", "cores",
           "shared")  # fmt: skip
 # Whose form a decoder has of which only the parameters are known.
@@ -417,7 +417,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     # A pipeline is fed with many micro-batches; where the batch is not stated, four for each stage.
     fill("global_batch", v["micro_batch"] * v["dp"] * np.where(v["pp"] > 1, 4 * v["pp"], 1))
     v["stated_dp"] = stated
-    v["micro_batches"] = np.maximum(v["global_batch"] / (v["dp"] * v["micro_batch"]), 1.0)
+    share_passes(v, assumed)
     v["flushes"] = np.fmax(v["micro_batches"] / v.pop("micro_batches_per_flush"), 1.0)
     fill("zero", np.where(v["dp"] > 1, 1.0, 0.0))
     whole = v["dp"] * v["cp"]
