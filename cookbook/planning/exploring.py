@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.printed import check_target, write_text
@@ -21,9 +22,6 @@ from cookbook.planning.parts import spread
 from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of, show
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.scenario import NUMERIC, fields
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Columns = dict[str, np.ndarray]
 Measure = str | Callable[[Columns], Any]
@@ -323,8 +321,6 @@ def _summed(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _table(values: dict[str, list[Any]], kept: Columns) -> pd.DataFrame:
-    import pandas as pd
-
     if not kept:
         return pd.DataFrame(columns=["row", *values, *NUMBERS, *WORDS])
     columns, inner = {"row": kept["row"]}, math.prod(len(each) for each in values.values())
@@ -341,8 +337,6 @@ def _named(value: Any) -> Any:
 
 
 def _quantiles(question: _Question, classes: Mapping[str, Any]) -> pd.DataFrame:
-    import pandas as pd
-
     told = {name: [_quantile(classes.get(name) or _classes(np.empty(0)), share) for share in SHARES]
             for name in question.quantiles}  # fmt: skip
     return pd.DataFrame(told, index=pd.Index(SHARES, name="share"))
