@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,8 @@ def explore(
         Where to compute; here, one part after another, if None. Parts whose worker dies are computed again.
     checkpoint : path, optional
         File that keeps what is found so far; the same call goes on from it after the process died. Measures that are
-        functions must then have a name at the top of a module.
+        functions must then have a name at the top of a module, in a file or in a notebook; a changed text is another
+        measure.
     size : int
         Rows of a part at most, 1,000 to 10 million: less needs less memory.
     progress : bool
@@ -371,8 +373,11 @@ def _fingerprint(question: _Question) -> str:
         if not isinstance(value, FunctionType) or "<" in value.__qualname__ or "." in value.__qualname__:
             raise ValueError("a checkpoint takes measures that are columns, or functions with a name at the top of a "
                              f"module; {shown(value)} is neither")  # fmt: skip
-        code = repr((_code(value.__code__), value.__defaults__, value.__kwdefaults__))
-        return [value.__module__, value.__qualname__, sha256(code.encode()).hexdigest()]
+        try:
+            return [value.__module__, value.__qualname__, inspect.getsource(value)]
+        except OSError:
+            raise ValueError("a checkpoint tells a measure by its text, which Python does not know for "
+                             f"{shown(value)}: define it in a file or in a cell of a notebook") from None  # fmt: skip
 
     tables = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns)
                     for path in catalog.data_directory().glob("*.csv"))  # fmt: skip
@@ -380,13 +385,6 @@ def _fingerprint(question: _Question) -> str:
     measures = [[measure, way] for measure, way in (question.best, *question.front)]
     text = json.dumps([sys.modules["cookbook"].__version__, asked, measures, tables], default=told, sort_keys=True)
     return sha256(text.encode()).hexdigest()
-
-
-def _code(code: CodeType) -> tuple[Any, ...]:
-    """What a function does, told alike by every process: no addresses, and the members of a set in one order."""
-    consts = [_code(each) if isinstance(each, CodeType) else sorted(map(repr, each)) if isinstance(each, frozenset)
-              else each for each in code.co_consts]  # fmt: skip
-    return code.co_code, consts, code.co_names
 
 
 def _file(checkpoint: Any) -> Path:
