@@ -104,7 +104,8 @@ def explore(
     fitting : bool
         Whether rows that are known not to fit in memory are left out.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
-        Where to compute; here, one part after another, if None. Parts whose worker dies are computed again.
+        Where to compute; here, one part after another, if None. Dask computes again what a dead worker had; a pool
+        ends with its first dead worker, and a checkpoint is where the same call goes on with a new pool.
     checkpoint : path, optional
         File that keeps what is found so far; the same call goes on from it after the process died. Measures that are
         functions must then have a name at the top of a module, in a file or in a notebook; a changed text is another
@@ -125,6 +126,8 @@ def explore(
     ------
     ValueError
         An argument out of its range; a checkpoint of another exploration; a front without end.
+    RuntimeError
+        A worker of a pool died.
     cookbook.catalog.UnknownName
         A name that no table has.
 
