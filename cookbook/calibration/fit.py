@@ -21,6 +21,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.prediction.constants import Constant, Fitted, of_rows, tiers_of_rows
@@ -561,8 +562,6 @@ class MemoryRows:
 @lru_cache(maxsize=1)
 def memory_rows() -> MemoryRows:
     """Rows of both tables: the publisher who lists failures lists what ran as well."""
-    import pandas as pd
-
     out = tables.measured_table("training_out_of_memory")
     ran = tables.measured_table("training_transformer")
     failures = tables.publishers(out)

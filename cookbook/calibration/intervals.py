@@ -26,9 +26,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook.calibration.fit import FEW, LeftOut, Rows, publisher_weights
 from cookbook.prediction.constants import (
@@ -42,9 +43,6 @@ from cookbook.prediction.constants import (
 )
 from cookbook.prediction.intake.tables import measurements_of
 from cookbook.workloads import zoo
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ENOUGH = 5
 # How many publishers all others together stand for where a tier has few of its own.
@@ -355,8 +353,6 @@ def report(
     `rows`, `frame`, `folds`: as for `labels_of`; `inner`: as for `row_widths`; where it is given, the stratum `once`
     has what widths from `folds` would hold. Gives columns by, stratum and `FIGURES`.
     """
-    import pandas as pd
-
     half = row_widths(rows, folds, inner)
     judged = np.isfinite(folds.error)
     found = []
@@ -405,8 +401,6 @@ def row_table(
     ``validation_classic_rows`` and ``validation_transformer_rows``; ratios are logarithms of predicted over measured
     outcome.
     """
-    import pandas as pd
-
     full, half, keys = judged[FULL], row_widths(rows, judged[FULL], inner), rows.keys
     found: dict[str, Any] = {
         "id": frame["id"], "software_level": keys["engine"], "scale": keys["scale"], "tier": full.tier,

@@ -8,9 +8,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.calibration.intervals import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
@@ -21,9 +22,6 @@ from cookbook.prediction.constants import LEVELS
 from cookbook.prediction.intake import networks
 from cookbook.prediction.intake.tables import OUTCOMES, measurements_of
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # What a row says beside what was run: names, remarks and outcomes.
 NO_INPUT = ("id", "locator", "note", "how", "derived_fields", "inferred_fields", "recalled_fields", "use", "quality",
@@ -194,8 +192,6 @@ def _ratios(table: str) -> dict[str, str]:
 @lru_cache(maxsize=5)
 def _joined(kind: str) -> pd.DataFrame:
     """Judged rows with what the measured tables and the sources say of them; never change it."""
-    import pandas as pd
-
     return pd.concat([_of_table(table) for table in KINDS[kind]], ignore_index=True)
 
 
@@ -244,8 +240,6 @@ def per_prediction(rows: pd.DataFrame) -> pd.DataFrame:
 
     `compared_with` names the model that it is fairly compared with, `compared_error` its median error on the same rows.
     """
-    import pandas as pd
-
     lines = []
     for name in models_of():
         if name in rows and rows[name].notna().any():
@@ -260,8 +254,6 @@ def grouped(rows: pd.DataFrame, by: str, model: str = FULL) -> pd.DataFrame:
 
     `rows`: from `chosen`; `by`, `model`: as for `accuracy`.
     """
-    import pandas as pd
-
     ratio = _known(rows, model)
     kept = rows.loc[ratio.index]
     labels = np.full(len(kept), "all") if by == "all" else kept[by].to_numpy(dtype=str)
@@ -282,15 +274,11 @@ def repeats(rows: pd.DataFrame) -> pd.DataFrame:
     than once, their runs, publishers, and the median and the ninetieth percentile of |outcome / median of the same -
     1|.
     """
-    import pandas as pd
-
     lines = [_repeats(rows, words, aside) for words, aside in ASIDE.items()]
     return pd.DataFrame([line for line in lines if line["configurations"]])
 
 
 def _repeats(rows: pd.DataFrame, words: str, aside: tuple[str, ...]) -> dict[str, Any]:
-    import pandas as pd
-
     away, runs, publishers, count = [], 0, set[str](), 0
     for kind in rows["kind"].unique():
         table = catalog.table(f"training_{kind}").merge(rows[["id", "measured", "publisher"]], on="id")
@@ -335,8 +323,6 @@ def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
     fused_norm, layouts; rank_correlation (Spearman) of measured and predicted; and over the fastest measured layout:
     chosen (the one predicted fastest), median and slowest, 1 where it is the fastest.
     """
-    import pandas as pd
-
     table = catalog.table("training_transformer")
     inputs = ["id", *(name for name in (*SAME_RUN, *LAYOUT) if name not in rows)]
     runs = rows.merge(table[inputs], on="id")

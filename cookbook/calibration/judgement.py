@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.calibration.intervals import half_width
@@ -34,9 +35,6 @@ from cookbook.prediction import fabrics, storage
 from cookbook.prediction.intake import words
 from cookbook.prediction.intake.storage import CHAINS, DECODE, MLPERF, OBJECT_STORE
 from cookbook.prediction.intake.tables import without_outcomes
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TABLE, SOURCE, HOW = "validation_storage_rows", "dl-cookbook-judge-storage", "derived"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.names import index, normalise
@@ -15,9 +16,6 @@ from cookbook.hardware import peak_flops
 from cookbook.performance.utilisation import chowdhery_2022
 from cookbook.prediction.intake import networks
 from cookbook.workloads import zoo
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # What every table can say of a row; a column that it does not have stays missing.
 TEXTS = ("id", "kind", "phase", "model", "task", "accelerator", "precision", "number_format", "software", "data",
@@ -44,8 +42,6 @@ def rows(table: str) -> pd.DataFrame:
 
     `table`: a key of `READERS`.
     """
-    import pandas as pd
-
     frame = catalog.table(table)
     told = READERS[table](frame)
     found = {name: told.get(name, frame.get(name, "")) for name in TEXTS}

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.calibration import measurement_rows
@@ -18,9 +19,6 @@ from cookbook.catalog.reading import nearest
 from cookbook.prediction.asked import listed, shown, text
 from cookbook.prediction.doors import flag
 from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Distance of a factor of e in samples of a device, and in devices, where a reader asks for what was run most alike.
 AMOUNT_COSTS = {"batch": 1.2, "devices": 1.2}
@@ -101,8 +99,6 @@ def measurements(
 @lru_cache(maxsize=1)
 def everything() -> pd.DataFrame:
     """The frame of all rows, cached; never change it."""
-    import pandas as pd
-
     rows = pd.concat(
         [measurement_rows.rows(name).assign(table=name) for name in measurement_rows.READERS], ignore_index=True
     )
@@ -151,8 +147,6 @@ def _predicted(rows: pd.DataFrame) -> pd.DataFrame:
 
     An id that two tables share gets the name of its table before it.
     """
-    import pandas as pd
-
     parts = []
     for table, name in JUDGED.items():
         judged = catalog.table(name)[["id", "software_level", "tier", "full", "half_80"]]
@@ -280,8 +274,6 @@ def nearest_rows(rows: pd.DataFrame, asked: Mapping[str, Any], itself: str = "")
 
 def _frame(asked: Mapping[str, Any]) -> pd.DataFrame:
     """One row with what was asked alone."""
-    import pandas as pd
-
     given = {name: value for name, value in asked.items() if value not in ("", None) and value == value}
     for name in ("devices", "batch_per_device"):
         if name in given and not (isinstance(given[name], (int, float)) and given[name] > 0):

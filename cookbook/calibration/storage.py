@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.calibration.intervals import half_width
@@ -15,9 +16,6 @@ from cookbook.performance import input_pipeline
 from cookbook.prediction import storage
 from cookbook.prediction.intake.storage import DECODE, MLPERF, OBJECT_STORE, StorageRows, storage_rows
 from cookbook.prediction.intake.tables import without_outcomes
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # A step must lower the loss by this share of it: less is the rounding of one processor's sums.
 LEAST_GAIN = 1e-9
@@ -88,8 +86,6 @@ class Measured:
 
 def as_text(chosen: np.ndarray) -> pd.DataFrame:
     """Chosen rows of the table ``storage_measured`` as they are written."""
-    import pandas as pd
-
     rows = list(tables.raw("storage_measured", catalog.data_directory()).records())
     return pd.DataFrame(rows)[chosen].reset_index(drop=True)
 

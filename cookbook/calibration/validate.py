@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.calibration import fit as folding
@@ -56,9 +57,6 @@ from cookbook.calibration.intervals import (
 from cookbook.catalog.printed import write_csv
 from cookbook.prediction.engine import FITTED_AS, TERMS
 from cookbook.prediction.terms import layouts
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 KINDS = tuple(kind for kind in TERMS if kind not in FITTED_AS)
 NO_ENGINES = "without software levels"
@@ -181,8 +179,6 @@ def validate(
     dict of str to pandas.DataFrame
         By name of the table, what `intervals.row_table` gives; only where publishers are left out.
     """
-    import pandas as pd
-
     with ProcessPoolExecutor(max_workers=min(len(kinds), os.cpu_count() or 1)) as pool:
         judged = list(pool.map(partial(_validated, ways=tuple(leave_out)), kinds))
     whole = pd.concat([report for found, _ in judged for report in found], ignore_index=True)
@@ -243,8 +239,6 @@ def _lines(
     kind: str, way: str, name: str, rows: Rows, folds: LeftOut, base: LeftOut, each: bool = False
 ) -> pd.DataFrame:
     """Figures of a model beside those of its base: of all rows, and on request of each publisher."""
-    import pandas as pd
-
     known = np.isfinite(folds.error) & np.isfinite(base.error) & rows.usable
     found: list[dict[str, Any]] = []
     for by, stratum in [("all", "all"), *(("publisher", one) for one in np.unique(rows.group[known]) if each)]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import units
 from cookbook.units import shown
@@ -15,9 +16,6 @@ from cookbook.units import shown
 from .names import UnknownName, lookup, normalise
 from .printed import Printed
 from .tables import table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Ways to rent and the column of cloud_prices that states them, each for the whole instance.
 RENT = {

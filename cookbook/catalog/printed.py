@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from tempfile import mkstemp
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
+
+import pandas as pd
 
 from cookbook.charts.card import html_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_ROWS = 12
 # Colours and font of the page that shows a card; where it has none, those of the browser, light or dark.
@@ -46,8 +45,6 @@ class Printed:
 
     def frame(self) -> pd.DataFrame:
         """The record as a table: one row, or one for each entry of its arrays."""
-        import pandas as pd
-
         columns = self.to_dict()
         several = any(isinstance(value, list) and name not in _NAMES for name, value in columns.items())
         return pd.DataFrame(columns) if several else pd.DataFrame([columns])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ..units import shown
 from .reading import CatalogError, Raw, Schema, UnknownName, folder_of, nearest, read, read_columns, schema
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # What may be asked, and why there may be no answer: no tables of facts.
 ASKED = ("scenario", "reasons")
@@ -124,7 +123,6 @@ def recalled_elsewhere(file: Raw, columns: Schema, unseen: frozenset[str]) -> It
 def frame(name: str, directory: Path) -> pd.DataFrame:
     """A table in SI; raises its first error. Its memory is read-only: `table` hands it out without copying."""
     import numpy as np
-    import pandas as pd
 
     names = table_names(directory)
     if name not in names:

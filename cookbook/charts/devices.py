@@ -7,13 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from cookbook.charts import look
 from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, SHAPES, alt
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # How a figure is known: a colour and a shape, and a word in the legend.
 EVIDENCE = {
@@ -198,8 +197,6 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
     chosen, on : str
         Name of the operation, and key of the device, that are looked at.
     """
-    import pandas as pd
-
     alike = [f"{op.kind} {op.name}" + (f" and {op.count - 1:,.0f} alike" if op.count > 1 else "")
              for op in ops[["kind", "name", "count"]].itertuples(index=False)]  # fmt: skip
     spots = pd.DataFrame({

@@ -6,13 +6,12 @@ Links in use, what accelerators get, samples a second over cores; rates of the s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from cookbook.charts import look
 from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, alt
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Use of a link: a colour, a width and a word, never a colour alone.
 LEVELS = {
@@ -57,8 +56,6 @@ def drawing(nodes: pd.DataFrame, links: pd.DataFrame, rows: Mapping[str, float])
     rows : mapping of str to float
         Name of each row of nodes, and its height.
     """
-    import pandas as pd
-
     at = nodes.to_dict("index")
     found: list[tuple[Any, ...]] = []
     spots: list[tuple[float, float]] = []

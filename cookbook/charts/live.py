@@ -10,18 +10,16 @@ import os
 import textwrap
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anywidget
 import ipywidgets
 import numpy as np
+import pandas as pd
 import traitlets
 
 from cookbook.charts.card import chart_card, kept, served
 from cookbook.charts.look import theme
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _HERE = Path(__file__).parent
 BUNDLE = _HERE / "vega_bundle.js"

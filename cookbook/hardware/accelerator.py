@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
 from numbers import Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.reading import nearest
 from cookbook.units import shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Fields that may be given, with the unit that text must be in; the last two are counts.
 QUANTITIES = {
@@ -391,8 +390,6 @@ def accelerator_table(keys: Sequence[str | Accelerator] | None = None) -> pd.Dat
     pandas.DataFrame
         Columns key, name, vendor, kind, memory_bytes, mem_bandwidth, tdp_watts, launch_date, sources and the peaks.
     """
-    import pandas as pd
-
     frame = catalog.table("accelerators")
     peaks = [column for column in frame.columns if column.startswith(PEAK)]
     columns = [*COLUMNS, *peaks, "sources"]

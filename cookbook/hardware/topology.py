@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from cookbook import catalog
@@ -19,10 +20,7 @@ from cookbook.hardware.machine import constant
 from cookbook.performance import topology as formulas
 from cookbook.units import shown
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    Flow = tuple[str, str]
+Flow = tuple[str, str]
 
 # Kinds of node from the top of a drawing to its bottom.
 ROWS = ("memory", "socket", "pcie_switch", "storage", "nic", "network", "accelerator", "nvswitch")
@@ -166,8 +164,6 @@ class Topology:
         pandas.DataFrame
             from, to, bandwidth [B/s], used [B/s], share (used of bandwidth) [-], flows (how many cross it) [-].
         """
-        import pandas as pd
-
         uses, capacities, directed = self._uses(flows)
         used = formulas.max_min_rates(uses, capacities, _demands(demands, len(uses))) @ uses
         frame = pd.DataFrame(directed, columns=["from", "to"])
@@ -233,8 +229,6 @@ class Topology:
             part (node or link), name, kind, start, end, bandwidth [B/s], x, y, x2, y2 (0 to 1; of a link its two
             ends), how, source. Columns that do not apply are blank or NaN.
         """
-        import pandas as pd
-
         at = _places(self.nodes)
         rows: list[dict[str, Any]] = [
             {"part": "node", "name": node.name, "kind": node.kind, "x": at[node.name][0], "y": at[node.name][1],

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook.catalog import UnknownName
 from cookbook.hardware import Accelerator, Machine, accelerator, machine
@@ -16,9 +17,6 @@ from cookbook.prediction.engine import Estimate
 from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.units import shown
 from cookbook.workloads import zoo
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # How networks ran, in the words of the table of software.
 SOFTWARE = {"graph": "torch.compile"}
@@ -53,8 +51,6 @@ def beside(report: Report, system: str | Accelerator | Machine) -> pd.DataFrame:
     cookbook.catalog.UnknownName
         The catalogue has no such device.
     """
-    import pandas as pd
-
     if not isinstance(report, Report):
         raise ValueError(f"report = {shown(report)} must be what cb.measure.run or cb.measure.read gave")
     found = machine(system)
@@ -71,8 +67,6 @@ def summary(compared: pd.DataFrame) -> pd.DataFrame:
         benchmark, rows, predicted (rows with a prediction), median_error (of \\|ratio - 1\\|), inside80 (share of the
         rows with an interval), median_memory_error.
     """
-    import pandas as pd
-
     lines = []
     for benchmark, each in compared.groupby("benchmark", sort=False):
         ranged = each[each["low80_s"].notna()]

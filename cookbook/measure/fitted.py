@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog import UnknownName
@@ -37,9 +38,6 @@ from cookbook.prediction.terms.devices import matmul_share, stored_bytes
 from cookbook.prediction.terms.network_arrays import TAPS, TILE
 from cookbook.units import human, percent, shown
 from cookbook.workloads import zoo
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Factors with the spread of their logarithm before any network was measured, and of what a kind differs from others.
 FACTORS = {"compute": (0.3, 0.15), "convolution": (0.25, 0.15), "elementwise": (0.7, 0.3), "memory": (0.4, 0.2),
@@ -99,8 +97,6 @@ class Calibration(Printed):
 
     def frame(self) -> pd.DataFrame:
         """The constants as a table: constant, number_format, value, low80, high80, unit, rows, says, tier."""
-        import pandas as pd
-
         return pd.DataFrame(self.constants, columns=list(Figure._fields)).assign(tier=TIER)
 
     def predictions(self) -> pd.DataFrame:
@@ -109,8 +105,6 @@ class Calibration(Printed):
         Times in seconds; errors are predicted over measured, less 1; `inside80` says whether the measured time lies in
         the 80 % interval around the prediction with its model left out; `path` is the library that ran the network.
         """
-        import pandas as pd
-
         return pd.DataFrame([dict(each) for each in self.judged], columns=list(COLUMNS))
 
     def errors(self) -> dict[str, float]:

@@ -12,14 +12,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from cookbook.catalog import data_directory
 from cookbook.catalog.printed import Printed, check_target, writing
 from cookbook.units import human, shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCHEMA, VERSION = "dl-cookbook-measurements", 1
 # A run of the cookbook's own, in the folder of data.
@@ -120,8 +119,6 @@ class Report(Printed):
 
     def frame(self) -> pd.DataFrame:
         """One row a result, with the columns of `FIELDS`; what a row does not state is blank."""
-        import pandas as pd
-
         columns = {name: [row.get(name) for row in self.rows] for name in FIELDS}
         kinds = {"number": "float64", "integer": "Int64", "text": "str"}
         return pd.DataFrame({name: pd.Series(cells, dtype=kinds[FIELDS[name].type]) for name, cells in columns.items()})

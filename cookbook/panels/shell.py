@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anywidget
 import ipywidgets
+import pandas as pd
 import traitlets
 
 from cookbook import catalog
@@ -27,9 +28,6 @@ from cookbook.panels.text import file_name, levels, no_answer, sentence, sources
 from cookbook.prediction.requirements import ratio
 from cookbook.units import shown
 from cookbook.workloads import zoo
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _HERE = Path(__file__).parent
 _CHARTS = Path(live.__file__).parent

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from string import digits
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from cookbook import catalog
 from cookbook.prediction.engine import SHOWN
 from cookbook.prediction.requirements import ratio
 from cookbook.units import MONEY, dollars, human, shown
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cookbook.catalog.prices import Price
     from cookbook.planning.comparison import Lead
     from cookbook.prediction.measurements import Measurement

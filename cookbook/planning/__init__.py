@@ -12,12 +12,10 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
 _HOMES = {
     "PLACEMENTS": "policies",

@@ -12,9 +12,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.performance.sharing import drf_tasks, erlang_wait_seconds, jain_index, max_min_rates
@@ -25,9 +26,6 @@ from cookbook.planning.policies import PLACEMENTS, POLICIES
 from cookbook.planning.scheduler import SERVICE, Cluster, Job, Line, Rules
 from cookbook.prediction.asked import choices, flag, listed, quantity, shown, text, whole
 from cookbook.prediction.constants import figure
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = [
     "ClusterRun", "claimed", "cluster", "cluster_gains", "cluster_weeks", "drf_tasks", "erlang_wait_seconds",
@@ -93,8 +91,6 @@ class ClusterRun:
     @property
     def jobs(self) -> pd.DataFrame:
         """Every job: kind, team, gpus, arrival, start, end [s], wait (also after stops) [s], granted [GPU-s], stops."""
-        import pandas as pd
-
         return pd.DataFrame({
             "kind": [job.kind for job in self._jobs], "team": [job.team for job in self._jobs],
             "gpus": [job.gpus for job in self._jobs], "arrival": [job.arrival for job in self._jobs],
@@ -109,8 +105,6 @@ class ClusterRun:
 
         Empty if `log` was False.
         """
-        import pandas as pd
-
         found = pd.DataFrame(self._lines, columns=["job", "start", "end", "node", "lane"])
         named = [self._named(job) for job in found["job"]]
         return found.assign(**{name: [each[name] for each in named] for name in ("team", "kind", "gpus")})
@@ -123,8 +117,6 @@ class ClusterRun:
         ValueError
             A run without a log.
         """
-        import pandas as pd
-
         if not self._lines:
             raise ValueError("no timeline was kept: simulate with log=True")
         begin = self.window[0] // DAY * DAY
@@ -152,8 +144,6 @@ class ClusterRun:
 
     def frame(self) -> pd.DataFrame:
         """The measures, one row each, in SI units but for kWh and USD."""
-        import pandas as pd
-
         return pd.DataFrame({"measure": list(self.measures), "value": list(self.measures.values())})
 
     def to_dict(self) -> dict[str, Any]:
@@ -506,8 +496,6 @@ def cluster_weeks(
     >>> found["policy"].tolist(), found["jobs"].nunique()
     (['static', 'fifo'], 1)
     """
-    import pandas as pd
-
     if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
         raise ValueError(f"policies = {shown(policies)} must be a list of policies, such as ['static', 'backfill']")
     loads, mixes = listed("load", load), listed("mix", mix)
@@ -558,8 +546,6 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     ValueError
         A table of another shape, without the policy compared with, or with several rows of a week and policy.
     """
-    import pandas as pd
-
     if not isinstance(by, (list, tuple)) or not by or not all(isinstance(each, str) for each in by):
         raise ValueError(f"by = {shown(by)} must be a list of columns, such as ['load', 'mix']")
     needed = {*by, "week", "policy", "wait_mean", *CLAIMED}

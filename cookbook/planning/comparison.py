@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog.prices import checked_year, number, shown, text, whole
@@ -32,9 +33,6 @@ from cookbook.prediction.engine import reasons_of
 from cookbook.prediction.measurements import Measurement
 from cookbook.prediction.requirements import Sizes, activations, memory_parts, roofline_table, sizes_of
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PHASES = ("training", "inference")
 PASSES = {"training": 3, "inference": 1}
@@ -111,8 +109,6 @@ def compare(
     >>> table["why"].tolist()
     ['', 'Alveo U250 trains nothing: devices of its kind run trained networks alone; choose inference']
     """
-    import pandas as pd
-
     _check(phase, software, neighbours)
     network = _network(workload)
     size = whole("batch", batch, MOST_SAMPLES)
@@ -412,8 +408,6 @@ def doubt(odds: float, tier: str) -> str:
 
 def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:
     """Corners of the roofline of each device, in the number format that it was compared in."""
-    import pandas as pd
-
     known = table[np.isfinite(table["ridge"])]
     corners = [np.full(len(known), least), np.clip(known["ridge"], least, most), np.full(len(known), most)]
     lines = [known[["key", "name"]].assign(
@@ -616,8 +610,6 @@ def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
     >>> rows.loc[rows["quantity"] == "flop_per_joule", "key"].tolist()
     ['k40']
     """
-    import pandas as pd
-
     table = device_table(records_of(accelerators))
     launched = catalog.table("accelerators").set_index("key")["launch_price_usd"]
     wide = np.fmax.reduce([peaks(table, name) for name in WIDE])
@@ -656,8 +648,6 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
     >>> bool(rates.loc["flops", "per_year"] > rates.loc["bandwidth", "per_year"] > 1)
     True
     """
-    import pandas as pd
-
     _check_level(level)
     rows, found = milestones(accelerators), []
     for name, (words, unit) in QUANTITIES.items():
@@ -721,8 +711,6 @@ def growth_lines(
     >>> float(lines.loc[lines["what"] == "line", "value"].iloc[0])
     1.0
     """
-    import pandas as pd
-
     rows, found = milestones(accelerators), []
     wanted = [quantities] if isinstance(quantities, str) else quantities
     if not isinstance(wanted, (list, tuple)):

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import units
 from cookbook.catalog.prices import (
@@ -48,9 +49,6 @@ from cookbook.catalog.prices import (
 from cookbook.catalog.printed import Printed
 from cookbook.hardware import Accelerator, accelerator
 from cookbook.prediction.engine import Estimate
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = [
     "BOUGHT", "HOUR", "MONTH", "RENT", "SINCE", "UNVALIDATED", "YEAR", "Power", "Price", "active_seconds",
@@ -124,8 +122,6 @@ def run_cost(
     >>> bool(bill.usd_low["epoch"] < bill.usd_median["epoch"] < bill.usd_high["epoch"])
     True
     """
-    import pandas as pd
-
     if not isinstance(prediction, Estimate):
         raise ValueError("prediction is no prediction; give what cookbook.train_step returns")
     each, every, passes, count = (
@@ -173,8 +169,6 @@ def _price(price: Price | float | None, device: str | Accelerator, way: str, sin
 
 
 def _rows(span: str, count: np.ndarray, quantities: dict[str, Price]) -> pd.DataFrame:
-    import pandas as pd
-
     columns = {f"{name}_{end}": np.asarray(getattr(quantity, end)) * count
                for name, quantity in quantities.items() for end in ENDS}  # fmt: skip
     frame = pd.DataFrame(dict(zip(columns, np.broadcast_arrays(*columns.values()), strict=True)))
@@ -367,8 +361,6 @@ class Ownership(Printed):
 
     def frame(self) -> pd.DataFrame:
         """A row a part: its name and USD over the horizon."""
-        import pandas as pd
-
         rows = [{"part": name, "usd": usd} for name, usd in self.parts.items()]
         return pd.DataFrame([*rows, {"part": "total", "usd": self.total}])
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.hardware import Accelerator
@@ -22,9 +23,6 @@ from cookbook.prediction.doors import network_of
 from cookbook.units import human, shown
 from cookbook.workloads.ops import MATMUL_KINDS
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PARTS = ("ADC", "DAC", "cells", "digital sums")
 FLOP_PER_MAC = 2
@@ -243,8 +241,6 @@ class Mapped:
                 "streams in a full pipeline")  # fmt: skip
 
     def _repr_html_(self) -> str:
-        import pandas as pd
-
         top = self.layers.nlargest(8, "joules")
         rows = pd.DataFrame({"Layer": top["layer"], "Tiles": top["tiles"].map("{:,.0f}".format),
                              "Energy": top["joules"].map(lambda each: human(each, "J")),
@@ -308,8 +304,6 @@ def map_to_crossbars(
 
 def _layers(network: Workload, seq: float | None) -> pd.DataFrame:
     """Layers with weights: sizes of the product of one group, groups, and products of one sample."""
-    import pandas as pd
-
     ops = network.ops
     n, k, macs = (ops.column(name, 1, seq) for name in ("n", "k", "macs"))
     kept = np.isin(ops.kind, MATMUL_KINDS) & (ops.weights > 0) & (n > 0) & (k > 0) & (macs > 0)
@@ -391,8 +385,6 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     >>> round(float(digital_roofs(["h100-sxm"], 1e9)["flop_per_joule"][0] / 1e12), 2)
     2.83
     """
-    import pandas as pd
-
     try:
         at = np.atleast_1d(np.asarray(intensity, dtype=float))
     except (TypeError, ValueError, OverflowError):

@@ -9,18 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.performance import crossbar as formulas
 from cookbook.planning.crossbar import Tile, checked_tile, crossbar_tile, number
 from cookbook.prediction.constants import figure
 from cookbook.units import shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LETTERS = "0123456789abcdefg"
 SIDE, CLASSES, TRAINED_ON = 8, 10, 1200
@@ -305,8 +303,6 @@ def accuracy_curve(
     >>> bool(curve["mean"][0] < curve["mean"][1])
     True
     """
-    import pandas as pd
-
     if not isinstance(over, str) or over not in OVER:
         raise ValueError(f"over = {shown(over)} is nothing that a curve can go over; take one of {', '.join(OVER)}")
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)) or not (

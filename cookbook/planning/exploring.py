@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import sys
@@ -10,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.printed import check_target, write_text
@@ -21,9 +23,6 @@ from cookbook.planning.parts import spread
 from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of, show
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.scenario import NUMERIC, fields
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Columns = dict[str, np.ndarray]
 Measure = str | Callable[[Columns], Any]
@@ -105,10 +104,12 @@ def explore(
     fitting : bool
         Whether rows that are known not to fit in memory are left out.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
-        Where to compute; here, one part after another, if None. Parts whose worker dies are computed again.
+        Where to compute; here, one part after another, if None. Dask computes again what a dead worker had; a pool
+        ends with its first dead worker, and a checkpoint is where the same call goes on with a new pool.
     checkpoint : path, optional
         File that keeps what is found so far; the same call goes on from it after the process died. Measures that are
-        functions must then have a name at the top of a module.
+        functions must then have a name at the top of a module, in a file or in a notebook; a changed text is another
+        measure.
     size : int
         Rows of a part at most, 1,000 to 10 million: less needs less memory.
     progress : bool
@@ -125,6 +126,8 @@ def explore(
     ------
     ValueError
         An argument out of its range; a checkpoint of another exploration; a front without end.
+    RuntimeError
+        A worker of a pool died.
     cookbook.catalog.UnknownName
         A name that no table has.
 
@@ -323,8 +326,6 @@ def _summed(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _table(values: dict[str, list[Any]], kept: Columns) -> pd.DataFrame:
-    import pandas as pd
-
     if not kept:
         return pd.DataFrame(columns=["row", *values, *NUMBERS, *WORDS])
     columns, inner = {"row": kept["row"]}, math.prod(len(each) for each in values.values())
@@ -341,8 +342,6 @@ def _named(value: Any) -> Any:
 
 
 def _quantiles(question: _Question, classes: Mapping[str, Any]) -> pd.DataFrame:
-    import pandas as pd
-
     told = {name: [_quantile(classes.get(name) or _classes(np.empty(0)), share) for share in SHARES]
             for name in question.quantiles}  # fmt: skip
     return pd.DataFrame(told, index=pd.Index(SHARES, name="share"))
@@ -377,8 +376,11 @@ def _fingerprint(question: _Question) -> str:
         if not isinstance(value, FunctionType) or "<" in value.__qualname__ or "." in value.__qualname__:
             raise ValueError("a checkpoint takes measures that are columns, or functions with a name at the top of a "
                              f"module; {shown(value)} is neither")  # fmt: skip
-        code = repr((_code(value.__code__), value.__defaults__, value.__kwdefaults__))
-        return [value.__module__, value.__qualname__, sha256(code.encode()).hexdigest()]
+        try:
+            return [value.__module__, value.__qualname__, inspect.getsource(value)]
+        except OSError:
+            raise ValueError("a checkpoint tells a measure by its text, which Python does not know for "
+                             f"{shown(value)}: define it in a file or in a cell of a notebook") from None  # fmt: skip
 
     tables = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns)
                     for path in catalog.data_directory().glob("*.csv"))  # fmt: skip
@@ -386,13 +388,6 @@ def _fingerprint(question: _Question) -> str:
     measures = [[measure, way] for measure, way in (question.best, *question.front)]
     text = json.dumps([sys.modules["cookbook"].__version__, asked, measures, tables], default=told, sort_keys=True)
     return sha256(text.encode()).hexdigest()
-
-
-def _code(code: CodeType) -> tuple[Any, ...]:
-    """What a function does, told alike by every process: no addresses, and the members of a set in one order."""
-    consts = [_code(each) if isinstance(each, CodeType) else sorted(map(repr, each)) if isinstance(each, frozenset)
-              else each for each in code.co_consts]  # fmt: skip
-    return code.co_code, consts, code.co_names
 
 
 def _file(checkpoint: Any) -> Path:

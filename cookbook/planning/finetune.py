@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import units
 from cookbook.catalog.prices import per_hour
@@ -21,9 +22,6 @@ from cookbook.prediction.scenario import fields
 from cookbook.prediction.terms import layouts as checks
 from cookbook.prediction.terms.transformer import KIND, USUAL_OPTIMISER
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
 SMALLER = {"full": ("lora", "qlora"), "lora": ("qlora",), "qlora": ()}
@@ -110,8 +108,6 @@ class FineTuning:
         return f"<{self._headline()}>"
 
     def _repr_html_(self) -> str:
-        import pandas as pd
-
         rows = [{
             "Method": METHODS[row["method"]], "Devices": f"{row['devices']:,}", "Memory of one (80 %)": _needs(row),
             "Fits": row["fits"], "ZeRO": row["zero"], "Checkpointing": row["recompute"],
@@ -274,8 +270,6 @@ def _job(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Rows of method, devices, zero, recompute, and what else differs, with their memory and step."""
-    import pandas as pd
-
     table = pd.DataFrame([{"seq": job["seq"], "micro_batch": job["micro_batch"], **row} for row in rows])
     once = table["devices"] * table["micro_batch"]
     given = job["global_batch"]

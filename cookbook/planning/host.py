@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import hardware
 from cookbook.hardware import Accelerator
@@ -27,8 +28,6 @@ from cookbook.units import shown
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cookbook.prediction.engine import Estimate
 
 TRAFFIC = ("memory", "storage", "gradients", "both")
@@ -164,14 +163,10 @@ class HostSize:
     @property
     def curve(self) -> pd.DataFrame:
         """What was tried, as a table: cores, rate, chosen."""
-        import pandas as pd
-
         return pd.DataFrame(dict(self.tried))
 
     def frame(self) -> pd.DataFrame:
         """One row a stage: samples_per_s of one accelerator, its 80 % interval low to high, share of the demand."""
-        import pandas as pd
-
         ends = {"computing": self.computing_range, "decoding": self.decoding_range}
         rows = [(rate, *ends.get(name, (rate, rate)), rate / self.stages["computing"]) for name, rate
                 in self.stages.items()]  # fmt: skip
@@ -192,8 +187,6 @@ class HostSize:
 
     def flows(self) -> pd.DataFrame:
         """What each accelerator gets of the input, and rings of gradients, beside what keeps it busy [B/s]."""
-        import pandas as pd
-
         flows = self.traffic
         names = [self.machine.spoken(flows.flows[place][1]) for place in range(flows.inputs)]
         rows = [(name, float(got), self.input_needed) for name, got in zip(names, flows.got, strict=False)]

@@ -10,6 +10,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.performance.sharing import max_min_rates
@@ -130,8 +131,6 @@ def generate(
 
 def read(table: Any) -> list[Job]:
     """Jobs of a reader's own: rows with arrival, hours [h], gpus; team ("A"), urgent (False) and use (1), if given."""
-    import pandas as pd
-
     if not isinstance(table, (pd.DataFrame, Sequence)) or isinstance(table, str):
         raise ValueError(f"jobs = {shown(table)} is no table; give rows with arrival [h], gpus and hours")
     rows = table.to_dict("records") if isinstance(table, pd.DataFrame) else list(table)
@@ -170,8 +169,6 @@ ANYWHERE = _Anywhere()
 
 def _missing(value: Any) -> bool:
     """Whether a cell of a table is empty: None, NaN or pandas' NA."""
-    import pandas as pd
-
     return value is None or value is pd.NA or (isinstance(value, (float, np.floating)) and math.isnan(value))
 
 

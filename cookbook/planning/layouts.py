@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import hardware, units
 from cookbook.hardware import Accelerator, Machine
@@ -33,9 +34,6 @@ from cookbook.prediction.terms.layout_grid import CHUNKS, layout_grid
 from cookbook.prediction.terms.transformer import of_model
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 System = str | Accelerator | Machine
 KIND = "training_transformer"
@@ -108,8 +106,6 @@ class Layouts:
     @property
     def memory(self) -> pd.DataFrame:
         """Memory of the fullest device by part [B], one row a row of the table."""
-        import pandas as pd
-
         return pd.DataFrame({name: np.asarray(part)[self.rows] for name, part in self.prediction.memory.items()})
 
     def frame(self) -> pd.DataFrame:
@@ -125,8 +121,6 @@ class Layouts:
         return f"<{self._headline()}>"
 
     def _repr_html_(self) -> str:
-        import pandas as pd
-
         rows = [{
             "Devices": f"{row['devices']:,}", "Layout": layout_words(row), "Micro-batch": row["micro_batch"],
             "ZeRO": row["zero"], "Recomputation": row["recompute"], **step_words(row),
@@ -171,8 +165,6 @@ class Layouts:
         ValueError
             A row that the table does not have.
         """
-        import pandas as pd
-
         if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not 0 <= row < len(self._table):
             raise ValueError(f"row = {shown(row)} is not a row of the table, which has {len(self._table):,}")
         axes = self._table[self.axes]
@@ -429,8 +421,6 @@ def _shared(grid: dict[str, np.ndarray]) -> np.ndarray:
 def _layouts(
     grid: dict[str, np.ndarray], found: Estimate, capacity: float, seq: float, global_batch: int, usd: float
 ) -> Layouts:
-    import pandas as pd
-
     seconds, memory = np.asarray(found.point), np.asarray(found.memory_bytes)
     known = np.isfinite(seconds) & np.isfinite(memory)
     rows = np.flatnonzero(known & (np.asarray(found.fits) == "yes"))

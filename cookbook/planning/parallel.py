@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.performance import collectives, parallelism
@@ -30,9 +31,6 @@ from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
 from cookbook.prediction.terms.layout_grid import divisors, stage_counts
 from cookbook.prediction.terms.layouts import even_stages
 from cookbook.workloads import zoo
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PHASES = ("forward", "backward", "weight gradients")
 # The backward pass computes two gradients, of inputs and of weights, each as much work as the forward pass.
@@ -137,8 +135,6 @@ def assembly_line(
     >>> round(line.waiting, 3), line.kept, assembly_line("gpipe", 4, 8).kept
     (0.273, 4.0, 8.0)
     """
-    import pandas as pd
-
     (kind,) = choices("schedule", [schedule], parallelism.SCHEDULES, ())
     depth, fed, each = whole("stages", stages), whole("micro_batches", micro_batches), whole("interleave", interleave)
     chunks = each if kind == "interleaved" else 1
@@ -197,8 +193,6 @@ def split_batch(
     >>> curves.groupby("network")["speed_up"].max().round().to_dict()
     {'2 w log2(p), InfiniBand': 3.0, '2 w log2(p), PCIe 3': 6.0, 'hierarchical': 22.0, 'ring, InfiniBand': 13.0}
     """
-    import pandas as pd
-
     samples, rate = quantity("batch", batch, "", "1024", 1), quantity("flops", flops, "FLOP/s", "'4 TFLOP/s'")
     joined, most = whole("node", node), whole("devices", devices)
     (near, inside), (far, between) = _link("inner", inner), _link("outer", outer)
@@ -261,8 +255,6 @@ def exchange_times(devices: int, payload_bytes: float | str, fabrics: Sequence[s
     >>> found.groupby("exchange")["seconds"].nunique().to_dict()  # one pod holds 1,024: nothing is oversubscribed
     {'all_gather': 1, 'all_reduce': 1, 'all_to_all': 1, 'reduce_scatter': 1}
     """
-    import pandas as pd
-
     count, payload = whole("devices", devices), quantity("payload_bytes", payload_bytes, "B", "'1 GB'")
     table = catalog.table("fabrics")
     given = isinstance(fabrics, str) or not isinstance(fabrics, Sequence) or len(fabrics) > 0

@@ -1,18 +1,17 @@
-"""Large outer products in parts, by number, and the parts on many processes or machines, some of which may die."""
+"""Large outer products in parts, by number, and the parts on many processes or machines."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any, TypeVar
 
 from cookbook.units import shown
 
 Result = TypeVar("Result")
-# Parts that are given out at a time, and how often in a row workers may die before one part is done.
-AHEAD, LOSSES = 16, 5
+# Parts that are given out at a time, and how often dask tries one again.
+AHEAD, RETRIES = 16, 5
 
 
 class Parts:
@@ -76,80 +75,43 @@ def spread(
     numbers : iterable of int
         Its second argument, one after another.
     executor : concurrent.futures.Executor or dask.distributed.Client, optional
-        Where to work; here, one after another, where none is given. A part whose worker dies is given out again, to a
-        new pool where a pool of processes is broken.
+        Where to work; here, one after another, where none is given. Dask gives out again what a dead worker had.
 
     Raises
     ------
     ValueError
         For an executor that is none.
     RuntimeError
-        Where workers died so often in a row that memory, and not bad luck, must be the reason.
+        Where a worker of a pool died, after which the pool takes no more work.
     """
     if executor is None:
         yield from ((number, work(what, number)) for number in numbers)
         return
-    pool, own = _pool(executor), False
-    todo, again, given, losses = iter(numbers), deque[int](), dict[Future[Result], int](), 0
+    pool, todo, given = _pool(executor), iter(numbers), dict[Future[Result], int]()
     try:
         while True:
-            broken = False
-            while len(given) < AHEAD and not broken and (number := again.popleft() if again else next(todo, -1)) >= 0:
-                try:
-                    given[pool.submit(work, what, number)] = number
-                except BrokenExecutor:
-                    again.append(number)
-                    broken = True
-            if not given and not broken:
+            while len(given) < AHEAD and (number := next(todo, -1)) >= 0:
+                given[pool.submit(work, what, number)] = number
+            if not given:
                 return
             for future in sorted(wait(given, return_when=FIRST_COMPLETED).done, key=given.__getitem__):
-                number = given.pop(future)
-                if _is_loss(future.exception()):
-                    again.append(number)
-                    broken = True
-                else:
-                    losses = 0
-                    yield number, future.result()
-            if broken:
-                losses += 1
-                _bear(losses)
-                if isinstance(pool, ProcessPoolExecutor):
-                    again.extend(given.values())
-                    given.clear()
-                    pool, own = _another(pool, own), True
+                yield given.pop(future), future.result()
+    except BrokenExecutor as problem:
+        raise RuntimeError("a worker died, probably for want of memory: give a new executor with fewer workers. "
+                           "cb.planning.explore also takes a smaller size of a part, and goes on from a "
+                           "checkpoint") from problem  # fmt: skip
     finally:
         for future in given:
             future.cancel()
-        if own:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _bear(losses: int) -> None:
-    if losses > LOSSES:
-        raise RuntimeError(f"workers died {losses} times in a row before one part was done, probably for want of "
-                           "memory: give the executor fewer workers, or a smaller size of a part")  # fmt: skip
-
-
-def _is_loss(problem: BaseException | None) -> bool:
-    """Whether a worker died; the work itself did not fail."""
-    return isinstance(problem, BrokenExecutor) or type(problem).__name__ == "KilledWorker"
 
 
 def _pool(executor: Any) -> Any:
     """An executor of `concurrent.futures`; what a client of dask.distributed offers as one."""
     if hasattr(executor, "get_executor"):
-        return executor.get_executor(pure=False, retries=LOSSES)
+        return executor.get_executor(pure=False, retries=RETRIES)
     if not callable(getattr(executor, "submit", None)):
         raise ValueError(
             f"executor = {shown(executor)} takes no work: give an executor of concurrent.futures, such as "
             "ProcessPoolExecutor(2), or a dask.distributed.Client"
         )
     return executor
-
-
-def _another(pool: ProcessPoolExecutor, own: bool) -> ProcessPoolExecutor:
-    """A pool like a broken one, which takes no more work."""
-    if own:
-        pool.shutdown(wait=False, cancel_futures=True)
-    given: Any = pool
-    return ProcessPoolExecutor(given._max_workers, given._mp_context, given._initializer, given._initargs)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.hardware import Accelerator
@@ -21,9 +22,6 @@ from cookbook.prediction.match import StorageMatch, match_storage
 from cookbook.prediction.terms.feed_arguments import one_of
 from cookbook.units import shown
 from cookbook.workloads import zoo
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NODE, THREADS = 8, 2
 # Forward and two gradients of a training step, each about the same work: inference is the first alone.
@@ -96,8 +94,6 @@ def machines(names: Sequence[str | Topology]) -> pd.DataFrame:
     >>> machines(["hgx-h100"])["gradients"].tolist()
     [450000000000.0]
     """
-    import pandas as pd
-
     rows = {}
     for box in map(topology, _listed("names", names)):
         near, far = box.input_flows(), box.input_flows(box.named("memory")[0])
@@ -127,8 +123,6 @@ def measured_links() -> pd.DataFrame:
         One row a machine: accelerators, ``nominal`` (rings of an all-reduce), ``measured`` (bus bandwidth of an
         all-reduce in one machine, without sums in switches) [B/s], ``share``, source.
     """
-    import pandas as pd
-
     seen = catalog.table("collectives")
     words = seen["algorithm"] + " " + seen["intra_node_link"]
     summed = words.str.contains("SHARP", regex=False) | words.str.contains("NVLS", regex=False)
@@ -161,8 +155,6 @@ def rented(instances: Sequence[str], workload: str, data: str, batch: float = 64
     pandas.DataFrame
         By instance: ``cores``, ``needed`` and ``needed with augmentation``, which costs twice the decoding.
     """
-    import pandas as pd
-
     rows = catalog.table("systems").set_index("key")
     found = {}
     for name in _listed("instances", instances):
@@ -198,8 +190,6 @@ def lane_budget(names: Sequence[str]) -> pd.DataFrame:
     >>> lane_budget(["dgx-1-v100"])[["asked", "taken", "offered"]].to_numpy().tolist()
     [[192.0, 64.0, 80.0]]
     """
-    import pandas as pd
-
     boxes = [topology(name) for name in _listed("names", names)]
     frame = pd.DataFrame([_lanes(box) for box in boxes], index=pd.Index([b.name for b in boxes], name="machine"))
     asked = frame[list(DEVICES.values())].sum(axis=1)
@@ -270,8 +260,6 @@ def size_platform(
     >>> frame["ethernet"]["training, samples compressed"], bool(frame["cores"]["pre-processing"] > 64)
     ('Ethernet 100G', True)
     """
-    import pandas as pd
-
     each = figure("machines", machines, 1, whole=True)
     size, card = size_host(machine, network, data, batch=batch), one_data_set(data)
     count = len(size.machine.named("accelerator")) * each
@@ -318,8 +306,6 @@ def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES)
     pandas.DataFrame
         By store: ``shards`` and ``small files``, how many are needed; NaN where the figure for it is not known.
     """
-    import pandas as pd
-
     rate, card, found = figure("rate", rate, high=1e18), one_data_set(data), {}
     sample = float(card["stored_bytes"]) / float(card["samples"])
     for store in _listed("stores", stores):
@@ -368,8 +354,6 @@ def rank_changes(found: StorageMatch) -> pd.DataFrame:
     >>> frame["change"].iloc[0], frame["per"].iloc[0]
     ('twice the drives or nodes of the storage', 'purchase')
     """
-    import pandas as pd
-
     _one(found)
     columns = {"change": "name", "gain": "gain", "usd": "usd", "per": "per", "basis": "basis"}
     frame = pd.DataFrame({column: [getattr(c, name) for c in found.changes] for column, name in columns.items()})
@@ -407,8 +391,6 @@ def epoch_parts(found: StorageMatch) -> pd.DataFrame:
     >>> round(float(parts.groupby("epoch")["share"].sum().min()), 9)
     1.0
     """
-    import pandas as pd
-
     _one(found)
     rows = []
     for name, seconds, used in (
@@ -442,8 +424,6 @@ def chain_figures(found: StorageMatch) -> pd.DataFrame:
     >>> sorted(set(frame["kind"]))
     ['change', 'stage', 'whole']
     """
-    import pandas as pd
-
     _one(found)
     nan = np.nan
     rows = [("stage", name, rate, nan, nan, nan) for name, rate in found.stages.items()]

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
@@ -34,9 +35,6 @@ from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, 
 from cookbook.prediction.terms.layout_grid import context_sizes, divisors, stage_counts
 from cookbook.prediction.terms.layouts import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # How far around the best interval a curve over intervals goes, as a factor.
 REACH = 30.0
@@ -148,8 +146,6 @@ class TrainingRun:
     @property
     def summary(self) -> pd.DataFrame:
         """The table in short: layout, utilisation, days and millions of USD, for reading."""
-        import pandas as pd
-
         table = self._table
         usd = table[["usd", "usd_low", "usd_high"]] / 1e6
         return pd.DataFrame({
@@ -162,8 +158,6 @@ class TrainingRun:
     @property
     def reliability(self) -> pd.DataFrame:
         """Failures and checkpoints of each row, for reading."""
-        import pandas as pd
-
         table = self._table
         return pd.DataFrame({
             "devices": table["devices"], "failures": table["failures"].round(1),
@@ -185,8 +179,6 @@ class TrainingRun:
         return f"<{self._headline()}>"
 
     def _repr_html_(self) -> str:
-        import pandas as pd
-
         rows = []
         for row in self._table.to_dict("records"):
             head = {"Devices": f"{row['devices']:,}"}
@@ -233,8 +225,6 @@ class TrainingRun:
         ValueError
             A number of devices that the table does not have.
         """
-        import pandas as pd
-
         if whole("devices", devices) not in set(self._table["devices"]):
             planned = self._table["devices"].tolist()
             raise ValueError(f"devices = {shown(devices)} is not among those planned: {planned}")
@@ -253,8 +243,6 @@ class TrainingRun:
         return pd.DataFrame({"by": by, "interval_seconds": every, **shares})
 
     def _of(self, columns: Mapping[str, Any]) -> pd.DataFrame:
-        import pandas as pd
-
         rows = self._table["row"].to_numpy()
         found = {name: np.where(rows >= 0, np.asarray(each)[rows], np.nan) for name, each in columns.items()}
         return pd.DataFrame(found, index=self._table["devices"])

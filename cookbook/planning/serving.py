@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
@@ -25,9 +26,6 @@ from cookbook.prediction.doors import network_of
 from cookbook.prediction.terms.generation import TOO_LONG
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["Asked", "Service", "serve"]
 MILLION, HOUR = 1e6, units.si("1 h")
@@ -70,8 +68,6 @@ class Service(Printed):
     @property
     def table(self) -> pd.DataFrame:
         """One row a stack."""
-        import pandas as pd
-
         return pd.DataFrame(list(self.rows), columns=list(COLUMNS))
 
     def frame(self) -> pd.DataFrame:
@@ -117,8 +113,6 @@ class Service(Printed):
                 "J/token": f"{row['joule_per_token']:.3g}", "Limit": row["binds"],
                 "Limits kept": "yes" if row["meets"] else "no",
             })  # fmt: skip
-        import pandas as pd
-
         return card(self.summary(), pd.DataFrame(rows).fillna(""), [f"Assumed: {'; '.join(self.assumed)}."])
 
     def against_apis(self) -> pd.DataFrame:

@@ -17,16 +17,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook.catalog.printed import Printed
 from cookbook.planning.step_costs import StepCosts
 from cookbook.prediction.asked import choices, numbers, shown, whole
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["CHUNKED", "FIRST", "POLICIES", "SPLIT", "Served", "StepCosts", "simulate"]
 CHUNKED, FIRST, SPLIT = "chunked prefill", "prefill first", "disaggregated"
@@ -303,8 +301,6 @@ class _Run:
         wait.callbacks.append(lambda _: self.give(each, self.decoders))
 
     def served(self) -> Served:
-        import pandas as pd
-
         rows = pd.DataFrame({"arrival": self.arrival, "first": self.first, "finish": self.finish,
                              "prompt": self.prompts, "answer": self.answers, "preempted": self.preempted})  # fmt: skip
         steps = (rows["answer"] - 1).where(rows["answer"] > 1)

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text
@@ -29,9 +30,6 @@ from cookbook.prediction.doors import network_of
 from cookbook.prediction.terms.feed_arguments import mismatch
 from cookbook.prediction.terms.transformer import USUAL_SEQ, answers_tokens
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # What stacks are ranked by: column, unit, and how it is called.
 BY = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "energy")}
@@ -74,8 +72,6 @@ class StackChoice(Printed):
     @cached_property
     def ranked(self) -> pd.DataFrame:
         """Every stack with all figures at their medians, the best first."""
-        import pandas as pd
-
         frame = pd.DataFrame([self._row(each) for each in self.found]).set_index("stack")
         broken = [check(frame) for check in checks(self.wanted, self.limits).values()]
         frame["why"] = [why or next((words[key] for words in broken if words[key]), "")
@@ -146,8 +142,6 @@ class StackChoice(Printed):
 
     @cached_property
     def _whole(self) -> pd.DataFrame:
-        import pandas as pd
-
         ends = pd.DataFrame({each.key: self._interval(each) for each in self.found}).T
         return self.ranked.join(ends)
 
@@ -288,8 +282,6 @@ class StackChoice(Printed):
             input, now and at (in SI; price: times today's), factor, wins (its key; "" where none will do), name; no row
             where nothing changes within a hundred times either way.
         """
-        import pandas as pd
-
         now, rows = self._now(), list[tuple[Any, ...]]()
         names = {each.key: each.name for each in self.found}
         for name in now:
@@ -626,8 +618,6 @@ def one_size(
     >>> sorted(found.wins)
     ['image, train', 'sensor, train']
     """
-    import pandas as pd
-
     known = list(dict.fromkeys(catalog.table("applications")["application"]))
     names = known if applications is None else _several("applications", applications, known)
     tasks = _several("task", task, TASKS)

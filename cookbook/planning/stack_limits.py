@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import units
 from cookbook.planning.cost import HOUR
 from cookbook.planning.places import PRIVACY
 from cookbook.planning.stack_sizes import SERVE, Wanted, told_time
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEAR = 1e-9
 Check = Callable[[Any], dict[str, str]]

@@ -11,9 +11,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog.prices import Price
@@ -31,9 +32,6 @@ from cookbook.prediction.terms.feed_arguments import server
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.units import human
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TRAIN, TUNE, SERVE = TASKS = ("train", "fine-tune", "serve")
 # Requests that are answered together, of which the most within the limit are taken.

@@ -8,9 +8,10 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import hardware
 from cookbook.catalog import UnknownName
@@ -26,9 +27,6 @@ from cookbook.prediction.terms.devices import lacking
 from cookbook.prediction.terms.layouts import impossible_in_grid
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEEDS = "needs"
 KINDS = {"train_step": "training_transformer", "forward_pass": "inference", "generate": "inference"}
@@ -152,8 +150,6 @@ def _field(of: str, name: str) -> str:
 def _estimated(
     of: str, values: dict[str, list[Any]], rows: int, progress: bool, executor: Any = None
 ) -> pd.DataFrame:
-    import pandas as pd
-
     found = {name: np.empty(rows) for name in NUMBERS} | {name: np.empty(rows, dtype=object) for name in WORDS}
     begun, done = time.monotonic(), 0
     for at, told in _anywhere(of, values, executor):
@@ -350,8 +346,6 @@ def is_timed(of: str, model: Any) -> bool:
 
 def _axis(given: list[Any], at: int, sizes: list[int]) -> Any:
     """An axis as a column: numbers as they are, words as categories."""
-    import pandas as pd
-
     def spread(levels: np.ndarray) -> np.ndarray:
         return np.broadcast_to(_along(levels, at, len(sizes)), sizes).reshape(-1)
 
@@ -385,8 +379,6 @@ def show(done: int, rows: int) -> None:
 
 def _needs(axes: dict[str, Any]) -> pd.DataFrame:
     """What every combination of the arguments of `requirements` needs."""
-    import pandas as pd
-
     if {"accelerators", "accelerator"} <= set(axes):
         raise ValueError("accelerator and accelerators are one axis; give one of the two")
     axes = {"accelerator" if axis == "accelerators" else axis: value for axis, value in axes.items()}

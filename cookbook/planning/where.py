@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text, whole
@@ -23,9 +24,6 @@ from cookbook.planning.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Ta
 from cookbook.prediction.doors import network_of
 from cookbook.prediction.terms.transformer import USUAL_SEQ
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BAND = (10, 50, 90)
 # Runs a month that keep no machine busy all the time.
@@ -91,8 +89,6 @@ class WhereToRun(Printed):
 
     @cached_property
     def _table(self) -> pd.DataFrame:
-        import pandas as pd
-
         return pd.DataFrame([self._row(place) for place in self.places.values()]).set_index("place")
 
     def _row(self, place: Place) -> dict[str, Any]:
@@ -164,8 +160,6 @@ class WhereToRun(Printed):
         ValueError
             No place will do, or the place has no cost.
         """
-        import pandas as pd
-
         place = self.place(key)
         centre, rows = sites.middle(place), []
         for name, figure in place.figures.items():
@@ -381,8 +375,6 @@ class BreakEven(Printed):
 
     def frame(self) -> pd.DataFrame:
         """A row each for runs, use and months, with low, median and high."""
-        import pandas as pd
-
         rows = {name: getattr(self, name) for name in ("runs", "use", "months")}
         return pd.DataFrame([{"figure": name, "low": r[0], "median": r[1], "high": r[2]} for name, r in rows.items()])
 
@@ -485,8 +477,6 @@ def cumulative(found: WhereToRun, keys: Sequence[str], points: int = 13) -> pd.D
     pandas.DataFrame
         place, name, month, usd, usd_low, usd_high; counted, counted_low, counted_high [USD].
     """
-    import pandas as pd
-
     if not isinstance(found, WhereToRun):
         raise ValueError(f"found = {shown(found)} compares no places; give what where_to_run returns")
     if not isinstance(keys, (list, tuple)) or not keys:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.reading import ALIKE, nearest
@@ -19,8 +20,6 @@ from cookbook.units import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pandas as pd
 
     from cookbook.hardware import Machine
 
@@ -66,8 +65,6 @@ def answer_blocks(
 
 def answer_file(path: str | Path, kind: str, neighbours: bool = True, here: Machine | None = None) -> pd.DataFrame:
     """Predict every row of a CSV file as one table; see `answer_blocks`."""
-    import pandas as pd
-
     blocks = [found for _, found in answer_blocks(path, kind, neighbours, here)]
     return pd.concat(blocks, ignore_index=True) if blocks else answer(pd.DataFrame(), kind)
 
@@ -163,8 +160,6 @@ def _shared_out(
 
 
 def _joined(kind: str, frame: pd.DataFrame, parts: list[tuple[np.ndarray, Scenario, Estimate]]) -> pd.DataFrame:
-    import pandas as pd
-
     size = len(frame)
     found: dict[str, Any] = {name: np.full(size, np.nan) for name in (*INTERVAL, "memory_bytes")}
     found |= {name: np.full(size, "", dtype=object) for name in ("tier", "why", "reason", "assumed", "fits")}
@@ -215,8 +210,6 @@ def _told(kind: str, part: Scenario, found: Estimate, scale: np.ndarray) -> dict
 
 def _cut(why: np.ndarray) -> np.ndarray:
     """Reasons on one line, of bounded length."""
-    import pandas as pd
-
     codes, levels = pd.factorize(why)
     short = [" ".join(str(level).split())[:LONGEST_WHY] for level in levels]
     return np.array(short, dtype=object)[codes]
@@ -252,8 +245,6 @@ def _numbers(column: pd.Series) -> tuple[int, Cut]:
 
 
 def _words(column: pd.Series) -> tuple[int, Cut]:
-    import pandas as pd
-
     codes, levels = pd.factorize(column.to_numpy(dtype=object), use_na_sentinel=False)
     texts = [_cell("" if each is None or each != each else str(each)).encode("utf-8", "surrogatepass")
              for each in levels]  # fmt: skip

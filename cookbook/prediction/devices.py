@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, hardware, units
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Shortest side of a product that fills an accelerator; most entries of one list of them.
 LARGE, MOST_DEVICES = 1024, 10_000
@@ -123,8 +121,6 @@ def _observed(matmul: pd.DataFrame) -> pd.DataFrame:
 
 
 def _percentiles(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    import pandas as pd
-
     rows = pd.concat(parts).dropna(subset=["share"])
     grouped = rows.groupby(["accelerator", "number_format"], sort=False)
     return grouped.agg(

@@ -10,9 +10,10 @@ from functools import lru_cache, partial
 from html import escape
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.prediction import constants, neighbours
@@ -20,9 +21,6 @@ from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_r
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
 from cookbook.prediction.terms.devices import lacking
 from cookbook.prediction.terms.layout_grid import with_usual_layouts
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Parts of all kinds under the names that every chart of the cookbook uses.
 NAMES = {
@@ -241,8 +239,6 @@ class Estimate:
 
     def frame(self) -> pd.DataFrame:
         """All scenarios as a table: the point, intervals, bounds, rate, parts, memory, tier, remark, why ..."""
-        import pandas as pd
-
         named = {name: np.broadcast_to(np.atleast_1d(getattr(self, name)), (len(self),)) for name in COLUMNS}
         parts = {f"{name}_seconds": np.atleast_1d(part) for name, part in self.parts.items()}
         return pd.DataFrame({**named, **parts})

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from dataclasses import fields as entries
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import units
 from cookbook.performance import storage_rates
@@ -18,9 +19,6 @@ from cookbook.prediction.engine import Estimate, estimate_rows, prepare
 from cookbook.prediction.scenario import Scenario, fields, scenario
 from cookbook.prediction.terms import feed_arguments as arguments
 from cookbook.prediction.terms.feed import KIND, STAGES, Change, chain, changes_of, most_accelerators, ranges, resolve
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DAY = 86400.0
 # Figures of a scenario that a frame has a column for: all but stages, ranges and words.
@@ -158,8 +156,6 @@ class StorageMatch:
 
     def frame(self) -> pd.DataFrame:
         """One row a scenario: all figures, rates of stages as ``storage_per_s`` ... , ends of the 80 % intervals."""
-        import pandas as pd
-
         columns = {name: np.atleast_1d(np.asarray(getattr(self, name), dtype=object)) for name in _FIGURES}
         columns |= {f"{name}_per_s": np.atleast_1d(rate) for name, rate in self.stages.items()}
         ends = {"samples": self.samples_range, "utilisation": self.utilisation_range}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.performance import arithmetic, memory
@@ -28,8 +29,6 @@ from cookbook.prediction.devices import (
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cookbook.workloads.ops import Ops
 
 RUNTIME = "runtime-memory"
@@ -344,8 +343,6 @@ def _devices(
     traffic: np.ndarray,
 ) -> pd.DataFrame:  # fmt: skip
     """Columns of physics for every accelerator (rows) and batch (inner), flattened."""
-    import pandas as pd
-
     b = np.atleast_1d(batch)
     capacity, bandwidth = (table[c].to_numpy(dtype=float)[:, None] for c in ("memory_bytes", "mem_bandwidth"))
     peak = peaks(table, precision)[:, None]
@@ -509,8 +506,6 @@ def _op_bytes(ops: Ops, batch: np.ndarray, seq: float | None, precision: str) ->
 
 
 def _roofline(ops: Ops, flop: np.ndarray, moved: np.ndarray, peak: float, bandwidth: float) -> pd.DataFrame:
-    import pandas as pd
-
     intensity = roofline.arithmetic_intensity(flop, np.where(moved > 0, moved, np.nan))
     return pd.DataFrame(
         {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.performance import collectives
@@ -21,9 +22,6 @@ from cookbook.prediction.terms.devices import TRAINING
 from cookbook.prediction.terms.networks import KIND, LINK_LATENCY, NETWORK_LATENCY, resolve
 from cookbook.prediction.terms.transformer import is_language_model
 from cookbook.workloads.zoo import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Exchange = Callable[..., Any]
 MODES = ("weak", "strong")
@@ -69,8 +67,6 @@ def scaled(
     seq: float | None = None,
 ) -> pd.DataFrame:
     """Step, speed-up and parts for each number of devices; see `cookbook.scaling`, which adds intervals."""
-    import pandas as pd
-
     (mode,), samples = choices("mode", [mode], MODES, ()), quantity("batch", batch, "", "64", 1, 1e9)
     asked = _asked(devices)
     if mode == "strong" and not np.ndim(devices):

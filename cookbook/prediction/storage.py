@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.performance import input_pipeline, storage_rates
@@ -27,9 +28,6 @@ from cookbook.prediction.intake.storage import (
     unknown_columns,
 )
 from cookbook.workloads import zoo
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COLUMNS = ("samples_per_s", "accelerator_utilisation", "read_GBps", "iops", "latency_us")
 DESCRIBED, WORKLOAD, DATASHEET = "system described", "workload measured", "datasheet only"
@@ -166,8 +164,6 @@ def decoding(rows: StorageRows, known: Mapping[str, Any]) -> tuple[np.ndarray, n
 
 def _looked_up(words: np.ndarray, figures: Mapping[str, float]) -> np.ndarray:
     """The figure of each word; NaN where there is none."""
-    import pandas as pd
-
     codes, distinct = pd.factorize(words)
     return np.array([*(figures.get(word, np.nan) for word in distinct), np.nan])[codes]
 
@@ -338,8 +334,6 @@ def _host_rate(one: _Chain, host: list[np.ndarray], devices: np.ndarray, known: 
 @lru_cache(maxsize=256)
 def _step_rates(one: Fed, names: tuple[str, ...], devices: tuple[float, ...], batch: float) -> np.ndarray:
     """Samples a second of all accelerators and their intervals, one column a machine, without input."""
-    import pandas as pd
-
     from cookbook.prediction.engine import estimate
     from cookbook.prediction.intake.tables import read
 
@@ -353,8 +347,6 @@ def _step_rates(one: Fed, names: tuple[str, ...], devices: tuple[float, ...], ba
 
 def storage_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Predictions with intervals for a table of scenarios, in the form of `python -m cookbook predict`."""
-    import pandas as pd
-
     if len(frame) > BLOCK:
         blocks = [storage_table(frame.iloc[at : at + BLOCK]) for at in range(0, len(frame), BLOCK)]
         return pd.concat(blocks, ignore_index=True)

@@ -14,15 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
 
+import pandas as pd
+
 from cookbook import catalog
 from cookbook.catalog.printed import write_csv, write_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Read = Callable[[str], Any]
 Row = dict[str, str]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook.units import shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 POLYNOMIALS = ("macs", "vector_flop", "reads", "writes", "saved", "mask_bytes", "steps", "m", "n", "k")
 NUMBERS = ("count", "groups", "weights", "parameters", "active_parameters", "window")
@@ -192,8 +190,6 @@ class Ops:
         element_bytes : float
             Bytes of one element in the number format [B].
         """
-        import pandas as pd
-
         c = {q: self.column(q, batch, seq) for q in (*POLYNOMIALS, "weights", "parameters")}
         return pd.DataFrame(
             {

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.units import shown
@@ -31,9 +33,6 @@ from cookbook.workloads.arguments import (
 from cookbook.workloads.layers import S, Shape, Trace
 from cookbook.workloads.limits import parsed_json
 from cookbook.workloads.ops import Ops
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Layers a reader's own table may name: methods of Trace, then functions of blocks.
 TRACE_LAYERS = ("conv", "linear", "norm", "act", "pool", "global_pool", "flatten", "dropout", "softmax", "scale",

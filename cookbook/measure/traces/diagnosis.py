@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.printed import Printed
@@ -19,9 +20,6 @@ from cookbook.measure.traces.reading import Reading
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import train_step
 from cookbook.units import human, shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_FILES, MOST_STRETCHES = 64, 20
 # What a step is for; and of a log, of which nothing is known of what it is made of.
@@ -114,8 +112,6 @@ class Diagnosis(Printed):
 
     def frame(self) -> pd.DataFrame:
         """One row a term of the step, in the order of charts."""
-        import pandas as pd
-
         names = ["term", "seconds", "share", "low", "high", "usual", "predicted", "gap"]
         return pd.DataFrame([dict(each) for each in self.terms], columns=names)
 

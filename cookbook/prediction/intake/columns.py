@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook.catalog.reading import ALIKE, nearest
 from cookbook.prediction.constants import unknown_version
 from cookbook.prediction.intake import words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 T, N, SERVED, GENERATION = "training_transformer", "training_classic", "inference", "generation"
 LENGTHS = (
@@ -269,8 +267,6 @@ def _plain_numbers(levels: tuple[str, ...], declared: Field, scale: float) -> tu
 
 def levels_of(column: Any) -> Coded:
     """A column of a frame as text levels and codes, blanks as ""."""
-    import pandas as pd
-
     if isinstance(column.dtype, pd.CategoricalDtype):
         codes, levels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
     else:

@@ -11,14 +11,11 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from cookbook.units import shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DELIMITERS = (",", ";", "\t", "|")
 MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"),
@@ -82,8 +79,6 @@ def read_scenarios(path: str | Path) -> Intake:
     ValueError
         If the file is no CSV file, or has no header: what it is, and what to do.
     """
-    import pandas as pd
-
     blocks = list(read_blocks(path))
     frames = [frame.astype(object) for frame, _ in blocks]
     whole = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
@@ -207,8 +202,6 @@ def _is_plain(block: bytes, layout: _Layout) -> bool:
 
 
 def _quick(block: bytes, layout: _Layout) -> tuple[pd.DataFrame, np.ndarray]:
-    import pandas as pd
-
     if not block.strip():
         return pd.DataFrame(), np.empty(0, dtype=object)
     frame = pd.read_csv(
@@ -233,8 +226,6 @@ def _is_strange(block: bytes, delimiter: str) -> bool:
 
 def _categorical(cells: np.ndarray, strange: bool) -> pd.Categorical:
     """A column by its different cells, made plain where something strange was seen in the block."""
-    import pandas as pd
-
     codes, names = pd.factorize(cells)
     if strange:
         again, names = pd.factorize(np.array([_plain(name) for name in names.tolist()], dtype=object))
@@ -246,8 +237,6 @@ def _table(
     columns: list[pd.Categorical], layout: _Layout, why: np.ndarray
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Columns under their names, without the rows in which nothing stands, as spreadsheets leave them at the end."""
-    import pandas as pd
-
     blank = why == ""
     for column in columns:
         place = np.flatnonzero(column.categories.to_numpy() == "")
@@ -263,8 +252,6 @@ def _table(
 # ---- line by line -------------------------------------------------------------------------------------------------
 def _careful(content: bytes, at: int, end: int, layout: _Layout) -> tuple[pd.DataFrame, np.ndarray, int]:
     """Rows of the lines from `at` to `end`, or beyond where the last one goes on; each doubtful one says why."""
-    import pandas as pd
-
     rows, why, count, line = list[list[str]](), list[str](), len(layout.header), content.count(b"\n", 0, at)
     while at < end:
         text, after = _line(content, at)

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.reading import ALIKE, nearest
@@ -24,9 +25,6 @@ from cookbook.prediction.intake.drives import (
     named_system,
     processor_of,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MLPERF, DECODE, OBJECT_STORE, FIO, METADATA, CHECKPOINT, LOADER, TRAINING, WEIGHTS, START = (
     "mlperf", "decode", "object_store", "fio", "metadata", "checkpoint", "loader", "training", "model_load", "start",
@@ -263,8 +261,6 @@ def _assumed(workload: str, accelerator: str, *blank: bool) -> str:
 
 def _distinct(column: pd.Series, counts: bool) -> Cells:
     """The distinct words of a column; where they count something and are numbers already, those numbers."""
-    import pandas as pd
-
     try:
         codes, values = pd.factorize(column)
     except TypeError:  # lists and the like, which cannot be told apart without their text
@@ -280,8 +276,6 @@ def _plain(cell: Any) -> str:
 
 def _joined(function: Callable[..., Any], *columns: Cells) -> Cells:
     """A function of the words of each row, called once for each combination that there is."""
-    import pandas as pd
-
     shape = tuple(len(column.words) for column in columns)
     at = np.zeros(len(columns[0].codes), dtype=np.int64)
     for column, size in zip(columns, shape, strict=True):
@@ -304,8 +298,6 @@ def _first(reasons: list[np.ndarray]) -> np.ndarray:
 
 def _numbers(cells: Cells, read: Callable[[str], float]) -> np.ndarray:
     """A figure for each word; words that are no plain number are read one by one, NaN where nothing can be read."""
-    import pandas as pd
-
     found = pd.to_numeric(pd.Series(cells.words, dtype=object), errors="coerce").to_numpy(dtype=float, copy=True)
     for at in np.flatnonzero(np.isnan(found)).tolist():
         found[at] = read(str(cells.words[at])) if cells.words[at] else np.nan

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
@@ -16,9 +17,6 @@ from cookbook.prediction.intake import layouts, networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
 from cookbook.prediction.scenario import NOTHING, Coded, Scenario, fields, together
 from cookbook.prediction.terms.layout_grid import usual_chunks
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # What came out of a run: never an input.
 OUTCOMES = ("value", "step_time_s", "step_seconds", "tokens_per_s", "tokens_per_s_per_device", "mfu", "hfu",
@@ -460,8 +458,6 @@ def without_outcomes(frame: pd.DataFrame) -> pd.DataFrame:
 
 @lru_cache(maxsize=8)
 def _read(table: str) -> pd.DataFrame:
-    import pandas as pd
-
     catalog.table(table)
     found = pd.DataFrame(list(tables.raw(table, catalog.data_directory()).records()))
     sources = catalog.table("sources").set_index("key")["url"]
