@@ -28,8 +28,8 @@ from cookbook.prediction.asked import (
     whole,
 )
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
-from cookbook.prediction.terms.layout_grid import divisors, stage_counts
-from cookbook.prediction.terms.layouts import even_stages
+from cookbook.prediction.terms.layout_grid import stage_counts
+from cookbook.prediction.terms.layouts import divisors, even_stages
 from cookbook.workloads import zoo
 
 PHASES = ("forward", "backward", "weight gradients")

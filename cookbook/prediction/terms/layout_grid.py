@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.prediction.scenario import Rows, Scenario, each_row
-from cookbook.prediction.terms.layouts import even_stages
+from cookbook.prediction.terms.layouts import divisors, even_stages
 
 # Sequences from here on are worth splitting [tokens].
 LONG = 8192
@@ -30,17 +30,6 @@ INTERLEAVING = ("megatron-core",)
 # ZeRO stages to try, micro-batches where the batch is stated, and layouts that are estimated at a time.
 ZERO, MICRO_BATCHES, AT_ONCE = (1, 3), (1, 2, 4), 1 << 16
 Filled = tuple[tuple[str, np.ndarray, np.ndarray], ...]
-
-
-def divisors(number: int, most: int | None = None) -> list[int]:
-    """Divisors of a number up to a most.
-
-    >>> divisors(12, 6), divisors(7)
-    ([1, 2, 3, 4, 6], [1, 7])
-    """
-    low = np.arange(1, math.isqrt(number) + 1)
-    low = low[number % low == 0]
-    return [each for each in sorted({*low.tolist(), *(number // low).tolist()}) if each <= (most or number)]
 
 
 def stage_counts(layers: int, most: int) -> list[int]:
