@@ -28,8 +28,8 @@ from cookbook.prediction.asked import (
     whole,
 )
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
-from cookbook.prediction.terms.layout_grid import divisors, stage_counts
-from cookbook.prediction.terms.layouts import even_stages
+from cookbook.prediction.terms.layout_grid import stage_counts
+from cookbook.prediction.terms.layouts import divisors, even_stages
 from cookbook.workloads import zoo
 
 PHASES = ("forward", "backward", "weight gradients")
@@ -291,7 +291,8 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
     if not even_stages(layers, stages) or stages > layers:
         raise ValueError(f"pp = {stages:,} does not divide {layers:,} layers; nearest: "
                          f"{around(stages, stage_counts(layers, layers))}")  # fmt: skip
-    chunks = [each for each in range(1, layers // stages + 1) if even_stages(layers, stages * each)]
+    tried = np.arange(1, layers // stages + 1)
+    chunks = tried[even_stages(layers, stages * tried)].tolist()
     if axes["vp"] not in chunks:
         raise ValueError(f"vp = {axes['vp']:,} does not divide the layers of pp = {stages:,} stages; nearest: "
                          f"{around(axes['vp'], chunks)}")  # fmt: skip

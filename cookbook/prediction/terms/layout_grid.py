@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.prediction.scenario import Rows, Scenario, each_row
-from cookbook.prediction.terms.layouts import even_stages
+from cookbook.prediction.terms.layouts import divisors, even_stages
 
 # Sequences from here on are worth splitting [tokens].
 LONG = 8192
@@ -32,20 +32,10 @@ ZERO, MICRO_BATCHES, AT_ONCE = (1, 3), (1, 2, 4), 1 << 16
 Filled = tuple[tuple[str, np.ndarray, np.ndarray], ...]
 
 
-def divisors(number: int, most: int | None = None) -> list[int]:
-    """Divisors of a number up to a most.
-
-    >>> divisors(12, 6), divisors(7)
-    ([1, 2, 3, 4, 6], [1, 7])
-    """
-    low = np.arange(1, math.isqrt(number) + 1)
-    low = low[number % low == 0]
-    return [each for each in sorted({*low.tolist(), *(number // low).tolist()}) if each <= (most or number)]
-
-
 def stage_counts(layers: int, most: int) -> list[int]:
     """Numbers of pipeline stages, up to a most, that layers fill evenly."""
-    return [each for each in range(1, min(layers, most) + 1) if even_stages(layers, each)]
+    counts = np.arange(1, min(layers, most) + 1)
+    return counts[even_stages(layers, counts)].tolist()
 
 
 def context_sizes(seq: float) -> list[int]:
@@ -60,10 +50,10 @@ def usual_chunks(layers: Any, stages: Any) -> np.ndarray:
     [6.0, 5.0, 4.0, 1.0]
     """
     layers, stages = np.asarray(layers, dtype=float), np.maximum(np.nan_to_num(np.asarray(stages, dtype=float)), 1)
-    counts = range(MOST_CHUNKS, 1, -1)
+    counts = np.arange(2.0, MOST_CHUNKS + 1).reshape(-1, *[1] * np.broadcast(layers, stages).ndim)
     with np.errstate(invalid="ignore"):
-        whole = [even_stages(layers, stages * count) & (np.ceil(layers / stages) >= 2 * count) for count in counts]
-    return np.select(np.broadcast_arrays(*whole), [float(count) for count in counts], 1.0)
+        whole = even_stages(layers, stages * counts) & (np.ceil(layers / stages) >= 2 * counts)
+    return np.asarray(np.where(whole, counts, 1.0).max(axis=0))
 
 
 def layout_grid(

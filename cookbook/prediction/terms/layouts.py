@@ -231,7 +231,7 @@ def _schedules(s: Any, schedule: np.ndarray) -> list[Check]:
             "pipeline_schedule = 'interleaved'")),
         ("schedule-impossible", piped & (schedule == "interleaved") & (s.vp < 2), lambda row: (
             f"vp = {s.vp[row]:g}: an interleaved pipeline has two chunks a stage or more; take "
-            f"vp = {_or(_divisors(s.layers[row] / s.pp[row])[1:3]) or '1 and 1f1b'}")),
+            f"vp = {_or(divisors(int(s.layers[row] / s.pp[row]))[1:3]) or '1 and 1f1b'}")),
         ("schedule-impossible", piped & (schedule == "interleaved") & (fed % s.pp > 0), lambda row: (
             f"global_batch = {s.global_batch[row]:g} gives {fed[row]:g} micro-batches, and an interleaved pipeline "
             f"takes a multiple of pp = {s.pp[row]:g}; take global_batch = "
@@ -264,13 +264,24 @@ def even_stages(layers: Any, stages: Any) -> Any:
     return (layers % stages == 0) | (((layers + 2) % stages == 0) & (stages & (stages - 1) == 0))
 
 
+def divisors(number: int, most: int | None = None) -> list[int]:
+    """Divisors of a number up to a most.
+
+    >>> divisors(12, 6), divisors(7)
+    ([1, 2, 3, 4, 6], [1, 7])
+    """
+    low = np.arange(1, math.isqrt(number) + 1)
+    low = low[number % low == 0]
+    return [each for each in sorted({*low.tolist(), *(number // low).tolist()}) if each <= (most or number)]
+
+
 def nearest_divisors(value: float, whole: float) -> str:
     """The divisors of a number that lie around a value, in words.
 
     >>> nearest_divisors(3, 32), nearest_divisors(100, 32), nearest_divisors(5, 7)
     ('2 or 4', '32', '1 or 7')
     """
-    known = _divisors(whole)
+    known = divisors(int(whole)) or [1]
     below, above = [each for each in known if each <= value], [each for each in known if each > value]
     return _or([*below[-1:], *above[:1]])
 
@@ -283,12 +294,6 @@ def nearest_multiples(value: float, of: float) -> str:
     """
     below = np.floor(value / of) * of
     return _or([each for each in (below, below + of) if each > 0])
-
-
-def _divisors(whole: float) -> list[int]:
-    whole = int(whole)
-    small = [each for each in range(1, int(whole**0.5) + 1) if whole % each == 0]
-    return sorted({*small, *(whole // each for each in small)}) or [1]
 
 
 def _or(values: Any) -> str:
