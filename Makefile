@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Compiled while installing: else the first kernel does it, or, where nothing may be written beside the code, every one.
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
-BUNDLE := cookbook/charts/vega_bundle.js
+BUILT := cookbook/charts/vega_bundle.js cookbook/charts/specs.json
 SETTINGS := $(VENV)/share/jupyter/lab/settings/overrides.json
 NOTEBOOKS ?=
 APP ?=
@@ -21,7 +21,7 @@ test test-more notebooks calibrate validate: export OMP_NUM_THREADS := 1
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
 
-lab: $(VENV)/charts.stamp ## Set up and open JupyterLab on the first notebook (LAB=… for its options)
+lab: $(VENV)/lab.stamp $(VENV)/package.stamp ## Set up and open JupyterLab on the first notebook (LAB=… for its options)
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00-start-here.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(LAB)
 
@@ -70,7 +70,7 @@ lint: $(VENV)/test.stamp $(VENV)/package.stamp ## Check style, notebooks include
 bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction and notebook times
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-columns=min,median,max,rounds
 
-browser-figures: $(VENV)/test.stamp $(VENV)/charts.stamp ## Time first charts and key presses in a browser, into build/browser-figures
+browser-figures: $(VENV)/test.stamp $(VENV)/package.stamp ## Time first charts and key presses in a browser, into build/browser-figures
 	COOKBOOK_PRESSES=40 COOKBOOK_PICTURES=yes $(BIN)/python -m pytest -m browser -k "test_recipe and every"
 
 peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in the same run (fetches them into build/peers)
@@ -119,7 +119,7 @@ lock: $(VENV)/uv.stamp ## Write the locked requirements anew (UPGRADE=--upgrade 
 	echo uv | $(COMPILE) $(UPGRADE) -c tests/requirements.txt - -o tests/installer.txt
 
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) build $(BUNDLE) cookbook/charts/ready.json .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
+	rm -rf $(VENV) build $(BUILT) .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
 
 # --- set-up; a stamp is newer than what it was made from, so a second call does nothing -----------------------
 $(VENV)/uv.stamp: tests/installer.txt
@@ -137,14 +137,10 @@ $(VENV)/test.stamp: $(VENV)/lab.stamp tests/requirements.txt
 	$(UV) --require-hashes -r tests/requirements.txt
 	touch $@
 
-$(VENV)/package.stamp: $(VENV)/uv.stamp pyproject.toml hatch_build.py $(if $(wildcard $(BUNDLE)),,missing-bundle)
+# Modules of charts and panels too: the build writes the specs of their charts.
+$(VENV)/package.stamp: $(VENV)/uv.stamp pyproject.toml hatch_build.py $(wildcard cookbook/charts/*.py cookbook/panels/*.py) $(if $(filter-out $(wildcard $(BUILT)),$(BUILT)),missing-built)
 	$(UV) --no-deps -e .
 	touch $@
 
-# First charts of the recipes, so that they show before Altair is imported; anything else is written as it is asked for.
-$(VENV)/charts.stamp: $(VENV)/lab.stamp $(VENV)/package.stamp $(wildcard cookbook/charts/*.py cookbook/panels/*.py notebooks/*.ipynb)
-	$(BIN)/python -m cookbook prepare
-	touch $@
-
-.PHONY: missing-bundle
-missing-bundle:
+.PHONY: missing-built
+missing-built:

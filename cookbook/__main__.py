@@ -33,7 +33,6 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, run, words in (
         ("notebooks", _notebooks, "run the notebooks again and store them normalised"),
-        ("prepare", _prepare, "keep the first charts of the recipes ready, so that they show sooner"),
         ("student", _student, "write copies without solutions to build/student"),
         ("site", _site, "write static pages that open offline to build/site"),
         ("app", _app, "serve all panels to a browser, of this machine alone unless --bind says otherwise"),
@@ -56,8 +55,6 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("paths", nargs="*", type=Path, help="notebooks (default: all)")
         if name in ("student", "site"):
             command.add_argument("--out", default=f"build/{name}", help="folder to write (default: %(default)s)")
-        if name == "prepare":
-            command.add_argument("folder", nargs="?", type=Path, default=Path("notebooks"), help="of the recipes")
         if name == "binder-links":
             command.add_argument("repo", metavar="REPO", help="owner/name")
             command.add_argument("tag", metavar="TAG", help="v0.1.0")
@@ -137,15 +134,6 @@ def _notebooks(options: argparse.Namespace) -> None:
         except PapermillExecutionError as error:
             raise SystemExit(f"{path}: cell {error.exec_count} raised {error.ename}: {error.evalue}") from error
         print(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
-
-
-def _prepare(options: argparse.Namespace) -> None:
-    """The first picture of each panel: as it is by itself, and as the recipes show it."""
-    from cookbook.charts import ready
-    from cookbook.publish.prepare import panels_of
-
-    made = list(panels_of(options.folder))
-    print(f"{ready.keep([panel.drawing for panel in made])} charts of {len(made)} panels stand ready")
 
 
 def _student(options: argparse.Namespace) -> None:

@@ -168,12 +168,15 @@ def test_every_name_of_the_front_door_opens():
         cookbook.no_such_name  # noqa: B018
 
 
+MADE = ("vega_bundle.js", "specs.json")  # by the build
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> list[str]:
-    """Names in the wheel, built from a copy that has no bundle yet, so that the build must make it."""
+    """Names in the wheel, built from a copy that has neither bundle nor specs yet, so that the build must make them."""
     copy = tmp_path_factory.mktemp("wheel")
     for name in ("cookbook", "data"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("vega_bundle.js", "__pycache__"))
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns(*MADE, "__pycache__"))
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "LICENSE-docs"):
         shutil.copy(ROOT / name, copy)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
@@ -183,8 +186,8 @@ def wheel(tmp_path_factory) -> list[str]:
     return zipfile.ZipFile(built).namelist()
 
 
-def test_wheel_carries_data_and_bundle(wheel):
-    assert "cookbook/charts/vega_bundle.js" in wheel
+def test_wheel_carries_data_bundle_and_specs(wheel):
+    assert {f"cookbook/charts/{name}" for name in MADE} <= set(wheel)
     tables = {path.name for path in (ROOT / "data").glob("*.csv")}
     schemas = {path.name for path in (ROOT / "data" / "schema").glob("*.csv")}
     assert tables and {f"cookbook/data/{name}" for name in tables} <= set(wheel)

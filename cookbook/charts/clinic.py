@@ -53,8 +53,8 @@ def attribution(frame: pd.DataFrame, title: str | None = None) -> Any:
     first = frame[frame["row"] == frame["row"].iloc[0]]
     largest = first.loc[(first["end"] - first["start"]).idxmax(), "part"]
     words = (
-        f"Stacked horizontal bars of time for {frame['row'].nunique()} stretches of a run, the whole run first: the "
-        "parts of a mean step in one fixed order and colour. Words at the right give its length."
+        "Stacked horizontal bars of time, one a stretch of a run, the whole run first: the parts of a mean step in one "
+        "fixed order and colour. Words at the right give its length."
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bar]
     return look.finished(frame, layers, title or f"{largest} takes most of a step", _KEY, words,

@@ -76,8 +76,8 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     worst = hours.loc[hours[["waiting", "idle"]].min(axis=1).idxmax()]
     wait = f"{worst['waiting']:.0f} {'job waits' if worst['waiting'] == 1 else 'jobs wait'}"
     said = f"At the worst hour {wait} beside {worst['idle']:.0f} idle GPUs"
-    words = (f"Every GPU of {nodes} nodes as a line over two days around an hour, coloured by the team whose job has "
-             "it; a gap where it is idle. A dashed rule marks the hour.")  # fmt: skip
+    words = ("Every GPU of the cluster as a line over two days around an hour, coloured by the team whose job has it; "
+             "a gap where it is idle. A dashed rule marks the hour.")  # fmt: skip
     chart = look.finished(frame, layers, title or said, _KEY, words, top=float(nodes * pitch), pitch=pitch, teams=teams,
                           **({} if slider else {"hour": float(worst["start"])}))  # fmt: skip
     if not slider:

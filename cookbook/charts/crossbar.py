@@ -69,8 +69,8 @@ def accuracy(frame: pd.DataFrame, title: str | None = None, over: str = "adc_bit
         here.mark_point(size=330, color=INK, strokeWidth=2, filled=False).encode(x=x, y=y("mean:Q")),
     ]
     words = (
-        f"Share of test digits read right over {len(frame)} settings ({AXES[over]}): a line with a band from the worst "
-        "to the best draw of the cells, and a dashed line for floating point. A ring marks what is chosen."
+        f"Share of test digits read right over settings ({AXES[over]}): a line with a band from the worst to the best "
+        "draw of the cells, and a dashed line for floating point. A ring marks what is chosen."
     )
     best = title or f"Up to {frame['mean'].max():.1f} % of the digits are read right"
     return look.finished(frame, layers, best, _CURVE_KEY, words, labels=list(frame["label"]))
@@ -123,8 +123,8 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     ]  # fmt: skip
     count = frame.loc[(frame["what"] == "roof") & (frame["kind"] == "digital devices"), "id"].nunique()
     words = (
-        f"Operations for one joule on two logarithmic axes. {count} digital devices: a slope where memory is the "
-        "limit, level where arithmetic is. A crossbar: level lines for its cells, with drivers, and with converters."
+        "Operations for one joule on two logarithmic axes. Digital devices: a slope where memory is the limit, level "
+        "where arithmetic is. A crossbar: level lines for its cells, with drivers, and with converters."
     )
     said = title or f"A crossbar beside {count} digital device{'s' * (count != 1)}"
     ends = {"left": left, "right": right, "bottom": bottom, "top": top}
@@ -175,8 +175,8 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     ]  # fmt: skip
     count = frame.loc[frame["value"].notna() & frame["other"].notna(), "row"].nunique()
     words = (
-        f"One row for each of {frame['row'].nunique()} published machines: a diamond at its peak operations for a "
-        "joule, a circle at ours, on a logarithmic axis; at the right their ratio, or what is not stated."
+        "One row for each published machine: a diamond at its peak operations for a joule, a circle at ours, on a "
+        "logarithmic axis; at the right their ratio, or what is not stated."
     )
     said = title or f"{count} machine{'s' * (count != 1)} beside our figures"
     return look.finished(frame, layers, said, _BESIDE_KEY, words, low=low, high=high)

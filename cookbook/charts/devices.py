@@ -116,8 +116,8 @@ def per_device(
     count = int(frame["point"].notna().sum())
     title = title or f"{count} of {len(frame)} devices {'has' if count == 1 else 'have'} a figure"
     words = (
-        f"One row for each of {len(frame)} devices on a logarithmic axis ({AXES[what]}): a mark whose shape says how "
-        "the figure is known, a bar for its interval, and where there is none the reason at the right."
+        f"One row for each device on a logarithmic axis ({AXES[what]}): a mark whose shape says how the figure is "
+        "known, a bar for its interval, and where there is none the reason at the right."
     )
     return look.finished(frame, layers, title, _KEYS[what], words, start=start, end=end)
 
@@ -175,11 +175,11 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         name.mark_text(**label, stroke=PAPER, strokeWidth=4, color=PAPER).encode(x=x, y=y, text="text:N"),
         name.mark_text(**label, color=INK).encode(x=x, y=y, text="text:N"),
     ]  # fmt: skip
-    bounds, roofs = frame.loc[frame["what"] == "op", "bound"], frame.loc[frame["what"] == "roof", "id"].nunique()
+    bounds = frame.loc[frame["what"] == "op", "bound"]
     title = title or f"Memory holds back {int((bounds == 'memory').sum())} of {len(bounds)} operations"
     words = (
-        f"{len(bounds)} operations on two logarithmic axes, arithmetic per byte and rate at best, under the rooflines "
-        f"of {roofs} devices: a slope where memory is the limit, level where arithmetic is. The table lists operations."
+        "Operations on two logarithmic axes, arithmetic per byte and rate at best, under the rooflines of devices: a "
+        "slope where memory is the limit, level where arithmetic is. The table lists operations."
     )
     ends = {"left": left, "right": right, "bottom": bottom, "top": top}
     return look.finished(frame, layers, title, _ROOF_KEY, words, **ends)
@@ -331,8 +331,8 @@ def place_costs(
     none = f"No {each} is clearly the cheapest that will do" if able else f"No {each} will do"
     title = title or (f"{best.iloc[0]} is the cheapest {each} that will do" if len(best) else none)
     words = (
-        f"One row for each {each}, {len(frame)} in all: a mark at the cost on a logarithmic axis in dollars, a bar "
-        f"from low to high, and at the right words on it or the reason why the {each} will not do."
+        f"One row for each {each}: a mark at the cost on a logarithmic axis in dollars, a bar from low to high, and at "
+        f"the right words on it or the reason why the {each} will not do."
     )
     return look.finished(frame, layers, title, key, words, low=low, high=high)
 
@@ -379,8 +379,8 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
     first, last = sorted((float(frame["start"].iloc[0]), float(frame["end"].iloc[0])))
     title = title or f"The {frame['row'].iloc[0]} decides: from ${first:,.0f} to ${last:,.0f}"
     words = (
-        f"One horizontal bar for each of {len(frame)} uncertain figures, from the cost with the figure at its low end "
-        "to that with it at its high end, the widest on top; a vertical rule at the cost with all at their medians."
+        "One horizontal bar for each uncertain figure, from the cost with the figure at its low end to that with it at "
+        "its high end, the widest on top; a vertical rule at the cost with all at their medians."
     )
     return look.finished(frame, layers, title, _TORNADO_KEY, words, low=low, high=high)
 
@@ -439,9 +439,9 @@ def paid(frame: pd.DataFrame, title: str | None = None) -> Any:
     title = title or ("Owning does not pay for itself within the horizon" if at.empty else
                       f"Owning has paid for itself after {at.iloc[0]:.0f} months")  # fmt: skip
     words = (
-        f"Two lines over {last:.0f} months with bands: what owning has cost, from the price of the purchase upward, "
-        "and what renting has cost, from nothing upward; a dotted rule where the medians meet; at the end a diamond at "
-        "the cost of each that is compared, in which a purchase counts with the share of its years that is used."
+        "Two lines over the months with bands: what owning has cost, from the price of the purchase upward, and what "
+        "renting has cost, from nothing upward; a dotted rule where the medians meet; at the end a diamond at the cost "
+        "of each that is compared, in which a purchase counts with the share of its years that is used."
     )
     return look.finished(frame, layers, title, _PAID_KEY, words, top=paid_top(frame), last=last)
 

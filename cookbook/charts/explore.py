@@ -441,9 +441,9 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     inside = (abs(frame["ratio"] - 1) <= BANDS[0]).mean()
     title = title or f"{100 * inside:.0f} % of {len(frame):,} runs are predicted within {100 * BANDS[0]:.0f} %"
     words = (
-        f"Scatter of {len(frame)} measured training runs: predicted over measured outcome, over the number of "
-        "accelerators, both logarithmic. The line is 1; two grey bands around it are 10 and 20 %. The runs furthest "
-        "off are ringed, and numbered as in the table below where there is room."
+        "Scatter of measured training runs: predicted over measured outcome, over the number of accelerators, both "
+        "logarithmic. The line is 1; two grey bands around it are 10 and 20 %. The runs furthest off are ringed, and "
+        "numbered as in the table below where there is room."
     )
     lists: dict[str, Any] = {name: [] for name in MOST_LISTED}
     groups = list(dict.fromkeys(frame["group"]))
@@ -534,9 +534,8 @@ def errors(frame: pd.DataFrame, title: str | None = None) -> Any:
         hollow.encode(x=alt.X("before:Q", scale=scale), y=y, shape=alt.value("diamond"), tooltip=tip),
     ]
     words = (
-        f"One row for each of {len(frame)} groups of runs: a mark at the median error and a bar over the middle half, "
-        "on a logarithmic axis in per cent; a dashed rule at the band chosen. A hollow diamond is the model to compare "
-        "with."
+        "One row for each group of runs: a mark at the median error and a bar over the middle half, on a logarithmic "
+        "axis in per cent; a dashed rule at the band chosen. A hollow diamond is the model to compare with."
     )
     return look.finished(frame, layers, title or errors_title(frame), _GROUPS_KEY, words, band=20)
 
@@ -599,8 +598,8 @@ def coverage(frame: pd.DataFrame, title: str | None = None) -> Any:
         base.mark_point(filled=True, size=100, opacity=1).encode(x=x, y=y, tooltip=tip, **verdicts),
     ]
     words = (
-        f"One row for each of {len(frame)} groups of runs: a mark at the share inside the 80 % interval, a grey bar at "
-        "what chance allows around 80 %, were the runs independent, and a rule at 80 %."
+        "One row for each group of runs: a mark at the share inside the 80 % interval, a grey bar at what chance "
+        "allows around 80 %, were the runs independent, and a rule at 80 %."
     )
     return look.finished(frame, layers, title or coverage_title(frame), _COVERAGE_KEY, words, promised=80)
 
@@ -644,10 +643,10 @@ def effects(frame: pd.DataFrame, title: str | None = None) -> Any:
         base.mark_point(filled=True, size=80).encode(x=after, **verdicts, **marks),
     ]
     words = (
-        f"One row for each of {len(frame)} groups of runs, on a logarithmic axis of predicted over measured speed: a "
-        "line from a hollow diamond, the middle of its runs without what is switched off, to a filled mark, the middle "
-        "with it, a cross where that is further off; a rule at 1, where the prediction was exact. Groups with fewer "
-        "than five runs are faint."
+        "One row for each group of runs, on a logarithmic axis of predicted over measured speed: a line from a hollow "
+        "diamond, the middle of its runs without what is switched off, to a filled mark, the middle with it, a cross "
+        "where that is further off; a rule at 1, where the prediction was exact. Groups with fewer than five runs are "
+        "faint."
     )
     return look.finished(frame, layers, title or effects_title(frame), _EFFECTS_KEY, words, low=low, high=high)
 

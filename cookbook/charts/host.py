@@ -134,9 +134,8 @@ def machine(frame: pd.DataFrame, title: str | None = None) -> Any:
     full = int((paths["level"] == "full").sum())
     headline = title or f"{full} of {len(paths)} links {'is' if full == 1 else 'are'} full"
     about = (
-        f"Drawing of a machine as a graph of {int((frame['what'] == 'node').sum())} nodes in rows: sources of data on "
-        "top, then processors, PCIe switches, accelerators. Links are wider and another colour the more of their rate "
-        "is used; the table below lists them."
+        "Drawing of a machine as a graph of nodes in rows: sources of data on top, then processors, PCIe switches, "
+        "accelerators. Links are wider and another colour the more of their rate is used; the table below lists them."
     )
     return look.finished(frame, layers, headline, _GRAPH_KEY, about)
 
@@ -191,8 +190,8 @@ def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
     enough = int((frame["got"] >= frame["need"] * FULL).sum())
     title = title or f"{enough} of {len(frame)} get the rate that keeps them busy"
     about = (
-        f"One row for each of {len(frame)} flows, on a logarithmic axis: a filled mark at the rate that it gets while "
-        "all others run, and a hollow diamond at the rate that keeps the accelerator busy."
+        "One row for each flow, on a logarithmic axis: a filled mark at the rate that it gets while all others run, "
+        "and a hollow diamond at the rate that keeps the accelerator busy."
     )
     return look.finished(frame, layers, title, _GETS_KEY, about, low=low, high=high)
 
@@ -254,9 +253,8 @@ def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
         "No number of cores meets the demand"
     )  # fmt: skip
     about = (
-        f"Line over {len(curve)} numbers of cores: samples a second that they decode for one accelerator, with an "
-        "interval; a horizontal rule at what the accelerator takes, and a square where the machine stands with the "
-        "workers chosen."
+        "Line over numbers of cores: samples a second that they decode for one accelerator, with an interval; a "
+        "horizontal rule at what the accelerator takes, and a square where the machine stands with the workers chosen."
     )
     return look.finished(frame, layers, headline, _CORES_KEY, about, top=top_of(frame))
 
@@ -345,8 +343,8 @@ def _bars(frame: pd.DataFrame, looks: dict[str, str], title: str, key: str, what
     layers, most = [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar, whisker, demand, *more], float(frame["rate"].max())
     most = most if most > 0 else 1.0
     words = (
-        f"Horizontal bars, one for each {what} ({len(frame)} rows), in samples a second on a linear axis; a vertical "
-        "rule marks what the accelerators could take. Words at the right give the figures."
+        f"Horizontal bars, one for each {what}, in samples a second on a linear axis; a vertical rule marks what the "
+        "accelerators could take. Words at the right give the figures."
     )
     return look.finished(frame, layers, title, key, words, most=most, demand=most)
 
@@ -440,8 +438,8 @@ def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
         color=look.coloured("part", TIMES, look.top_legend()))  # fmt: skip
     longest, layers = float(frame["end"].max()), [*look.row_text(alt.Chart(), _ROOM_BESIDE), bar]
     about = (
-        f"Stacked horizontal bars of time for {frame['row'].nunique()} kinds of epoch: computing, waiting for input, "
-        "writing checkpoints. Words at the right give the totals."
+        "Stacked horizontal bars of time, one a kind of epoch: computing, waiting for input, writing checkpoints. "
+        "Words at the right give the totals."
     )
     title = title or f"The longest epoch takes {longest:.0f} s"
     return look.finished(frame, layers, title, _EPOCH_KEY, about, most=longest, unit=1.0, clock="s")

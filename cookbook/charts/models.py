@@ -92,12 +92,10 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
     scale = alt.Scale(type="log", domainMin=alt.ExprRef("x_low"), domainMax=alt.ExprRef("x_high"))
     x = alt.X("rate:Q", title="Sustained rate [FLOP/s], logarithmic", scale=scale, axis=look.decade_axis())
     layers = [*look.row_text(alt.Chart()), *_peaks(x), *_needed_rates(x), _peak_marks(x)]
-    needs, devices = frame[frame["role"] == "need"], frame[frame["role"] == "device"]
-    first = needs["row"].iloc[0] if len(needs) else "The network needs"
     words = (
-        f"Vertical rule: the rate that {first.removesuffix(look.NEEDS)} needs. One row for each of {len(devices)} "
-        "accelerators: a mark at its peak, a tick at the best matrix product of one search on it, or a band (10th "
-        "to 90th percentile) of several. Marks to the left of the rule cannot meet it."
+        "Vertical rule: the rate that the first network needs. One row for each accelerator: a mark at its peak, a "
+        "tick at the best matrix product of one search on it, or a band (10th to 90th percentile) of several. Marks to "
+        "the left of the rule cannot meet it."
     )
     return look.finished(frame, layers, title or rate_title(frame), _RATE_KEY, words, x_low=low, x_high=high)
 
@@ -190,8 +188,8 @@ def memory_bars(frame: pd.DataFrame, title: str | None = None) -> Any:
     layers = [*look.row_text(alt.Chart()), _stacks(x), _capacities(x), _total()]
     words = (
         "Stacked bars: memory that training needs, by part (weights, gradients, optimiser states, activations, "
-        f"workspace). Below, outlined bars: the memory of each of {int((frame['role'] == 'device').sum())} "
-        "accelerators; a dashed outline means that it is too small. The vertical rule is the first network's total."
+        "workspace). Below, outlined bars: the memory of each accelerator; a dashed outline means that it is too "
+        "small. The vertical rule is the first network's total."
     )
     title, most = title or memory_title(frame), memory_domain(frame)
     return look.finished(frame, layers, title, _MEMORY_KEY, words, x_high=most)
@@ -318,7 +316,8 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     Returns
     -------
     altair.LayerChart
-        Filled marks agree with published figures, hollow ones are unverified.
+        Filled marks agree with published figures, hollow ones are unverified. Signals: `left`, `right`, `bottom`,
+        `top`, the ends of the axes.
 
     Examples
     --------
@@ -328,24 +327,28 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> parameters_vs_flop(pd.DataFrame([row])).title.text
     'Size does not tell the work: for one sample, 80 % of the networks here compute 200 to 200 FLOP a parameter'
     """
-    ends, tall = (look.decades(frame[name]) for name in ("parameters", "flop"))
-    x = alt.X("parameters:Q", title="Parameters, logarithmic",
-              scale=alt.Scale(type="log", domain=list(ends)), axis=look.decade_axis())  # fmt: skip
-    y = alt.Y("flop:Q", title="Forward FLOP a sample, logarithmic",
-              scale=alt.Scale(type="log", domain=list(tall)), axis=look.decade_axis())  # fmt: skip
-    layers = [_used_once(x, y, ends), *_networks(x, y), *_names(x, y)]
-    published = int((frame["status"] == "published").sum())
+    x = alt.X("parameters:Q", title="Parameters, logarithmic", scale=look.log_scale("left", "right"),
+              axis=look.decade_axis())  # fmt: skip
+    y = alt.Y("flop:Q", title="Forward FLOP a sample, logarithmic", scale=look.log_scale("bottom", "top"),
+              axis=look.decade_axis())  # fmt: skip
+    layers = [_used_once(x, y), *_networks(x, y), *_names(x, y)]
     words = (
-        f"Scatter of {len(frame)} networks, parameters against FLOP of one forward pass, both logarithmic, colour and "
-        f"shape by family. {published} filled marks agree with published figures; hollow ones are unverified. The "
-        "dashed line is two FLOP for each parameter: every parameter used once."
+        "Scatter of networks, parameters against FLOP of one forward pass, both logarithmic, colour and shape by "
+        "family. Filled marks agree with published figures; hollow ones are unverified. The dashed line is two FLOP "
+        "for each parameter: every parameter used once."
     )
-    return look.finished(frame, layers, title or zoo_title(frame), _ZOO_KEY, words)
+    return look.finished(frame, layers, title or zoo_title(frame), _ZOO_KEY, words, **zoo_ends(frame))
 
 
-def _used_once(x: Any, y: Any, ends: tuple[float, float]) -> Any:
+def zoo_ends(frame: pd.DataFrame) -> dict[str, float]:
+    """Ends of both axes of `parameters_vs_flop`: whole decades around its networks."""
+    (left, right), (bottom, top) = (look.decades(frame[name]) for name in ("parameters", "flop"))
+    return {"left": left, "right": right, "bottom": bottom, "top": top}
+
+
+def _used_once(x: Any, y: Any) -> Any:
     """Line of two FLOP for each parameter."""
-    line = look.one_row(ends=str(list(ends))).transform_flatten(["ends"], ["parameters"])
+    line = look.one_row(ends="[left, right]").transform_flatten(["ends"], ["parameters"])
     line = line.transform_calculate(flop="2 * datum.parameters")
     return line.mark_line(color=MUTED, strokeDash=[4, 4], clip=True).encode(x=x, y=y)
 

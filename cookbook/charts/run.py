@@ -111,9 +111,8 @@ def _over_devices(
     ]  # fmt: skip
     networks = list(dict.fromkeys(_predicted(frame)["network"]))
     words = (
-        f"Lines of the speed-up over one device against devices, up to {frame['devices'].max():,}, both logarithmic, "
-        f"of {len(networks)} series; a dotted line is the ideal, a band an 80 % interval. Crosses "
-        "are measured speed-ups."
+        "Lines of the speed-up over one device against devices, both logarithmic; a dotted line is the ideal, a band "
+        "an 80 % interval. Crosses are measured speed-ups."
     )
     start = least(frame) if "speed_up" in frame else 1
     signals = {"most": int(frame["devices"].max()), "least": start, "networks": networks}
@@ -195,9 +194,9 @@ def step_parts(
     bars = base.mark_bar(clip=True).encode(
         x=x, y=look.rows_axis(_ROOM), tooltip=tip, color=colour, order=alt.Order("place:Q")
     )
-    rows, totals = look.row_order(frame), frame.groupby("row", sort=False)["value"].sum()
+    totals = frame.groupby("row", sort=False)["value"].sum()
     told = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
-    words = f"{len(rows)} stacked bars, {rows[0]} to {rows[-1]}: the parts of a step in one fixed order and colour."
+    words = "Stacked bars, one a row: the parts of a step in one fixed order and colour."
     whisker = look.rows_with("high").mark_rule(strokeWidth=2, color=INK, clip=True).encode(
         x=alt.X("low:Q", scale=look.linear_scale("most")), x2="high:Q", y=look.rows_axis(_ROOM))  # fmt: skip
     layers = [*look.row_text(alt.Chart(), _ROOM), bars, whisker]
@@ -251,7 +250,7 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
     numbers = wide.mark_text(fontSize=12, color="#ffffff").encode(
         x=alt.X("middle:Q", scale=scale), y=y, text="micro_batch:Q", opacity=opacity)  # fmt: skip
     said = f"{len(frame):,} passes on {frame['row'].nunique()} devices"
-    words = f"{said}: one row a device, time to the right, a bar for each forward and backward pass of a micro-batch."
+    words = "One row a device, time to the right, a bar for each forward and backward pass of a micro-batch."
     return look.finished(frame, [bars, numbers], title or said, _LINE_KEY, words, most=float(frame["end"].max()))
 
 
@@ -330,11 +329,9 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
         here.mark_point(filled=True, size=110, opacity=1, shape="square", color=PALETTE[1], clip=True).encode(
             x=x, y=y, tooltip=tip),
     ]  # fmt: skip
-    drawn = frame[frame["what"] == "curve"]["text"]
     told = (
-        f"A line through {len(drawn)} numbers of devices, from {drawn.iloc[0]} to {drawn.iloc[-1]}: what the run costs "
-        "over the days that it takes, both logarithmic. A cross marks the number chosen, with its intervals; dashed "
-        "rules are the deadline and the budget."
+        "A line through numbers of devices: what the run costs over the days that it takes, both logarithmic. A cross "
+        "marks the number chosen, with its intervals; dashed rules are the deadline and the budget."
     )
     return look.finished(frame, layers, title, key, told, **ends(frame))
 
@@ -430,9 +427,9 @@ def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
         curve.mark_line(color=PALETTE[0], clip=True).encode(x=x, y=y, tooltip=tip), points,
     ]  # fmt: skip
     words = (
-        f"A curve over {int((frame['what'] == 'curve').sum())} intervals between checkpoints, logarithmic: the share "
-        "of the time that goes into work that is kept, which rises, peaks and falls; a band for other published "
-        "failure rates, and marks at the intervals by Young and by Daly."
+        "A curve over intervals between checkpoints, logarithmic: the share of the time that goes into work that is "
+        "kept, which rises, peaks and falls; a band for other published failure rates, and marks at the intervals by "
+        "Young and by Daly."
     )
     told = f"At best {frame['useful'].max():.1f} % of the time is useful"
     return look.finished(frame, layers, title or told, _CHECKPOINTS_KEY, words, **checkpoint_ends(frame))
@@ -550,8 +547,8 @@ def engine_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
     share = first.loc[first["part"] == "weights", "value"].sum() / first["value"].sum()
     told = f"Weights take {100 * share:.0f} % of the memory of {frame['row'].iloc[0]}"
     said = (
-        f"{frame['row'].nunique()} stacked bars, one a way to hold the model: weights, keys and values in use, room "
-        "for more of them, and what the software keeps back."
+        "Stacked bars, one a way to hold the model: weights, keys and values in use, room for more of them, and what "
+        "the software keeps back."
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bars]
     return look.finished(frame, layers, title or told, _ENGINE_KEY, said, most=longest(frame))

@@ -60,8 +60,8 @@ def fit_matrix(frame: pd.DataFrame, title: str | None = None) -> Any:
     ]
     count = frame.loc[frame["ratio"] <= 1, "row"].nunique()
     said = (
-        f"A grid of {frame['row'].nunique()} stacks in rows by {len(cases)} uses in columns. Each cell tells how many "
-        "times the best stack of its column this one costs, darker where more; grey cells will not do."
+        "A grid of stacks in rows by uses in columns. Each cell tells how many times the best stack of its column this "
+        "one costs, darker where more; grey cells will not do."
     )
     title = title or f"{count} stack{' is' if count == 1 else 's are'} best somewhere"
     return look.finished(frame, layers, title, _KEY, said, cases=cases)

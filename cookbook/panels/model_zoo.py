@@ -332,7 +332,7 @@ def _zoo_picture(needs: Sequence[Requirements], _pinned: Requirements | None) ->
     picked = frame["name"].isin([need.workload.name for need in needs])
     frame = frame.assign(label=frame["title"].where(picked, ""), selected=picked)
     frame = frame[(frame["parameters"] > 0) & (frame["flop"] > 0)].drop(columns="name")
-    return Picture("zoo", frame, charts.zoo_title(frame))
+    return Picture("zoo", frame, charts.zoo_title(frame), charts.zoo_ends(frame))
 
 
 # What each picture shows of the needs of one or several networks, and of pinned ones.

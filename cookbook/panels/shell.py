@@ -19,11 +19,12 @@ import traitlets
 
 from cookbook import catalog
 from cookbook.catalog.printed import csv_text
-from cookbook.charts import live, ready
+from cookbook.charts import live
 from cookbook.charts.card import card, kept
 from cookbook.panels.ahead import CHANGING, Ahead, packed
 from cookbook.panels.controls import PROBLEMS, Combo, Control, Slider, from_link, place, same, to_link
 from cookbook.panels.pasted import UNNAMED, as_python, workload_text
+from cookbook.panels.specs import spec_of
 from cookbook.panels.text import file_name, levels, no_answer, sentence, sources_of, table_of
 from cookbook.prediction.requirements import ratio
 from cookbook.units import shown
@@ -219,12 +220,6 @@ class Panel(anywidget.AnyWidget):
         return dict(self._state)
 
     @property
-    def drawing(self) -> tuple[str, pd.DataFrame, Callable[[pd.DataFrame], Any]]:
-        """The chart now shown: its name among all panels, its data, and the function that writes it."""
-        picture = self._view.picture
-        return f"{self._name} {picture.name}", picture.frame, self._charts[picture.name]
-
-    @property
     def inputs(self) -> list[tuple[str, str]]:
         """What each control stands at in the last valid state, in words; those left empty or off are left out."""
         return [(control.label, text) for name, control in self._controls.items()
@@ -275,8 +270,13 @@ class Panel(anywidget.AnyWidget):
     def chart(self) -> dict[str, Any]:
         """The chart now shown, as a page draws it."""
         picture = self._view.picture
-        spec = self.specs.get(picture.name) or ready.spec_of(*self.drawing)
+        spec = self._spec(picture)
         return {"spec": spec, "columns": live.to_columns(picture.frame), "signals": self._signals(self._view)}
+
+    def _spec(self, picture: Picture) -> dict[str, Any]:
+        return self.specs.get(picture.name) or spec_of(
+            f"{self._name} {picture.name}", self._charts[picture.name], picture.frame
+        )
 
     @contextmanager
     def decided(self) -> Iterator[None]:
@@ -481,7 +481,7 @@ class Panel(anywidget.AnyWidget):
 
     def _show(self) -> None:
         view, name = self._view, self._view.picture.name
-        new = {} if name in self.specs else {name: ready.spec_of(*self.drawing)}
+        new = {} if name in self.specs else {name: self._spec(view.picture)}
         with self.hold_sync():
             if new:
                 self.specs = {**self.specs, **new}

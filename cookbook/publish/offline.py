@@ -97,8 +97,7 @@ def table(code: str) -> str:
     panel = model_zoo(**given)
     choices, first = axes(panel), panel.values
     told = [dict(_leaves(each)) for each in _states(panel, choices)]
-    specs = {name: live.live_spec(panel._charts[name](DRAWN[name]([panel._view.kept], None).frame))[0]
-             for name in PICTURES}  # fmt: skip
+    specs = {name: panel._spec(DRAWN[name]([panel._view.kept], None)) for name in PICTURES}
     found = {"shape": _shape(panel, choices), "specs": specs, "name": panel.name, "kept": kept,
              "axes": [[name, values, values.index(first[name])] for name, values in choices.items()],
              **_packed(told, [len(values) for values in choices.values()])}  # fmt: skip
