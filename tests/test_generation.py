@@ -568,7 +568,7 @@ def test_requests_of_mlperf_have_the_lengths_of_its_data_set_where_nobody_states
             {"software": "MLPerf submission", "input_len": "1024", "output_len": "64"}]  # fmt: skip
     found = answer(pd.DataFrame([row | each for each in rows]), "inference")
     assert not found["why"].any()
-    assert "input_len = 294" in found["assumed"][0] and "output_len = 294" in found["assumed"][0]
+    assert "input_len = 222" in found["assumed"][0] and "output_len = 294" in found["assumed"][0]
     assert "input_len = 512" in found["assumed"][1] and "output_len = 256" in found["assumed"][1]
     assert "_len" not in found["assumed"][2]
 

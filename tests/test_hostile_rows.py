@@ -71,7 +71,7 @@ COUNT = (
 YES_OR_NO = (
     *meaning("yes", "Y", "on", "enabled", "true", "TRUE", "1", "Yes"),
     *meaning("no", "N", "off", "disabled", "false", "FALSE", "0", "No"), *NO_WORD, *refused("2", "-1"),
-)  # fmt: skip
+)  # of sequence parallelism, 2 is a number of ranks  # fmt: skip
 DEVICE = (*refused("bananas", "gtx-9999", "-1", "x" * 5000), *anything("t4", "h100-sxm", "v100-sxm2-16gb"))
 FORMAT = (
     *meaning("fp32", "single", "float32", "FP32"), *meaning("fp16", "half", "float16"), *refused("fp3", "int9"),
@@ -156,7 +156,8 @@ CELLS: dict[str, dict[str, tuple[Cell, ...]]] = {
     "training_transformer": {
         "accelerator": DEVICE, "precision": FORMAT, "devices": COUNT, "per_node": COUNT, "tp": COUNT, "pp": COUNT,
         "seq_len": COUNT, "micro_batch": COUNT, "global_batch": COUNT, "gated_mlp 0": YES_OR_NO,
-        "sequence_parallel": YES_OR_NO, "activation_recompute": RECOMPUTE, "attention_kernel": ATTENTION,
+        "sequence_parallel": tuple(cell for cell in YES_OR_NO if cell.text != "2"),
+        "activation_recompute": RECOMPUTE, "attention_kernel": ATTENTION,
         "zero_stage": (*meaning("3", "zero 3", "ZeRO-3", "fsdp", "FSDP"), *meaning("1", "ZeRO-1"), *NO_WORD,
                        *refused("7", "-1", "3.5")),
         "params_b": (*NO_NUMBER, *refused("0"), *meaning("7", "7e9"), *meaning("7", "7B", "7b")),

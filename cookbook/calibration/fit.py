@@ -337,8 +337,7 @@ def _warm(layout: _Layout, warm: Fit | None) -> np.ndarray:
 
 
 def _fitted(rows: Rows, layout: _Layout, train: np.ndarray, unknowns: np.ndarray, spread: np.ndarray) -> Fitted:
-    values: dict[str, dict[str, float]] = {}
-    spreads: dict[str, dict[str, float]] = {}
+    values, spreads = dict[str, dict[str, float]](), dict[str, dict[str, float]]()
     for (constant, level), unknown, open_by in zip(layout.names, unknowns.tolist(), spread.tolist(), strict=True):
         values.setdefault(constant.name, {})[level] = float(np.exp(unknown))
         spreads.setdefault(constant.name, {})[level] = float(f"{open_by:.3g}")  # as the table keeps it

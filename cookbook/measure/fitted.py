@@ -259,26 +259,29 @@ def _memory(told: Mapping[str, Any]) -> float:
     return float(told.get("device_memory_bytes") or told.get("memory_bytes") or 1e9)
 
 
+def _gpu(name: str) -> Accelerator | None:
+    """The accelerator that PyTorch calls by a name; none where the catalogue lacks it, or has a processor of it."""
+    try:
+        found = accelerator(name)
+    except UnknownName:
+        return None
+    return found if found.kind != "cpu" else None
+
+
 def _named(name: str) -> Accelerator:
     """The accelerator that PyTorch calls by a name, or the GPU that is spelt most alike."""
-    try:
-        return accelerator(name)
-    except UnknownName:
-        rows = accelerator_table()
-        rows = rows[rows["kind"] != "cpu"]
-        keys = dict(zip(rows["name"], rows["key"], strict=True))
-        return accelerator(keys[nearest(name, list(keys), 1)[0]])
+    if found := _gpu(name):
+        return found
+    rows = accelerator_table()
+    rows = rows[rows["kind"] != "cpu"]
+    keys = dict(zip(rows["name"], rows["key"], strict=True))
+    return accelerator(keys[nearest(name, list(keys), 1)[0]])
 
 
 def _lacks(report: Report, like: str | Accelerator | None) -> str:
     """The device that a report names where the catalogue has none of that name; "" elsewhere."""
     name = str(report.environment.get("device_name") or "")
-    try:
-        if like is None and name:
-            accelerator(name)
-    except UnknownName:
-        return name
-    return ""
+    return name if like is None and name and _gpu(name) is None else ""
 
 
 @lru_cache(maxsize=1)

@@ -137,8 +137,8 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
     if not siblings:
         return constant.start
     logs, spreads = np.log([levels[other] for other in siblings]), fitted.spreads.get(constant.name, {})
-    # What measurements add to the pull: nothing at a level that they do not speak of, which is then at its start.
-    told = [max(spreads[other] ** -2 - constant.pull**-2, LEAST) if other in spreads else 1.0 for other in siblings]
+    # How much of a level its measurements say, not the pull: nothing where it has stayed at the start.
+    told = [max(1 - (spreads[other] / constant.pull) ** 2, LEAST) if other in spreads else 1.0 for other in siblings]
     return float(np.exp(np.average(logs, weights=told)))
 
 

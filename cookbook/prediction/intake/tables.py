@@ -218,12 +218,6 @@ def _transformer(c: Columns) -> dict[str, Any]:
     found["attention"] = kernel.map(lambda each: each[0])
     norm = c.flag("fused_norm")
     found["fused_norm"] = np.where(np.isnan(norm), kernel.each(lambda each: each[1]), norm)
-    named = together(c.text("fine_tuning"), c.text("model")).map(lambda pair: words.adapted(*pair))
-    tuned = together(named, c.text("fine_tuning")).map(lambda pair: pair[0] or pair[1])
-    found["fine_tuning"] = c.values(tuned, _tuned, "fine_tuning")
-    c.note(named.map(lambda each: each and f"fine_tuning = {each}, as its model says"))
-    # GPTQ's integers are widened by plain operations; kernels of their own widen other 4-bit formats.
-    found["widening"] = c.text("precision").map(lambda cell: "plain" if "gptq" in cell.casefold() else "")
     _adapters(c, found)
     notes = together(c.text("pipeline_schedule"), c.text("note"))
     found["pipeline_schedule"] = c.values(notes, lambda pair: words.schedule(*pair))
@@ -256,7 +250,13 @@ def _tuned(cell: str) -> tuple[str, str]:
 
 
 def _adapters(c: Columns, found: dict[str, Any]) -> None:
-    """Rank and modules of adapters, which notes may state, and the optimiser; other optimisers count as the usual."""
+    """How a run fine-tunes, rank and modules of adapters, which notes may state, and its optimiser or the usual one."""
+    named = together(c.text("fine_tuning"), c.text("model")).map(lambda pair: words.adapted(*pair))
+    tuned = together(named, c.text("fine_tuning")).map(lambda pair: pair[0] or pair[1])
+    found["fine_tuning"] = c.values(tuned, _tuned, "fine_tuning")
+    c.note(named.map(lambda each: each and f"fine_tuning = {each}, as its model says"))
+    # GPTQ's integers are widened by plain operations; kernels of their own widen other 4-bit formats.
+    found["widening"] = c.text("precision").map(lambda cell: "plain" if "gptq" in cell.casefold() else "")
     notes = together(found["fine_tuning"], c.text("target_modules"), c.text("note"))
     said = notes.map(lambda each: words.adapters(*each[1:]) if "lora" in each[0] else (np.nan, ""))
     stated = c.number("rank")

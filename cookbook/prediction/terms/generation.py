@@ -38,12 +38,7 @@ from cookbook.prediction.constants import (
 )
 from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
 from cookbook.prediction.terms import room
-from cookbook.prediction.terms.devices import (
-    KEYS_OF_DEVICES,
-    calibrated,
-    cores_of,
-    of_inference,
-)
+from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
 from cookbook.prediction.terms.generation_tables import IDEAL_KERNELS, engines, of_kernels, usual_formats
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.transformer import own_decoder, sizes
@@ -55,10 +50,10 @@ __all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "decoder_of", "engine_of", 
            "tokens", "unanswered"]  # fmt: skip
 KIND = "generation"
 CONSTANTS = (
+    Constant("device_share", 0.85, 0.3, 1.2, "untimed", "", 0.15),
     Constant("compute_share", 0.6, 0.1, 1.0, "untimed", "", 0.4),
     Constant("engine_share", 0.85, 0.3, 1.0, "engine", "", 0.3),
     # Physics and micro-benchmarks say these: fitting them made publishers that were left out no better predicted.
-    Constant("device_share", 0.85, 0.3, 1.2, pull=0.0),
     Constant("start_factor", 1.3, 0.3, 8.0, pull=0.0),
     Constant("narrow_share", 0.9, 0.4, 1.0, pull=0.0),
     # Of products in a step of decoding over those of a prompt; machines that were measured here have their own.
