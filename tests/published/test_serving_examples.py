@@ -140,17 +140,17 @@ def test_two_batches_in_turn_close_the_gap_and_the_page_says_how_far(words, hidd
 
 
 def test_delays_of_clients(words):
-    """The page names each latency that lies outside our interval, and no other."""
-    missed = []
+    """All latencies are inside; the page names first tokens of many clients, which are twice what we say."""
+    told = re.sub(r"(?<=\d),(?=\d)", "", words)
     for name in SERVICES:
-        for part, what in (("ttft", "the first token"), ("tpot", "a further token")):
-            if has(name, what.partition(" ")[2]):
+        for part, what in (("ttft", "first token"), ("tpot", "further token")):
+            if has(name, what):
                 low, ours, high = (1e3 * served(name)[f"{part}_p50{end}"] for end in ENDS)
-                if not inside(low, high, value := published(name, what.partition(" ")[2])):
-                    missed.append(f"{name.split()[3]} clients {what} took {value:.0f} ms, where we say {ours:.0f} ms "
-                                  f"({low:.0f} to {high:.0f})")  # fmt: skip
-    assert len(missed) == 2 and all(text in words for text in missed), missed
-    assert "All other latencies are inside" in words
+                value = published(name, what)
+                assert inside(low, high, value), (name, what, value, low, high)
+                if value > 1.5 * ours:
+                    assert part == "ttft" and f"{value:.0f} ms" in told and f"{ours:.0f} ms" in told, (name, ours)
+    assert "all latencies are inside" in words
 
 
 def test_keys_and_values_of_16_bits_would_be_inside_too(words):
