@@ -344,11 +344,11 @@ def test_a_simulated_service_says_the_same():
             assert solved[what] == pytest.approx(seen[what], rel=limit), (name, what)
 
 
-def test_answers_say_that_no_measured_run_keeps_states():
-    assert "no measured run" in str(cb.generate(PURE, "h100-sxm").assumed)
-    assert "no measured run" not in str(cb.generate("mistral_7b", "h100-sxm").assumed)
+def test_answers_say_that_states_have_no_constants_of_their_own():
+    assert "no constants of their own" in str(cb.generate(PURE, "h100-sxm").assumed)
+    assert "no constants of their own" not in str(cb.generate("mistral_7b", "h100-sxm").assumed)
     told = [cb.serve(name, "h100-sxm", rate=1, devices=1).assumed for name in (PURE, "mistral_7b")]
-    assert ["no measured run" in str(each) for each in told] == [True, False]
+    assert ["no constants of their own" in str(each) for each in told] == [True, False]
 
 
 def test_the_panel_offers_hybrids_and_names_what_is_read():

@@ -453,7 +453,8 @@ def generate(
     Arguments may be lists; they are taken together entry by entry, and give one estimate each. Queues are not
     modelled but for `request_rate`, whose delays are means; `cookbook.serve` has percentiles. Layers with a sliding
     window attend to the tokens within it, and keep the keys and values of no others. Layers that keep a state (linear
-    attention, state spaces) read and write it once a token, however long the context; nothing is fitted to them.
+    attention, state spaces) read and write it once a token, however long the context, and have no constants of their
+    own.
 
     Parameters
     ----------

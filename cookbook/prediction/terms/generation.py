@@ -84,8 +84,8 @@ CROWDED = ("request_rate = {:.3g} requests/s is above the capacity, {:.3g} reque
            "give fewer, or more devices")  # fmt: skip
 TOO_LONG = "input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer"
 FIRST = "prefill first"
-# Nothing is fitted to layers that keep a state.
-UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: nothing is fitted to them"
+# Layers that keep a state have no constants of their own.
+UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no constants of their own"
 # Formats of weights that products are in, too; those that not all devices have.
 COMPUTED, BYTES = ("fp32", "bf16", "fp8", "int8"), ("fp8", "int8", "fp4")
 
