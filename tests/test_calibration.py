@@ -213,6 +213,9 @@ def test_a_level_that_its_rows_say_nothing_of_has_no_say_in_others():
     for spreads, value in ({"a": 0.4, "b": 0.1}, 0.8), ({"a": 0.4, "b": 0.4}, 0.4**0.5), ({}, 0.4**0.5):
         known = Fitted(values, vendors, spreads={"e": spreads})
         assert value_at(known, efficiency, "c", "N") == pytest.approx(value, rel=1e-3)
+    # Nor is its own value worth more than that of a sibling that was measured.
+    known = Fitted(values, vendors, spreads={"e": {"a": 0.4, "b": 0.1}})
+    assert [value_at(known, efficiency, level, "N") for level in "ab"] == pytest.approx([0.8, 0.8])
 
 
 def test_of_rows_gives_arrays_for_levels_and_numbers_for_the_rest():

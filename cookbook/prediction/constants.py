@@ -35,8 +35,8 @@ LEVELS, SEVERAL = (80, 90), 2
 USUAL = "usual"
 # From here on the number behind a product is a year.
 YEAR = 1900
-# Weight of a level of which measurements say nothing, beside others of its vendor that are as silent.
-LEAST = 1e-6
+# A level of which measurements say no more than this share is taken as not measured.
+LEAST = 0.05
 SHORT = {"training_transformer": "transformer", "training_classic": "classic", "inference": "inference",
          "generation": "generation"}
 # From the best known to the least; what is trained or computed in a special way has tiers of its own.
@@ -127,8 +127,10 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
     >>> [round(value_at(known, e, *pair), 3) for pair in [("Volta", "A"), ("Hopper", "A"), ("Hopper", "B")]]
     [0.4, 0.6, 0.5]
     """
-    levels = fitted.values.get(constant.name, {})
-    if level and level in levels:
+    levels, spreads = fitted.values.get(constant.name, {}), fitted.spreads.get(constant.name, {})
+    # How much of a level its measurements say, and not the pull: next to nothing where it has stayed at the start.
+    told = {each: 1 - (spreads[each] / constant.pull) ** 2 if each in spreads else 1.0 for each in levels}
+    if level and told.get(level, 0.0) > LEAST:
         return levels[level]
     # Releases and variants of one product ("vllm-2024" of "vllm") are more alike than what runs on one maker's devices.
     siblings = [other for other in levels if constant.by == "engine" and level and other
@@ -136,10 +138,9 @@ def value_at(fitted: Fitted, constant: Constant, level: str, vendor: str) -> flo
     siblings = siblings or [other for other in levels if other and vendor in fitted.vendors.get(other, ())]
     if not siblings:
         return constant.start
-    logs, spreads = np.log([levels[other] for other in siblings]), fitted.spreads.get(constant.name, {})
-    # How much of a level its measurements say, not the pull: nothing where it has stayed at the start.
-    told = [max(1 - (spreads[other] / constant.pull) ** 2, LEAST) if other in spreads else 1.0 for other in siblings]
-    return float(np.exp(np.average(logs, weights=told)))
+    siblings = [other for other in siblings if told[other] > LEAST] or siblings
+    logs = np.log([levels[other] for other in siblings])
+    return float(np.exp(np.average(logs, weights=[max(told[other], LEAST) for other in siblings])))
 
 
 def tiers_of_rows(fitted: Fitted, keys: Mapping[str, Any]) -> np.ndarray:
@@ -342,7 +343,8 @@ def makers_of(kind: str, name: str, vendor: str, device: str) -> tuple[str, ...]
     """
     rows = _products(kind).values() if name in levels(kind) else [_listed(kind, name)]
     wanted = [each for row in rows for each, level in row if name not in levels(kind) or level == name]
-    own = any(_is_for(each, vendor, device) for each, _ in _own_compilers(kind))
+    # What trains or computes one pass on a maker's own chips goes through its compiler, whatever its name.
+    own = kind != "generation" and any(_is_for(each, vendor, device) for each, _ in _own_compilers(kind))
     runs = not name or not wanted or own or any(_is_for(each, vendor, device) for each in wanted)
     return () if runs else tuple(dict.fromkeys(wanted))
 

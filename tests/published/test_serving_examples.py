@@ -109,7 +109,7 @@ def test_the_page_says_how_many_rates_are_inside(words, compared):
     assert f"Of {len(compared)} rates, {len(hits)} lie inside our interval" in words
     dense = {name for name in compared if name.startswith("llama")}
     off = max(abs(ours / rate - 1) for name, (rate, _, ours, _) in compared.items() if name in dense)
-    assert f"All {len(dense)} rates of Llama 3 70B are inside, within {100 * off:.0f} % of what we predict" in words
+    assert f"All {len(dense)} rates of Llama 3 70B are inside, within {100 * off:.0f} % of the measured ones" in words
     assert dense <= hits and set(compared) - hits == {"deepseek_v3 h100-sxm sglang prompts"}
 
 
