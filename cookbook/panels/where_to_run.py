@@ -321,10 +321,10 @@ def _answer(found: WhereToRun, even: BreakEven | None, reason: str, network: str
     bought = f"; {dollars(row['usd_to_buy'])} to buy, of which the share used counts" if row["way"] == BOUGHT else ""
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
     open_ = doubt(found.odds[best], row["tier"])
-    among = "the only place that will do" if count == 1 else f"first of {count} places, {open_}" if open_ else (
-        f"the cheapest of {count} places")  # fmt: skip
+    among = "is the only place that will do" if count == 1 else f"leads {count} places, {open_}" if open_ else (
+        f"is the cheapest of {count} places")  # fmt: skip
     return (
-        f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} is {among}. Interval (80 %): {band}{several}; "
+        f"**{dollars(row['usd'])}** over {_years(found)}: {row['name']} {among}. Interval (80 %): {band}{several}; "
         f"the cheapest in {percent(found.odds[best])} of Monte Carlo samples. Run: {dollars(row['usd_per_run'])} and "
         f"{human(row['hours'] * 3600, 's')} for {network}{after}{bought}. Own or rent: "
         f"{_meets(found, even, reason)}{_laptop(found)}"
