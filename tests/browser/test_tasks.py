@@ -148,7 +148,7 @@ def test_a_layout_for_gpt_3_on_512_a100(reader: Reader) -> None:
 def test_rent_or_buy_for_a_year_at_half_use(reader: Reader) -> None:
     reader.number("years", "1")
     reader.number("utilisation", "50")
-    reader.answered("rent or buy for a year at 50 % use", "over 1 year:", "Own or rent: On premises, 8 × H100")
+    reader.answered("rent or buy for a year at 50 % use", "over 1 year:", "Own or rent: Workstation, 6 × RTX 4090")
 
 
 @at("07", "measurements")
