@@ -137,6 +137,11 @@ def in_house_words(state: State) -> None:
 # What the headline, the title and the chart of a panel must agree in. A check says which of several kinds it has seen.
 
 
+def named(place: str, state: State) -> bool:
+    """Whether the headline names a place: it is the cheapest, or leads the others."""
+    return any(f": {place} {verb} " in state["headline"] for verb in ("is", "leads"))
+
+
 def costs_agree(state: State) -> None:
     """The cheapest place is that of the chart."""
     drawn, title, bold = state["drawn"], state["title"], state["bold"]
@@ -148,15 +153,15 @@ def costs_agree(state: State) -> None:
         clear = "but not clearly the cheapest" not in title and "by its datasheet alone" not in title
         assert (drawn["verdict"] == "cheapest that will do").any() == clear, "the mark contradicts the title"
         words = "is cheapest at" if clear else "is first at"
-        assert f": {best['row']} is {'the ' if clear else 'first of '}" in state["headline"]
+        assert f": {best['row']} {'is the ' if clear else 'leads '}" in state["headline"]
         assert title.startswith(f"{best['row']} {words} {bold}") and told(bold, dollars, best["usd"])
         assert f"; {len(able)} place" in title
     elif state["picture"] == "paid":
         ends = drawn[drawn["month"] == drawn["month"].max()].groupby("text", sort=False).last()["usd"]
-        assert f": {ends.idxmin()} is " in state["headline"] and title.startswith(ends.idxmin())
+        assert named(ends.idxmin(), state) and title.startswith(ends.idxmin())
         assert told(bold, dollars, ends.min()) and f"{bold} against {dollars(ends.max())}" in title
     else:
-        assert f": {title.partition(': ')[0]} is " in state["headline"]
+        assert named(title.partition(": ")[0], state)
 
 
 def deadlines_agree(state: State) -> set[str]:
