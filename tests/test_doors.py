@@ -13,7 +13,7 @@ from cookbook.prediction.answer import answer
 from cookbook.prediction.doors import train_step
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.match import match_storage
-from cookbook.prediction.scenario import fields, scenario
+from cookbook.prediction.scenario import LEVEL, fields, scenario
 
 LANGUAGE = ("llama2_7b", "llama2_13b", "llama3_8b", "mixtral_8x7b", "gpt2")
 NETWORKS = ("resnet50", "vgg16", "mobilenet_v2", "unet3d", "bert_large")
@@ -95,7 +95,8 @@ def compare(kind: str, draw: Any, count: int, seed: int, left_out: bool) -> None
                 assert row["predicted"] == pytest.approx(step.rate, rel=SAME), asked[at]
             assert row["tier"] == step.tier
             one, other = (set(filter(None, each.split("; "))) for each in (row["assumed"], step.assumed))
-            assert one == other, asked[at]
+            # A cell names a level; a product that counts as one is told by a call.
+            assert one == {each for each in other if not each.startswith(LEVEL)}, asked[at]
 
 
 def searched(count: int, seed: int, left_out: bool) -> int:

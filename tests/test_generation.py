@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
+from cookbook.catalog import UnknownName
 from cookbook.performance.generation import (
     Decoder,
     Engine,
@@ -25,6 +26,7 @@ from cookbook.prediction.constants import Constant, Fitted, value_at
 from cookbook.prediction.doors import answers
 from cookbook.prediction.intake.words import stack
 from cookbook.prediction.kernels import kernel_constant
+from cookbook.prediction.request_sets import within
 from cookbook.prediction.terms.generation import CONSTANTS, engine_of, engines, resolve, sizes
 
 # Nothing but the rates of the datasheet: weights and cache at the full bandwidth, products at the peak.
@@ -311,7 +313,8 @@ def test_no_part_of_an_answer_is_left_out_of_what_charts_show(given):
     found = cb.generate("llama3_8b", "h100-sxm", input_len=8192, output_len=512, **given)
     assert sum(found.by_part.values()) == pytest.approx(sum(found.parts.values()), rel=1e-12)
     assert sum(found.by_part.values()) == pytest.approx(found.point, rel=1e-6)
-    assert found.by_part["memory traffic"] == found.parts["cache"] + found.parts["elementwise"]
+    read = sum(found.parts.get(name, 0.0) for name in ("weights", "cache", "elementwise"))
+    assert found.by_part["memory traffic"] == pytest.approx(read, rel=1e-12)
 
 
 @pytest.mark.parametrize(("given", "words"), [
@@ -484,7 +487,7 @@ def test_the_busiest_device_of_a_few_tokens_reads_more_experts_than_the_mean():
     """One token and 8 of 256 experts on 8 devices: one each, and 1 + sqrt(2 ln 8 x 31/32) = 3.007 on the busiest."""
     body, experts = float(DEEPSEEK.weight_bytes), float(DEEPSEEK.expert_bytes)
     fast = IDEAL._replace(decode_share=1e9)
-    found, even = (float(decode_parts(1, 0, decoder=DEEPSEEK, group=each, engine=fast)["products"])
+    found, even = (float(decode_parts(1, 0, decoder=DEEPSEEK, group=each, engine=fast)["weights"])
                    for each in (EIGHT, EIGHT._replace(spread=1.0)))  # fmt: skip
     assert even == pytest.approx((body + experts / 32) / 8 / 2.039e12)
     assert found == pytest.approx((body + 3.007 * experts / 32) / 8 / 2.039e12, rel=1e-3)
@@ -587,7 +590,7 @@ def test_a_network_without_layers_beside_a_language_model_changes_nothing(order)
 def test_a_data_set_of_requests_stands_for_lengths_at_every_door_and_is_told():
     named = cb.generate("llama3_8b", "h100-sxm", input_len="ShareGPT")
     assert named.point == cb.generate("llama3_8b", "h100-sxm", input_len=230, output_len=203).point
-    assert named.assumed.startswith("input_len = 230, the mean of sharegpt; output_len = 203, the mean of sharegpt; ")
+    assert "input_len = 230, the mean of sharegpt; output_len = 203, the mean of sharegpt; " in named.assumed
     assert "vllm-2025-bench-sharegpt" in named.sources
     several = cb.generate("llama3_8b", "h100-sxm", input_len=["openorca", 512], output_len=64)
     assert ["openorca" in each for each in several.assumed] == [True, False]
@@ -598,6 +601,20 @@ def test_a_data_set_of_requests_stands_for_lengths_at_every_door_and_is_told():
     assert (load.prompt, load.answer) == (230, 203)
 
 
+def test_a_service_refuses_data_sets_that_are_not_listed_as_a_call_does():
+    with pytest.raises(ValueError, match=r"input_len = 'orca' is neither a number nor a data set .*: .*openorca"):
+        cb.serve("llama3_8b", "h100-sxm", rate=1, devices=1, input_len="orca")
+
+
+@pytest.mark.parametrize("words, key", [
+    ("LongBench v2", None), ("ShareGPT4V", None), ("sharegpt 90k multi-turn", None), ("vllm-random-2048", None),
+    ("ShareGPT_V3_unfiltered_cleaned_split.json", "sharegpt"), ("MLPerf open-orca data set", "openorca"),
+])  # fmt: skip
+def test_versions_of_data_sets_are_others(words, key):
+    found = within(words)
+    assert (found and found.key) == key
+
+
 @pytest.mark.parametrize("lengths, said", [
     ({"input_len": "bananas"}, "neither a number nor a data set of the table 'request_sets'; nearest"),
     ({"input_len": ["sharegpt", "shargpt"]}, "input_len = 'shargpt'"),
@@ -606,3 +623,36 @@ def test_a_data_set_of_requests_stands_for_lengths_at_every_door_and_is_told():
 def test_a_call_refuses_data_sets_that_are_not_listed(lengths, said):
     with pytest.raises(ValueError, match=said):
         cb.generate("llama3_8b", "h100-sxm", **lengths)
+
+
+def test_what_nobody_states_is_told_by_calls_and_services():
+    step = cb.generate("llama3_8b", "h100-sxm")
+    assert step.assumed.startswith("input_len = 1024; output_len = 128; batch = 1; software = vllm (tuned); ")
+    assert step.point == cb.generate("llama3_8b", "h100-sxm", input_len=1024, output_len=128, batch=1).point
+    assert "output_len" not in cb.generate("llama3_8b", "h100-sxm", delay_of="first token").assumed
+    load = cb.serve("llama3_8b", "h100-sxm", rate=1, devices=1)
+    assert {"input_len = 512", "output_len = 256", "software = vllm (tuned)", "precision = fp16"} <= set(load.assumed)
+    assert "micro_batch = 1" in cb.train_step("resnet50", "a100-sxm-80gb").assumed
+    assert "micro_batch" not in cb.train_step("resnet50", "a100-sxm-80gb", batch=2).assumed
+    assert cb.forward_pass("resnet50", "t4").assumed.startswith("batch = 1; ")
+
+
+def test_a_product_that_counts_as_another_level_is_told():
+    old = cb.generate("llama3_8b", "h100-sxm", software="vLLM 0.6")
+    assert "level of the software = vllm-2024" in old.assumed
+    assert "level of the software" not in cb.generate("llama3_8b", "h100-sxm", software="vLLM").assumed
+    tuned = cb.train_step("llama2_7b", "h100-sxm", devices=8, software="unsloth", fine_tuning="lora", global_batch=64)
+    assert "level of the software = torchtune" in tuned.assumed
+
+
+@pytest.mark.parametrize("software", ["torchtune", "Megatron Core"])
+def test_software_of_other_questions_is_refused_as_that(software):
+    with pytest.raises(UnknownName, match=f"software = '{software}' is for training language models, not"):
+        cb.generate("llama3_8b", "h100-sxm", software=software)
+
+
+def test_one_answer_waits_for_weights_and_a_long_prompt_for_matmuls():
+    one = cb.generate("llama3_8b", "h100-sxm")
+    prompt = cb.generate("llama3_8b", "h100-sxm", input_len=8192, delay_of="first token")
+    assert (one.bottleneck, prompt.bottleneck) == ("weights", "products")
+    assert one.by_part["memory traffic"] > one.by_part["compute"]

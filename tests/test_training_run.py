@@ -264,3 +264,9 @@ def test_devices_needed_for_certain_are_more(run: TrainingRun) -> None:
     days = float(run.table["days"].iloc[0]) * 1.001
     usual, certain = run.devices_needed(days), run.devices_needed(days, certain=True)
     assert certain["devices"] > usual["devices"] and certain["days_high"] <= days < usual["days_high"]
+
+
+def test_what_is_assumed_is_told_once() -> None:
+    run = cb.plan_run("llama2_7b", "h100-sxm", 16, tokens=1e9, global_batch=64)
+    names = [each.partition(" = ")[0] for each in run.assumed]
+    assert len(names) == len(set(names)), names

@@ -61,6 +61,22 @@ def test_tables_and_sweeps_take_the_layout_of_the_call():
     assert table["fits"].tolist() == ["no", "yes", "yes"]
 
 
+def test_a_grid_cuts_stages_as_a_call_does():
+    """Of a sweep, where only some layouts interleave: rounds are whole for some batches, stages for some networks."""
+    axes = {"pp": [1, 4, 8], "global_batch": [64, 96, 100], "software": ["", "PyTorch FSDP"]}
+    plan = {"model": "gpt3_175b", "accelerator": "a100-sxm-80gb", "devices": 64, "tp": 8}
+    swept = cb.sweep("train_step", progress=False, **plan, **axes)
+    cut = 0
+    for row in swept.to_dict("records"):
+        named = {"global_batch": row["global_batch"], "pp": row["pp"], "software": row["software"] or None}
+        if row["why"]:
+            continue
+        step = cb.train_step("gpt3_175b", "a100-sxm-80gb", devices=64, tp=8, **named)
+        assert row["seconds"] == pytest.approx(step.point, rel=1e-12), named
+        cut += step.rows.vp > 1
+    assert cut >= 2
+
+
 def test_chunks_hold_two_layers_and_fill_stages_evenly():
     layers, stages = np.meshgrid([12, 24, 32, 61, 80, 96, 118, 126], [2, 4, 8, 16], indexing="ij")
     chunks = usual_chunks(layers, stages)

@@ -429,8 +429,8 @@ def _formula(view: Compared, op: Any) -> str:
     longer = "arithmetic" if op["bound_by"] == "compute" else "memory"
     return (
         f"{op['kind']}: {times}max({units.human(flop, 'FLOP')} / {peak}, {units.human(moved, 'B')} / {wide}) = "
-        f"{units.human(op['seconds'], 's')}; {op['intensity']:.3g} FLOP/B against {row['ridge']:.3g} at the ridge, so "
-        f"{longer} decides."
+        f"{units.human(op['seconds'], 's')}; {figure(op['intensity'])} FLOP/B against {figure(row['ridge'])} at the "
+        f"ridge, so {longer} decides."
     )
 
 
@@ -517,7 +517,7 @@ def _op_table(view: Compared) -> pd.DataFrame:
     return pd.DataFrame([
         {"Operation": op["name"], "Kind": op["kind"], "Times": f"{op['count']:,.0f}",
          "GFLOP": f"{op['flop'] / 1e9:,.3g}", "MB moved": f"{op['bytes'] / 1e6:,.3g}",
-         "FLOP/B": f"{op['intensity']:.3g}", "Time at best [µs]": f"{op['seconds'] * 1e6:,.3g}",
+         "FLOP/B": figure(op["intensity"]), "Time at best [µs]": f"{op['seconds'] * 1e6:,.3g}",
          "Share [%]": f"{100 * op['share']:.1f}", "Held back by": op["bound_by"]}
         for op in view.ops.head(MOST_ROWS).to_dict("records")
     ])  # fmt: skip

@@ -61,7 +61,8 @@ CHARTS: dict[str, Any] = {
     "knee": charts.knee,
     "costs": partial(
         cost_charts.place_costs, axis="$ per million tokens of answers, logarithmic", each="accelerator",
-        key="Fewest devices that keep the limits. Bar: quartiles of the price; no mark: no price or no way."),
+        key="Fewest devices that keep the limits. Bar: quartiles of the price, none of a single price; no mark: no "
+            "price or no way."),
     "memory": charts.engine_memory,
 }  # fmt: skip
 # Accelerators compared by cost, and parts of the capacity at which the knee is drawn.
@@ -73,11 +74,11 @@ FORMATS: dict[str, dict[str, str]] = {
 UNSET = {"policy": POLICIES[0], "hourly": 0, "think": 30}
 # Parts of `cb.generate`, their names here, the part of a training step whose colour they have, and how they come.
 STEP = (
-    (("products",), "weights read, matmuls", "compute",
-     "Weights are read from memory once for all requests while matmuls run; the longer of the two hides most of the "
-     "other."),
+    (("weights",), "weights read", "memory traffic", "Weights are read from memory once for all requests while "
+     "matmuls run; the longer of the two hides most of the other."),
+    (("products",), "matmuls", "compute", "What matmuls add to the time in which weights are read."),
     (("cache",), "keys and values read", "input", "Keys and values of each request over the memory bandwidth."),
-    (("elementwise",), "other memory traffic", "memory traffic", "Activations between matmuls over the memory "
+    (("elementwise",), "other memory traffic", "bubble", "Activations between matmuls over the memory "
      "bandwidth."),
     (("launch",), "launch", "launch", "Host time for each layer, each step and each request of it."),
     (("tensor_exchange",), "communication", "tensor-parallel communication", "All-reduces over the devices that share "
@@ -279,11 +280,11 @@ def _usual(view: Served) -> dict[str, str]:
 
 
 def _parts(view: Served) -> tuple[Part, ...]:
-    """What one further token takes; weights and matmuls are one part, since they overlap."""
+    """What one further token takes; of weights and matmuls, which overlap, each has its share of the longer."""
     found = []
     for names, name, colour, formula in STEP:
         seconds = sum(float(np.ravel(view.step.parts[each])[0]) for each in names)
-        both = name == STEP[1][1] and "states" in view.step.memory
+        both = names == ("cache",) and "states" in view.step.memory
         found.append(Part(name if not both else STATES, seconds, human(seconds, "s"), TIME_PARTS[colour], formula))
     return tuple(found)
 

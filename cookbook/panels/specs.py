@@ -45,7 +45,7 @@ def _built() -> dict[str, Spec]:
         found = json.loads(FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found["specs"] if found["code"] == _code() else {}
+    return found["specs"] if isinstance(found, dict) and found.get("code") == _code() else {}
 
 
 def spec_of(chart: str, make: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Spec:

@@ -31,7 +31,8 @@ PICTURES = {"costs": devices.place_costs, "matrix": stacks.fit_matrix}
 LATENCIES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
 DOES = {"train": "training", "fine-tune": "fine-tuning", "serve": "serving"}
 # What limits an accelerator, in the terms of every chart.
-LIMITS = {"products": "matmuls", "elementwise": "memory traffic", "exchange": "communication",
+LIMITS = {"products": "matmuls", "weights": "reading weights", "cache": "reading keys and values",
+          "elementwise": "memory traffic", "exchange": "communication",
           "weight exchange": "communication", "decoding": "decoding on the host", "network": "the network to storage",
           "storage": "the storage", "copying": "copies to the accelerator"}  # fmt: skip
 SOFTWARE = {"eager": "an eager framework", "compiled": "a compiled framework", "tuned": "tuned software",

@@ -202,6 +202,12 @@ def _joined(one: Any, other: Any) -> np.ndarray:
     return np.asarray(np.hypot(one, other))
 
 
+def _read_and_multiplied(weights: Any, products: Any) -> dict[str, np.ndarray]:
+    """Parts of what `_joined` says of weights and products: each has its share of the sum of squares."""
+    both = np.maximum(_joined(weights, products), 1e-300)
+    return {"weights": np.asarray(weights**2 / both), "products": np.asarray(products**2 / both)}
+
+
 def experts_read(tokens: Any, experts: Any, experts_per_token: Any) -> np.ndarray:
     """Share of a layer's experts that at least one of some tokens is sent to, were all as likely.
 
@@ -408,7 +414,7 @@ def decode_step_seconds(
 def decode_parts(
     batch: Any, context: Any, *, decoder: Decoder, group: Group, engine: Engine, drafted: Any = 0.0, span: Any = 0.0
 ) -> dict[str, np.ndarray]:
-    r"""The parts of `decode_step_seconds`: products, cache, elementwise, tensor_exchange and launch.
+    r"""The parts of `decode_step_seconds`: weights, products, cache, elementwise, tensor_exchange and launch.
 
     .. math:: t = \sum_i t_i
 
@@ -467,7 +473,7 @@ def _step_parts(
     products = 2 * _multiplied(part * each, tokens, tokens, decoder, group, engine) / (group.peak * engine.decode_share)
     cache = own * _attended(context, decoder, span) * decoder.cache_bytes / np.minimum(shards, decoder.cache_heads)
     return {
-        "products": _joined(weights, products),
+        **_read_and_multiplied(weights, products),
         "cache": cache * (1 + engine.query_cost * (decoder.queries - 1)) / (bandwidth * engine.cache_share)
         + _state_seconds(own, 1 + each, decoder, group, engine),
         "elementwise": tokens * _touched(decoder, engine) / bandwidth,
@@ -526,7 +532,7 @@ def prefill_seconds(
 def prefill_parts(
     tokens: Any, *, decoder: Decoder, group: Group, engine: Engine, prompts: Any = 1.0, cached: Any = 0.0
 ) -> dict[str, np.ndarray]:
-    r"""The parts of `prefill_seconds`: products, attention, elementwise, tensor_exchange and launch.
+    r"""The parts of `prefill_seconds`: weights, products, attention, elementwise, tensor_exchange and launch.
 
     .. math:: t = \sum_i t_i
 
@@ -593,7 +599,7 @@ def _pass_parts(
     pieces = np.maximum(np.maximum(every / engine.piece, np.minimum(own, stages)), 1.0)
     filled = (pieces + stages - 1) / (pieces * stages)
     found = {
-        "products": _joined(weights, products) * filled,
+        **{name: part * filled for name, part in _read_and_multiplied(weights, products).items()},
         "attention": (scores * busy / (shards * group.wide_peak * engine.attention_share)
                       + written / (shards * group.mem_bandwidth)
                       + _state_seconds(own, 2.0, decoder, group, engine)) * filled,

@@ -32,8 +32,10 @@ SHARDS, ENDLESS = (1, 2, 4, 8, 16, 32, 64), 1e15
 MOST_BATCH, MOST_PASS, LEAST_TRACE = 2.0**13, 2.0**34, 20
 # Tokens read at which costs are drawn.
 FAR = 1024.0
-# Tokens of an answer where nobody states any.
-USUAL = 256
+# Tokens of a prompt and of an answer where nobody states any.
+USUAL = {PROMPT: 512, ANSWER: 256}
+# What of an engine is told where it is not given.
+STACK = ("software", "level of the software", "precision", "weights_format")
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,12 @@ def _prepared(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...
 def tier(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> str:
     """Return how well measurements cover an engine, as `Estimate.tier`."""
     return str(_prepared(network, machine, stack).tier[0])
+
+
+def stack_taken(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> dict[str, None]:
+    """Software and number formats that an engine takes where they are not given, as `Estimate.assumed` tells them."""
+    said = str(_prepared(network, machine, stack).rows.assumptions()[0]).split("; ")
+    return {each: None for each in said if each.startswith(STACK)}
 
 
 def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> tuple[float, float, float]:
@@ -322,18 +330,21 @@ def asked_of(given: dict[str, Any]) -> tuple[Asked, dict[str, None]]:
                   spread["input_spread"], spread["output_spread"], bursts, limit["ttft"], limit["tpot"], kept,
                   policy, trace)  # fmt: skip
     waits = {f"think = {pause:g} s": None} if name == "users" and given["think"] is None else {}
-    return asked, {**dict.fromkeys(filter(None, [said])), **waits}
+    return asked, {**said, **waits}
 
 
-def _named(given: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Arguments with mean lengths in the place of the data sets that stand for them; and what is assumed."""
+def _named(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, None]]:
+    """Arguments with lengths where data sets stand for them or none are given; and what is assumed."""
     named = {name: given[name] for name in request_sets.COLUMNS}
     if not all(each is None or isinstance(each, (str, float, int)) for each in named.values()):
-        return {**given, ANSWER: USUAL if named[ANSWER] is None else named[ANSWER]}, ""
-    lengths = {name: request_sets.mean_tokens(name, each) for name, each in named.items()
-               if next(request_sets.stands_in(each), None)}  # fmt: skip
-    answers = {ANSWER: request_sets.answers_of(named[PROMPT], named[ANSWER], USUAL)}
-    return {**given, **answers, **lengths}, str(request_sets.told(named[PROMPT], named[ANSWER]))
+        usual = {name: USUAL[name] for name, each in named.items() if each is None}
+        return {**given, **usual}, dict.fromkeys(f"{name} = {value}" for name, value in usual.items())
+    lengths = {name: request_sets.mean_tokens(name, each) for name, each in named.items() if request_sets.is_name(each)}
+    set_of = {ANSWER: request_sets.answers_of(named[PROMPT], named[ANSWER], USUAL[ANSWER])} if lengths else {}
+    usual = {name: USUAL[name] for name, each in named.items() if each is None and name not in set_of}
+    said = [str(request_sets.told(named[PROMPT], named[ANSWER]))] if lengths else []
+    said += [f"{name} = {value}" for name, value in usual.items()]
+    return {**given, **usual, **set_of, **lengths}, dict.fromkeys(said)
 
 
 def _traced(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

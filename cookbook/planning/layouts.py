@@ -312,7 +312,7 @@ def search(
     )  # fmt: skip
     layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(system).median)
     taken = dict.fromkeys(each for row in found.assumed[:1].tolist() for each in row.split("; ") if each)
-    taken = {each: None for each in taken if not each.startswith("sequence_parallel")}
+    taken = {each: None for each in taken if not each.startswith(("sequence_parallel", "per_node"))}
     told = [f"{name} = {value}" for name, given, value in assumed if isinstance(given, str | bool | None) and not given]
     return replace(layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*taken, *told))
 

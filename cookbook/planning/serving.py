@@ -18,7 +18,7 @@ from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
 from cookbook.catalog.printed import Printed, card
 from cookbook.planning.cost import Price, device_usd
-from cookbook.planning.engines import SHARDS, Asked, asked_of, engine_costs, granted
+from cookbook.planning.engines import SHARDS, Asked, asked_of, engine_costs, granted, stack_taken
 from cookbook.planning.replicas import COLUMNS, Overload, Replicas
 from cookbook.planning.simulation import CHUNKED
 from cookbook.prediction.asked import flag, listed, quantity, whole
@@ -93,8 +93,9 @@ class Service(Printed):
             return f"{self.title}: none of {len(self.rows)} stacks keeps the limits"
         usd = f", {units.dollars(row['usd_per_hour'])}/h" if row["usd_per_hour"] == row["usd_per_hour"] else ""
         return (f"{self.title}: {row['devices']:,} × {row['accelerator']}{usd}, TTFT p95 "
-                f"{units.human(row['ttft_p95'], 's')}, TPOT p95 {units.human(row['tpot_p95'], 's')}, limit: "
-                f"{row['binds']}{row['costly'] and '; '}{row['costly']}")  # fmt: skip
+                f"{units.human(row['ttft_p95'], 's')}, TPOT p95 {units.human(row['tpot_p95'], 's')}, "
+                f"{'a full engine is limited by' if row['meets'] else 'missed:'} {row['binds']}"
+                f"{row['costly'] and '; '}{row['costly']}")  # fmt: skip
 
     def _repr_html_(self) -> str:
         rows = []
@@ -144,7 +145,7 @@ class Service(Printed):
 
 def serve(
     model: str | Workload, accelerator: Any, *, rate: Any = None, users: Any = None, concurrency: Any = None,
-    arrival: Any = None, think: float | str | None = None, input_len: Any = 512, output_len: Any = None,
+    arrival: Any = None, think: float | str | None = None, input_len: Any = None, output_len: Any = None,
     input_spread: float = 0.5, output_spread: float = 0.5, burstiness: float = 1.0, ttft: float | str | None = None,
     tpot: float | str | None = None, kept: float = 0.95, policy: str = CHUNKED, devices: Any = None,
     tp: int | None = None, pp: int = 1, ep: int | None = None, prefill_engines: int = 1, precision: Any = None,
@@ -173,9 +174,9 @@ def serve(
     think : float or str, optional
         Time of a user between an answer and the next request [s]; that of the table ``constants`` by default.
     input_len, output_len : float, str or array_like
-        Mean tokens of prompts and answers (256 by default), or a data set of the table ``request_sets`` in the place of
-        the first, as for `cookbook.generate`; or those of each request of a trace, two lists of one length, of which
-        means and spreads are taken, and which `simulated` serves as they are.
+        Mean tokens of prompts (512 by default) and answers (256), or a data set of the table ``request_sets`` in the
+        place of the first, as for `cookbook.generate`; or those of each request of a trace, two lists of one length,
+        of which means and spreads are taken, and which `simulated` serves as they are.
     input_spread, output_spread : float
         Standard deviations of both over their means, log-normal; 0 for one length.
     burstiness : float
@@ -287,6 +288,7 @@ def serve(
                 number, one = min(found, key=lambda pair: pair[0] * pair[1].each)
                 row |= {"tp": one.tp} | one.row(number, prices[name], simulated, seed)
                 row["costly"] = one.costly(number) if count is None else ""
+                assumed |= stack_taken(network, machine, tuple({**stack, "tp": one.tp}.items()))
                 taken = {"max_sequences": one.costs.max_sequences // one.groups, "chunk": one.chunk // one.groups}
                 assumed |= granted(one.costs, drafted)
                 assumed |= one.gained(network, {**stack, "tp": one.tp}, limits) if two_batches else {}

@@ -22,10 +22,10 @@ from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.doors import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
 from cookbook.prediction.engine import NOT_FINITE, Estimate, memory_constants, prepare, reasons
 from cookbook.prediction.requirements import requirements
-from cookbook.prediction.scenario import NUMERIC, Coded, Rows, Scenario, checked, fields, outer
+from cookbook.prediction.scenario import NUMERIC, Coded, Scenario, checked, fields, outer
 from cookbook.prediction.terms import transformer_step
 from cookbook.prediction.terms.devices import lacking
-from cookbook.prediction.terms.layout_grid import INTERLEAVING, usual_chunks
+from cookbook.prediction.terms.layout_grid import interleaved
 from cookbook.prediction.terms.layouts import impossible_in_grid
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads.zoo import Workload
@@ -309,8 +309,8 @@ def _cuts(sizes: list[int]) -> Iterator[tuple[int, list[slice]]]:
 def _grid(kind: str, scenario: Scenario) -> dict[str, np.ndarray]:
     """The columns of a block, each with as many entries along an axis as it depends on."""
     resolved = transformer_step.resolve(scenario, memory_constants(kind))
-    chunks = _usual_chunks(scenario, resolved)
-    if chunks is not None:
+    chunks = interleaved(scenario, resolved)
+    if not np.isnan(chunks).all():
         whole = replace(scenario, columns={**scenario.columns, "vp": chunks})
         resolved = transformer_step.resolve(whole, memory_constants(kind))
     prepared = prepare(kind, resolved)
@@ -338,18 +338,6 @@ def _grid(kind: str, scenario: Scenario) -> dict[str, np.ndarray]:
         "tokens_per_s": tokens, "memory_bytes": memory, "fits": np.array(["", "yes", "no"], dtype=object)[fits],
         "bottleneck": np.array([*parts, ""], dtype=object)[at], "tier": tier, "why": why.astype(object),
     }  # fmt: skip
-
-
-def _usual_chunks(scenario: Scenario, rows: Rows) -> np.ndarray | None:
-    """Chunks that a stack cuts stages into where nobody states them, as `with_usual_layouts` does; None where none."""
-    if not np.isnan(scenario.number("vp")).all():
-        return None
-    schedule = scenario.words("pipeline_schedule")
-    usual = schedule.where(lambda word: not word) & rows.keys["engine"].where(lambda level: level in INTERLEAVING)
-    chunks = usual_chunks(rows.layers, rows.pp)
-    cut = (usual | schedule.where(lambda word: word == "interleaved")) & (chunks > 1) & (rows.pp > 1)
-    cut = cut & (np.mod(np.rint(rows.micro_batches), np.maximum(rows.pp, 1)) == 0)
-    return np.where(cut, chunks, np.nan) if cut.any() else None
 
 
 def _in_grid(of: str, network: Workload) -> bool:

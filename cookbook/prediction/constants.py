@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from cookbook import catalog, units
 from cookbook.catalog import UnknownName
 from cookbook.catalog.names import normalise
 from cookbook.catalog.reading import nearest
-from cookbook.prediction.scenario import Coded, together
+from cookbook.prediction.scenario import LEVEL, Coded, together
 from cookbook.units import shown
 
 SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, LOADED, IN_FLIGHT = (
@@ -39,6 +39,8 @@ YEAR = 1900
 LEAST = 0.05
 SHORT = {"training_transformer": "transformer", "training_classic": "classic", "inference": "inference",
          "generation": "generation"}
+FOR = {"training_transformer": "training language models", "training_classic": "training other networks",
+       "inference": "single passes", "generation": "answers of language models"}  # fmt: skip
 # From the best known to the least; what is trained or computed in a special way has tiers of its own.
 TIERS = (SEEN, SIBLING, NEW_ENGINE, DATASHEET, ADAPTERS, EXPERTS, FIRST_TOKEN, LOADED, IN_FLIGHT)
 
@@ -274,9 +276,18 @@ def level_of(kind: str, name: str, vendor: str = "", device: str = "") -> str:
         last = [".".join(map(str, each)) for each in _versions(kind, product) if each][-1:]
         listed = [f"{names.get(product, product)} {each}" for each in last]
         close = listed or [names[each] for each in nearest(normalise(name[:60]), list(names), 3)]
-        raise UnknownName("software", shown(name).strip("'"), close)
+        raise UnknownName("software", shown(name).strip("'"), close, _of_another_kind(kind, name, close))
     # Of what does not run on a device, which `makers_of` tells, the level that it has elsewhere.
     return own or next((level for wanted, level in rows if _is_for(wanted, vendor, device)), rows[0][1])
+
+
+def _of_another_kind(kind: str, name: str, close: Sequence[str]) -> str:
+    """What is wrong with a product that other kinds of prediction know; "" of one that none knows."""
+    others = [FOR[other] for other in FOR if other != kind and _listed(other, name)]
+    if not others or kind not in FOR:
+        return ""
+    return (f"software = {shown(name, 40)} is for {' and '.join(others)}, not for {FOR[kind]}; nearest names: "
+            f"{', '.join(close)}")  # fmt: skip
 
 
 def _listed(kind: str, name: str) -> list[tuple[str, str]]:
@@ -371,6 +382,16 @@ def said_level(kind: str, level: str) -> str:
     rows = catalog.table("software")
     rows = rows[(rows["kind"] == kind) & (rows["level"] == level) & rows["product"].isin([PLAIN, TUNED])]
     return f"{level} ({rows['product'].iloc[0]})" if len(rows) else level
+
+
+def assumed_software(kind: str, software: Coded, engine: Coded) -> list[tuple[str, np.ndarray, Coded]]:
+    """Entries of `Rows.assumed`: the level that stands in for no software, or for a product of another name.
+
+    vLLM 0.6 counts as vllm-2024, and that is told; vLLM as vllm is not.
+    """
+    pairs, level = together(software, engine), engine.map(partial(said_level, kind))
+    other = pairs.where(lambda each: each[0] not in ("", each[1]) and normalise(each[0]) != normalise(each[1]))
+    return [("software", is_usual(software), level), (LEVEL, other, level)]
 
 
 def is_product(kind: str, name: str) -> bool:

@@ -30,6 +30,8 @@ from cookbook.workloads.zoo import Workload
 PARALLEL = ("tp", "pp", "vp", "cp", "ep", "sequence_parallel", "recompute", "attention", "pipeline_schedule", "shard",
             "offload", "capacity_factor", "fabric", "oversubscription", "fine_tuning", "rank", "target_modules",
             "optimiser")  # fmt: skip
+# What is taken where nobody says how long a prompt is, and the delay that has no answer.
+USUAL_PROMPT, FIRST_TOKEN = 1024, "first token"
 OFFLOADED = {"optimiser": False, "optimiser to drives": True}
 
 
@@ -162,7 +164,9 @@ def train_step(
     network, neighbours = network_of(workload), flag("neighbours", neighbours)
     chosen = kind_of(network) if isinstance(kind, str) and not kind else kind
     asked = training_scenario(network, system, plan_fields(plan, changes), chosen, software, precision, seq)
-    return _told(estimate(asked, neighbours), asked, network)
+    found = _told(estimate(asked, neighbours), asked, network)
+    blank = chosen == NETWORK and not {"micro_batch", "global_batch"} & set(plan_fields(plan, changes))
+    return _assuming(found, _taken({"micro_batch": (1, blank)}))
 
 
 def network_of(workload: str | Workload) -> Workload:
@@ -333,7 +337,7 @@ def forward_pass(
     workload: str | Workload,
     accelerator: Any,
     *,
-    batch: Any = 1,
+    batch: Any = None,
     precision: Any = None,
     software: Any = None,
     devices: Any = 1,
@@ -352,7 +356,7 @@ def forward_pass(
     accelerator : str, Accelerator or Machine
         A device of the catalogue (GPU, TPU, processor, FPGA, edge module ...), or the reader's own record.
     batch : float
-        Samples of one pass on one device; on one core where the cores of a chip hold a network each.
+        Samples of one pass on one device, 1 by default; on one core where the cores of a chip hold a network each.
     precision : str
         "fp32", "tf32", "fp16", "bf16", "fp8", "fp4" or "int8"; by default the first of "fp16" and "bf16"
         (the faster of both), "tf32", "fp32", "int8" and "fp8" that the device has.
@@ -382,6 +386,8 @@ def forward_pass(
     ValueError: precision = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
     """
     network, neighbours = network_of(workload), flag("neighbours", neighbours)
+    taken = _taken({"batch": (1, batch is None)})
+    batch = 1 if batch is None else batch
     if seq is not None and not network.ops.needs_seq:
         raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")
     prompt = answers_tokens(network)
@@ -391,7 +397,7 @@ def forward_pass(
         **({"input_len": seq or network.seq, "tp": 1, "scenario": "prefill"} if prompt else
            {"seq": seq if seq is not None else network.seq, "scenario": "static"}),
     })  # fmt: skip
-    return _told(replace(estimate(asked, neighbours), unit=UNITS[FORWARD]), asked, network)
+    return _assuming(_told(replace(estimate(asked, neighbours), unit=UNITS[FORWARD]), asked, network), taken)
 
 
 def _is_stated(value: Any) -> bool:
@@ -429,7 +435,7 @@ def generate(
     workload: str | Workload,
     accelerator: Any,
     *,
-    input_len: Any = 1024,
+    input_len: Any = None,
     output_len: Any = None,
     batch: Any = None,
     devices: Any = None,
@@ -463,8 +469,8 @@ def generate(
     accelerator : str, Accelerator or Machine
         A device, or the reader's own record.
     input_len, output_len : int or str
-        Tokens of one prompt and of one answer (128 by default); or a data set of the table ``request_sets`` in the
-        place of the first, such as "sharegpt", for the mean lengths of its requests, which `assumed` tells.
+        Tokens of one prompt (1,024 by default) and of one answer (128); or a data set of the table ``request_sets`` in
+        the place of the first, such as "sharegpt", for the mean lengths of its requests, which `assumed` tells.
     batch : int
         Answers of one replica at once, 1 by default; with `request_rate` the most of all replicas, by default as many
         as fit.
@@ -512,6 +518,11 @@ def generate(
     (True, 'yes')
     """
     network = network_of(workload)
+    named = next(request_sets.stands_in(input_len), None) is not None
+    blank = {"input_len": (USUAL_PROMPT, input_len is None),
+             "output_len": (request_sets.USUAL_ANSWER, output_len is None and not named and delay_of != FIRST_TOKEN),
+             "batch": (1, batch is None and request_rate is None)}  # fmt: skip
+    input_len = USUAL_PROMPT if input_len is None else input_len
     asked = answers(
         network, accelerator, input_len=input_len, output_len=output_len, batch=batch, devices=devices, tp=tp, pp=pp,
         precision=precision, weights_format=weights_format, kv_format=kv_format, software=software, delay_of=delay_of,
@@ -519,11 +530,20 @@ def generate(
         schedule=_given(schedule), chunk=chunk)
 
     found = _told(estimate(asked), asked, network)
-    said = request_sets.told(input_len, output_len)
+    sources = (*found.sources, *request_sets.sources_of(input_len, output_len))
+    found = replace(found, sources=tuple(dict.fromkeys(sources)))
+    return _assuming(_assuming(found, request_sets.told(input_len, output_len)), _taken(blank))
+
+
+def _taken(blank: Mapping[str, tuple[Any, bool]]) -> str:
+    """Usual values of arguments, and whether they were taken, as `Estimate.assumed` says it."""
+    return "; ".join(f"{name} = {usual}" for name, (usual, taken) in blank.items() if taken)
+
+
+def _assuming(found: Estimate, said: str | list[str]) -> Estimate:
+    """The same estimates, which tell first what is `said`, of all or of each."""
     if not said:
         return found
-    several = [said] * len(found) if isinstance(said, str) else said
-    joined = ["; ".join(filter(None, pair)) for pair in zip(several, np.atleast_1d(found.assumed), strict=True)]
-    sources = (*found.sources, *request_sets.sources_of(input_len, output_len))
-    return replace(found, told=np.array(joined, dtype=object) if asked.several else joined[0],
-                   sources=tuple(dict.fromkeys(sources)))  # fmt: skip
+    each = [said] * len(found) if isinstance(said, str) else said
+    joined = ["; ".join(filter(None, pair)) for pair in zip(each, np.atleast_1d(found.assumed), strict=True)]
+    return replace(found, told=np.array(joined, dtype=object) if np.ndim(found.point) else joined[0])

@@ -25,7 +25,7 @@ from cookbook.prediction.terms.layout_grid import with_usual_layouts
 # Parts of all kinds under the names that every chart of the cookbook uses.
 NAMES = {
     "compute": ("products", "experts", "attention", "head"),
-    "memory traffic": ("elementwise", "cache"),
+    "memory traffic": ("weights", "cache", "elementwise"),
     "launch": ("launch", "floor", "overhead", "recurrence"),
     "tensor-parallel communication": ("tensor_exchange", "context_exchange", "expert_exchange"),
     "pipeline-parallel communication": ("pipeline_exchange",),
@@ -158,7 +158,8 @@ class Estimate:
 
     @property
     def _units(self) -> tuple[str, str]:
-        return ("pass", "passes") if self.kind == "inference" else ("step", "steps")
+        of_kind = {"inference": ("pass", "passes"), "generation": ("batch or request", "batches or requests")}
+        return of_kind.get(self.kind, ("step", "steps"))
 
     @property
     def corrected(self) -> str:

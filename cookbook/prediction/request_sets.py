@@ -63,13 +63,16 @@ def _sets() -> dict[str, RequestSet]:
 def within(words: str) -> RequestSet | None:
     """The data set that words name, alone or among others; None where they name none.
 
-    >>> within("Open-Orca").key, within("MLPerf OpenOrca dataset").key, within("1024"), within("random walks")
+    A version or a number behind a name makes it that of another data set.
+
+    >>> within("Open-Orca").key, within("MLPerf OpenOrca dataset").key, within("1024"), within("LongBench v2")
     ('openorca', 'openorca', None, None)
     """
     known, wanted = index(TABLE, catalog.data_directory()), normalise(words[:200])
     if wanted in known:
         return _sets()[known[wanted]]
-    named = [spelling for spelling in known if len(spelling) >= LONG and spelling in wanted]
+    named = [spelling for spelling in known if len(spelling) >= LONG and spelling in wanted
+             and not wanted.partition(spelling)[2].removeprefix("v")[:1].isdigit()]  # fmt: skip
     return _sets()[known[max(named, key=len)]] if named else None
 
 
@@ -87,22 +90,29 @@ def mean_tokens(field: str, name: str) -> float:
     return found.tokens(field)
 
 
+def is_name(value: Any) -> bool:
+    """Whether an argument is text that is no number, and so means a data set.
+
+    >>> is_name("sharegpt"), is_name("512"), is_name(512)
+    (True, False, False)
+    """
+    if not isinstance(value, str):
+        return False
+    try:
+        units.si(value, "")
+    except ValueError:
+        return True
+    return False
+
+
 def stands_in(values: Any) -> Iterator[RequestSet]:
     """Data sets that stand in an argument, alone or in a list; text that is a number, or no name, is left alone."""
     for each in values if isinstance(values, (list, tuple)) else [values]:
-        if isinstance(each, str) and not _is_number(each):
+        if is_name(each):
             try:
                 yield _sets()[catalog.lookup(TABLE, each)]
             except UnknownName:
                 continue
-
-
-def _is_number(text: str) -> bool:
-    try:
-        units.si(text, "")
-    except ValueError:
-        return False
-    return True
 
 
 def answers_of(prompts: Any, answers: Any, usual: Any = USUAL_ANSWER) -> Any:

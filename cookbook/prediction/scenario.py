@@ -37,7 +37,7 @@ LONGEST = 60
 KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
 # What is told of a batch of which fewer are answered at once, and of more tokens than a model is made for: no field is
 # left to be assumed.
-AT_ONCE, BEYOND = "answered at a time", "context"
+AT_ONCE, BEYOND, LEVEL = "answered at a time", "context", "level of the software"
 # What a mapping may hold that stands for a storage tier or a data set; `Field.phases` says it of a field.
 GROUPS = ("storage_tier", "data_set")
 # Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
@@ -576,7 +576,8 @@ class Rows:
 
     def assumed_count(self) -> np.ndarray:
         """How many fields each row leaves to be assumed; one number may stand for all rows."""
-        lacking = (np.asarray(lacks, dtype=int) for name, lacks, _ in self.assumed if name not in (AT_ONCE, BEYOND))
+        remarks = (AT_ONCE, BEYOND, LEVEL)
+        lacking = (np.asarray(lacks, dtype=int) for name, lacks, _ in self.assumed if name not in remarks)
         return np.asarray(sum(lacking, np.zeros((), dtype=int)))
 
     def assumptions(self) -> np.ndarray:

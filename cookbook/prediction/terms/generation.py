@@ -32,8 +32,8 @@ from cookbook.prediction.constants import (
     IN_FLIGHT,
     LOADED,
     Constant,
+    assumed_software,
     figure,
-    is_usual,
     levels_of_rows,
 )
 from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
@@ -98,7 +98,7 @@ def resolve(scenario: Scenario) -> Rows:
                     makers.map(lambda each: getattr(each, "kind", "")))  # fmt: skip
     software = s.words("software")
     engine = levels_of_rows(KIND, software, vendor, kind)
-    assumed.append(("software", is_usual(software), engine))
+    assumed += assumed_software(KIND, software, engine)
     published = together(s.words("model"), s.words("precision"), s.words("weights_format"), engine).map(_published)
     usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator"),
                      published).map(_formats)  # fmt: skip

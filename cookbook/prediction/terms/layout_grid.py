@@ -204,18 +204,25 @@ def _grid(
     return {name: grid[name].astype(float) for name in FILLED}
 
 
-def _with_chunks(scenario: Scenario, rows: Rows, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Chunks of a stage as well, of pipelines that interleave: they say so, or their stack does where nothing is said.
+def interleaved(scenario: Scenario, rows: Rows) -> np.ndarray:
+    """Chunks of a stage of pipelines that interleave, where nobody states them; NaN of all others.
 
-    An interleaved pipeline takes a whole number of rounds of micro-batches; others stay as they are.
+    They say so, or their stack does where nothing is said. An interleaved pipeline takes a whole number of rounds of
+    micro-batches. `scenario` and `rows` may stand in a grid.
     """
-    size, schedule = len(scenario), scenario.words("pipeline_schedule")
-    stages, chosen = np.broadcast_to(rows.pp, (size,)), columns.get("vp", np.full(size, np.nan))
-    blank = np.isnan(scenario.number("vp")) & np.isnan(chosen) & (stages > 1) & np.asarray(rows.why == "")
+    blank = np.isnan(scenario.number("vp")) & (rows.pp > 1) & np.asarray(rows.why == "")
     if not np.any(blank):
-        return columns
+        return np.array(np.nan)
+    schedule, chunks = scenario.words("pipeline_schedule"), usual_chunks(rows.layers, rows.pp)
     usual = schedule.where(lambda word: not word) & rows.keys["engine"].where(lambda level: level in INTERLEAVING)
-    chunks = usual_chunks(rows.layers, stages)
     blank = blank & (usual | schedule.where(lambda word: word == "interleaved")) & (chunks > 1)
-    blank = blank & (np.mod(np.rint(rows.micro_batches), stages) == 0)
-    return {**columns, "vp": np.where(blank, chunks, chosen)} if np.any(blank) else columns
+    blank = blank & (np.mod(np.rint(rows.micro_batches), np.maximum(rows.pp, 1)) == 0)
+    return np.where(blank, chunks, np.nan)
+
+
+def _with_chunks(scenario: Scenario, rows: Rows, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Chunks of a stage as well, of pipelines that interleave; those of a layout that was chosen stay as they are."""
+    chunks = np.broadcast_to(interleaved(scenario, rows), (len(scenario),))
+    if "vp" in columns:
+        chunks = np.where(np.isnan(columns["vp"]), chunks, columns["vp"])
+    return columns if np.isnan(chunks).all() else {**columns, "vp": chunks}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from cookbook import catalog
 from cookbook.performance import collectives
 from cookbook.performance import networks as formulas
-from cookbook.prediction.constants import Constant, figure, is_usual, levels_of_rows, said_level
+from cookbook.prediction.constants import Constant, assumed_software, figure, levels_of_rows
 from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
 from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, Device, calibrated, of_network, usual_precision
@@ -124,8 +124,7 @@ def look_up(
     software = s.words("software")
     keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
     keys["special"] = BLANK
-    said = keys["engine"].map(partial(said_level, kind))
-    assumed.append(("software", is_usual(software), said))
+    assumed += assumed_software(kind, software, keys["engine"])
     values = of_devices(devices, names) | keys["engine"].figures(lambda level: does()[level])
     return LookedUp(*of_networks(s), pairs, devices, values, keys)
 

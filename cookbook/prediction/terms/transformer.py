@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from cookbook import catalog
 from cookbook.performance.generation import Decoder
 from cookbook.performance.parallelism import FILLED
-from cookbook.prediction.constants import ADAPTERS, EXPERTS, figure, levels_of_rows, said_level
+from cookbook.prediction.constants import ADAPTERS, EXPERTS, assumed_software, figure, levels_of_rows
 from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
 from cookbook.prediction.terms import layouts
@@ -379,8 +379,7 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     software = s.words("software")
     kinds = Coded(pairs.codes, tuple(each.kind for each in devices))
     keys["engine"] = levels_of_rows(KIND, software, keys["vendor"], kinds)
-    usual = software.where(lambda word: word == "")
-    assumed.append(("software", usual, keys["engine"].map(partial(said_level, KIND))))
+    assumed += assumed_software(KIND, software, keys["engine"])
     lacks = s.words("precision").where(lambda word: word == "")
     assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
     v |= keys["engine"].figures(lambda level: engines()[level])
