@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 from cookbook.catalog import UnknownName
+from cookbook.catalog.refusals import code_of, refusal_of
 from cookbook.planning.comparison import compare
 from cookbook.planning.layouts import search
 from cookbook.planning.run import plan_run
@@ -23,7 +24,7 @@ from cookbook.planning.serving import serve
 from cookbook.planning.sweeps import sweep
 from cookbook.prediction.answer import answer
 from cookbook.prediction.doors import forward_pass, generate, train_step
-from cookbook.prediction.engine import Estimate, reasons, reasons_of
+from cookbook.prediction.engine import Estimate, reasons
 from cookbook.workloads import zoo
 
 SAME = 1e-9
@@ -133,7 +134,7 @@ def questions(count: int, seed: int) -> list[Question]:
 
 
 def refused(problem: Exception) -> Told:
-    return Told(code=reasons_of(str(problem)), why=str(problem))
+    return Told(code=refusal_of(problem).code, why=str(problem))
 
 
 def is_transformer(question: Question) -> bool:
@@ -162,7 +163,7 @@ def by_sweep(question: Question) -> Told:
     except (ValueError, UnknownName) as problem:
         return refused(problem)
     if row["why"]:
-        return Told(code=reasons_of(row["why"]), why=row["why"])
+        return Told(code=code_of(row["why"]), why=row["why"])
     if is_transformer(question):
         return Told(row["seconds"], row["low80"], row["high80"])
     rate, seconds = row["rate"], row["seconds"]
@@ -216,7 +217,7 @@ def by_comparison(question: Question) -> Told | None:
     except (ValueError, UnknownName) as problem:
         return refused(problem)
     if row["why"]:
-        return Told(code=reasons_of(row["why"]), why=row["why"])
+        return Told(code=code_of(row["why"]), why=row["why"])
     return Told(row["samples_per_s"], row["low"], row["high"])
 
 

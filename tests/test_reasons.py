@@ -1,6 +1,8 @@
 """Codes of the reasons why there is no answer: their table, and a scenario for each."""
 
 import csv
+import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -8,9 +10,10 @@ import pytest
 
 import cookbook as cb
 from cookbook import catalog
+from cookbook.catalog.refusals import NOT_ALLOWED, NOT_READ, Refusal, Refused, code_of
 from cookbook.prediction.answer import answer
 from cookbook.prediction.constants import Fitted
-from cookbook.prediction.engine import estimate, estimate_rows, prepare, reasons_of, terms_of
+from cookbook.prediction.engine import estimate, estimate_rows, prepare, terms_of
 from cookbook.prediction.intake import tables
 from cookbook.prediction.scenario import scenario
 from cookbook.prediction.terms import layouts
@@ -139,7 +142,7 @@ def test_a_count_that_is_no_count():
     """Tables refuse it cell by cell; this is the last gate before the formulas, for whatever follows from cells."""
     rows = terms_of(TRANSFORMER).resolve(tables.read(TRANSFORMER, pd.DataFrame([ROW[TRANSFORMER]])))
     why = layouts.refusals({**rows.values, "vp": np.array(0.0)}, rows.keys["accelerator"], rows.why)
-    assert reasons_of(why).tolist() == ["count-missing"]
+    assert code_of(why).tolist() == ["count-missing"]
 
 
 def test_formulas_that_give_no_number():
@@ -160,11 +163,31 @@ def test_every_code_of_the_table_is_given():
 
 def test_the_table_is_well_formed():
     for code, row in TABLE.items():
-        assert code == code.lower() and code.replace("-", "").isalpha() and row["description"] and row["words"]
-    assert list(TABLE)[-1] == "not-read" and TABLE["not-read"]["words"] == "{}"
-    assert len({words for row in TABLE.values() for words in row["words"].split("|")}) == sum(
-        len(row["words"].split("|")) for row in TABLE.values()
-    )
+        assert code == code.lower() and code.replace("-", "").isalpha() and row["description"]
+    assert list(TABLE)[-1] == NOT_READ and NOT_ALLOWED in TABLE
+
+
+def test_refusals_carry_the_argument_and_what_would_do():
+    with pytest.raises(Refused) as caught:
+        cb.train_step("resnet50", "v100", micro_batch=64, precision="fp8")
+    why = caught.value.refusal
+    assert (why.code, why.field, why.nearest) == ("precision-not-offered", "precision", ("fp32", "fp16"))
+    with pytest.raises(Refused) as caught:
+        cb.train_step("llama2_7b", "h100-sxm", pipeline_schedule="1f2b")
+    assert caught.value.refusal.field == "pipeline_schedule" and "1f1b" in caught.value.refusal.nearest
+    with pytest.raises(catalog.UnknownName) as unknown:
+        cb.train_step("resnet5", "v100")
+    assert (unknown.value.refusal.code, unknown.value.refusal.field) == ("network-unknown", "model")
+    assert "resnet50" in unknown.value.refusal.nearest
+
+
+def test_refusals_stay_what_they_are_in_arrays_in_files_and_between_processes():
+    found = cb.generate("llama3_70b", "h100-sxm", tp=[1, 2]).why[0]
+    assert (found.code, found.field, found.nearest) == ("weights-too-large", "tp", (2,))
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found and (again.code, again.nearest) == (found.code, found.nearest)
+    assert Refusal.joined(["", found, "and more"]) == f"{found}; and more" and Refusal.joined([""]).code == ""
+    assert json.loads(json.dumps(found)) == found
 
 
 @pytest.mark.parametrize("table", ["training_transformer", "training_classic", "inference"])
@@ -172,6 +195,6 @@ def test_what_the_engine_refuses_has_a_code_of_its_own(table):
     """Only what could not be read may have the code of that."""
     asked = tables.read(table, tables.without_outcomes(tables.measured_table(table)))
     found = estimate(asked, False)
-    codes = reasons_of(np.asarray(found.why, dtype=object))
+    codes = code_of(np.asarray(found.why, dtype=object))
     assert ((codes == "") == (found.why == "")).all()
     assert (asked.why[codes == "not-read"] != "").all()

@@ -30,6 +30,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from cookbook.catalog.refusals import NOT_READ, Refusal
+
 from .. import units
 from ..units import shown
 
@@ -80,6 +82,15 @@ class UnknownName(KeyError):
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def refusal(self) -> Refusal:
+        """The same as data: the code of the table, the field that names its rows, the nearest names."""
+        return Refusal(self.message, CODES.get(self.kind, NOT_READ), self.what, self.nearest)
+
+
+# Codes of ``data/schema/reasons.csv`` for names that a table does not have.
+CODES = {"accelerators": "accelerator-unknown", "models": "network-unknown"}
 
 
 def _singular(words: str) -> str:

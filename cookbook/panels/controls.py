@@ -71,6 +71,8 @@ class Described:
         Whether it stands under "more".
     place : str
         "controls", or "picture" for the row above the picture.
+    argument : str
+        Argument of the function that answers, where it is not called as the control.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Described:
     tooltip: str = field(default="", kw_only=True)
     more: bool = field(default=False, kw_only=True)
     place: str = field(default="controls", kw_only=True)
+    argument: str = field(default="", kw_only=True)
 
     def _described(self, kind: str, **own: Any) -> dict[str, Any]:
         names = ("name", "label", "group", "tooltip", "more", "place")

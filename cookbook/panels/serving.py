@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware
+from cookbook.catalog.refusals import Refused, refusal_of
 from cookbook.charts import devices as cost_charts
 from cookbook.charts import run as charts
 from cookbook.charts.look import TIME_PARTS, row_order
@@ -252,7 +253,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         told = str(problem)
         for old, new in OTHER_WORDS.items():
             told = told.replace(old, new)
-        raise ValueError(told) from None
+        raise Refused(refusal_of(problem).reworded(told)) from None
     view = Served(MappingProxyType(dict(values)), found, model_of(values["model"]).title,
                   device_of(values["accelerator"]))  # fmt: skip
     own, picture = view.own, values["picture"]
@@ -391,7 +392,7 @@ def _compared(model: str, given: tuple[tuple[str, Any], ...], own: Accelerator, 
             service = _serve(model, device, given + paid)
             row = {**service.rows[0], "prices": next(iter(service.price.values())).rows}
         except ValueError as problem:
-            row = {"accelerator": key, "why": str(problem), "meets": False}
+            row = {"accelerator": key, "why": refusal_of(problem), "meets": False}
         rows.append({"name": device.name, **row})
     return pd.DataFrame(rows)
 

@@ -19,6 +19,7 @@ import traitlets
 
 from cookbook import catalog
 from cookbook.catalog.printed import csv_text
+from cookbook.catalog.refusals import refusal_of
 from cookbook.charts import live
 from cookbook.charts.card import card, kept
 from cookbook.panels.ahead import CHANGING, Ahead, packed
@@ -392,15 +393,13 @@ class Panel(anywidget.AnyWidget):
 
     def _mend(self, problem: Exception, reason: str, changed: Iterable[str]) -> None:
         """Find the control at fault, and values of it that can be used, by trying them."""
-        suspects = self._suspects(problem, reason, changed)
-        near = reason.partition("nearest: ")[2].split()
-        figures = [word.strip(".,;") for word in near if word[0].isdigit()]
+        suspects, why = self._suspects(problem, reason, changed), refusal_of(problem)
         self._faulty = next(iter(suspects), "")
         fixes, tried, end = dict[str, Mapping[str, Any]](), 0, time.monotonic() + PATIENCE
         for name in suspects:
             control, now = self._controls[name], self._state[name]
-            hints = figures if isinstance(control, Slider) else getattr(problem, "nearest", ())
-            for value in control.near(now, self._good[name], hints):
+            own = why.field in (name, control.argument) or not isinstance(control, Slider)
+            for value in control.near(now, self._good[name], why.nearest if own else ()):
                 if tried == TRIES or len(fixes) == FIXES or time.monotonic() > end:
                     break
                 tried += 1
@@ -412,11 +411,12 @@ class Panel(anywidget.AnyWidget):
         self._fixes = [*fixes.items(), *([("Undo", undone)] if undone and undone not in fixes.values() else [])]
 
     def _suspects(self, problem: Exception, reason: str, changed: Iterable[str]) -> list[str]:
-        """Controls that may be at fault: which cannot be read, begins the reason, has the unknown name, is named in it.
+        """Controls that may be at fault: not readable, refused, with the unknown name, or named in the reason.
 
         Those that were changed come last.
         """
-        unread, named = [], getattr(problem, "name", None)
+        unread, named, field = [], getattr(problem, "name", None), refusal_of(problem).field
+        at_fault = [name for name, control in self._controls.items() if field and field in (name, control.argument)]
         for name, control in self._controls.items():
             try:
                 control.read(self._state[name])
@@ -426,7 +426,7 @@ class Panel(anywidget.AnyWidget):
         entries = {n: value if isinstance(value, list) else [value] for n, value in self._state.items()}
         holds = [n for n, chosen in entries.items() if named and any(same(named, one) for one in chosen)]
         told = [n for n, c in self._controls.items() if f" {c.label} " in reason]
-        return list(dict.fromkeys([*unread, *(name for _, name in heads[::-1]), *holds, *told, *changed]))
+        return list(dict.fromkeys([*unread, *at_fault, *(name for _, name in heads[::-1]), *holds, *told, *changed]))
 
     def _remember(self) -> None:
         """Keep the text that a reader typed for as long as its value stands."""

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware
+from cookbook.catalog.refusals import Refused, refusal_of
 from cookbook.charts import models as memory_charts
 from cookbook.charts import run as charts
 from cookbook.charts.look import row_order
@@ -137,7 +138,7 @@ def _controls() -> tuple[Control, ...]:
               tooltip="The language model to train"),
         Slider("tokens", "Tokens", "Workload", one_two_five(1, 1e5, (300, 1400, 15600)), unit="billion", whole=False,
                tooltip="Tokens to train on"),
-        Slider("batch", "Global batch", "Workload", powers_of_two(3, 16), unit="sequences",
+        Slider("batch", "Global batch", "Workload", powers_of_two(3, 16), unit="sequences", argument="global_batch",
                tooltip="Sequences of one update of all devices"),
         Combo("system", "Machine", "Hardware", machines(), own=own_accelerator("Machine"), plain=plain_device,
               tooltip="An accelerator (in nodes of eight) or a server"),
@@ -290,10 +291,10 @@ def _run(values: dict[str, Any]) -> TrainingRun:
             run = plan_run(named_model(values["model"]), system, chosen, **arguments)
         why = run.table.set_index("devices").loc[chosen, "why"]
         if why:
-            raise ValueError(why)
+            raise Refused(why)
     except ValueError as problem:
         told = str(problem).replace("global_batch", "batch").replace("set per_node", "enlarge NVLink domain")
-        raise ValueError(told) from None
+        raise Refused(refusal_of(problem).reworded(told)) from None
     return run
 
 

@@ -202,12 +202,6 @@ def _joined(one: Any, other: Any) -> np.ndarray:
     return np.asarray(np.hypot(one, other))
 
 
-def _read_and_multiplied(weights: Any, products: Any) -> dict[str, np.ndarray]:
-    """Parts of what `_joined` says of weights and products: each has its share of the sum of squares."""
-    both = np.maximum(_joined(weights, products), 1e-300)
-    return {"weights": np.asarray(weights**2 / both), "products": np.asarray(products**2 / both)}
-
-
 def experts_read(tokens: Any, experts: Any, experts_per_token: Any) -> np.ndarray:
     """Share of a layer's experts that at least one of some tokens is sent to, were all as likely.
 
@@ -407,8 +401,7 @@ def decode_step_seconds(
     >>> float(decode_step_seconds(1, 0, decoder=model, group=one, engine=ideal).round(5))
     0.008
     """
-    given: dict[str, Any] = {"decoder": decoder, "group": group, "engine": engine}
-    return _total(decode_parts(batch, context, **given, drafted=drafted, span=span))
+    return _total(_decode_parts(batch, context, decoder, group, engine, drafted, span))
 
 
 def decode_parts(
@@ -453,6 +446,13 @@ def decode_parts(
     >>> round(float(parts["cache"]), 4)
     0.0172
     """
+    return _apart(_decode_parts(batch, context, decoder, group, engine, drafted, span))
+
+
+def _decode_parts(
+    batch: Any, context: Any, decoder: Decoder, group: Group, engine: Engine, drafted: Any, span: Any
+) -> dict[str, np.ndarray]:
+    """Parts of a step, of which weights and products overlap."""
     part = np.asarray(batch, dtype=float)
     part = part / np.minimum(np.asarray(group.stages, dtype=float), np.maximum(part, 1.0))
     given = (context, decoder, group, engine, drafted, span)
@@ -473,7 +473,8 @@ def _step_parts(
     products = 2 * _multiplied(part * each, tokens, tokens, decoder, group, engine) / (group.peak * engine.decode_share)
     cache = own * _attended(context, decoder, span) * decoder.cache_bytes / np.minimum(shards, decoder.cache_heads)
     return {
-        **_read_and_multiplied(weights, products),
+        "weights": weights,
+        "products": np.asarray(products),
         "cache": cache * (1 + engine.query_cost * (decoder.queries - 1)) / (bandwidth * engine.cache_share)
         + _state_seconds(own, 1 + each, decoder, group, engine),
         "elementwise": tokens * _touched(decoder, engine) / bandwidth,
@@ -526,7 +527,7 @@ def prefill_seconds(
     >>> float(prefill_seconds(1000, decoder=model, group=one, engine=ideal).round(4))
     0.0513
     """
-    return _total(prefill_parts(tokens, decoder=decoder, group=group, engine=engine, prompts=prompts, cached=cached))
+    return _total(_prefill_parts(tokens, decoder, group, engine, prompts, cached))
 
 
 def prefill_parts(
@@ -569,6 +570,13 @@ def prefill_parts(
     >>> round(float(parts["attention"]), 4)
     0.0564
     """
+    return _apart(_prefill_parts(tokens, decoder, group, engine, prompts, cached))
+
+
+def _prefill_parts(
+    tokens: Any, decoder: Decoder, group: Group, engine: Engine, prompts: Any, cached: Any
+) -> dict[str, np.ndarray]:
+    """Parts of a pass over prompts, of which weights and products overlap."""
     prompts, given = np.asarray(prompts, dtype=float), (cached, decoder, group, engine)
     found = _pass_parts(prompts, tokens, *given)
     if not np.any(engine.in_turn):
@@ -599,7 +607,8 @@ def _pass_parts(
     pieces = np.maximum(np.maximum(every / engine.piece, np.minimum(own, stages)), 1.0)
     filled = (pieces + stages - 1) / (pieces * stages)
     found = {
-        **{name: part * filled for name, part in _read_and_multiplied(weights, products).items()},
+        "weights": weights * filled,
+        "products": np.asarray(products * filled),
         "attention": (scores * busy / (shards * group.wide_peak * engine.attention_share)
                       + written / (shards * group.mem_bandwidth)
                       + _state_seconds(own, 2.0, decoder, group, engine)) * filled,
@@ -610,8 +619,19 @@ def _pass_parts(
     return found | {"launch": _host(own, decoder, engine) + _joined(work, started) - work}
 
 
+OVERLAPPING = ("weights", "products")
+
+
 def _total(parts: dict[str, np.ndarray]) -> np.ndarray:
-    return np.asarray(sum(parts.values()))
+    """Seconds of parts that come one after the other, but for weights and products, which overlap."""
+    others = [part for name, part in parts.items() if name not in OVERLAPPING]
+    return np.asarray(sum(others, _joined(*(parts[name] for name in OVERLAPPING))))
+
+
+def _apart(parts: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Parts that add up: of the time of weights and products together each has its share of the sum of squares."""
+    both = np.maximum(_joined(*(parts[name] for name in OVERLAPPING)), 1e-300)
+    return {name: np.asarray(part**2 / both) if name in OVERLAPPING else part for name, part in parts.items()}
 
 
 def cache_slots(

@@ -20,6 +20,7 @@ import pandas as pd
 from cookbook import catalog, hardware
 from cookbook.catalog.prices import checked_year, number, shown, text, whole
 from cookbook.catalog.printed import Printed
+from cookbook.catalog.refusals import code_of
 from cookbook.hardware import Accelerator
 from cookbook.performance import arithmetic, memory
 from cookbook.performance.arithmetic import FLOP_PER_MAC
@@ -29,7 +30,6 @@ from cookbook.prediction.constants import NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
 from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.doors import forward_pass, network_of, train_step
-from cookbook.prediction.engine import reasons_of
 from cookbook.prediction.measurements import Measurement
 from cookbook.prediction.requirements import Sizes, activations, memory_parts, roofline_table, sizes_of
 from cookbook.workloads.zoo import Workload
@@ -176,7 +176,7 @@ def _rates(
         samples = steps.rows.global_batch
     point, low, high = (np.asarray(each, dtype=float)[:size] for each in (
         steps.point / samples, steps.low80 / samples, steps.high80 / samples))  # fmt: skip
-    why = [str(each) for each in np.asarray(steps.why, dtype=object)[:size]]
+    why = np.asarray(steps.why, dtype=object)[:size].tolist()
     usual = next(value for name, _, value in steps.rows.assumed if name == "precision").each(str, object)
     taken = [wanted] * size if wanted else np.broadcast_to(usual, (len(devices),))[:size].tolist()
     return {
@@ -185,7 +185,7 @@ def _rates(
         "memory_bytes": np.array(np.broadcast_to(steps.memory_bytes, (len(devices),))[:size], dtype=float),
         "tier": np.where(np.isfinite(point), np.asarray(steps.tier)[:size], "").astype(object),
         # What is too large for a device says in which format.
-        "precision": ["" if reason and reasons_of(reason) != "weights-too-large" else each
+        "precision": ["" if reason and code_of(reason) != "weights-too-large" else each
                       for each, reason in zip(taken, why, strict=True)], "why": why,
         "formats": [", ".join(hardware.formats(hardware.machine(each).accelerator)) for each in records],
         **{f"{part} seconds": np.asarray(seconds)[:size] for part, seconds in steps.by_part.items()},

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import hardware, units
+from cookbook.catalog.refusals import Refused
 from cookbook.performance.generation import attended_tokens, cache_slots, decode_step_seconds, prefill_seconds
 from cookbook.planning.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepCosts
 from cookbook.prediction import request_sets
@@ -155,8 +156,8 @@ def _number(name: str, value: Any) -> float:
 def _prepared(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> Prepared:
     """An engine with its constants, tier and interval."""
     rows = asked_rows(answers(network, machine, input_len=1, output_len=2, **dict(stack)))
-    if reason := str(rows.why[0]):
-        raise ValueError(reason)
+    if rows.why[0]:
+        raise Refused(rows.why[0])
     return prepare(generation.KIND, rows)
 
 
@@ -200,7 +201,7 @@ def _engine(
     # Memory that the catalogue does not know, such as a host's, is taken as large enough.
     kept, alone = float(np.nan_to_num(np.ravel(held)[0], nan=ENDLESS)), each == states
     if kept < 1:
-        raise ValueError(room.NO_ROOM.format(network.title))
+        raise Refused(room.NO_ROOM.filled(network.title))
     most, chunk = (float(rows.values[name][0]) for name in ("most_sequences", "chunk"))
 
     drafted, gained, kept_before, apart = (

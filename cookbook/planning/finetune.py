@@ -11,6 +11,7 @@ import pandas as pd
 
 from cookbook import units
 from cookbook.catalog.prices import per_hour
+from cookbook.catalog.refusals import Refused
 from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
 from cookbook.planning.layouts import LENGTH, System, machine_of, model_of, shape_of
@@ -281,7 +282,7 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataF
     asked = training_scenario(job["network"], job["machine"], plan, KIND, job["software"], job["precision"], seq)
     found = estimate(asked)
     if (np.asarray(found.why) != "").all():
-        raise ValueError(str(found.why[0]))
+        raise Refused(found.why[0])
     for each in np.unique(np.asarray(found.assumed, dtype=str)).tolist():
         job["told"].update(dict.fromkeys(word for word in each.split("; ") if word and not word.startswith("per_node")))
     return _with_memory(job, table, found)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware, units
+from cookbook.catalog.refusals import Refused
 from cookbook.hardware import Accelerator, Machine
 from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, device_usd
@@ -340,7 +341,7 @@ def _estimated(
     asked = training_scenario(network, machine, plan, KIND, software or None, precision or None, seq)
     found = estimate(asked)
     if found.why[0]:
-        raise ValueError(str(found.why[0]))
+        raise Refused(found.why[0])
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import units
+from cookbook.catalog.refusals import Refused
 from cookbook.performance.serving import held_tokens, service_latencies
 from cookbook.planning.cost import HOUR, Price, machine_power, power_watts
 from cookbook.planning.engines import Asked, arrivals, engine_costs, groups, lengths, tier, widths
@@ -61,7 +62,7 @@ class Replicas:
         self.room = self.costs.kv_tokens / self.groups  # of the group that has a request
         if self.costs.held(asked.prompt + asked.answer) > self.room:
             most = max(self.costs.longest(self.room - self.costs.state), 0.0)
-            raise ValueError(TOO_MUCH.format(asked.prompt + asked.answer, most, 2 * self.tp))
+            raise Refused(TOO_MUCH.filled(asked.prompt + asked.answer, most, 2 * self.tp))
         self.load = {"prompt": asked.prompt, "answer": asked.answer, "prompt_spread": asked.prompt_spread,
                      "answer_spread": asked.answer_spread, "window": self.costs.window,
                      "windowed": self.costs.windowed}  # fmt: skip

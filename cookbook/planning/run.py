@@ -13,6 +13,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
+from cookbook.catalog.refusals import Refused
 from cookbook.performance import parallelism, utilisation
 from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
@@ -449,7 +450,7 @@ def _kept(table: pd.DataFrame) -> pd.DataFrame:
             "checkpoint_bandwidth or fewer devices"
         )
     if (table["why"] != "").all():
-        raise ValueError(table["why"].iloc[-1])
+        raise Refused(table["why"].iloc[-1])
     return table.assign(**{name: table[name].mask(lost) for name in SHARES})
 
 
@@ -531,7 +532,7 @@ def fastest(
     why = [_undivided(network, system, count, batch, held, same) for count in counts]
     able = [count for count, reason in zip(counts, why, strict=True) if not reason]
     if not able:
-        raise ValueError(why[-1])
+        raise Refused(why[-1])
     found = _searched(network, system, tuple(able), batch, **same)
     table = found.table.assign(row=found.rows)
     for name, value in held.items():
@@ -542,7 +543,7 @@ def fastest(
         if not why[at] and best["row"].iloc[at] < 0:
             why[at] = _too_large(_searched(network, system, (count,), batch, **same), count, held)
     if (best["row"] < 0).all():
-        raise ValueError(why[-1])
+        raise Refused(why[-1])
     return found, best.rename(columns={"low80": "step_low", "high80": "step_high"}), why
 
 

@@ -17,6 +17,7 @@ import pandas as pd
 from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
 from cookbook.catalog.printed import Printed, card
+from cookbook.catalog.refusals import Refused, refusal_of
 from cookbook.planning.cost import Price, device_usd
 from cookbook.planning.engines import SHARDS, Asked, asked_of, engine_costs, granted, stack_taken
 from cookbook.planning.replicas import COLUMNS, Overload, Replicas
@@ -297,8 +298,8 @@ def serve(
                 heavy = [each for each in reasons if isinstance(each, Overload)]
                 reason = (heavy or reasons)[-1 if count is None else 0]
                 if len(kinds) * len(counts) == 1:
-                    raise ValueError(str(reason))
-                row["why"] = str(reason)
+                    raise reason
+                row["why"] = refusal_of(reason)
             rows.append(row)
     load = f"{asked.rate:.3g} requests/s"
     if asked.rate != asked.rate:
@@ -317,7 +318,7 @@ def _context(network: Workload, asked: Asked, context: int | None) -> dict[str, 
     if "input_len" in asked.trace:
         beyond = max(beyond, float(np.max(asked.trace["input_len"] + asked.trace["output_len"])))
     if beyond > most and context is None:
-        raise ValueError(TOO_LONG.format(beyond, network.title, most))
+        raise Refused(TOO_LONG.filled(beyond, network.title, most))
     if beyond > most:
         raise ValueError(f"input_len + output_len = {beyond:,.0f} tokens is more than "
                          f"{network.title} takes, {most:,.0f}; shorten them, or give context where a version takes "

@@ -17,6 +17,7 @@ import pandas as pd
 from cookbook import hardware
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import refusal_of
 from cookbook.planning.parts import Parts, spread
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.doors import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
@@ -249,7 +250,7 @@ def _blocks(of: str, network: Workload, values: dict[str, list[Any]]) -> Iterato
             try:
                 answer = DOORS[of](network, asked.pop("accelerator"), **asked)
             except ValueError as refused:
-                told["why"][good] = str(refused)
+                told["why"][good] = refusal_of(refused)
             else:
                 for name, value in _told(answer).items():
                     told[name][good] = value
@@ -331,7 +332,7 @@ def _grid(kind: str, scenario: Scenario) -> dict[str, np.ndarray]:
     if not good.all():
         seconds, memory, tokens = (np.where(good, each, np.nan) for each in (seconds, memory, tokens))
         fits, at = np.where(good, fits, 0), np.where(good, at, len(parts))
-        why = np.where(good | (why != ""), why, NOT_FINITE)
+        why = np.where(good | (why != ""), why, NOT_FINITE.cell)
     factor, tier = prepared.factors[80], prepared.tier.astype(object)
     return {
         "seconds": seconds, "low80": seconds / factor, "high80": seconds * factor, "rate": seconds,

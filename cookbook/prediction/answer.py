@@ -11,7 +11,8 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.reading import ALIKE, nearest
-from cookbook.prediction.engine import Estimate, estimate, reasons_of
+from cookbook.catalog.refusals import Refusal, code_of
+from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.intake import columns, networks, tables
 from cookbook.prediction.intake.columns import levels_of
 from cookbook.prediction.intake.reading import read_blocks
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "predicted", "unit", "low80", "high80", "low90", "high90", "tier", "why", "assumed")
 MEMORY_COLUMNS = ("memory_bytes", "fits")
 INTERVAL = ("predicted", "low80", "high80", "low90", "high90")
+NO_NUMBER = Refusal("the formulas give no finite number for this row: check its sizes", "no-finite-time")
 WORDS = ("id", "unit", "tier", "why", "reason", "assumed", "fits")
 # Columns of storage rows in the spelling of reports.
 STORAGE_SPELLINGS = (
@@ -147,7 +149,7 @@ def _shared_out(
 ) -> Iterator[tuple[np.ndarray, Scenario, Estimate]]:
     """Steps whose batch is no whole number of passes, which a call refuses: what ran was fed somehow, and passes share
     it out evenly."""
-    rows = np.flatnonzero((reasons_of(found.why) == BROKEN) & (part.kind == "training_transformer"))
+    rows = np.flatnonzero((code_of(found.why) == BROKEN) & (part.kind == "training_transformer"))
     while len(rows):
         taken = part.take(rows)
         even = replace(taken, columns={**taken.columns, "even_passes": np.array(1.0)})
@@ -196,11 +198,11 @@ def _told(kind: str, part: Scenario, found: Estimate, scale: np.ndarray) -> dict
     if not good.all():
         numbers = np.where(good, numbers, np.nan)
     why = np.asarray(found.why, dtype=object)
-    why = np.where((why == "") & ~good, "the formulas give no finite number for this row: check its sizes", why)
+    why = np.where((why == "") & ~good, NO_NUMBER.cell, why)
     said, read = np.asarray(found.assumed, dtype=object), part.read.each(str, object)
     joined = np.where(read == "", said, np.where(said == "", read, read + "; " + said)) if np.any(read != "") else said
     told = dict(zip(INTERVAL, numbers, strict=True))
-    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "reason": reasons_of(why)}
+    told |= {"tier": np.where(good, found.tier, ""), "why": _cut(why), "reason": code_of(why)}
     told["assumed"] = np.where(good, joined, "")
     if kind != "training_classic":
         told["memory_bytes"] = np.where(good, found.memory_bytes, np.nan)

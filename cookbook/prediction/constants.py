@@ -337,7 +337,7 @@ def unknown_version(kind: str, name: str) -> str:
     try:
         return level_of(kind, name) and ""
     except UnknownName as problem:
-        return str(problem)
+        return problem.refusal
 
 
 def _is_for(wanted: str, vendor: str, device: str) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cookbook import hardware
 from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import Refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.asked import flag
 from cookbook.prediction.constants import figure
@@ -329,7 +330,7 @@ def _told(found: Estimate, asked: Scenario, network: Workload) -> Estimate:
     if asked.several:
         return replace(found, sources=sources)
     if found.why[0]:
-        raise ValueError(str(found.why[0]))
+        raise Refused(found.why[0])
     return found.one(sources=sources)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog.refusals import Refusal, code_of
 from cookbook.prediction import constants, neighbours
 from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
@@ -187,7 +188,7 @@ class Estimate:
     @property
     def reason(self) -> Any:
         """Stable code of `why`, a row of ``data/schema/reasons.csv``; "" where there is an estimate."""
-        return reasons_of(self.why)
+        return code_of(self.why)
 
     @property
     def tokens_per_s(self) -> Any:
@@ -275,60 +276,11 @@ class Estimate:
         )
 
 
-def reasons_of(why: Any) -> Any:
-    """Codes of sentences that say why there is no answer, of one row or in the words for any; "" of "".
-
-    Examples
-    --------
-    >>> reasons_of("tp x pp x cp = 16 is more than devices = 8"), reasons_of("")
-    ('split-exceeds-devices', '')
-    """
-    if isinstance(why, str):
-        return _reason(why) if why else ""
-    known = {sentence: reasons_of(str(sentence)) for sentence in set(why.tolist())}
-    return np.array([known[sentence] for sentence in why.tolist()], dtype=object)
-
-
-@lru_cache(maxsize=4096)
-def _reason(why: str) -> str:
-    """Code of the first row of the table, one of whose sentences this is."""
-    general = {words: code for code, words in reasons().items()}
-    if why in general:
-        return general[why]
-    for code, sentences in _sentences():
-        for longest, pieces in sentences:
-            if longest in why and _says(why, pieces):
-                return code
-    raise LookupError(f"no row of data/schema/reasons.csv says {why!r}")
-
-
-def _says(why: str, pieces: Sequence[str]) -> bool:
-    """Whether a sentence consists of these words in this order, with figures between them."""
-    if not (why.startswith(pieces[0]) and why.endswith(pieces[-1])):
-        return False
-    at = 0
-    for piece in pieces:
-        at = why.find(piece, at)
-        if at < 0:
-            return False
-        at += len(piece)
-    return True
-
-
 @lru_cache(maxsize=1)
 def reasons() -> dict[str, str]:
     """What each code says of any question, from ``data/schema/reasons.csv``."""
     with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
         return {row["code"]: row["description"] for row in csv.DictReader(file)}
-
-
-@lru_cache(maxsize=1)
-def _sentences() -> tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...]:
-    """For each code its sentences: their longest words, and all words between figures."""
-    with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
-        rows = [(row["code"], row["words"].split("|")) for row in csv.DictReader(file)]
-    cut = {code: [tuple(sentence.split("{}")) for sentence in sentences] for code, sentences in rows}
-    return tuple((code, tuple((max(each, key=len), each) for each in pieces)) for code, pieces in cut.items())
 
 
 _NAMES = tuple(item.name for item in fields(Estimate) if item.name != "rows")
@@ -361,7 +313,7 @@ TERMS = {"training_classic": "networks", "training_transformer": "transformer_st
          "generation": "generation", "input_pipeline": "feed"}  # fmt: skip
 # Answers of language models are made of forward passes, with their constants; input pipelines of rows of storage.
 FITTED_AS = {"input_pipeline": "storage"}
-NOT_FINITE = "the formulas give no finite time for this row: check its sizes"
+NOT_FINITE = Refusal("the formulas give no finite time for this row: check its sizes", "no-finite-time")
 # Kinds whose rows are laid out on several devices.
 LAID_OUT = ("training_transformer",)
 # Measured runs of one case that are printed.
@@ -543,7 +495,7 @@ def estimate_rows(
     if not good.all():
         seconds, rate = np.where(good, seconds, np.nan), np.where(good, rate, np.nan)
         said = module.unanswered(rows, prepared.constants) if hasattr(module, "unanswered") else np.array("")
-        why = np.where(good | ~known, why.astype(object), np.where(said == "", NOT_FINITE, said))
+        why = np.where(good | ~known, why.astype(object), np.where(said == "", NOT_FINITE.cell, said))
         parts = {name: np.where(good, part, np.nan) for name, part in parts.items()}
         told = {name: _without(value, good) for name, value in told.items()}
     for level, half in prepared.factors.items():

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
+from cookbook.catalog.refusals import Refused
 from cookbook.performance import storage_rates
 from cookbook.prediction.engine import Estimate, estimate_rows, prepare
 from cookbook.prediction.scenario import Scenario, fields, scenario
@@ -278,7 +279,7 @@ def match_storage(
         raise ValueError(f"bar = {units.shown(bar)} is a list: give one utilisation to keep")
     found = estimate_rows(prepare(KIND, resolve(asked)), neighbours=False)
     if not asked.several and found.why[0]:
-        raise ValueError(str(found.why[0]))
+        raise Refused(found.why[0])
     return _matched(asked, found, float(fields(KIND)["bar"].default if bar is None else asked.number("bar")))
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware
+from cookbook.catalog.refusals import Refused
 from cookbook.performance import collectives
 from cookbook.performance import parallelism as data_parallel
 from cookbook.performance.networks import exchange_exposed_seconds
@@ -90,7 +91,7 @@ def scaled(
     scenarios = resolve(training_scenario(network, machine, given, KIND, software or None, precision or None, length))
     found = estimate_rows(prepare(KIND, scenarios), neighbours=False)
     if found.why[0]:
-        raise ValueError(str(found.why[0]))
+        raise Refused(found.why[0])
     parts = dict(found.parts)
     if formula is not None or parts_sent is not None:
         parts["exchange"] = _exposed(scenarios, parts, network.ops.parameter_count, formula, parts_sent)

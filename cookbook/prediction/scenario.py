@@ -19,6 +19,7 @@ import numpy as np
 from cookbook import catalog, hardware, units
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import NOT_ALLOWED, NOT_READ, Refusal, refusal_of, refused
 from cookbook.prediction import request_sets
 from cookbook.units import shown
 
@@ -33,6 +34,7 @@ MODULES = {
     "layernorm": ("elementwise",), "moe": ("mlp", "elementwise"), "offload": ("core", "mlp", "elementwise"),
 }  # fmt: skip
 LONGEST = 60
+BLANK_MODEL = Refusal("model is blank: name a network of the zoo", "network-unknown", "model")
 # By which rows are told apart.
 KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
 # What is told of a batch of which fewer are answered at once, and of more tokens than a model is made for: no field is
@@ -125,7 +127,8 @@ class Coded:
         found = np.empty(len(self.levels), dtype=dtype)
         for at, level in enumerate(self.levels):
             found[at] = reader(level)
-        return found[self.codes]
+        # Objects stay what they are where one stands for all rows: an array of one, not the object alone.
+        return found[self.codes, ...] if dtype is object else found[self.codes]
 
     def part(self, key: Any) -> np.ndarray:
         """One entry (by place or name) of the level of every row."""
@@ -331,7 +334,7 @@ def _entries(declared: Field, value: Any) -> tuple[Any, np.ndarray | None]:
         try:
             numbers[at] = np.nan if each is None else _number(declared, each)
         except ValueError as problem:
-            why[at] = str(problem)
+            why[at] = refusal_of(problem)
     return numbers, why
 
 
@@ -356,9 +359,9 @@ def checked(declared: Field, value: Any) -> Any:
     except UnknownName:
         raise
     except TypeError:
-        raise ValueError(f"{declared.name} = {shown(value)} is not allowed; {_wanted(declared)}") from None
+        raise refused(declared.name, value, f"is not allowed; {_wanted(declared)}") from None
     if not len(column.codes):
-        raise ValueError(f"{declared.name} = {shown(value)}: give one value, or a flat list of them")
+        raise refused(declared.name, value, ": give one value, or a flat list of them")
     return column.map(lambda one: "" if one is None else _word(declared, one))
 
 
@@ -378,7 +381,7 @@ def _numbers(declared: Field, value: Any) -> np.ndarray:
         )
         array = value if isinstance(value, np.ndarray) else np.array([None] if nested else value, dtype=object)
         if nested or array.ndim > 1 or not array.size:
-            raise ValueError(f"{declared.name} = {shown(value)}: give one number, or a flat list of them")
+            raise refused(declared.name, value, ": give one number, or a flat list of them")
         if array.dtype.kind in "iuf":
             numbers = array.astype(float)
             bad = ~((numbers >= declared.low) & (numbers <= declared.high))
@@ -397,7 +400,7 @@ def _number(declared: Field, value: Any) -> float:
     if declared.type == "flag":
         return _truth(declared, value)
     if isinstance(value, bool) and declared.type != "share":
-        raise ValueError(f"{declared.name} = {value} is not a number; give {declared.allowed}")
+        raise refused(declared.name, value, f"is not a number; give {declared.allowed}", NOT_ALLOWED)
     given = value
     if isinstance(value, str):
         try:
@@ -406,14 +409,15 @@ def _number(declared: Field, value: Any) -> float:
             if declared.name in request_sets.COLUMNS:
                 return request_sets.mean_tokens(declared.name, value)
             said = str(problem)[:120] if declared.unit else "it is not a number"
-            raise ValueError(f"{declared.name} = {shown(given)}: {said}; give {declared.allowed}") from None
+            code = NOT_READ if declared.unit else NOT_ALLOWED
+            raise refused(declared.name, given, f": {said}; give {declared.allowed}", code) from None
     if not isinstance(value, (int, float)):
-        raise ValueError(f"{declared.name} = {shown(given)} is not a number; give {declared.allowed}")
+        raise refused(declared.name, given, f"is not a number; give {declared.allowed}", NOT_ALLOWED)
     # An integer beyond all floats is no infinity.
     if not declared.low <= value <= min(declared.high, 1e308) and (value, declared.high) != (math.inf, math.inf):
-        raise ValueError(f"{declared.name} = {shown(given)} is outside its range; give {declared.allowed}")
+        raise refused(declared.name, given, f"is outside its range; give {declared.allowed}", NOT_ALLOWED)
     if declared.type == "count" and value != math.floor(value):
-        raise ValueError(f"{declared.name} = {shown(given)} is not whole; give {declared.allowed}")
+        raise refused(declared.name, given, f"is not whole; give {declared.allowed}", NOT_ALLOWED)
     return float(value)
 
 
@@ -423,7 +427,7 @@ def _truth(declared: Field, value: Any) -> float:
     word = str(value).strip().casefold() if isinstance(value, str) else None
     if word in TRUE or word in FALSE:
         return float(word in TRUE)
-    raise ValueError(f"{declared.name} = {shown(value)} says neither yes nor no; give True or False")
+    raise refused(declared.name, value, "says neither yes nor no; give True or False")
 
 
 def _word(declared: Field, value: Any) -> Any:
@@ -435,7 +439,7 @@ def _word(declared: Field, value: Any) -> Any:
     if declared.type == "accelerator" and isinstance(value, (str, hardware.Accelerator, hardware.Machine)):
         return hardware.machine(value)
     if not isinstance(value, str) and not (declared.type == "recompute" and isinstance(value, (int, float))):
-        raise ValueError(f"{declared.name} = {shown(value)} is not allowed; {_wanted(declared)}")
+        raise refused(declared.name, value, f"is not allowed; {_wanted(declared)}")
     if declared.type == "recompute":
         return _recompute(declared.name, value)
     value = str(value)
@@ -445,11 +449,10 @@ def _word(declared: Field, value: Any) -> Any:
     if declared.type == "choice":
         word = declared.choices.get(value.strip().casefold())
         if word is None:
-            close = nearest(value.casefold()[:LONGEST], list(declared.choices), 3)
-            raise ValueError(
-                f"{declared.name} = {shown(value)} is not listed; nearest: "
-                f"{', '.join(dict.fromkeys(declared.choices[each] for each in close))}; take one of {declared.allowed}"
-            )
+            names = nearest(value.casefold()[:LONGEST], list(declared.choices), 3)
+            close = list(dict.fromkeys(declared.choices[each] for each in names))
+            what = f"is not listed; nearest: {', '.join(close)}; take one of {declared.allowed}"
+            raise refused(declared.name, value, what, nearest=close)
         return word
     return value
 
@@ -459,7 +462,7 @@ def _recompute(name: str, value: str | float) -> str:
     allowed = f"take none, selective, full, a share from 0 to 1, or modules of {', '.join(MODULES)} joined by +"
     if not isinstance(value, str):
         if isinstance(value, bool) or not 0 <= value <= 1:
-            raise ValueError(f"{name} = {shown(value)} is not allowed; {allowed}")
+            raise refused(name, value, f"is not allowed; {allowed}")
         return "none" if value == 0 else "full" if value == 1 else repr(float(value))
     word = value.strip().casefold()
     if word in ("none", "selective", "full") or (word and set(word.split("+")) <= set(MODULES)):
@@ -467,7 +470,7 @@ def _recompute(name: str, value: str | float) -> str:
     try:
         return _recompute(name, float(word))
     except ValueError:
-        raise ValueError(f"{name} = {shown(value)} is not listed; {allowed}") from None
+        raise refused(name, value, f"is not listed; {allowed}") from None
 
 
 @lru_cache(maxsize=4096)

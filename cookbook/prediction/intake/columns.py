@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook.catalog.reading import ALIKE, nearest
+from cookbook.catalog.refusals import Refusal, as_refusal, code_of
 from cookbook.prediction.constants import unknown_version
 from cookbook.prediction.intake import words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
@@ -170,12 +171,8 @@ class Columns:
 
     def say(self, name: str, problem: Coded, field: str = "") -> None:
         """What is wrong with rows, under the name that the reader gave the column."""
-        header, own = self.headers.get(name, name), f"{field or name} = "
-        self.problems.append(
-            problem.map(
-                lambda said: f"{header} = {said[len(own) :]}" if said.startswith(own) and header != field else said
-            )
-        )
+        header, field = self.headers.get(name, name), field or name
+        self.problems.append(problem.map(lambda said: Refusal(said, code_of(said), field).under(header)))
 
     def _plain(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
         bad = ~np.isnan(numbers) & ~((numbers >= declared.low) & (numbers <= declared.high))
@@ -238,7 +235,7 @@ class Columns:
         """For each row, the first thing that is wrong with it; "" where nothing is."""
         found = np.full(self.size, "", dtype=object) if first is None else np.asarray(first, dtype=object)
         for problem in self.problems:
-            said = np.broadcast_to(problem.each(str, object), (self.size,))
+            said = np.broadcast_to(problem.each(as_refusal, object), (self.size,))
             found = np.where(found == "", said, found)
         return found
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from cookbook import catalog
 from cookbook.catalog.names import index, normalise, stems
+from cookbook.catalog.refusals import Refusal, refused
 from cookbook.prediction.intake import words
-from cookbook.prediction.scenario import fields, shown
+from cookbook.prediction.scenario import BLANK_MODEL, fields, shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -118,6 +119,10 @@ class Spoken:
     why: str = ""
 
 
+HYBRID = Refusal("{} has layers that keep a state instead of keys and values, which no tp, pp or ep is estimated for; "
+                 "kind = training_classic answers with data parallelism", "network-not-split", "model")  # fmt: skip
+
+
 @lru_cache(maxsize=1)
 def builders() -> dict[str, str]:
     """Builder of each network of the zoo."""
@@ -130,9 +135,8 @@ def divided(said: Spoken, counted: bool = False) -> tuple[str, str]:
     `counted`: whether the parameters are stated beside the name; then a hybrid is taken as a decoder of so many.
     """
     builder = builders().get(said.key, "")
-    why = f"{said.key} has layers that keep a state instead of keys and values, which no tp, pp or ep is estimated " \
-          "for; kind = training_classic answers with data parallelism"  # fmt: skip
-    return said.key if builder in zoo.LANGUAGE_MODELS else "", why if builder == zoo.HYBRID and not counted else ""
+    why = HYBRID.filled(said.key) if builder == zoo.HYBRID and not counted else ""
+    return said.key if builder in zoo.LANGUAGE_MODELS else "", why
 
 
 @lru_cache(maxsize=65536)
@@ -143,7 +147,7 @@ def spoken(cell: str) -> Spoken:
     ('vgg11', 'llama2_7b', 72000000000.0)
     """
     if words.is_blank(cell):
-        return Spoken(why="model is blank: name a network of the zoo")
+        return Spoken(why=BLANK_MODEL)
     known = index("models", catalog.data_directory())
     text = cell[:200]
     tried = _spellings(text)
@@ -164,8 +168,8 @@ def spoken(cell: str) -> Spoken:
     try:
         catalog.lookup("models", text)
     except catalog.UnknownName as unknown:
-        return Spoken(why=str(unknown))
-    return Spoken(why=f"model {shown(cell)} is not known")
+        return Spoken(why=unknown.refusal)
+    return Spoken(why=Refusal(f"model {shown(cell)} is not known", "network-unknown", "model"))
 
 
 def _spellings(text: str) -> list[str]:
@@ -206,10 +210,8 @@ def trained(model: str, task_input: str, unit: str) -> Input:
     """
     said = spoken(model)
     if not said.key:
-        why = (
-            said.why or f"model = {shown(model)} is no network of the zoo; training_transformer takes parameters alone"
-        )
-        return Input(why=why)
+        what = "is no network of the zoo; training_transformer takes parameters alone"
+        return Input(why=said.why or refused("model", model, what, "network-unknown").refusal)
     found = zoo.model(said.key)
     row = _input_row(found.name, task_input)
     arguments, seq = str(row.get("arguments", "") or ""), row.get("seq", math.nan)
@@ -348,7 +350,7 @@ def served(model: str, length: str, metric: str, scenario: str = "") -> Input:
     """
     row = input_row(model, length, scenario)
     if row.get("care") == "refused":
-        return Input(why=f"{shown(model)}: {row['note']}")
+        return Input(why=Refusal(f"{shown(model)}: {row['note']}", "network-not-one-pass", "model"))
     said, asked = spoken(str(row.get("model") or model)), metric_of(metric)
     image = SIZE.match(length)
     stated, problem, told = (math.nan, "", "") if image else words.number(length, fields()["input_len"])

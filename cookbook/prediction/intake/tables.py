@@ -12,6 +12,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog import UnknownName, tables
+from cookbook.catalog.refusals import refusal_of
 from cookbook.hardware.machine import ring_link
 from cookbook.prediction.intake import layouts, networks, words
 from cookbook.prediction.intake.columns import CONCURRENT, GENERATION, POLICY, SERVED, Columns, N, T, normal
@@ -106,9 +107,9 @@ def machine_of(cell: str) -> tuple[Any, str]:
     except UnknownName as problem:
         if getattr(problem, "shared", False):
             return hardware.machine(usual_of(problem.nearest)), ""
-        return "", str(problem)
+        return "", refusal_of(problem)
     except ValueError as problem:
-        return "", str(problem)
+        return "", refusal_of(problem)
 
 
 def usual_of(keys: list[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, units
+from cookbook.catalog.refusals import NOT_ALLOWED, Refusal, refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.constants import is_product
 from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, fields, shown
@@ -141,7 +142,7 @@ def number(cell: str, declared: Field, scale: float = 1.0) -> tuple[float, str, 
                 f"{declared.name} {cell} = {value * times:,.0f}",
             )
         if rest[:1].isalnum() or DOUBTFUL.search(re.sub(r"\(.*?\)", "", rest)):
-            return math.nan, f"{declared.name} = {shown(cell)} is not one number; give {declared.allowed}", ""
+            return math.nan, not_allowed(declared, cell, "is not one number"), ""
     return (*in_range(value * scale, cell, declared, wanted), assumed)
 
 
@@ -153,7 +154,7 @@ def requests(cell: str, declared: Field) -> tuple[float, str, str]:
     """
     known = request_sets.within(cell) if declared.name in request_sets.COLUMNS else None
     if known is None or math.isnan(known.tokens(declared.name)):
-        return math.nan, f"{declared.name} = {shown(cell)} is not a number; give {declared.allowed}", ""
+        return math.nan, not_allowed(declared, cell, "is not a number"), ""
     return known.tokens(declared.name), "", known.told(declared.name)
 
 
@@ -180,10 +181,13 @@ def in_range(value: float, cell: Any, declared: Field, wanted: str = "") -> tupl
     """A number if it is in its range, else what is wrong with it."""
     whole = declared.type != "count" or value == math.floor(value) if math.isfinite(value) else False
     if not (declared.low <= value <= declared.high):
-        return math.nan, f"{declared.name} = {shown(cell)} is outside its range; give {declared.allowed}"
-    return (
-        (value, "") if whole else (math.nan, f"{declared.name} = {shown(cell)} is not whole; give {declared.allowed}")
-    )
+        return math.nan, not_allowed(declared, cell, "is outside its range")
+    return (value, "") if whole else (math.nan, not_allowed(declared, cell, "is not whole"))
+
+
+def not_allowed(declared: Field, cell: Any, what: str) -> Refusal:
+    """What is wrong with a number of a cell, and what the field allows."""
+    return refused(declared.name, cell, f"{what}; give {declared.allowed}", NOT_ALLOWED).refusal
 
 
 def _with_unit(cell: str, declared: Field) -> tuple[float, str, str]:

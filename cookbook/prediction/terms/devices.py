@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, hardware
+from cookbook.catalog.refusals import Refusal, as_refusal, refused
 from cookbook.prediction.constants import SHORT, figure, level_of, makers_of, name_of
 from cookbook.prediction.kernels import kernel_families
 from cookbook.prediction.scenario import Scenario, together
-from cookbook.units import shown
 
 ENGINE = (
     "stream_bytes", "mlp_bytes", "tensor_hidden", "gradients_hidden", "weights_hidden", "flash_kernel", "one_port",
@@ -110,8 +110,14 @@ class Device:
         return "" if self.family in kernel_families() else self.family
 
 
-UNKNOWN = Device(why='the accelerator is not in the catalogue: take a key of cb.table("accelerators")')
-NO_NAME = Device(why="accelerator is blank: name one of the catalogue")
+NOT_OFFERED = "precision-not-offered"
+UNKNOWN = Device(why=Refusal('the accelerator is not in the catalogue: take a key of cb.table("accelerators")',
+                             "accelerator-unknown", "accelerator"))  # fmt: skip
+NO_NAME = Device(why=Refusal("accelerator is blank: name one of the catalogue", "accelerator-unknown", "accelerator"))
+NO_PEAK = Refusal("no peak of {} is known in {}", NOT_OFFERED, "accelerator")
+NO_RATE = Refusal("{} has no known peak in {}, or no known memory bandwidth", NOT_OFFERED, "precision")
+NARROW = Refusal("precision {!r}: networks of this kind are not predicted in 8 or 4 bits", NOT_OFFERED, "precision")
+HAS = Refusal("precision {!r}: {} has {}", NOT_OFFERED, "precision")
 
 
 # Number formats of training from the one that a reader most likely means.
@@ -201,12 +207,11 @@ def of_network(machine: Any, precision: str) -> Device:
         return NO_NAME
     found, known, precision = machine.accelerator, _common(machine), precision or usual_precision(machine)
     if not precision:
-        return Device(**known, why=f"no peak of {found.name} is known in {', '.join(TRAINING)}")
+        return Device(**known, why=NO_PEAK.filled(found.name, ", ".join(TRAINING)))
     if precision not in MATRIX:
-        why = f"precision {precision!r}: networks of this kind are not predicted in 8 or 4 bits"
-        return Device(**known, why=why)
+        return Device(**known, why=NARROW.filled(precision))
     if precision == "bf16" and not math.isfinite(_peak(found, "bf16")) and math.isfinite(_peak(found, "fp16")):
-        return Device(**known, why=f"precision {precision!r}: {found.name} has {', '.join(hardware.formats(found))}")
+        return Device(**known, why=HAS.filled(precision, found.name, ", ".join(hardware.formats(found))))
     half, plain = precision not in ("fp32", "tf32"), found.peaks["peak_fp32"]
     matrix = [_peak(found, each) for each in MATRIX[precision]]
     # Vector units keep sums in single precision, and so does a device whose matrix units would not be faster.
@@ -220,7 +225,7 @@ def of_network(machine: Any, precision: str) -> Device:
     return Device(
         **known, peak=peak, vector_peak=plain if math.isfinite(plain) else peak,
         element_bytes=2.0 if half else 4.0, unit_kind=kind,
-        why=f"{found.name} has no known peak in {precision}, or no known memory bandwidth" if lacks else "",
+        why=NO_RATE.filled(found.name, precision) if lacks else "",
     )  # fmt: skip
 
 
@@ -241,7 +246,7 @@ def lacking(s: Scenario) -> np.ndarray:
     """
     stated = together(s.words("accelerator"), s.words("precision"), s.words("software"))
     told = stated.map(lambda each: _lacks(s.kind, *each))
-    return np.atleast_1d(told.each(str, object)) if any(told.levels) else NOTHING_LACKS
+    return np.atleast_1d(told.each(as_refusal, object)) if any(told.levels) else NOTHING_LACKS
 
 
 @lru_cache(maxsize=8192)
@@ -250,18 +255,21 @@ def _lacks(kind: str, machine: Any, precision: str, software: str) -> str:
         return ""
     found, offered = machine.accelerator, hardware.formats(machine.accelerator)
     if kind.startswith("training") and (found.kind in _only_run()[0] or found.key in _only_run()[1]):
-        return f"{found.name} trains nothing: devices of its kind run trained networks alone; choose inference"
+        words = f"{found.name} trains nothing: devices of its kind run trained networks alone; choose inference"
+        return Refusal(words, "device-trains-nothing", "accelerator")
     able = [each for each in offered if each in TRAINING or not kind.startswith("training")]
     if not able:
-        return f"no peak of {found.name} is known in {', '.join(TRAINING) if offered else 'any number format'}"
+        return NO_PEAK.filled(found.name, ", ".join(TRAINING) if offered else "any number format")
     # Numbers of 16 bits are widened where there is nothing but single precision, as fast as that.
     if precision and precision not in offered and (precision not in HALVES or not {*HALVES}.isdisjoint(offered)):
-        return f"precision = {shown(precision)}: {found.name} has {', '.join(offered)}; take one of these"
+        what = f": {found.name} has {', '.join(offered)}; take one of these"
+        return refused("precision", precision, what, NOT_OFFERED, offered).refusal
     makers = makers_of(kind, software, found.vendor, found.kind)
     if makers:
         usual = name_of(kind, level_of(kind, "", found.vendor, found.kind))
-        return (f"software = {shown(name_of(kind, software))} runs on devices of {' and '.join(makers)} alone, which "
-                f"{found.name} is not; take {usual}, or another product of the table 'software'")  # fmt: skip
+        what = (f"runs on devices of {' and '.join(makers)} alone, which {found.name} is not; take {usual}, or another "
+                "product of the table 'software'")  # fmt: skip
+        return refused("software", name_of(kind, software), what, "software-not-for-device", [usual]).refusal
     return ""
 
 
@@ -282,7 +290,7 @@ def of_inference(machine: Any, precision: str) -> Device:
     stated = precision or usual_format(machine)
     used = next((each for each in (stated, *INSTEAD.get(stated, ())) if each in offered), "")
     if not used or not math.isfinite(found.mem_bandwidth):
-        return Device(**known, why=f"{found.name} has no known peak in {stated}, or no known memory bandwidth")
+        return Device(**known, why=NO_RATE.filled(found.name, stated))
     peak, plain = _peak(found, used), found.peaks["peak_fp32"]
     wide = next((p for p in (_peak(found, each) for each in ("bf16", "fp16")) if math.isfinite(p)), math.nan)
     vector = float(np.nanmax([found.peaks["peak_fp16_vector"], plain, 0.0]))

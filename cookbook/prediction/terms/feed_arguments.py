@@ -11,6 +11,7 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.catalog import UnknownName, prices
+from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.hardware import Machine
 from cookbook.prediction.doors import train_step
 from cookbook.prediction.engine import Estimate
@@ -37,19 +38,25 @@ BURSTS = (("burst_bandwidth", "read_bandwidth"), ("burst_iops", "read_iops"))
 ENDS = ("low80", "high80", "low90", "high90")
 OF_DATA = ("samples", "stored_bytes", "decoded_bytes", "decode_work", "images", "small_files")
 STATED = ("step", "batch", *OF_DATA)
-NO_DATA = "data = None: name a card such as 'imagenet-1k', or give the bytes of one sample"
-LACKING = "data has no {}; give it, or a card such as 'imagenet-1k' to start from"
-NO_STEP = "workload = None: name a network, a workload such as 'mlperf/unet3d', or give the seconds of a step"
-NO_SIZE = "checkpoint_bytes = None: the workload has no parameters to go by; give the bytes"
-NO_RATE = ("storage = {0!r} has no read bandwidth in the catalogue; give one above zero: "
-           "{{'storage': {0!r}, 'read_bandwidth': '2 GB/s'}}")  # fmt: skip
-NO_OPERATIONS = ("storage = {0!r} has no figure of read operations a second, which small files need; give one above "
-                 "zero, {{'storage': {0!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')")  # fmt: skip
-SLOWER = "{} = {:g} is below {} = {:g}: a burst is faster; give more, or leave it out"
-MORE_HOSTS = ("hosts = {:,.0f} are more than accelerators = {:,.0f}: each host has one; give at most as many "
-              "hosts")  # fmt: skip
-TOO_LARGE = ("data = {:.4g} B is larger than storage, {:.4g} B; allowed is up to that: take more drives, or a larger "
-             "'capacity'")  # fmt: skip
+NO_DATA = Refusal("data = None: name a card such as 'imagenet-1k', or give the bytes of one sample", "data-not-known",
+                  "data")  # fmt: skip
+LACKING = Refusal("data has no {}; give it, or a card such as 'imagenet-1k' to start from", "data-not-known", "data")
+NO_STEP = Refusal("workload = None: name a network, a workload such as 'mlperf/unet3d', or give the seconds of a step",
+                  "step-not-known", "workload")  # fmt: skip
+NO_SIZE = Refusal("checkpoint_bytes = None: the workload has no parameters to go by; give the bytes",
+                  "checkpoint-size-missing", "checkpoint_bytes")  # fmt: skip
+NO_RATE = Refusal("storage = {0!r} has no read bandwidth in the catalogue; give one above zero: "
+                  "{{'storage': {0!r}, 'read_bandwidth': '2 GB/s'}}", "storage-figure-missing", "storage")  # fmt: skip
+NO_OPERATIONS = Refusal("storage = {0!r} has no figure of read operations a second, which small files need; give one "
+                        "above zero, {{'storage': {0!r}, 'read_iops': 5000}}, or store shards ('layout': 'shards')",
+                        "storage-figure-missing", "storage")  # fmt: skip
+SLOWER = Refusal("{} = {:g} is below {} = {:g}: a burst is faster; give more, or leave it out", "burst-below-baseline",
+                 "storage")  # fmt: skip
+MORE_HOSTS = Refusal("hosts = {:,.0f} are more than accelerators = {:,.0f}: each host has one; give at most as many "
+                     "hosts", "hosts-exceed-accelerators", "hosts")  # fmt: skip
+TOO_LARGE = Refusal("data = {:.4g} B is larger than storage, {:.4g} B; allowed is up to that: take more drives, or a "
+                    "larger 'capacity'", "data-exceed-storage", "data")  # fmt: skip
+NO_SYSTEM = Refusal("accelerator is blank: name one, or a server or a cloud instance", "accelerator-unknown", "system")
 
 
 def columns_of(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,7 +144,7 @@ def one_of(argument: str, value: Any, workload: Any = None) -> dict[str, float]:
         raise ValueError(f"{argument} = {shown(value)} holds several figures; give one")
     found, why = (tier_of if argument == "storage" else data_of)(asked)
     if why[0]:
-        raise ValueError(str(why[0]))
+        raise Refused(why[0])
     return {name: float(each) for name, each in found.items()}
 
 
@@ -197,10 +204,10 @@ def resolve(asked: Scenario) -> Rows:
     room = v["capacity"] * v["drives"] * np.where(v["local"] > 0, v["hosts"], 1)
     names = asked.words("storage").each(lambda key: key or "own", object)
     refused = [
-        (system.where(lambda each: each == ""), "accelerator is blank: name one, or a server or a cloud instance"),
-        (stated.where(lambda each: bool(each[1])), "{}", stated.each(lambda each: each[1], object)),
-        (no_step != "", "{}", no_step), (np.isnan(v["step"]), NO_STEP), (no_data != "", "{}", no_data),
-        (no_tier != "", "{}", no_tier), (np.isnan(v["checkpoint_bytes"]), NO_SIZE),
+        (system.where(lambda each: each == ""), NO_SYSTEM),
+        (stated.where(lambda each: bool(each[1])), stated.each(lambda each: each[1], object)),
+        (no_step != "", no_step), (np.isnan(v["step"]), NO_STEP), (no_data != "", no_data), (no_tier != "", no_tier),
+        (np.isnan(v["checkpoint_bytes"]), NO_SIZE),
         (v["stored"] > room, TOO_LARGE, v["stored"], room),
         (v["hosts"] > v["accelerators"], MORE_HOSTS, v["hosts"], v["accelerators"]),
         (small & np.isnan(v["iops"]), NO_OPERATIONS, names),
@@ -232,7 +239,7 @@ def _work(
             predicted = train_step(network, machine.accelerator, precision=precision, software=software,
                                    batch=batches.tolist() if len(batches) > 1 else batches.item())  # fmt: skip
         except ValueError as problem:
-            why[at] = str(problem)
+            why[at] = refusal_of(problem)
             continue
         why[at] = np.atleast_1d(np.asarray(predicted.why, dtype=object))[back]
         rests_on[code] = str(np.atleast_1d(predicted.assumed)[0]).replace("; ", ", ")
@@ -320,8 +327,8 @@ def _benchmark(workload: Any, system: Machine | str) -> tuple[dict[str, float], 
     same = rows[(rows["workload"] == name) & (rows["accelerator_as_printed"] == printed)]
     if same.empty:
         have = ", ".join(sorted(set(rows.loc[rows["workload"] == name, "accelerator_as_printed"])))
-        return nothing, (f"system = {device.key!r}: the benchmark {name!r} has no step for it, only for {have}; "
-                         "give the seconds of a step as workload")  # fmt: skip
+        what = f": the benchmark {name!r} has no step for it, only for {have}; give the seconds of a step as workload"
+        return nothing, refused("system", device.key, what, "step-not-known").refusal
     row = same.iloc[0]
     samples, resized = row["files"] * row["samples_per_file"], row["record_bytes_resized"]
     decoded = resized if resized > 0 else row["record_bytes"]
@@ -351,7 +358,7 @@ def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[s
     why = _why(np.full(len(s), "", dtype=object), [
         (np.isnan(samples) & np.isnan(stored), NO_DATA), (np.isnan(samples), LACKING, "samples"),
         (np.isnan(stored), LACKING, "stored_bytes"),
-        (pairs.where(lambda pair: bool(mismatch(*pair))), "{}", pairs.each(lambda pair: mismatch(*pair), object)),
+        (pairs.where(lambda pair: bool(mismatch(*pair))), pairs.each(lambda pair: mismatch(*pair), object)),
     ])  # fmt: skip
     return dict(zip(OF_DATA, figures, strict=True)), why
 
@@ -381,8 +388,9 @@ def mismatch(workload: Any, data: str) -> str:
     if found in taken:
         return ""
     fits = ", ".join(cards.index[cards["data_type"].isin(taken)])
-    return (f"data = {data!r} is {found}, and {workload} takes {kind}: choose {fits}, another network, or give the "
-            "seconds of a step as workload")  # fmt: skip
+    what = (f"is {found}, and {workload} takes {kind}: choose {fits}, another network, or give the seconds of a step "
+            "as workload")  # fmt: skip
+    return refused("data", data, what, "data-not-taken").refusal
 
 
 def tier_of(s: Scenario) -> tuple[dict[str, np.ndarray], np.ndarray]:

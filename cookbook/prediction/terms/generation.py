@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, hardware
+from cookbook.catalog.refusals import Refusal
 from cookbook.performance.generation import (
     Decoder,
     Engine,
@@ -36,7 +37,7 @@ from cookbook.prediction.constants import (
     figure,
     levels_of_rows,
 )
-from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
+from cookbook.prediction.scenario import AT_ONCE, BLANK_MODEL, Coded, Rows, Scenario, together
 from cookbook.prediction.terms import room
 from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
 from cookbook.prediction.terms.generation_tables import IDEAL_KERNELS, engines, of_kernels, usual_formats
@@ -70,19 +71,28 @@ MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
 # Requests come and go: the batch is how many are there at once.
 QUEUED, FULL = ("server",), ("offline",)
-NO_LENGTH = "input_len is blank: give the tokens of a prompt"
-MORE = "tp x pp = {:g} is more than devices = {:g}"
-DENSE = "ep = {:g}: the model has no experts; leave ep out"
-FEWER = "ep = {:g} is more than experts = {:g}; give at most as many"
-APART = "ep = {:g} is no multiple of tp = {:g}, and tp none of ep: give one that is"
-UNEVEN = "devices = {:g} is not a multiple of ep x pp = {:g}"
-NO_ACCEPTANCE = "drafted = {:g} without acceptance: give the share of drafted tokens that is taken, 0 to 1"
-NO_DRAFT = "acceptance = {:g} without drafted: give the tokens that are drafted for a step"
-NO_QUEUE = "request_rate = {:g}: requests that arrive are scenario = 'server'; leave one of both out"
+NO_LENGTH = Refusal("input_len is blank: give the tokens of a prompt", "length-missing", "input_len")
+NO_PROMPT = Refusal("input_len = 0: a prompt has 1 token or more", "length-zero", "input_len")
+NO_ANSWER = Refusal("output_len = 0: an answer has 1 token or more", "length-zero", "output_len")
+NO_LAYERS = Refusal("the model is no language model whose layers are known: give its parameters", "network-unknown",
+                    "model")  # fmt: skip
+MORE = Refusal("tp x pp = {:g} is more than devices = {:g}", "split-exceeds-devices", "tp")
+DENSE = Refusal("ep = {:g}: the model has no experts; leave ep out", "no-experts", "ep")
+FEWER = Refusal("ep = {:g} is more than experts = {:g}; give at most as many", "experts-not-divisible", "ep")
+APART = Refusal("ep = {:g} is no multiple of tp = {:g}, and tp none of ep: give one that is", "experts-not-divisible",
+                "ep")  # fmt: skip
+UNEVEN = Refusal("devices = {:g} is not a multiple of ep x pp = {:g}", "split-not-devices", "devices")
+NO_ACCEPTANCE = Refusal("drafted = {:g} without acceptance: give the share of drafted tokens that is taken, 0 to 1",
+                        "fields-apart", "acceptance")  # fmt: skip
+NO_DRAFT = Refusal("acceptance = {:g} without drafted: give the tokens that are drafted for a step", "fields-apart",
+                   "drafted")  # fmt: skip
+NO_QUEUE = Refusal("request_rate = {:g}: requests that arrive are scenario = 'server'; leave one of both out",
+                   "fields-apart", "request_rate")  # fmt: skip
 ALONE = ("offline", "decode", "prefill")
-CROWDED = ("request_rate = {:.3g} requests/s is above the capacity, {:.3g} requests/s: the queue grows without end; "
-           "give fewer, or more devices")  # fmt: skip
-TOO_LONG = "input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer"
+CROWDED = Refusal("request_rate = {:.3g} requests/s is above the capacity, {:.3g} requests/s: the queue grows without "
+                  "end; give fewer, or more devices", "load-above-capacity", "request_rate")  # fmt: skip
+TOO_LONG = Refusal("input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer",
+                   "positions-exceeded", "input_len")  # fmt: skip
 FIRST = "prefill first"
 # Layers that keep a state have no constants of their own.
 UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no constants of their own"
@@ -297,9 +307,9 @@ def _refused(s: Scenario, v: Mapping[str, Any], devices: Coded) -> np.ndarray:
     prompt_only = v["first"] | v["prompt_only"]
     told_tokens = np.where(v["prompt_only"], 0.0, v["answer"])
     for bad, reason, *figures in (
-        (s.words("model").where(lambda each: each == ""), "model is blank: name a network of the zoo"),
-        ((s.number("input_len") < 1) & ~v["token"], "input_len = 0: a prompt has 1 token or more"),
-        ((s.number("output_len") < 1) & ~prompt_only, "output_len = 0: an answer has 1 token or more"),
+        (s.words("model").where(lambda each: each == ""), BLANK_MODEL),
+        ((s.number("input_len") < 1) & ~v["token"], NO_PROMPT),
+        ((s.number("output_len") < 1) & ~prompt_only, NO_ANSWER),
         (v["given"] > v["devices"] * v["cores"], MORE, v["given"], v["devices"]),
         *_refused_experts(s.number("ep"), v),
         (prompt_only & v["lacks"], NO_LENGTH),
@@ -309,7 +319,7 @@ def _refused(s: Scenario, v: Mapping[str, Any], devices: Coded) -> np.ndarray:
          v["request_rate"]),
         (v["length"] + told_tokens > v["positions"], TOO_LONG, v["length"] + told_tokens,
          s.words("model").each(_title, object), v["positions"]),
-        (np.isnan(v["layers"]), "the model is no language model whose layers are known: give its parameters"),
+        (np.isnan(v["layers"]), NO_LAYERS),
     ):
         if np.any(bad):
             why = told(why, bad, reason, figures)

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog.refusals import Refusal
 from cookbook.performance import memory as formulas
 from cookbook.performance.parallelism import FILLED
 from cookbook.performance.transformer_training import aligned
 from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.scenario import RECOMPUTED, Coded, Scenario
+from cookbook.prediction.terms.devices import NOT_OFFERED, UNKNOWN
 from cookbook.workloads.ops import attention_products, latent_products, mlp_products, weights_of
 
 Words = Callable[[int], str]
@@ -36,6 +38,26 @@ MEMORY_CONSTANTS = (
 )
 # A weight and an activation in 16 bits; master weight, momentum and variance of Adam in 32.
 WEIGHT, OPTIMISER = 2.0, 12.0
+# What is refused of rows of tables and of calls alike.
+NO_COUNT = Refusal("a count of devices, layers, shards, batch or tokens is missing or below 1", "count-missing")
+CONTRADICTION = Refusal("parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}",
+                        "dimensions-contradict", "parameters")  # fmt: skip
+NO_MODEL = Refusal("the model is not in the zoo, and neither its dimensions nor its parameters are given: fill layers "
+                   "and hidden, or parameters", "network-unknown", "model")  # fmt: skip
+NO_FORMAT = Refusal("precision: the catalogue knows no such arithmetic of this accelerator; take another", NOT_OFFERED,
+                    "precision")  # fmt: skip
+NO_PEAK = Refusal("precision: the catalogue has no peak or no memory bandwidth of this accelerator in this number "
+                  "format", NOT_OFFERED, "precision")  # fmt: skip
+MORE = Refusal("tp x pp x cp = {:g} is more than devices = {:g}", "split-exceeds-devices", "devices")
+OTHER = Refusal("tp x pp x cp x dp = {:g} is not devices = {:g}", "split-not-devices", "devices")
+STAGES = Refusal("pp = {:g} is more than layers = {:g}: a stage holds at least one", "stages-exceed-layers", "pp")
+SHARDS = Refusal("tp = {:g} is more than heads = {:g}: a shard computes at least one", "heads-not-divisible", "tp")
+GROUPS = Refusal("kv_heads = {:g} is more than heads = {:g}", "dimensions-impossible", "kv_heads")
+FEWER = Refusal("ep = {:g} is more than experts = {:g}", "experts-not-divisible", "ep")
+SHORT = Refusal("global_batch = {:g} is less than dp = {:g}: every replica needs a sequence", "batch-below-replicas",
+                "global_batch")  # fmt: skip
+IMPOSSIBLE = Refusal("a width or a number of experts is negative, infinite, or larger than what it is a part of",
+                     "dimensions-impossible")  # fmt: skip
 QUANTISED = figure("quantised-weight")
 AGAIN = tuple(f"again_{part}" for part in RECOMPUTED)
 
@@ -49,19 +71,19 @@ def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -
     return why if found is None else found
 
 
-def told(why: np.ndarray, bad: Any, reason: str, figures: Sequence[Any]) -> np.ndarray:
-    """Reasons with one more, its figures filled in, for bad rows that have none yet."""
+def told(why: np.ndarray, bad: Any, reason: Refusal | np.ndarray, figures: Sequence[Any]) -> np.ndarray:
+    """Refusals with one more, its figures filled in, for bad rows that have none yet."""
     new = (why == "") & bad
     if not new.any():
         return why
-    words: Any = reason
-    if figures:
+    words: Any = reason.cell if isinstance(reason, Refusal) else reason
+    if figures and isinstance(reason, Refusal):
         # Of a grid the reasons stay as few as the figures that they tell.
         shape = np.broadcast_shapes(np.shape(bad), *map(np.shape, figures))
         at = np.flatnonzero(new if new.shape == shape else np.broadcast_to(bad, shape))
         rows = zip(*(np.broadcast_to(each, shape).reshape(-1)[at].tolist() for each in figures), strict=True)
         words = np.full(math.prod(shape), "", dtype=object)
-        words[at] = [reason.format(*row) for row in rows]
+        words[at] = [reason.filled(*row) for row in rows]
         words = words.reshape(shape)
     return np.where(new, words, why.astype(object))
 
@@ -74,36 +96,30 @@ def _bad(v: Mapping[str, np.ndarray], names: tuple[str, ...], least: float) -> A
 
 
 def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[Any, ...]]:
-    below = "a count of devices, layers, shards, batch or tokens is missing or below 1"
     unknown = accelerator.where(lambda key: key == "")
-    yield unknown, 'the accelerator is not in the catalogue: take a key of cb.table("accelerators")'
+    yield unknown, UNKNOWN.why
     layer = 4 * v["hidden"] ** 2 + (2 + v["gated"]) * v["hidden"] * v["ffn_hidden"]
     weights = v["layers"] * layer + v["vocab"] * v["hidden"]
     off = (v["moe"] == 0) & (np.abs(np.log(v["params"] / weights)) > np.log(CONTRADICTS))
-    yield off, ("parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}"
-                ), v["params"], weights  # fmt: skip
-    yield np.isnan(v["layers"] * v["hidden"]), ("the model is not in the zoo, and neither its dimensions nor its "
-          "parameters are given: fill layers and hidden, or parameters")  # fmt: skip
-    yield v["offered"] == 0, "precision: the catalogue knows no such arithmetic of this accelerator; take another"
-    yield np.isnan(v["peak"] * v["mem_bandwidth"]), ("precision: the catalogue has no peak or no memory bandwidth of "
-          "this accelerator in this number format")  # fmt: skip
-    yield _bad(v, COUNTS, 1), below
+    yield off, CONTRADICTION, v["params"], weights
+    yield np.isnan(v["layers"] * v["hidden"]), NO_MODEL
+    yield v["offered"] == 0, NO_FORMAT
+    yield np.isnan(v["peak"] * v["mem_bandwidth"]), NO_PEAK
+    yield _bad(v, COUNTS, 1), NO_COUNT
     devices, layout = v["devices"] * v["cores"], v["tp"] * v["pp"] * v["cp"]
-    yield layout > devices, "tp x pp x cp = {:g} is more than devices = {:g}", layout, devices
+    yield layout > devices, MORE, layout, devices
     whole = layout * v["dp"]
     odd = (np.abs(whole - devices) > 0.01 * whole) | (v["dp"] != np.round(v["dp"]))
-    yield odd, "tp x pp x cp x dp = {:g} is not devices = {:g}", whole, devices
-    yield _bad(v, FOLLOWING, 1), below
-    for shards, of, holds in (("pp", "layers", "a stage holds"), ("tp", "heads", "a shard computes")):
-        yield v[shards] > v[of], f"{shards} = {{:g}} is more than {of} = {{:g}}: {holds} at least one", v[shards], v[of]
-    yield v["kv_heads"] > v["heads"], "kv_heads = {:g} is more than heads = {:g}", v["kv_heads"], v["heads"]
-    yield (v["moe"] == 1) & (v["ep"] > v["experts"]), "ep = {:g} is more than experts = {:g}", v["ep"], v["experts"]
-    short = v["stated_dp"] & (v["global_batch"] < v["dp"] * 0.99)
-    said = "global_batch = {:g} is less than dp = {:g}: every replica needs a sequence"
-    yield short, said, v["global_batch"], v["dp"]
+    yield odd, OTHER, whole, devices
+    yield _bad(v, FOLLOWING, 1), NO_COUNT
+    yield v["pp"] > v["layers"], STAGES, v["pp"], v["layers"]
+    yield v["tp"] > v["heads"], SHARDS, v["tp"], v["heads"]
+    yield v["kv_heads"] > v["heads"], GROUPS, v["kv_heads"], v["heads"]
+    yield (v["moe"] == 1) & (v["ep"] > v["experts"]), FEWER, v["ep"], v["experts"]
+    yield v["stated_dp"] & (v["global_batch"] < v["dp"] * 0.99), SHORT, v["global_batch"], v["dp"]
     odd = _bad(v, EXPERTS, 0) | ((v["latent"] == 0) & (~(v["head_dim"] >= 1) | (v["head_dim"] == np.inf)))
     odd = odd | (v["experts_per_token"] > v["experts"]) | (v["dense_layers"] > v["layers"])
-    yield odd, "a width or a number of experts is negative, infinite, or larger than what it is a part of"
+    yield odd, IMPOSSIBLE
 
 
 def impossible(s: Any, asked: Scenario) -> np.ndarray:
@@ -113,9 +129,9 @@ def impossible(s: Any, asked: Scenario) -> np.ndarray:
         if any(bad.any() for _, bad, _ in _checks(s, schedule)):
             why = np.full(len(s), "", dtype=object)
             rows = _View({name: np.broadcast_to(value, len(s)) for name, value in s.values.items()})
-            for _, bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
+            for code, bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
                 for row in np.flatnonzero(bad & (why == "")):
-                    why[row] = words(int(row))
+                    why[row] = Refusal(words(int(row)), code)
     return why
 
 
@@ -125,7 +141,7 @@ def impossible_in_grid(s: Any, asked: Scenario, sentences: Mapping[str, str]) ->
     with np.errstate(all="ignore"):
         for code, bad, _ in _checks(s, schedule):
             if np.any(bad):
-                why = np.where(bad & (why == ""), sentences[code], why)
+                why = np.where(bad & (why == ""), Refusal(sentences[code], code).cell, why)
     return why
 
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog.refusals import Refusal, as_refusal
 from cookbook.performance import collectives
 from cookbook.performance import networks as formulas
 from cookbook.prediction.constants import Constant, assumed_software, figure, levels_of_rows
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
+from cookbook.prediction.scenario import BLANK, BLANK_MODEL, Coded, Rows, Scenario, together
 from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, Device, calibrated, of_network, usual_precision
 from cookbook.prediction.terms.layouts import told
 from cookbook.prediction.terms.network_arrays import Pairs, Products, network, products
@@ -29,7 +30,9 @@ ADAM = ("transformer", "moe", "encoder", "vision_transformer", "rnn", "speech", 
 SEQUENTIAL = frozenset({"attention", "recurrent", "embedding"})
 # Networks whose embedding tables get gradients only where a sample looked.
 SPARSE = "recommender"
-SHORT = "global_batch = {:g} is less than batch_per_device x devices = {:g}"
+SHORT = Refusal("global_batch = {:g} is less than batch_per_device x devices = {:g}", "batch-below-replicas",
+                "global_batch")  # fmt: skip
+NO_SEQ = Refusal("seq: the network needs a sequence length", "length-missing", "seq")
 DEVICE = ("peak", "vector_peak", "mem_bandwidth", "element_bytes", "unit_kind", "lanes", "convolution")
 DOES = ("launches", "fused", "transposes", "fast_algorithms", "keeps_scores")
 # What a device that was calibrated corrects, by constant.
@@ -139,19 +142,19 @@ def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...],
         seq = Coded(np.array(0), (float(lengths),))
     named = together(s.words("model"), s.words("network_arguments"), seq)
     found: dict[tuple[Any, str, float | None], int] = {}
-    places, families, whys = [], [], []
+    places, families, whys = list[int](), list[str](), list[str]()
     for model, arguments, length in named.levels:
         network = zoo.model(model) if isinstance(model, str) and model else model
         if network == "":
             places.append(-1)
             families.append("")
-            whys.append("model is blank: name a network of the zoo")
+            whys.append(BLANK_MODEL)
             continue
         own = not isinstance(model, str)
         tokens = length if length == length else network.seq
         tokens = tokens if network.ops.needs_seq else None
         lacks = network.ops.needs_seq and not tokens
-        whys.append("seq: the network needs a sequence length" if lacks else "")
+        whys.append(NO_SEQ if lacks else "")
         place = (model, arguments, None if tokens is None else float(tokens))
         places.append(-1 if lacks else found.setdefault(place, len(found)))
         sequential = own and not SEQUENTIAL.isdisjoint(network.ops.kind.tolist())
@@ -233,7 +236,7 @@ def network_share() -> float:
 
 def refuse(why: np.ndarray, said: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
     """Why a row cannot be predicted, the first reason that applies."""
-    words = said.each(str, object)
+    words = said.each(as_refusal, object)
     why = np.where(why == "", words, why.astype(object)) if np.any(words != "") else why
     if "short" in values and np.any(values["short"]):
         why = told(why, values["short"], SHORT, (values["total"], values["batch"] * values["devices"]))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog.refusals import Refusal
 from cookbook.performance.generation import Decoder, Group, cache_slots
 from cookbook.prediction.constants import figure
 from cookbook.prediction.scenario import Rows
@@ -15,9 +16,11 @@ from cookbook.prediction.terms.devices import stored_bytes
 from cookbook.prediction.terms.layouts import told
 from cookbook.units import human
 
-TOO_MUCH = ("a request of {:,.0f} tokens is more than the keys and values that fit, {:,.0f} tokens; take tp = {:g} or "
-            "a smaller kv_format")  # fmt: skip
-NO_ROOM = "weights of {} do not fit beside keys and values; give a larger tp, or a smaller weights_format"
+WEIGHTS = "weights-too-large"
+TOO_MUCH = Refusal("a request of {:,.0f} tokens is more than the keys and values that fit, {:,.0f} tokens; take tp = "
+                   "{:g} or a smaller kv_format", "cache-too-large", "tp")  # fmt: skip
+NO_ROOM = Refusal("weights of {} do not fit beside keys and values; give a larger tp, or a smaller weights_format",
+                  WEIGHTS, "tp")  # fmt: skip
 # Formats to try where weights do not fit.
 SMALLER = ("fp8", "int4")
 
@@ -43,8 +46,9 @@ def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.n
         able = [name for name, size in zip(SMALLER, stored, strict=True) if size <= memory[at] * have[at]]
         smaller = f", or weights_format = {' or '.join(map(repr, able))}" if able else ""
         name = "ep" if rows.replicas[at] > 1 else "tp"
-        found[at] = (f"weights of {human(weights[at], 'B')} do not fit {have[at]:,.0f} × {human(memory[at], 'B')}; "
-                     f"give {name} = {least} or more{smaller}")  # fmt: skip
+        words = (f"weights of {human(weights[at], 'B')} do not fit {have[at]:,.0f} × {human(memory[at], 'B')}; "
+                 f"give {name} = {least} or more{smaller}")  # fmt: skip
+        found[at] = Refusal(words, WEIGHTS, name, [least])
     return found
 
 
