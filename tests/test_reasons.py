@@ -13,7 +13,7 @@ from cookbook.prediction.constants import Fitted
 from cookbook.prediction.engine import estimate, estimate_rows, prepare, reasons_of, terms_of
 from cookbook.prediction.intake import tables
 from cookbook.prediction.scenario import scenario
-from cookbook.prediction.terms import layouts
+from cookbook.prediction.terms import layout_grid
 
 with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
     TABLE = {row["code"]: row for row in csv.DictReader(file)}
@@ -138,8 +138,14 @@ def test_a_model_that_is_too_large_or_an_answer_that_is_too_long():
 def test_a_count_that_is_no_count():
     """Tables refuse it cell by cell; this is the last gate before the formulas, for whatever follows from cells."""
     rows = terms_of(TRANSFORMER).resolve(tables.read(TRANSFORMER, pd.DataFrame([ROW[TRANSFORMER]])))
-    why = layouts.refusals({**rows.values, "vp": np.array(0.0)}, rows.keys["accelerator"], rows.why)
+    why = layout_grid.refusals({**rows.values, "vp": np.array(0.0)}, rows.keys["accelerator"], rows.why)
     assert reasons_of(why).tolist() == ["count-missing"]
+
+
+@pytest.mark.parametrize("constraint", [*layout_grid.REPORTED, *layout_grid.ASKED], ids=lambda each: each.message)
+def test_words_of_a_constraint_have_its_code(constraint):
+    words = constraint.message.replace("{:g}", "3").replace("{}", "gpipe")
+    assert reasons_of(np.array([words], dtype=object)).tolist() == [constraint.code]
 
 
 def test_formulas_that_give_no_number():

@@ -32,8 +32,8 @@ from cookbook.planning.layouts import (
 )  # fmt: skip
 from cookbook.planning.parallel import SIZES, check_layout, undivided
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
-from cookbook.prediction.terms.layout_grid import context_sizes, stage_counts
-from cookbook.prediction.terms.layouts import OPTIMISER, WEIGHT, divisors
+from cookbook.prediction.terms.layout_grid import context_sizes, divisors, stage_counts
+from cookbook.prediction.terms.layouts import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload
 
 # How far around the best interval a curve over intervals goes, as a factor.

@@ -12,7 +12,7 @@ from cookbook.performance.generation import Decoder, Group, cache_slots
 from cookbook.prediction.constants import figure
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.terms.devices import stored_bytes
-from cookbook.prediction.terms.layouts import told
+from cookbook.prediction.terms.layout_grid import told
 from cookbook.units import human
 
 TOO_MUCH = ("a request of {:,.0f} tokens is more than the keys and values that fit, {:,.0f} tokens; take tp = {:g} or "
