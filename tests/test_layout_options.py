@@ -20,7 +20,7 @@ from cookbook.prediction.intake.tables import measured_table, read, without_outc
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms import transformer_step as transformer
-from cookbook.prediction.terms.layouts import nearest_divisors, nearest_multiples
+from cookbook.prediction.terms.layout_grid import around, divisors, multiples
 from cookbook.prediction.terms.transformer import resolve
 from cookbook.prediction.terms.transformer_step import MEMORY_EFFICIENCY
 
@@ -282,7 +282,7 @@ def test_impossible_layouts_name_argument_value_and_the_nearest(plan: dict[str, 
 
 def test_what_is_said_to_be_nearest_can_be() -> None:
     """The remedies of some refusals, tried."""
-    assert nearest_divisors(3, 32) == "2 or 4" and nearest_multiples(64, 5) == "60 or 65"
+    assert around(3, divisors(32)) == [2, 4] and around(64, multiples(64, 5)) == [60, 65]
     for tp in (2, 4):
         assert step(devices=48, tp=tp).why == ""
     for batch in (16, 32):

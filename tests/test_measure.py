@@ -23,6 +23,7 @@ import cookbook as cb
 from cookbook import __main__
 from cookbook.__main__ import main
 from cookbook.measure import environment, host, report, suite
+from cookbook.measure.array_layers import Convolution, Maker
 from cookbook.measure.device import captured
 from cookbook.measure.report import FIELDS, UNITS, Report, row
 from cookbook.measure.timing import Stopped, Watch, timed
@@ -207,11 +208,11 @@ def test_what_fio_writes_is_read_or_refused(monkeypatch, tmp_path):
 
 def test_a_convolution_by_windows_is_a_convolution():
     out = host.convolution(1, 2, 3, 4).prepare()()
-    rng = host.generator()
-    image, weights = rng.random((1, 2, 6, 6)).astype(np.float32), rng.random((18, 3)).astype(np.float32)
-    by_hand = sum(image[0, c, 2 + i, 1 + j] * weights[c * 9 + i * 3 + j, 1]
+    image = host.generator().random((1, 2, 6, 6)).astype(np.float32)
+    weights = Convolution(Maker(), 2, 3, 3).weight.value
+    by_hand = sum(image[0, c, 2 + i, 1 + j] * weights[1, c * 9 + i * 3 + j]
                   for c in range(2) for i in range(3) for j in range(3))  # fmt: skip
-    assert out.shape == (16, 3) and out[2 * 4 + 1, 1] == pytest.approx(by_hand, rel=1e-5)
+    assert out.shape == (1, 3, 4, 4) and out[0, 1, 2, 1] == pytest.approx(by_hand, rel=1e-5)
 
 
 def test_products_of_a_language_model_are_those_of_its_layers():

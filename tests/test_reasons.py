@@ -16,7 +16,7 @@ from cookbook.prediction.constants import Fitted
 from cookbook.prediction.engine import estimate, estimate_rows, prepare, terms_of
 from cookbook.prediction.intake import tables
 from cookbook.prediction.scenario import scenario
-from cookbook.prediction.terms import layouts
+from cookbook.prediction.terms import layout_grid
 
 with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
     TABLE = {row["code"]: row for row in csv.DictReader(file)}
@@ -141,8 +141,25 @@ def test_a_model_that_is_too_large_or_an_answer_that_is_too_long():
 def test_a_count_that_is_no_count():
     """Tables refuse it cell by cell; this is the last gate before the formulas, for whatever follows from cells."""
     rows = terms_of(TRANSFORMER).resolve(tables.read(TRANSFORMER, pd.DataFrame([ROW[TRANSFORMER]])))
-    why = layouts.refusals({**rows.values, "vp": np.array(0.0)}, rows.keys["accelerator"], rows.why)
+    why = layout_grid.refusals({**rows.values, "vp": np.array(0.0)}, rows.keys["accelerator"], rows.why)
     assert code_of(why).tolist() == ["count-missing"]
+
+
+@pytest.mark.parametrize("constraint", [*layout_grid.REPORTED, *layout_grid.ASKED, *layout_grid.HELD],
+                         ids=lambda each: each.message)  # fmt: skip
+def test_a_constraint_of_layouts_has_a_code_of_the_table(constraint):
+    assert constraint.code in TABLE or not constraint.code
+    assert "{" not in constraint.general.field
+
+
+def test_a_layout_that_cannot_be_tells_the_argument_and_what_would_do():
+    found = cb.train_step("llama2_7b", "h100-sxm", {"devices": [3, 8], "tp": [3, 8]})
+    why = found.why[0]
+    assert (why.code, why.field, why.nearest) == ("heads-not-divisible", "tp", (2, 4)) and "take 2 or 4" in why
+    with pytest.raises(Refused) as caught:
+        cb.plan_run("llama2_7b", "h100-sxm", 64, 1e9, layout={"tp": 6})
+    why = caught.value.refusal
+    assert (why.code, why.field, why.nearest) == ("heads-not-divisible", "tp", (4, 8))
 
 
 def test_formulas_that_give_no_number():

@@ -285,6 +285,14 @@ def test_the_result_reads_well_and_stays_as_it_is(found: Layouts) -> None:
         found.nearest["tp"] = 1  # type: ignore[index]
 
 
+def test_layouts_of_the_grid_are_those_that_a_call_takes() -> None:
+    """Every axis at once: the search tries no layout that a call refuses."""
+    more = {"pipeline_schedule": ["", "gpipe", "interleaved", "zb-v"], "shard": [None, 8, 16], "seq": 16384}
+    for model in ("mixtral_8x7b", "llama3_405b"):
+        found = search(model, "h100-sxm", [48, 128], 96, **more)
+        assert (found.prediction.why == "").all() and len(found.prediction.why) == found.tried > 1000
+
+
 def test_a_network_with_changed_arguments_is_searched_and_planned() -> None:
     """With as many layers as the network of the zoo it is that network; with more, slower and larger."""
     plain, same, deep = (search(model, "h100-sxm", 16, 64, recompute="none", micro_batch=1) for model in

@@ -12,8 +12,8 @@ import pytest
 
 import cookbook as cb
 from cookbook.catalog import UnknownName
-from cookbook.planning.parallel import even_stages
 from cookbook.planning.run import TrainingRun, known_failures, plan_run
+from cookbook.prediction.terms.layout_grid import even_stages
 
 COUNTS = [32, 64, 128]
 SAME: dict[str, Any] = {"model": "llama2_7b", "system": "h100-sxm", "tokens": 1e12, "global_batch": 512, "seq": 4096}

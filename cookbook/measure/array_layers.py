@@ -1,4 +1,4 @@
-"""Layers of networks in NumPy alone: each has a forward pass and its backward pass, written by hand.
+"""Layers of the networks that calibrate a machine, in NumPy alone: each has a forward and a backward pass by hand.
 
 A layer keeps what its backward pass needs while it trains, gives the gradient of its input, and adds those of its
 weights to `Parameter.gradient`. Convolutions unfold one picture after the other into a matrix and make one product of
@@ -15,8 +15,6 @@ import numpy as np
 
 # Share of units that dropout leaves out, as a number of 256: masks are made of single random bytes.
 DROPPED = 26
-# Constants of normalisation across channels (Krizhevsky et al., NIPS 2012, section 3.3).
-SPAN, ALPHA, BIAS = 5, 1e-4, 2.0
 EPSILON = 1e-5
 # Random weights after which they are repeated: making more takes longer than the step that they are for.
 REPEATED = 2**20
@@ -124,25 +122,23 @@ class Residual(Layer):
 class Linear(Layer):
     """A product with a matrix of (inputs, outputs), and a bias; of any axes before the last."""
 
-    def __init__(self, make: Maker, inputs: int, outputs: int, bias: bool = True) -> None:
-        self.weight, self.bias = make.normal(inputs, outputs), make.constant(outputs) if bias else None
-        self.parameters = (self.weight, self.bias) if self.bias else (self.weight,)
+    def __init__(self, make: Maker, inputs: int, outputs: int) -> None:
+        self.weight, self.bias = make.normal(inputs, outputs), make.constant(outputs)
+        self.parameters = (self.weight, self.bias)
 
     def forward(self, x: Any, train: bool) -> Any:
         """Output of a batch."""
         flat = x.reshape(-1, x.shape[-1])
         self.kept = flat if train else None
         y = flat @ self.weight.value
-        if self.bias:
-            y += self.bias.value
+        y += self.bias.value
         return y.reshape(*x.shape[:-1], -1)
 
     def backward(self, dy: Any) -> Any:
         """Gradients of weight, bias and input: two products of the size of the forward one."""
         flat = dy.reshape(-1, dy.shape[-1])
         self.weight.add(self.kept.T @ flat)
-        if self.bias:
-            self.bias.add(flat.sum(0))
+        self.bias.add(flat.sum(0))
         return (flat @ self.weight.value.T).reshape(*dy.shape[:-1], -1)
 
 
@@ -279,53 +275,23 @@ class BatchNorm(Layer):
         return dx.reshape(dy.shape)
 
 
-class ChannelNorm(Layer):
-    """Each value by what its own and the neighbouring channels hold there: AlexNet's response normalisation."""
-
-    def forward(self, x: Any, train: bool) -> Any:
-        """Output of a batch: the power of 3/4 is two square roots."""
-        spread = _neighbours(x * x)
-        spread *= ALPHA / SPAN
-        spread += BIAS
-        root = np.sqrt(spread)
-        factor = 1 / (root * np.sqrt(root))
-        y = x * factor
-        self.kept = (x, y, spread, factor) if train else None
-        return y
-
-    def backward(self, dy: Any) -> Any:
-        """Gradient of the input."""
-        x, y, spread, factor = self.kept
-        return dy * factor - (1.5 * ALPHA / SPAN) * x * _neighbours(dy * y / spread)
-
-
-def _neighbours(x: Any) -> Any:
-    """Sum over `SPAN` channels around each."""
-    total, reach = x.copy(), SPAN // 2
-    for shift in range(1, reach + 1):
-        total[:, shift:] += x[:, :-shift]
-        total[:, :-shift] += x[:, shift:]
-    return total
-
-
 class Convolution(Layer):
     """A convolution of pictures (batch, channels, rows, columns), one picture unfolded after the other."""
 
     def __init__(self, make: Maker, inputs: int, outputs: int, kernel: int, stride: int = 1, padding: int = 0,
-                 groups: int = 1, bias: bool = True) -> None:  # fmt: skip
-        taps = inputs // groups * kernel * kernel
-        self.weight = make.normal(taps, outputs)
-        self.weight.value = np.ascontiguousarray(self.weight.value.T).reshape(groups, outputs // groups, taps)
+                 bias: bool = True) -> None:  # fmt: skip
+        self.weight = make.normal(inputs * kernel * kernel, outputs)
+        self.weight.value = np.ascontiguousarray(self.weight.value.T)
         self.bias = make.constant(outputs) if bias else None
         self.parameters = (self.weight, self.bias) if self.bias else (self.weight,)
-        self.kernel, self.stride, self.padding, self.groups = kernel, stride, padding, groups
+        self.kernel, self.stride, self.padding = kernel, stride, padding
 
     def forward(self, x: Any, train: bool) -> Any:
         """Output of a batch."""
         padded = _padded(x, self.padding)
         rows, columns = (taken(size, self.kernel, self.stride) for size in padded.shape[2:])
         self.kept = (padded, rows, columns) if train else None
-        y = np.empty((len(x), self.groups, self.weight.value.shape[1], rows * columns), x.dtype)
+        y = np.empty((len(x), len(self.weight.value), rows * columns), x.dtype)
         for number, picture in enumerate(padded):
             np.matmul(self.weight.value, self._unfolded(picture, rows, columns), out=y[number])
         y = y.reshape(len(x), -1, rows, columns)
@@ -334,14 +300,14 @@ class Convolution(Layer):
         return y
 
     def _unfolded(self, picture: Any, rows: int, columns: int) -> Any:
-        """Matrix of (groups, channels times taps, positions): each tap is a shifted copy of the picture."""
+        """Matrix of (channels times taps, positions): each tap is a shifted copy of the picture."""
         k, s, channels = self.kernel, self.stride, len(picture)
         if k == 1:
-            return picture[:, ::s, ::s].reshape(self.groups, channels // self.groups, -1)
+            return picture[:, ::s, ::s].reshape(channels, -1)
         whole = np.empty((channels, k * k, rows, columns), picture.dtype)
         for tap in range(k * k):
             whole[:, tap] = _window(picture, tap, k, s, rows, columns)
-        return whole.reshape(self.groups, channels // self.groups * k * k, -1)
+        return whole.reshape(channels * k * k, -1)
 
     def backward(self, dy: Any) -> Any:
         """Gradients of weight, bias and input: pictures are unfolded again, and the gradient folded back."""
@@ -352,9 +318,9 @@ class Convolution(Layer):
         weight = np.zeros_like(self.weight.value)
         dx = np.zeros_like(padded)
         for number, picture in enumerate(padded):
-            out = dy[number].reshape(self.groups, -1, rows * columns)
-            weight += out @ self._unfolded(picture, rows, columns).swapaxes(1, 2)
-            whole = (self.weight.value.swapaxes(1, 2) @ out).reshape(len(picture), k * k, rows, columns)
+            out = dy[number].reshape(-1, rows * columns)
+            weight += out @ self._unfolded(picture, rows, columns).T
+            whole = (self.weight.value.T @ out).reshape(len(picture), k * k, rows, columns)
             for tap in range(k * k):
                 _window(dx[number], tap, k, s, rows, columns)[...] += whole[:, tap]
         self.weight.add(weight)
@@ -437,9 +403,9 @@ class Flat(Layer):
 class Attention(Layer):
     """Attention of several heads, causal or of all tokens; `cache` holds keys and values of earlier tokens."""
 
-    def __init__(self, make: Maker, width: int, heads: int, bias: bool, causal: bool) -> None:
+    def __init__(self, make: Maker, width: int, heads: int, causal: bool) -> None:
         self.heads, self.size, self.causal = heads, width // heads, causal
-        self.mix, self.out = Linear(make, width, 3 * width, bias), Linear(make, width, width, bias)
+        self.mix, self.out = Linear(make, width, 3 * width), Linear(make, width, width)
         self.parts = (self.mix, self.out)
         self.cache: Any = None
 

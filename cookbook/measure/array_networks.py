@@ -1,8 +1,7 @@
-"""Networks of the zoo in NumPy alone, from the zoo's own arguments: training steps, forward passes and decoding.
+"""Networks that calibrate a machine without PyTorch, in NumPy alone: training steps, forward passes and decoding.
 
-Stacks of fully connected layers, AlexNet, VGG, ResNet, text encoders (BERT and its relatives) and decoders such as
-GPT-2. They are there so that a machine without PyTorch can be calibrated by whole networks, and so that a reader can
-follow every operation of a step; nobody should train with them.
+A stack of fully connected layers, AlexNet of one column, ResNet v1, ELECTRA and ALBERT, and GPT-2, of the sizes that
+the zoo states. A reader can follow every operation of a step; nobody should train with them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from cookbook.measure.array_layers import (
     Attention,
     BatchNorm,
     Chain,
-    ChannelNorm,
     Convolution,
     Dropout,
     Flat,
@@ -37,9 +35,10 @@ from cookbook.measure.array_layers import (
     softmax,
 )
 from cookbook.measure.environment import free_memory
-from cookbook.measure.networks import ALEXNET, DECODER, DENSE, DENSE_SIZES, ENCODER, RESNET, VGG
+from cookbook.measure.networks import ALEXNET, DECODER, DENSE, DENSE_SIZES, ENCODER, RESNET, TRANSFORMERS, input_shape
+from cookbook.measure.steps import title, told
 from cookbook.measure.timing import Case
-from cookbook.units import human, shown
+from cookbook.units import human
 from cookbook.workloads import convnets, resnets, zoo
 
 # Networks with their batch (quick and in full) and the sequence length of each; one whose batch is 0 is left out.
@@ -55,12 +54,6 @@ MOMENTUM_BYTES, ADAM_BYTES, WEIGHT_BYTES = 12, 16, 4
 RATE, MOMENTUM, BETA, DECAY, SMALL = 1e-6, 0.9, 0.999, 0.01, 1e-8
 # Elements of which an update works at once, so that they stay in a cache.
 BLOCK = 2**14
-# Dimensions of a decoder that is understood here; others of the zoo's must be absent or off.
-KNOWN_DECODER = ("vocab", "width", "depth", "heads", "hidden", "positions", "norm", "act", "bias", "tied", "dropout")
-KNOWN_ENCODER = ("vocab", "width", "depth", "heads", "hidden", "positions", "types", "embedding_width", "share_layers",
-                 "pooler", "dropout")  # fmt: skip
-KNOWN_RESNET, KNOWN_ALEXNET = ("depth", "stride_on"), ("variant",)
-ACTS: dict[str, type[Layer]] = {"gelu": Gelu, "relu": Relu}
 # Times of a case over its arithmetic at the rate of a product, calls of a case, and what an update takes [s/parameter].
 SLOWER, CALLS, UPDATE_S = 2.0, 6.0, 8e-9
 
@@ -75,25 +68,13 @@ class Asked(NamedTuple):
 
 
 def network(name: str, kind: Any = np.float32, **changes: Any) -> tuple[Layer, zoo.Workload]:
-    """Layers of a network with random weights, and its record in the zoo; `changes` are arguments of its builder.
+    """Layers of one of the networks here with random weights, and its record in the zoo.
 
-    Raises
-    ------
-    ValueError
-        The zoo builds it in a way that NumPy's layers here do not know: what is not known, and what is.
+    `changes` are other sizes for its builder.
     """
     record = zoo.model(name, **changes)
-    makers = {DENSE: _dense, ALEXNET: _alexnet, VGG: _vgg, RESNET: _resnet, ENCODER: Encoder, DECODER: Decoder}
-    if record.builder not in makers:
-        raise ValueError(f"model = {shown(name)} has no layers in NumPy; take a network built by {', '.join(makers)}")
+    makers = {DENSE: _dense, ALEXNET: _alexnet, RESNET: _resnet, ENCODER: Encoder, DECODER: Decoder}
     return makers[record.builder](Maker(kind), dict(record.arguments)), record
-
-
-def _check(arguments: Mapping[str, Any], known: tuple[str, ...], like: str) -> None:
-    unknown = [name for name in arguments if name not in known and arguments[name]]
-    if unknown:
-        raise ValueError(f"{unknown[0]} = {shown(arguments[unknown[0]])} has no layers in NumPy; take a network like "
-                         f"{like}, or measure it with PyTorch")  # fmt: skip
 
 
 def _dense(make: Maker, arguments: Mapping[str, Any]) -> Layer:
@@ -105,48 +86,29 @@ def _dense(make: Maker, arguments: Mapping[str, Any]) -> Layer:
     return Chain([*layers, Linear(make, widths[-1], sizes["classes"])])
 
 
-def _classifier(make: Maker, inputs: int) -> list[Layer]:
-    return [Flat(), Linear(make, inputs, 4096), Relu(), Dropout(128), Linear(make, 4096, 4096), Relu(), Dropout(128),
-            Linear(make, 4096, 1000)]  # fmt: skip
-
-
 def _alexnet(make: Maker, arguments: Mapping[str, Any]) -> Layer:
-    _check(arguments, KNOWN_ALEXNET, "alexnet_owt")
     layers, channels = list[Layer](), 3
-    for each in convnets._ALEXNET[arguments.get("variant", "grouped")][1]:
-        if each == ("lrn",):
-            layers.append(ChannelNorm())
-        elif len(each) == 2:
+    for each in convnets.ALEXNET[arguments["variant"]][1]:
+        if len(each) == 2:
             layers.append(MaxPool(*each))
         else:
-            layers += [Convolution(make, channels, *each), Relu()]
-            channels = each[0]
-    return Chain([*layers, *_classifier(make, channels * 36)])
-
-
-def _vgg(make: Maker, arguments: Mapping[str, Any]) -> Layer:
-    _check(arguments, ("depth",), "vgg11")
-    layers, channels = list[Layer](), 3
-    for times, width in zip(convnets._VGG[arguments["depth"]], convnets._VGG_WIDTHS, strict=True):
-        for _ in range(times):
-            layers += [Convolution(make, channels, width, 3, 1, 1), Relu()]
-            channels = width
-        layers.append(MaxPool(2, 2))
-    return Chain([*layers, *_classifier(make, channels * 49)])
+            out, kernel, stride, padding, _ = each
+            layers += [Convolution(make, channels, out, kernel, stride, padding), Relu()]
+            channels = out
+    return Chain([*layers, Flat(), Linear(make, channels * 36, 4096), Relu(), Dropout(128), Linear(make, 4096, 4096),
+                  Relu(), Dropout(128), Linear(make, 4096, 1000)])  # fmt: skip
 
 
 def _resnet(make: Maker, arguments: Mapping[str, Any]) -> Layer:
-    _check(arguments, KNOWN_RESNET, "resnet50")
-    depth, first = arguments.get("depth", 50), arguments.get("stride_on", "3x3") == "1x1"
+    depth = arguments["depth"]
     layers: list[Layer] = [*_normed(make, 3, 64, 7, 2), Relu(), MaxPool(3, 2, 1)]
     channels, wide = 64, 4 if depth >= 50 else 1
-    for stage, blocks in enumerate(resnets._BLOCKS[depth]):
+    for stage, blocks in enumerate(resnets.BLOCKS[depth]):
         for block in range(blocks):
             inner, stride = 64 * 2**stage, 2 if stage and not block else 1
             out = inner * wide
             if wide > 1:
-                body = [*_normed(make, channels, inner, 1, stride if first else 1), Relu(),
-                        *_normed(make, inner, inner, 3, 1 if first else stride), Relu(),
+                body = [*_normed(make, channels, inner, 1, stride), Relu(), *_normed(make, inner, inner, 3, 1), Relu(),
                         *_normed(make, inner, out, 1, 1)]  # fmt: skip
             else:
                 body = [*_normed(make, channels, out, 3, stride), Relu(), *_normed(make, out, out, 3, 1)]
@@ -181,19 +143,17 @@ class Table(Layer):
 
 
 class Encoder(Layer):
-    """A text encoder with norms after each part: BERT, ELECTRA's discriminator, ALBERT."""
+    """A text encoder with norms after each part: ELECTRA's discriminator, ALBERT."""
 
     def __init__(self, make: Maker, s: Mapping[str, Any]) -> None:
-        _check(s, KNOWN_ENCODER, "bert_base")
-        width, narrow = s["width"], s.get("embedding_width") or s["width"]
+        width, narrow = s["width"], s["embedding_width"]
         self.tokens, self.places = Table(make, s["vocab"], narrow), Table(make, s.get("positions", 512), narrow)
-        self.types = Table(make, s.get("types", 2), narrow) if s.get("types", 2) else None
+        self.types = Table(make, 2, narrow)
         blocks = [_encoder_block(make, width, s["heads"], s["hidden"])]
         while len(blocks) < s["depth"]:
             blocks.append(shared(blocks[0]) if s.get("share_layers") else
                           _encoder_block(make, width, s["heads"], s["hidden"]))  # fmt: skip
-        project = [Linear(make, narrow, width)] if narrow != width else []
-        self.body = Chain([LayerNorm(make, narrow), Dropout(), *project, *blocks])
+        self.body = Chain([LayerNorm(make, narrow), Dropout(), Linear(make, narrow, width), *blocks])
         self.pooler = Chain([Linear(make, width, width), Tanh()]) if s.get("pooler", True) else None
         self.parts = tuple(filter(None, (self.tokens, self.places, self.types, self.body, self.pooler)))
 
@@ -201,8 +161,7 @@ class Encoder(Layer):
         """What the pooler makes of the first token, or all tokens where there is none."""
         y = self.tokens.forward(x, train)
         y += self.places.forward(np.arange(x.shape[1]), train)
-        if self.types:
-            y += self.types.forward(np.zeros_like(x), train)
+        y += self.types.forward(np.zeros_like(x), train)
         y = self.body.forward(y, train)
         self.kept = y.shape
         return self.pooler.forward(y[:, 0], train) if self.pooler else y
@@ -216,30 +175,25 @@ class Encoder(Layer):
         dy = self.body.backward(dy)
         self.tokens.backward(dy)
         self.places.backward(dy.sum(0))
-        if self.types:
-            self.types.backward(dy)
+        self.types.backward(dy)
 
 
 def _encoder_block(make: Maker, width: int, heads: int, hidden: int) -> Layer:
-    attend = Chain([Attention(make, width, heads, True, False), Dropout()])
+    attend = Chain([Attention(make, width, heads, False), Dropout()])
     feed = Chain([Linear(make, width, hidden), Gelu(), Linear(make, hidden, width), Dropout()])
     return Chain([Residual(attend), LayerNorm(make, width), Residual(feed), LayerNorm(make, width)])
 
 
 class Decoder(Layer):
-    """A language model with trained positions and norms before each part: GPT-2, OPT."""
+    """A language model with trained positions, norms before each part and a head that is its table: GPT-2."""
 
     def __init__(self, make: Maker, s: Mapping[str, Any]) -> None:
-        _check({**s, "norm": s.get("norm", "rms")}, KNOWN_DECODER, "gpt2")
-        if s.get("norm") != "layer" or s.get("gated", True) or not s.get("positions") or s.get("act") not in ACTS:
-            raise ValueError("a decoder without trained positions, layer norms and a plain feed-forward has no layers "
-                             "in NumPy; take one like gpt2, or measure it with PyTorch")  # fmt: skip
-        width, drop = s["width"], bool(s.get("dropout"))
+        width = s["width"]
         self.tokens, self.places = Table(make, s["vocab"], width), Table(make, s["positions"], width)
-        blocks = [_decoder_block(make, s, drop) for _ in range(s["depth"])]
-        self.body = Chain([*([Dropout()] if drop else []), *blocks, LayerNorm(make, width)])
-        self.head = self.tokens.table if s.get("tied") else Table(make, s["vocab"], width).table
-        self.parts, self.parameters = (self.tokens, self.places, self.body), (self.head,)
+        blocks = [_decoder_block(make, width, s["heads"], s["hidden"]) for _ in range(s["depth"])]
+        self.body = Chain([Dropout(), *blocks, LayerNorm(make, width)])
+        self.head = self.tokens.table
+        self.parts = (self.tokens, self.places, self.body)
         self.last = False
 
     def forward(self, x: Any, train: bool) -> Any:
@@ -266,11 +220,9 @@ class Decoder(Layer):
         return [each for each in self.layers() if isinstance(each, Attention)]
 
 
-def _decoder_block(make: Maker, s: Mapping[str, Any], drop: bool) -> Layer:
-    width, bias, ends = s["width"], bool(s.get("bias")), [Dropout()] if drop else []
-    attend = [LayerNorm(make, width), Attention(make, width, s["heads"], bias, True), *ends]
-    feed = [LayerNorm(make, width), Linear(make, width, s["hidden"], bias), ACTS[s["act"]](),
-            Linear(make, s["hidden"], width, bias), *([Dropout()] if drop else [])]  # fmt: skip
+def _decoder_block(make: Maker, width: int, heads: int, hidden: int) -> Layer:
+    attend = [LayerNorm(make, width), Attention(make, width, heads, True), Dropout()]
+    feed = [LayerNorm(make, width), Linear(make, width, hidden), Gelu(), Linear(make, hidden, width), Dropout()]
     return Chain([Residual(Chain(attend)), Residual(Chain(feed))])
 
 
@@ -282,16 +234,13 @@ def shared(layer: Layer) -> Layer:
 # ---- a step ---------------------------------------------------------------------------------------------------------
 def sample(record: zoo.Workload, batch: int, seq: int, kind: Any = np.float32) -> Any:
     """Synthetic input of a batch: pictures, frames of speech, or tokens."""
-    random = np.random.default_rng(1)
-    if record.builder in (DECODER, ENCODER):
-        return random.integers(0, int(record.arguments["vocab"]), (batch, seq))
-    if record.builder == DENSE:
-        return random.standard_normal((batch, int(record.arguments.get("inputs", DENSE_SIZES["inputs"])))).astype(kind)
-    size = 224 if record.builder != ALEXNET else convnets._ALEXNET[record.arguments.get("variant", "grouped")][0]
-    return random.standard_normal((batch, 3, size, size), np.float32).astype(kind)
+    random, shape = np.random.default_rng(1), input_shape(record, batch, seq)
+    if record.builder in TRANSFORMERS:
+        return random.integers(0, int(record.arguments["vocab"]), shape)
+    return random.standard_normal(shape, np.float32).astype(kind)
 
 
-def learned(record: zoo.Workload, layer: Layer, x: Any, train: bool = True) -> float:
+def learned(record: zoo.Workload, layer: Layer, x: Any) -> float:
     """Loss of a batch, after the gradients of all weights were worked out.
 
     That of a decoder is of its next tokens, that of a classifier of its classes; of an encoder without a head it is the
@@ -299,7 +248,7 @@ def learned(record: zoo.Workload, layer: Layer, x: Any, train: bool = True) -> f
     """
     for each in layer.all_parameters():
         each.gradient = None
-    out = layer.forward(x, train)
+    out = layer.forward(x, True)
     if record.builder == ENCODER:
         layer.backward(out * out.dtype.type(2 / out.size))
         return float(np.mean(np.square(out, dtype=np.float64)))
@@ -370,8 +319,6 @@ def _case(asked: Asked, held: dict[str, Any], rate: float) -> Case:
     name, batch, seq, phase = asked
     benchmark = {"training": "training step", "forward": "forward pass", "prompt": "prefill", "token": "decode"}[phase]
     work = float(batch * seq if phase == "prompt" else batch)
-    title = f"{name}, batch {batch}" + (f", {seq} tokens" if seq else "")
-    told = {"model": name, "batch": batch, "seq": seq or None, "number_format": "fp32", "method": "eager"}
 
     def prepare() -> Callable[[], Any]:
         layer, record = _held(asked, held)
@@ -384,11 +331,12 @@ def _case(asked: Asked, held: dict[str, Any], rate: float) -> Case:
                 each.cache = (np.full(size, 0.1, np.float32), np.full(size, 0.1, np.float32))
         return lambda: layer.forward(x, False)
 
-    return Case(benchmark, title, work, prepare, told, seconds=expected_seconds(asked, rate))
+    fields = told(name, batch, seq, "fp32")
+    return Case(benchmark, title(name, batch, seq), work, prepare, fields, seconds=expected_seconds(asked, rate))
 
 
 def _training(layer: Layer, record: zoo.Workload, x: Any) -> Callable[[], Any]:
-    parameters, adam = layer.all_parameters(), record.builder in (DECODER, ENCODER)
+    parameters, adam = layer.all_parameters(), record.builder in TRANSFORMERS
 
     def call() -> None:
         learned(record, layer, x)
@@ -402,7 +350,7 @@ def _held(asked: Asked, held: dict[str, Any]) -> tuple[Any, zoo.Workload]:
     if asked.model not in held:
         held.clear()
     record = zoo.model(asked.model)
-    adam = record.builder in (DECODER, ENCODER)
+    adam = record.builder in TRANSFORMERS
     each = WEIGHT_BYTES if asked.phase != "training" else ADAM_BYTES if adam else MOMENTUM_BYTES
     needed = each * record.ops.parameter_count * (asked.model not in held or asked.phase == "training")
     if needed > free_memory() / 2:

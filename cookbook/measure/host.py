@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.measure.array_layers import Convolution, Maker
 from cookbook.measure.environment import absent, cores, free_memory, optional
 from cookbook.measure.report import row
 from cookbook.measure.timing import Case, Watch, run_program
@@ -62,22 +63,16 @@ def product(m: int, n: int, k: int, number_format: str, kind: Any) -> Case:
 
 
 def convolution(batch: int, channels: int, out: int, size: int, kernel: int = 3) -> Case:
-    """A convolution as NumPy can do it: its windows are copied into a matrix, then one product."""
+    """A convolution as the networks in NumPy do it: windows are copied into a matrix, then one product."""
 
     def prepare() -> Callable[[], Any]:
-        rng = generator()
-        image = rng.random((batch, channels, size + kernel - 1, size + kernel - 1)).astype(np.float32)
-        weights = rng.random((channels * kernel * kernel, out)).astype(np.float32)
-
-        def call() -> Any:
-            windows = np.lib.stride_tricks.sliding_window_view(image, (kernel, kernel), axis=(2, 3))
-            columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(batch * size * size, -1)
-            return columns @ weights
-
-        return call
+        sides = size + kernel - 1
+        pictures = generator().random((batch, channels, sides, sides)).astype(np.float32)
+        layer = Convolution(Maker(), channels, out, kernel, bias=False)
+        return lambda: layer.forward(pictures, False)
 
     flop = 2.0 * batch * size * size * channels * kernel * kernel * out
-    note = "windows copied into a matrix, then one product; frameworks have kernels without the copy"
+    note = "windows copied into a matrix, then one product a picture; frameworks have kernels without the copy"
     case = f"{kernel}x{kernel} {channels}-{out} on {size}x{size}"
     return Case("convolution", case, flop, prepare, {"number_format": "fp32", "batch": batch, "note": note})
 

@@ -18,6 +18,7 @@ from cookbook.workloads import convnets, resnets, sequence, zoo
 # Builders of the zoo that have a module here.
 DECODER, ENCODER, DENSE = "transformers.decoder", "transformers.bert", "sequence.dense_stack"
 ALEXNET, VGG, RESNET = "convnets.alexnet", "convnets.vgg", "resnets.resnet"
+TRANSFORMERS = (DECODER, ENCODER)
 KNOWN_DECODER = ("vocab", "width", "depth", "heads", "hidden", "kv_heads", "positions", "norm", "gated", "act", "bias",
                  "tied", "dropout")  # fmt: skip
 # Widths of a stack of layers where the zoo states none.
@@ -41,14 +42,22 @@ def network(torch: Any, name: str, **changes: Any) -> tuple[Any, zoo.Workload]:
     return makers[record.builder](torch, arguments), record
 
 
+def input_shape(record: zoo.Workload, batch: int, seq: int) -> tuple[int, ...]:
+    """Shape of the input of a batch: (batch, tokens), (batch, features) or (batch, channels, rows, columns)."""
+    if record.builder in TRANSFORMERS:
+        return batch, seq
+    if record.builder == DENSE:
+        return batch, int(record.arguments.get("inputs", DENSE_SIZES["inputs"]))
+    size = convnets.ALEXNET[record.arguments.get("variant", "grouped")][0] if record.builder == ALEXNET else 224
+    return batch, 3, size, size
+
+
 def sample(torch: Any, record: zoo.Workload, batch: int, seq: int, device: str, kind: Any) -> Any:
     """Synthetic input of a batch: pictures, frames of speech, or tokens."""
-    if record.builder in (DECODER, ENCODER):
-        return torch.randint(0, int(record.arguments["vocab"]), (batch, seq), device=device)
-    if record.builder == DENSE:
-        return torch.randn(batch, DENSE_SIZES["inputs"], device=device, dtype=kind)
-    size = 227 if record.builder == ALEXNET else 224
-    return torch.randn(batch, 3, size, size, device=device, dtype=kind)
+    shape = input_shape(record, batch, seq)
+    if record.builder in TRANSFORMERS:
+        return torch.randint(0, int(record.arguments["vocab"]), shape, device=device)
+    return torch.randn(shape, device=device, dtype=kind)
 
 
 def loss(torch: Any, record: zoo.Workload, module: Any, x: Any) -> Any:
@@ -86,7 +95,7 @@ def _classifier(nn: Any, inputs: int, classes: int = 1000) -> list[Any]:
 
 def _alexnet(torch: Any, arguments: Mapping[str, Any]) -> Any:
     nn, layers, channels = torch.nn, [], 3
-    _, column = convnets._ALEXNET[arguments.get("variant", "grouped")]
+    _, column = convnets.ALEXNET[arguments.get("variant", "grouped")]
     for layer in column:
         if layer == ("lrn",):
             layers.append(nn.LocalResponseNorm(5))
@@ -101,7 +110,7 @@ def _alexnet(torch: Any, arguments: Mapping[str, Any]) -> Any:
 
 def _vgg(torch: Any, arguments: Mapping[str, Any]) -> Any:
     nn, layers, channels = torch.nn, [], 3
-    for times, width in zip(convnets._VGG[arguments["depth"]], convnets._VGG_WIDTHS, strict=True):
+    for times, width in zip(convnets.VGG[arguments["depth"]], convnets.VGG_WIDTHS, strict=True):
         for _ in range(times):
             layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
             channels = width
@@ -113,7 +122,7 @@ def _resnet(torch: Any, arguments: Mapping[str, Any]) -> Any:
     nn = torch.nn
     layers = [*_conv_norm(nn, 3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     channels, first = 64, arguments.get("stride_on", "3x3") == "1x1"
-    for stage, blocks in enumerate(resnets._BLOCKS[arguments.get("depth", 50)]):
+    for stage, blocks in enumerate(resnets.BLOCKS[arguments.get("depth", 50)]):
         for block in range(blocks):
             inner, stride = 64 * 2**stage, 2 if stage and not block else 1
             body = [*_conv_norm(nn, channels, inner, 1, stride if first else 1), nn.ReLU(),

@@ -17,7 +17,6 @@ NETWORKS = {
     "eng_acoustic_model": (64, 256, 4096, 0), "bert_base": (1, 4, 64, 128), "gpt2": (1, 2, 8, 256),
 }  # fmt: skip
 QUICK = ("resnet50", "eng_acoustic_model", "gpt2")
-TRANSFORMERS = (networks.DECODER, networks.ENCODER)
 # Bytes that training keeps of one parameter: weight, gradient and two moments of 32 bits.
 TRAINED_BYTES = 16
 BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
@@ -95,7 +94,8 @@ def told(name: str, batch: int, seq: int, number_format: str, method: str = "eag
             "note": note}  # fmt: skip
 
 
-def _title(name: str, batch: int, seq: int) -> str:
+def title(name: str, batch: int, seq: int) -> str:
+    """Sizes of a case in words."""
     return f"{name}, batch {batch}" + (f", {seq} tokens" if seq else "")
 
 
@@ -116,7 +116,7 @@ def training(device: Device, name: str, asked: Training) -> Case:
         if asked.recompute:
             module.recompute = True
         weights = [each for each in module.parameters() if each.requires_grad]
-        adam = record.builder in TRANSFORMERS
+        adam = record.builder in networks.TRANSFORMERS
         optimiser = torch.optim.AdamW(weights, 1e-6, fused=device.gpu) if adam else torch.optim.SGD(weights, 1e-6, 0.9)
         x = networks.sample(torch, record, asked.batch, asked.seq, device.name, device.kind(held))
 
@@ -132,7 +132,7 @@ def training(device: Device, name: str, asked: Training) -> Case:
     method = "+".join(word for word, on in (("lora", asked.rank), ("recompute", asked.recompute)) if on) or "eager"
     note = f"adapters of rank {asked.rank} beside all linear layers" if asked.rank else ""
     fields = told(name, asked.batch, asked.seq, asked.number_format, method, note)
-    return Case("training step", _title(name, asked.batch, asked.seq), float(asked.batch), prepare, fields, "torch")
+    return Case("training step", title(name, asked.batch, asked.seq), float(asked.batch), prepare, fields, "torch")
 
 
 def forward(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:
@@ -146,7 +146,7 @@ def forward(device: Device, name: str, batch: int, seq: int, number_format: str)
         return _without_gradients(device, lambda: module(x, **last))
 
     fields = told(name, batch, seq, number_format)
-    return Case("forward pass", _title(name, batch, seq), float(batch), prepare, fields, "torch")
+    return Case("forward pass", title(name, batch, seq), float(batch), prepare, fields, "torch")
 
 
 def prefill(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:
@@ -159,7 +159,7 @@ def prefill(device: Device, name: str, batch: int, seq: int, number_format: str)
         return _without_gradients(device, lambda: module(x, last=True))
 
     fields = told(name, batch, seq, number_format, note="keys and values are not kept")
-    return Case("prefill", _title(name, batch, seq), float(batch * seq), prepare, fields, "torch")
+    return Case("prefill", title(name, batch, seq), float(batch * seq), prepare, fields, "torch")
 
 
 def decode(device: Device, name: str, batch: int, seq: int, number_format: str, method: str = "eager") -> Case:
@@ -181,7 +181,7 @@ def decode(device: Device, name: str, batch: int, seq: int, number_format: str, 
 
     note = "host starts every kernel" if method == "eager" else "kernels replayed from a CUDA graph"
     fields = told(name, batch, seq, number_format, method, note)
-    return Case("decode", _title(name, batch, seq), float(batch), prepare, fields, "torch")
+    return Case("decode", title(name, batch, seq), float(batch), prepare, fields, "torch")
 
 
 def _without_gradients(device: Device, call: Callable[[], Any]) -> Callable[[], Any]:

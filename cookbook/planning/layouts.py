@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from cookbook.prediction.doors import network_of, plan_fields, training_scenario
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.fabrics import fabric as fabric_of
 from cookbook.prediction.scenario import Coded, fields
-from cookbook.prediction.terms.layout_grid import CHUNKS, layout_grid
+from cookbook.prediction.terms.layout_grid import CHUNKS, SCHEDULES, SHARDS, layout_grid, possible
 from cookbook.prediction.terms.transformer import of_model
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -43,8 +43,6 @@ AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompu
 USUAL: Mapping[str, Any] = {"pipeline_schedule": "", "offload": "", "shard": None}
 # How the table calls the group of all replicas.
 ALL = "all"
-# Schedules of one chunk a stage; the others take several, the usual one any number.
-ONE_CHUNK = ("gpipe", "1f1b", "zero-bubble")
 RECOMPUTE = ("none", "selective", "full")
 ZERO = (0, 1, 2, 3)
 MICRO_BATCHES = (1, 2, 4, 8)
@@ -403,20 +401,17 @@ def _with_more(grid: dict[str, np.ndarray], batch: int, lists: Mapping[str, Sequ
 
 def _scheduled(grid: dict[str, np.ndarray], first: np.ndarray, batch: int) -> np.ndarray:
     """One stage has no schedule: the first of the list stands for all."""
-    kind, fed = grid["pipeline_schedule"], batch // (grid["dp"] * grid["micro_batch"])
-    chunks = np.select(
-        [np.isin(kind, ONE_CHUNK), kind == "zb-v", kind == "interleaved"],
-        [grid["vp"] == 1, grid["vp"] == 2, (grid["vp"] > 1) & (fed % grid["pp"] == 0)],
-        True,
-    )
-    return np.where(grid["pp"] > 1, chunks, first)
+    layouts = SimpleNamespace(**grid, micro_batches=batch // (grid["dp"] * grid["micro_batch"]), flushes=1)
+    return np.where(grid["pp"] > 1, possible(layouts, SCHEDULES), first)
 
 
 def _shared(grid: dict[str, np.ndarray]) -> np.ndarray:
     """Groups smaller than all replicas, where weights are shared out; the whole group is the usual."""
     ranks, usual = grid["dp"] * grid["cp"], grid["shard"] == ALL
     size = np.where(usual, 0, grid["shard"]).astype(int)
-    return usual | ((grid["zero"] == 3) & (size >= 1) & (size < ranks) & (ranks % np.maximum(size, 1) == 0))
+    layouts = SimpleNamespace(**{**grid, "stated_shard": size})
+    with np.errstate(divide="ignore"):
+        return usual | ((grid["zero"] == 3) & (size < ranks) & possible(layouts, SHARDS))
 
 
 def _layouts(

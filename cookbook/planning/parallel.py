@@ -1,19 +1,21 @@
 """Working in parallel by formulas alone: a pipeline as an assembly line, a batch split over devices, named networks.
 
-And what divides what in a layout, with the nearest numbers that do: `divisors`, `check_layout`, `undivided`.
+And what a layout whose axes are held must divide, with the nearest numbers that do: `check_layout`, `undivided`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.performance import collectives, parallelism
 from cookbook.planning import card, plain
 from cookbook.prediction.asked import (
@@ -28,8 +30,7 @@ from cookbook.prediction.asked import (
     whole,
 )
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
-from cookbook.prediction.terms.layout_grid import stage_counts
-from cookbook.prediction.terms.layouts import divisors, even_stages
+from cookbook.prediction.terms.layout_grid import HELD, alternatives, around, divisors, multiples
 from cookbook.workloads import zoo
 
 PHASES = ("forward", "backward", "weight gradients")
@@ -281,76 +282,32 @@ def check_layout(layout: Mapping[str, Any], shape: Mapping[str, int], devices: i
     """
     most = {"micro_batch": MOST_SEQUENCES, "cp": MOST_TOKENS}
     axes = {name: whole(name, layout.get(name, 1), most.get(name, MOST_DEVICES)) for name in SIZES}
-    layers, node, stages = shape["layers"], shape["per_node"], axes["pp"]
-    _divides("tp", axes["tp"], shape["heads"], "heads")
-    if axes["tp"] > node:
-        raise ValueError(
-            f"tp = {axes['tp']:,} is more than the {node:,} devices that the fast link joins; take no more, or set "
-            "per_node"
-        )
-    if not even_stages(layers, stages) or stages > layers:
-        raise ValueError(f"pp = {stages:,} does not divide {layers:,} layers; nearest: "
-                         f"{around(stages, stage_counts(layers, layers))}")  # fmt: skip
-    tried = np.arange(1, layers // stages + 1)
-    chunks = tried[even_stages(layers, stages * tried)].tolist()
-    if axes["vp"] not in chunks:
-        raise ValueError(f"vp = {axes['vp']:,} does not divide the layers of pp = {stages:,} stages; nearest: "
-                         f"{around(axes['vp'], chunks)}")  # fmt: skip
-    _divides("cp", axes["cp"], int(seq), "tokens of a sequence")
-    if shape["experts"] or axes["ep"] > 1:
-        _divides("ep", axes["ep"], max(shape["experts"], 1), "experts")
     names = [name for name in ("tp", "pp", "cp", "dp") if name in layout]
-    _multiple("devices", devices, " x ".join(names), math.prod(axes[name] for name in names))
-    fixed = {"tp", "pp", "cp"} <= set(layout) and "dp" not in layout
-    replicas = devices // math.prod(axes[name] for name in names) if fixed else axes["dp"]
-    words = f"replicas x micro-batch = {replicas:,} x {axes['micro_batch']:,}"
-    _multiple("global_batch", batch, words, replicas * axes["micro_batch"])
+    model = math.prod(axes[name] for name in names)
+    if {"tp", "pp", "cp"} <= set(layout) and "dp" not in layout:
+        axes["dp"] = max(devices // model, 1)
+    sizes = {"experts": max(shape["experts"], 1), "seq_len": int(seq), "devices": devices, "global_batch": batch}
+    held = SimpleNamespace(**{**shape, **axes, **sizes}, broken=0, split=" x ".join(names), model=model)
+    for each in HELD:
+        if each.broken(held):
+            raise Refused(each.refusal(held))
 
 
-def _divides(name: str, size: int, total: int, what: str) -> None:
-    if total % size:
-        near = around(size, divisors(total))
-        raise ValueError(f"{name} = {size:,} does not divide {total:,} {what}; nearest: {near}")
-
-
-def _multiple(name: str, number: int, words: str, of: int) -> None:
-    if number % of:
-        near = around(number, multiples(number, of))
-        raise ValueError(f"{name} = {number:,} is not a multiple of {words} = {of:,}; nearest: {near}")
-
-
-def multiples(number: int, of: int) -> list[int]:
-    """Multiples of a number around another."""
-    return [below for below in (number // of * of, (number // of + 1) * of) if below]
-
-
-def around(number: int, good: Iterable[int]) -> str:
-    """The nearest good numbers below and above, in words; "" where there is none.
-
-    >>> around(6, [1, 2, 4, 8]), around(9, [1, 2, 4, 8])
-    ('4 or 8', '8')
-    """
-    known = list(good)
-    below, above = [each for each in known if each < number], [each for each in known if each > number]
-    ends = ([max(below)] if below else []) + ([min(above)] if above else [])
-    return " or ".join(f"{each:,}" for each in ends)
-
-
-def undivided(devices: int, batch: int, shards: list[int], shape: Mapping[str, int]) -> str:
+def undivided(devices: int, batch: int, shards: list[int], shape: Mapping[str, int]) -> Refusal:
     """Why devices and batch cannot be divided, with the nearest that can; "" where some layout divides them.
 
     `shards` are the ways to split the network: every tp x pp x cp that the search tries.
     """
     replicas = [devices // each for each in shards if devices % each == 0]
     if any(batch % each == 0 for each in replicas):
-        return ""
+        return Refusal()
     counts = {each * share for each in shards for share in divisors(batch)}
-    near = (
-        around(devices, (each for each in counts if each <= REACH * devices)),
-        around(batch, (each for share in replicas for each in multiples(batch, share) if each <= REACH * batch)),
-    )
-    found = [f"{near[0]} devices"] * bool(near[0]) + [f"a batch of {near[1]}"] * bool(near[1])
-    return (
+    fewer = around(devices, (each for each in counts if each <= REACH * devices))
+    other = around(batch, (each for share in replicas for each in multiples(batch, share) if each <= REACH * batch))
+    found = [f"{alternatives(fewer, ',')} devices"] if fewer else []
+    found += [f"a batch of {alternatives(other, ',')}"] if other else []
+    words = (
         f"devices = {devices:,} cannot share {shape['heads']:,} heads, {shape['layers']:,} layers and global_batch = "
         f"{batch:,} evenly; nearest: {', or '.join(found) or 'none'}"
     )
+    return Refusal(words, "split-not-devices", "devices", fewer)

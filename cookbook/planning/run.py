@@ -13,7 +13,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
-from cookbook.catalog.refusals import Refused
+from cookbook.catalog.refusals import Refused, refusal_of
 from cookbook.performance import parallelism, utilisation
 from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
@@ -33,8 +33,8 @@ from cookbook.planning.layouts import (
 )  # fmt: skip
 from cookbook.planning.parallel import SIZES, check_layout, undivided
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
-from cookbook.prediction.terms.layout_grid import context_sizes, stage_counts
-from cookbook.prediction.terms.layouts import OPTIMISER, WEIGHT, divisors
+from cookbook.prediction.terms.layout_grid import context_sizes, divisors, stage_counts
+from cookbook.prediction.terms.layouts import OPTIMISER, WEIGHT
 from cookbook.workloads.zoo import Workload
 
 # How far around the best interval a curve over intervals goes, as a factor.
@@ -572,7 +572,7 @@ def _undivided(
     try:
         check_layout(sizes, {**shape, "per_node": node}, count, batch, seq)
     except ValueError as problem:
-        return str(problem)
+        return refusal_of(problem)
     tensor, stages = divisors(shape["heads"], min(node, count)), stage_counts(shape["layers"], count)
     return undivided(count, batch, sorted({t * p * c for t in tensor for p in stages for c in split}), shape)
 

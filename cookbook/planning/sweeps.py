@@ -26,8 +26,7 @@ from cookbook.prediction.requirements import requirements
 from cookbook.prediction.scenario import NUMERIC, Coded, Scenario, checked, fields, outer
 from cookbook.prediction.terms import transformer_step
 from cookbook.prediction.terms.devices import lacking
-from cookbook.prediction.terms.layout_grid import interleaved
-from cookbook.prediction.terms.layouts import impossible_in_grid
+from cookbook.prediction.terms.layout_grid import impossible_in_grid, interleaved
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.workloads.zoo import Workload
 

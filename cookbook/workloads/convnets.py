@@ -41,7 +41,7 @@ def _fully_connected(t: Trace, x: Shape, widths: Sequence[int], classes: int, dr
 
 # Krizhevsky, Sutskever, Hinton, NIPS 2012 (two groups in layers 2, 4, 5), as in Caffe's bvlc_alexnet; "one_column":
 # Krizhevsky, arXiv:1404.5997; "tf": tf_cnn_benchmarks' alexnet_model (VALID padding in layer 1, SAME after).
-_ALEXNET: dict[str, tuple[int, list[tuple]]] = {
+ALEXNET: dict[str, tuple[int, list[tuple]]] = {
     "grouped": (227, [(96, 11, 4, 0, 1), ("lrn",), (3, 2), (256, 5, 1, 2, 2), ("lrn",), (3, 2), (384, 3, 1, 1, 1),
                       (384, 3, 1, 1, 2), (256, 3, 1, 1, 2), (3, 2)]),
     "ungrouped": (227, [(96, 11, 4, 0, 1), ("lrn",), (3, 2), (256, 5, 1, 2, 1), ("lrn",), (3, 2), (384, 3, 1, 1, 1),
@@ -57,7 +57,7 @@ _ALEXNET: dict[str, tuple[int, list[tuple]]] = {
 
 def alexnet(variant: str = "grouped", image: int | None = None, classes: int = 1000) -> Ops:
     """AlexNet: grouped (2012), ungrouped, pool_first (CaffeNet), one_column (2014) or tf."""
-    size, layers = variant_of(_ALEXNET, variant, "variant")
+    size, layers = variant_of(ALEXNET, variant, "variant")
     t = Trace()
     x = _column(t, t.image(3, image or size, image or size), layers)
     return _fully_connected(t, x, (4096, 4096), classes)
@@ -72,8 +72,8 @@ def overfeat(image: int = 231, classes: int = 1000) -> Ops:
 
 
 # Simonyan & Zisserman, arXiv:1409.1556, Table 1: convolutions of 64, 128, 256, 512, 512 channels.
-_VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-_VGG_WIDTHS = (64, 128, 256, 512, 512)
+VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+VGG_WIDTHS = (64, 128, 256, 512, 512)
 
 
 def vgg(depth: int = 16, batch_norm: bool = False, image: int = 224, classes: int = 1000) -> Ops:
@@ -86,7 +86,7 @@ def vgg(depth: int = 16, batch_norm: bool = False, image: int = 224, classes: in
 def vgg_features(t: Trace, x: Shape, depth: int, batch_norm: bool = False, ceil: bool = False,
                  stages: int = 5) -> Shape:  # fmt: skip
     """Convolutions of the first `stages` stages of a VGG, without the pool that follows."""
-    times_and_widths = list(zip(variant_of(_VGG, depth, "depth"), _VGG_WIDTHS, strict=True))
+    times_and_widths = list(zip(variant_of(VGG, depth, "depth"), VGG_WIDTHS, strict=True))
     for stage, (times, width) in enumerate(times_and_widths[:stages], start=1):
         x = t.pool(x, 2, 2, ceil=ceil, name=f"pool{stage - 1}") if stage > 1 else x
         for number in range(1, times + 1):

@@ -19,7 +19,7 @@ from cookbook.prediction.intake.drives import LOCAL, bus_in, capacity_in, proces
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.scenario import BENCHMARK, Coded, Rows, Scenario, checked, each_row, fields, scenario, together
 from cookbook.prediction.storage import committed
-from cookbook.prediction.terms.layouts import told
+from cookbook.prediction.terms.layout_grid import told
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload

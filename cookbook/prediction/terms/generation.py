@@ -41,7 +41,7 @@ from cookbook.prediction.scenario import AT_ONCE, BLANK_MODEL, Coded, Rows, Scen
 from cookbook.prediction.terms import room
 from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
 from cookbook.prediction.terms.generation_tables import IDEAL_KERNELS, engines, of_kernels, usual_formats
-from cookbook.prediction.terms.layouts import told
+from cookbook.prediction.terms.layout_grid import told
 from cookbook.prediction.terms.transformer import own_decoder, sizes
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload

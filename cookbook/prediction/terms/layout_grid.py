@@ -1,19 +1,22 @@
-"""Layouts of a language model: what divides its layers, heads, experts, the batch and the devices, as arrays.
+"""Which layouts of a language model can be, as constraints that every door shares, and the grid of all that can.
 
-And the usual one where the reader states none: the fastest that fits, its stages in chunks as the stack would cut them.
+Rows of reports are read with patience (`REPORTED`): they ran, whatever their cells say. What a reader asks for is held
+to more (`ASKED`): shards divide heads, layers, tokens and devices. And the usual layout where the reader states none:
+the fastest that fits, its stages in chunks as the stack would cut them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cookbook.prediction.scenario import Rows, Scenario, each_row
-from cookbook.prediction.terms.layouts import divisors, even_stages
+from cookbook.catalog.refusals import NOT_READ, Refusal
+from cookbook.prediction.scenario import Coded, Rows, Scenario, each_row
 
 # Sequences from here on are worth splitting [tokens].
 LONG = 8192
@@ -30,6 +33,80 @@ INTERLEAVING = ("megatron-core",)
 # ZeRO stages to try, micro-batches where the batch is stated, and layouts that are estimated at a time.
 ZERO, MICRO_BATCHES, AT_ONCE = (1, 3), (1, 2, 4), 1 << 16
 Filled = tuple[tuple[str, np.ndarray, np.ndarray], ...]
+COUNTS = (
+    "devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "seq_len", "per_node", "layers", "hidden", "heads",
+    "kv_heads", "ffn_hidden", "vocab",
+)  # fmt: skip
+# Counts that follow from the others where they are blank.
+FOLLOWING = ("dp", "global_batch", "shard_group")
+# Stated parameters beyond so many times those of the stated dimensions, or below their share, mean another model.
+CONTRADICTS = 2.5
+EXPERTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
+# Schedules of one chunk a stage; the others take several, the usual one any number.
+ONE_CHUNK = ("gpipe", "1f1b", "zero-bubble")
+
+
+# ---- numbers that divide --------------------------------------------------------------------------------------------
+def divisors(number: float, most: int | None = None) -> list[int]:
+    """Divisors of a whole number up to a most.
+
+    >>> divisors(12, 6), divisors(7)
+    ([1, 2, 3, 4, 6], [1, 7])
+    """
+    whole = int(number)
+    low = np.arange(1, math.isqrt(whole) + 1)
+    low = low[whole % low == 0]
+    return [each for each in sorted({*low.tolist(), *(whole // low).tolist()}) if each <= (most or whole)]
+
+
+def multiples(number: float, of: float) -> list[float]:
+    """Multiples of a number around another, above 0.
+
+    >>> multiples(64, 5), multiples(3, 8)
+    ([60, 65], [8])
+    """
+    return [each for each in (number // of * of, (number // of + 1) * of) if each]
+
+
+def around(value: float, good: Iterable[float]) -> list[float]:
+    """The nearest good numbers below and above a value; empty where there is none.
+
+    >>> around(3, divisors(32)), around(100, divisors(32)), around(64, multiples(64, 5))
+    ([2, 4], [32], [60, 65])
+    """
+    known = list(good)
+    below, above = [each for each in known if each < value], [each for each in known if each > value]
+    return [*([max(below)] if below else []), *([min(above)] if above else [])]
+
+
+def alternatives(values: Iterable[float], form: str = "g") -> str:
+    """Numbers of which one would do, in words.
+
+    >>> alternatives([2, 4]), alternatives([1024], ",")
+    ('2 or 4', '1,024')
+    """
+    return " or ".join(f"{value:{form}}" for value in values)
+
+
+def nearly_whole(numbers: Any) -> np.ndarray:
+    """The same numbers, rounded where only the last digits of a float keep them from being whole.
+
+    >>> nearly_whole([3.0000000000000004, 3.1]).tolist()
+    [3.0, 3.1]
+    """
+    numbers = np.asarray(numbers, dtype=float)
+    whole = np.round(numbers)
+    return np.where(np.abs(numbers - whole) <= 1e-12 * whole, whole, numbers)
+
+
+def even_stages(layers: Any, stages: Any) -> Any:
+    """Whether layers fill stages evenly, or a power of two of them where embedding and head count as a layer each.
+
+    >>> even_stages(80, [16, 41]).tolist(), even_stages(126, [16, 9, 41]).tolist()
+    ([True, False], [True, True, False])
+    """
+    layers, stages = np.asarray(layers), np.asarray(stages).astype(int)
+    return (layers % stages == 0) | (((layers + 2) % stages == 0) & (stages & (stages - 1) == 0))
 
 
 def stage_counts(layers: int, most: int) -> list[int]:
@@ -38,6 +115,339 @@ def stage_counts(layers: int, most: int) -> list[int]:
     return counts[even_stages(layers, counts)].tolist()
 
 
+def chunk_counts(layers: int, stages: int) -> list[int]:
+    """Numbers of chunks of a stage that layers fill evenly.
+
+    >>> chunk_counts(32, 4), chunk_counts(126, 16)
+    ([1, 2, 4, 8], [1, 2, 4])
+    """
+    counts = np.arange(1, layers // stages + 1)
+    return counts[even_stages(layers, stages * counts)].tolist()
+
+
+# ---- constraints ----------------------------------------------------------------------------------------------------
+class Constraint(NamedTuple):
+    """What layouts keep to; `s` has their columns as attributes, of arrays or of one layout.
+
+    Attributes
+    ----------
+    code : str
+        Of the table ``data/schema/reasons.csv``; "" where it has none.
+    broken : callable
+        Which layouts of `s` break it.
+    message : str
+        What is wrong, with places for the figures and for the remedy.
+    figures : callable
+        Figures of `s` that the message tells.
+    remedy : callable, optional
+        Numbers that would do in the place of one layout's, or other words for them.
+    """
+
+    code: str
+    broken: Callable[[Any], Any]
+    message: str
+    figures: Callable[[Any], tuple[Any, ...]] = lambda s: ()
+    remedy: Callable[[Any], Sequence[float] | str] | None = None
+
+    @property
+    def general(self) -> Refusal:
+        """What is wrong, with places for the figures; at fault is the field that the message begins with."""
+        field, equals, _ = self.message.partition(" = ")
+        return Refusal(self.message, self.code or NOT_READ, field if equals and field.isidentifier() else "")
+
+    def refusal(self, s: Any) -> Refusal:
+        """Why one layout cannot be, and what would do."""
+        if self.remedy is None:
+            return self.general.filled(*self.figures(s))
+        near, form = self.remedy(s), "," if "{:,}" in self.message else "g"
+        words = near if isinstance(near, str) else alternatives(near, form)
+        filled = self.general.filled(*self.figures(s), words)
+        return Refusal(filled, filled.code, filled.field, () if isinstance(near, str) else near)
+
+
+def _model(s: Any) -> Any:
+    return s.tp * s.pp * s.cp
+
+
+def _sharers(s: Any) -> Any:
+    """Devices that share the experts of a stage."""
+    return s.dp * s.cp * s.tp
+
+
+def _fed(s: Any) -> Any:
+    return s.micro_batches / s.flushes
+
+
+def _weights(s: Any) -> Any:
+    """Weights that the stated dimensions make."""
+    layer = 4 * s.hidden**2 + (2 + s.gated) * s.hidden * s.ffn_hidden
+    return s.layers * layer + s.vocab * s.hidden
+
+
+def _below(s: Any, names: tuple[str, ...], least: float) -> Any:
+    """Whether a count is missing, infinite or below a least."""
+    bad: Any = False
+    for name in names:
+        bad = bad | ~((getattr(s, name) >= least) & (getattr(s, name) < np.inf))
+    return bad
+
+
+def _misses_devices(s: Any) -> Any:
+    whole = _model(s) * s.dp
+    return (np.abs(whole - s.devices * s.cores) > 0.01 * whole) | (s.dp != np.round(s.dp))
+
+
+def _odd_widths(s: Any) -> Any:
+    odd = _below(s, EXPERTS, 0) | ((s.latent == 0) & (~(s.head_dim >= 1) | (s.head_dim == np.inf)))
+    return odd | (s.experts_per_token > s.experts) | (s.dense_layers > s.layers)
+
+
+def _more_stages_than_layers(s: Any) -> Any:
+    return s.pp > s.layers
+
+
+def _cuts_heads(s: Any) -> Any:
+    return s.heads % s.tp > 0
+
+
+def _cuts_tokens(s: Any) -> Any:
+    return s.seq_len % s.cp > 0
+
+
+def _cuts_experts(s: Any) -> Any:
+    return s.experts % s.ep > 0
+
+
+def _cuts_batch(s: Any) -> Any:
+    count = nearly_whole(s.global_batch / (s.dp * s.micro_batch))
+    return (count - np.floor(count) > 0) & (s.broken == 0)
+
+
+def _known_mixture(s: Any) -> Any:
+    return (s.moe == 1) & (s.experts_known == 1)
+
+
+def _scheduled(s: Any, *schedules: str) -> Any:
+    """Pipelines of several stages with one of these schedules."""
+    named: Any = False
+    for each in schedules:
+        named = named | (s.pipeline_schedule == each)
+    return (s.pp > 1) & named
+
+
+MISSING = "a count of devices, layers, shards, batch or tokens is missing or below 1"
+# What no row of a report can be: `unnamed` says whether its accelerator is unknown.
+REPORTED = (
+    Constraint("accelerator-unknown", lambda s: s.unnamed,
+               'the accelerator is not in the catalogue: take a key of cb.table("accelerators")'),
+    Constraint("dimensions-contradict",
+               lambda s: (s.moe == 0) & (np.abs(np.log(s.params / _weights(s))) > np.log(CONTRADICTS)),
+               "parameters (params_b) = {:g} contradict layers, hidden and ffn_hidden, which make about {:g}",
+               lambda s: (s.params, _weights(s))),
+    Constraint("network-unknown", lambda s: np.isnan(s.layers * s.hidden),
+               "the model is not in the zoo, and neither its dimensions nor its parameters are given: fill layers and "
+               "hidden, or parameters"),
+    Constraint("precision-not-offered", lambda s: s.offered == 0,
+               "precision: the catalogue knows no such arithmetic of this accelerator; take another"),
+    Constraint("precision-not-offered", lambda s: np.isnan(s.peak * s.mem_bandwidth),
+               "precision: the catalogue has no peak or no memory bandwidth of this accelerator in this number format"),
+    Constraint("count-missing", lambda s: _below(s, COUNTS, 1), MISSING),
+    Constraint("split-exceeds-devices", lambda s: _model(s) > s.devices * s.cores,
+               "tp x pp x cp = {:g} is more than devices = {:g}", lambda s: (_model(s), s.devices * s.cores)),
+    Constraint("split-not-devices", _misses_devices, "tp x pp x cp x dp = {:g} is not devices = {:g}",
+               lambda s: (_model(s) * s.dp, s.devices * s.cores)),
+    Constraint("count-missing", lambda s: _below(s, FOLLOWING, 1), MISSING),
+    Constraint("stages-exceed-layers", _more_stages_than_layers,
+               "pp = {:g} is more than layers = {:g}: a stage holds at least one", lambda s: (s.pp, s.layers)),
+    Constraint("heads-not-divisible", lambda s: s.tp > s.heads,
+               "tp = {:g} is more than heads = {:g}: a shard computes at least one", lambda s: (s.tp, s.heads)),
+    Constraint("dimensions-impossible", lambda s: s.kv_heads > s.heads,
+               "kv_heads = {:g} is more than heads = {:g}", lambda s: (s.kv_heads, s.heads)),
+    Constraint("experts-not-divisible", lambda s: (s.moe == 1) & (s.ep > s.experts),
+               "ep = {:g} is more than experts = {:g}", lambda s: (s.ep, s.experts)),
+    Constraint("batch-below-replicas", lambda s: s.stated_dp & (s.global_batch < s.dp * 0.99),
+               "global_batch = {:g} is less than dp = {:g}: every replica needs a sequence",
+               lambda s: (s.global_batch, s.dp)),
+    Constraint("dimensions-impossible", _odd_widths,
+               "a width or a number of experts is negative, infinite, or larger than what it is a part of"),
+)  # fmt: skip
+# What a layout that a reader asks for keeps to beside: how the network and the devices are split,
+SPLITS = (
+    Constraint("split-not-devices", lambda s: s.devices * s.cores % _model(s) > 0,
+               "devices = {:g} is not a multiple of tp x pp x cp = {:g}: take {} devices, or other shards",
+               lambda s: (s.devices, _model(s)),
+               lambda s: around(s.devices, multiples(s.devices, _model(s) / s.cores))),
+    Constraint("heads-not-divisible", lambda s: (s.heads_known == 1) & _cuts_heads(s),
+               "tp = {:g} does not divide the {:g} attention heads: take {}",
+               lambda s: (s.tp, s.heads), lambda s: around(s.tp, divisors(s.heads))),
+    Constraint("stages-exceed-layers", _more_stages_than_layers,
+               "pp = {:g} is more than the {:g} layers: a stage holds at least one; take {}",
+               lambda s: (s.pp, s.layers), lambda s: around(s.pp, divisors(s.layers))),
+    Constraint("layers-not-divisible", lambda s: (s.vp > 1) & ~even_stages(s.layers, s.pp * s.vp),
+               "vp = {:g}: {:g} layers on pp = {:g} stages are not a whole number of layers for each chunk; take {}",
+               lambda s: (s.vp, s.layers, s.pp), lambda s: around(s.vp, divisors(s.layers / s.pp))),
+    Constraint("tokens-not-divisible", _cuts_tokens,
+               "cp = {:g} does not divide the {:g} tokens of a sequence (seq): take {}",
+               lambda s: (s.cp, s.seq_len), lambda s: around(s.cp, divisors(s.seq_len))),
+    Constraint("no-experts", lambda s: (s.ep > 1) & (s.moe == 0),
+               "ep = {:g}: the model has no experts; take ep = 1", lambda s: (s.ep,)),
+    Constraint("experts-not-divisible", lambda s: _known_mixture(s) & _cuts_experts(s),
+               "ep = {:g} does not divide the {:g} experts: take {}",
+               lambda s: (s.ep, s.experts), lambda s: around(s.ep, divisors(s.experts))),
+    Constraint("experts-not-divisible", lambda s: _known_mixture(s) & (_sharers(s) % s.ep > 0),
+               "ep = {:g} does not divide dp x cp x tp = {:g}, the devices that share the experts: take {}",
+               lambda s: (s.ep, _sharers(s)),
+               lambda s: around(s.ep, divisors(math.gcd(int(_sharers(s)), int(s.experts))))),
+    Constraint("batch-not-divisible", _cuts_batch,
+               "global_batch = {:g} is no multiple of dp x micro-batch = {:g} x {:g}: take {}, or a smaller batch of a "
+               "device", lambda s: (s.global_batch, s.dp, s.micro_batch),
+               lambda s: around(s.global_batch, multiples(s.global_batch, s.dp * s.micro_batch))),
+)  # fmt: skip
+# what a schedule takes of chunks and micro-batches,
+SCHEDULES = (
+    Constraint("schedule-impossible", lambda s: _scheduled(s, *ONE_CHUNK) & (s.vp != 1),
+               "vp = {:g}: {} has one chunk a stage; take vp = 1, or pipeline_schedule = 'interleaved'",
+               lambda s: (s.vp, s.pipeline_schedule)),
+    Constraint("schedule-impossible", lambda s: _scheduled(s, "interleaved") & (s.vp < 2),
+               "vp = {:g}: an interleaved pipeline has two chunks a stage or more; take vp = {}",
+               lambda s: (s.vp,), lambda s: divisors(s.layers / s.pp)[1:3] or "1 and 1f1b"),
+    Constraint("schedule-impossible", lambda s: _scheduled(s, "interleaved") & (_fed(s) % s.pp > 0),
+               "global_batch = {:g} gives {:g} micro-batches, and an interleaved pipeline takes a multiple of "
+               "pp = {:g}; take global_batch = {:g}",
+               lambda s: (s.global_batch, _fed(s), s.pp, np.ceil(_fed(s) / s.pp) * s.pp * s.dp * s.micro_batch)),
+    Constraint("schedule-impossible", lambda s: _scheduled(s, "zb-v") & (s.vp != 2),
+               "vp = {:g}: zb-v has two chunks a stage; take vp = 2", lambda s: (s.vp,)),
+)  # fmt: skip
+# and among how many replicas states are shared out.
+SHARDS = (
+    Constraint("shard-not-divisible", lambda s: (s.stated_shard >= 1) & (s.dp * s.cp % s.stated_shard > 0),
+               "shard = {:g} does not divide dp x cp = {:g}: take {}", lambda s: (s.stated_shard, s.dp * s.cp),
+               lambda s: around(s.stated_shard, divisors(s.dp * s.cp))),
+    Constraint("shard-not-divisible", lambda s: (s.zero == 0) & (s.stated_shard > 1),
+               "shard = {:g}: zero = 0 shares nothing out; take zero = 1, 2 or 3", lambda s: (s.stated_shard,)),
+)  # fmt: skip
+ASKED = (
+    *SPLITS, *SCHEDULES, *SHARDS,
+    Constraint("no-experts", lambda s: ~np.isnan(s.capacity_factor) & (s.moe == 0),
+               "capacity_factor = {:g}: the model has no experts; leave it out", lambda s: (s.capacity_factor,)),
+)  # fmt: skip
+# Axes that are held while the others are searched: of one layout, of which `split` names the axes that `model` takes.
+HELD = (
+    Constraint("heads-not-divisible", _cuts_heads, "tp = {:,} does not divide {:,} heads; nearest: {}",
+               lambda s: (s.tp, s.heads), lambda s: around(s.tp, divisors(s.heads))),
+    Constraint("", lambda s: s.tp > s.per_node,
+               "tp = {:,} is more than the {:,} devices that the fast link joins; take no more, or set per_node",
+               lambda s: (s.tp, s.per_node)),
+    Constraint("layers-not-divisible", lambda s: _more_stages_than_layers(s) or not even_stages(s.layers, s.pp),
+               "pp = {:,} does not divide {:,} layers; nearest: {}",
+               lambda s: (s.pp, s.layers), lambda s: around(s.pp, stage_counts(s.layers, s.layers))),
+    Constraint("layers-not-divisible", lambda s: s.vp not in chunk_counts(s.layers, s.pp),
+               "vp = {:,} does not divide the layers of pp = {:,} stages; nearest: {}",
+               lambda s: (s.vp, s.pp), lambda s: around(s.vp, chunk_counts(s.layers, s.pp))),
+    Constraint("tokens-not-divisible", _cuts_tokens, "cp = {:,} does not divide {:,} tokens of a sequence; nearest: {}",
+               lambda s: (s.cp, s.seq_len), lambda s: around(s.cp, divisors(s.seq_len))),
+    Constraint("experts-not-divisible", _cuts_experts, "ep = {:,} does not divide {:,} experts; nearest: {}",
+               lambda s: (s.ep, s.experts), lambda s: around(s.ep, divisors(s.experts))),
+    Constraint("split-not-devices", lambda s: s.devices % s.model > 0,
+               "devices = {:,} is not a multiple of {} = {:,}; nearest: {}", lambda s: (s.devices, s.split, s.model),
+               lambda s: around(s.devices, multiples(s.devices, s.model))),
+    Constraint("batch-not-divisible", _cuts_batch,
+               "global_batch = {:,} is not a multiple of replicas x micro-batch = {:,} x {:,} = {:,}; nearest: {}",
+               lambda s: (s.global_batch, s.dp, s.micro_batch, s.dp * s.micro_batch),
+               lambda s: around(s.global_batch, multiples(s.global_batch, s.dp * s.micro_batch))),
+)  # fmt: skip
+
+
+class _One:
+    """One row of columns, its numbers as attributes."""
+
+    def __init__(self, columns: Mapping[str, np.ndarray], row: int) -> None:
+        self._columns, self._row = columns, row
+
+    def __getattr__(self, name: str) -> Any:
+        return self._columns[name][self._row]
+
+
+def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -> np.ndarray:
+    """Why a row cannot be predicted; empty where it can."""
+    s, found = SimpleNamespace(**v, unnamed=accelerator.where(lambda key: key == "")), None
+    for each in REPORTED:
+        bad = each.broken(s)
+        if bad.any():
+            found = told(why if found is None else found, bad, each.general, each.figures(s))
+    return why if found is None else found
+
+
+def told(why: np.ndarray, bad: Any, reason: Refusal | np.ndarray, figures: Sequence[Any]) -> np.ndarray:
+    """Refusals with one more, its figures filled in, for bad rows that have none yet."""
+    new = (why == "") & bad
+    if not new.any():
+        return why
+    words: Any = reason.cell if isinstance(reason, Refusal) else reason
+    if figures and isinstance(reason, Refusal):
+        # Of a grid the reasons stay as few as the figures that they tell.
+        shape = np.broadcast_shapes(np.shape(bad), *map(np.shape, figures))
+        at = np.flatnonzero(new if new.shape == shape else np.broadcast_to(bad, shape))
+        rows = zip(*(np.broadcast_to(each, shape).reshape(-1)[at].tolist() for each in figures), strict=True)
+        words = np.full(math.prod(shape), "", dtype=object)
+        words[at] = [reason.filled(*row) for row in rows]
+        words = words.reshape(shape)
+    return np.where(new, words, why.astype(object))
+
+
+def impossible(s: Any, asked: Scenario) -> np.ndarray:
+    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can, one where all can."""
+    columns = _with_schedule(s, asked)
+    with np.errstate(all="ignore"):
+        if possible(SimpleNamespace(**columns), ASKED).all():
+            return np.array("", dtype=object)
+        why = np.full(len(s), "", dtype=object)
+        columns = {name: np.broadcast_to(value, len(s)) for name, value in columns.items()}
+        for each in ASKED:
+            for row in np.flatnonzero(each.broken(SimpleNamespace(**columns)) & (why == "")):
+                why[row] = each.refusal(_One(columns, int(row)))
+    return why
+
+
+def impossible_in_grid(s: Any, asked: Scenario, sentences: Mapping[str, str]) -> np.ndarray:
+    """The same for rows that stand in a grid, in the words of ``data/schema/reasons.csv`` for any row."""
+    layouts, why = SimpleNamespace(**_with_schedule(s, asked)), np.array("", dtype=object)
+    with np.errstate(all="ignore"):
+        for each in ASKED:
+            bad = each.broken(layouts)
+            if np.any(bad):
+                why = np.where(bad & (why == ""), Refusal(sentences[each.code], each.code).cell, why)
+    return why
+
+
+def _with_schedule(s: Any, asked: Scenario) -> dict[str, np.ndarray]:
+    return {**s.values, "pipeline_schedule": asked.words("pipeline_schedule").each(str, object)}
+
+
+def possible(s: Any, constraints: Sequence[Constraint]) -> np.ndarray:
+    """Which layouts keep to all constraints."""
+    kept: Any = np.array(True)
+    for each in constraints:
+        kept = kept & ~np.asarray(each.broken(s), dtype=bool)
+    return np.asarray(kept)
+
+
+def share_passes(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
+    """Micro-batches of a step; of rows of tables whose batch is no whole number of passes, these share it out evenly.
+
+    A pass has one sample at least: with fewer, some replicas wait in the last one.
+    """
+    once, batch, replicas = v["micro_batch"], v["global_batch"], v["dp"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        count = nearly_whole(batch / (replicas * once))
+        broken = (v["even_passes"] == 1) & (count - np.floor(count) > 0) & (batch >= replicas)
+        taken = np.where(broken, np.ceil(count), count)
+        v["micro_batch"] = np.where(broken, np.maximum(batch / (replicas * taken), np.minimum(once, 1.0)), once)
+    v["micro_batches"], v["broken"] = np.maximum(taken, 1.0), np.asarray(broken, dtype=float)
+    assumed.append(("micro_batch of passes that share the batch out evenly", broken, v["micro_batch"]))
+
+
+# ---- grids ----------------------------------------------------------------------------------------------------------
 def context_sizes(seq: float) -> list[int]:
     """Ways to split a sequence that leave each part long enough to be worth it."""
     return [c for c in (1, 2, 4, 8, 16) if c == 1 or (seq >= LONG and seq / c >= LONG / 2 and seq % c == 0)]
@@ -87,10 +497,12 @@ def layout_grid(
         if math.prod(map(len, tried)) > MOST_COMBINATIONS / len(per_node):
             raise ValueError(f"micro_batch has {len(axes['micro_batch']):,} values: too many combinations; give fewer")
         tp, pp, vp, cp, ep, micro, zero, kind = (axis.ravel() for axis in np.meshgrid(*tried, indexing="ij"))
-        model = tp * pp * cp
-        fits = (count % model == 0) & ((vp == 1) | ((pp > 1) & even_stages(shape["layers"], pp * vp)))
-        dp = np.where(fits, count // model, 1)
-        fits &= (batch % (dp * micro) == 0) & ((dp * cp * tp) % ep == 0) & (seq % cp == 0)
+        dp = np.maximum(count // (tp * pp * cp), 1)
+        fits = possible(SimpleNamespace(
+            devices=count, cores=1, tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, dp=dp, micro_batch=micro, global_batch=batch,
+            seq_len=seq, **shape, moe=int(shape["experts"] > 0), heads_known=1, experts_known=1, broken=0,
+        ), SPLITS)  # fmt: skip
+        fits &= (vp == 1) | (pp > 1)  # one stage has no chunks
         # Gathering weights for every micro-batch of a pipeline defeats both.
         fits &= (zero < 3) | (pp == 1)
         fits &= (zero == min(zeros)) | (dp * cp > 1)  # nothing is shared out among one

@@ -19,7 +19,7 @@ from cookbook.prediction.constants import Constant, assumed_software, figure, le
 from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.scenario import BLANK, BLANK_MODEL, Coded, Rows, Scenario, together
 from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, Device, calibrated, of_network, usual_precision
-from cookbook.prediction.terms.layouts import told
+from cookbook.prediction.terms.layout_grid import told
 from cookbook.prediction.terms.network_arrays import Pairs, Products, network, products
 from cookbook.workloads import zoo
 

@@ -13,7 +13,7 @@ from cookbook.performance.generation import Decoder, Group, cache_slots
 from cookbook.prediction.constants import figure
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.terms.devices import stored_bytes
-from cookbook.prediction.terms.layouts import told
+from cookbook.prediction.terms.layout_grid import told
 from cookbook.units import human
 
 WEIGHTS = "weights-too-large"

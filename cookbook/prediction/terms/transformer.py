@@ -31,7 +31,7 @@ from cookbook.prediction.terms.devices import (
     stored_bytes,
     usual_precision,
 )
-from cookbook.prediction.terms.layouts import refusals, share_passes
+from cookbook.prediction.terms.layout_grid import refusals, share_passes
 from cookbook.workloads import zoo
 from cookbook.workloads.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload

@@ -17,7 +17,8 @@ from cookbook.prediction.constants import Constant, figure
 from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row
 from cookbook.prediction.terms import layouts
 from cookbook.prediction.terms.devices import SIZES
-from cookbook.prediction.terms.layouts import Shard, impossible
+from cookbook.prediction.terms.layout_grid import impossible
+from cookbook.prediction.terms.layouts import Shard
 from cookbook.prediction.terms.transformer import resolve
 
 __all__ = ["CONSTANTS", "MEMORY_CONSTANTS", "TERMS", "impossible", "memory_parts", "outcome", "parts", "resolve",
