@@ -285,7 +285,7 @@ SPLITS = (
                lambda s: (s.pp, s.layers), lambda s: around(s.pp, divisors(s.layers))),
     Constraint("layers-not-divisible", lambda s: (s.vp > 1) & ~even_stages(s.layers, s.pp * s.vp),
                "vp = {:g}: {:g} layers on pp = {:g} stages are not a whole number of layers for each chunk; take {}",
-               lambda s: (s.vp, s.layers, s.pp), lambda s: around(s.vp, divisors(s.layers / s.pp))),
+               lambda s: (s.vp, s.layers, s.pp), lambda s: around(s.vp, chunk_counts(s.layers, s.pp))),
     Constraint("tokens-not-divisible", _cuts_tokens,
                "cp = {:g} does not divide the {:g} tokens of a sequence (seq): take {}",
                lambda s: (s.cp, s.seq_len), lambda s: around(s.cp, divisors(s.seq_len))),
