@@ -175,7 +175,7 @@ def _binder_links(options: argparse.Namespace) -> None:
 
 def _data_readme(options: argparse.Namespace) -> None:
     from cookbook import catalog
-    from cookbook.catalog.printed import write_text
+    from cookbook.catalog.files import write_text
 
     for name, (before, found) in catalog.count_rows().items():
         print(f"{name}: {found:,} rows, {before or 'none'} noted before")
@@ -226,7 +226,7 @@ def _judge_exchanges(options: argparse.Namespace) -> None:
 def _validate(options: argparse.Namespace) -> None:
     from cookbook.calibration import validate
     from cookbook.calibration.validate import write_row_schemas, write_validation
-    from cookbook.catalog.printed import check_target, write_text
+    from cookbook.catalog.files import check_target, write_text
     from cookbook.publish.refresh import write_accuracy
 
     if options.write and (options.table or options.leave_out):
@@ -250,7 +250,7 @@ def _validate(options: argparse.Namespace) -> None:
 
 
 def _predict(options: argparse.Namespace) -> None:
-    from cookbook.catalog.printed import check_target, writing
+    from cookbook.catalog.files import check_target, writing
     from cookbook.prediction.answer import answer_blocks, answer_file, as_csv, unknown_columns
 
     check_target(options.output, options.input)
@@ -300,7 +300,7 @@ def _report(options: argparse.Namespace) -> None:
 
 def _measure(options: argparse.Namespace) -> None:
     from cookbook import measure
-    from cookbook.catalog.printed import check_target
+    from cookbook.catalog.files import check_target
     from cookbook.hardware import machine
 
     check_target(options.out)

@@ -21,7 +21,8 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from cookbook import units
-from cookbook.charts.card import html_text, served
+from cookbook.charts.card import served
+from cookbook.result import html_text
 from cookbook.units import shown
 
 # Slips of a unit: ratio of the answer to the right one, the kinds of unit it may happen to, and what each side says.

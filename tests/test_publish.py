@@ -20,7 +20,7 @@ from strict import nbval, spoil
 
 import cookbook as cb
 from cookbook.__main__ import main
-from cookbook.charts.card import card
+from cookbook.charts.card import panel_card
 from cookbook.publish.notebook import (
     SIGNATURE,
     _chunk,
@@ -244,8 +244,8 @@ def shown(words: str, **more: str):
 def pages(tmp_path_factory) -> Path:
     """A site of two pages with formulas, links to recipes and to nowhere, pictures, and panels old and new."""
     folder = tmp_path_factory.mktemp("site")
-    told = card({"error": "", "answer": "It needs **5 GB**.", "chips": [], "parts_title": "", "parts": []},
-                pd.DataFrame({"part": ["weights"]}))  # fmt: skip
+    told = panel_card({"error": "", "answer": "It needs **5 GB**.", "chips": [], "parts_title": "", "parts": []},
+                      pd.DataFrame({"part": ["weights"]}))  # fmt: skip
     new = normalised(new_notebook(cells=[new_code_cell("2", outputs=[shown("It needs 5 GB.", **{"text/html": told})])]))
     write(
         folder / "01-tiny.ipynb",

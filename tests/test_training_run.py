@@ -225,7 +225,7 @@ def test_among_several_those_without_a_layout_say_why() -> None:
     table = run.table.set_index("devices")
     assert "needs" in table.loc[4, "why"] and "cannot share" in table.loc[37, "why"] and table.loc[64, "why"] == ""
     assert table["days"].isna().tolist() == [True, True, False]
-    assert run.parts.loc[37].isna().all() and run.summary["layout"].tolist()[:2] == ["none", "none"]
+    assert run.parts.loc[37].isna().all() and run.overview["layout"].tolist()[:2] == ["none", "none"]
     assert run.devices_needed(1e6)["devices"] == 64
 
 

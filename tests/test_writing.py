@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from cookbook.__main__ import main
-from cookbook.catalog.printed import check_target, csv_text, safe_cell, write_bytes, write_csv, write_text, writing
+from cookbook.catalog.files import check_target, csv_text, safe_cell, write_bytes, write_csv, write_text, writing
 
 SLOW = """
 import sys, time
-from cookbook.catalog.printed import writing
+from cookbook.catalog.files import writing
 with writing(sys.argv[1]) as file:
     for line in range(10**6):
         file.write(f"{line}\\n" * 1000)

@@ -54,7 +54,7 @@ from cookbook.calibration.intervals import (
     table_name,
     widths,
 )
-from cookbook.catalog.printed import write_csv
+from cookbook.catalog.files import write_csv
 from cookbook.prediction.engine import FITTED_AS, TERMS
 from cookbook.prediction.terms import layouts
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from .. import units
+from .files import write_csv
 from .names import CACHED, ambiguous, lookup
-from .printed import write_csv
 from .reading import NUMBER, CatalogError, Column, folder_of, nearest, read, schema
 from .tables import ABOUT, COUNTS, contents, frame, keys, raw, row_counts, table_names
 
@@ -187,10 +187,10 @@ def _same(used: list[float | str], expected: list[float | str]) -> bool:
     if len(used) != len(expected):
         return False
     pairs = zip(used, expected, strict=True)
-    return all(str(a) == str(b) or str(_plain(a)) == str(_plain(b)) for a, b in pairs)
+    return all(str(a) == str(b) or str(_as_number(a)) == str(_as_number(b)) for a, b in pairs)
 
 
-def _plain(value: float | str) -> float | str:
+def _as_number(value: float | str) -> float | str:
     """A number written as text, as the number."""
     return float(value) if isinstance(value, str) and NUMBER.fullmatch(value) else value
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
+from cookbook.result import Result
 from cookbook.units import shown
 
 from .names import UnknownName, lookup, normalise
-from .printed import Printed
 from .tables import table
 
 # Ways to rent and the column of cloud_prices that states them, each for the whole instance.
@@ -37,7 +37,7 @@ LEAST, MOST = 1e-18, 1e300
 
 
 @dataclass(frozen=True, repr=False)
-class Price(Printed):
+class Price(Result):
     """A price as a range over the rows that state it; NaN throughout, with the reason in `why`, where none does.
 
     Attributes

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from cookbook.result import html_text
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -28,18 +30,7 @@ BESIDE = """<style>
 </style>"""
 
 
-def html_text(text: str) -> str:
-    """Plain text as HTML; each dollar sign is an element of its own, or notebooks read what two enclose as a formula.
-
-    Examples
-    --------
-    >>> html_text("$5 < $6")
-    '<span>$</span>5 &lt; <span>$</span>6'
-    """
-    return escape(text).replace("$", "<span>$</span>")
-
-
-def card(shown: Mapping[str, Any], rows: pd.DataFrame | None = None) -> str:
+def panel_card(shown: Mapping[str, Any], rows: pd.DataFrame | None = None) -> str:
     """Headline, badges and parts of a panel; with `rows` also its first numbers. All text is escaped.
 
     Parameters
@@ -57,7 +48,7 @@ def card(shown: Mapping[str, Any], rows: pd.DataFrame | None = None) -> str:
 
     Examples
     --------
-    >>> card({"error": "Batch = 0 is not allowed.", "answer": ""})
+    >>> panel_card({"error": "Batch = 0 is not allowed.", "answer": ""})
     '<div class="ck-card"><p>Batch = 0 is not allowed.</p></div>'
     """
     if shown["error"]:

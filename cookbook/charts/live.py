@@ -96,7 +96,7 @@ def _values(column: pd.Series, digits: int) -> list[Any]:
     if column.dtype.kind == "f" and len(column) > PACKED_ABOVE and (column > 0).all():
         size = 10.0 ** (digits - 1 - np.floor(np.log10(column.to_numpy())))
         return (np.round(column.to_numpy() * size) / size).tolist()
-    return [_plain(value, digits) for value in column.tolist()]
+    return [_rounded(value, digits) for value in column.tolist()]
 
 
 def packed(columns: Columns, _widget: Any = None) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def packed(columns: Columns, _widget: Any = None) -> dict[str, Any]:
     return {name: array.astype("<f4").tobytes() for name, array in arrays.items()}
 
 
-def _plain(value: Any, digits: int) -> Any:
+def _rounded(value: Any, digits: int) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{digits}g}") if math.isfinite(value) else None
     return value
@@ -123,8 +123,8 @@ def _plain(value: Any, digits: int) -> Any:
 
 def digest(columns: Columns, signals: dict[str, Any]) -> str:
     """Twelve hexadecimal digits over all values rounded to 4 significant digits: equal on every machine."""
-    data = {name: [_plain(value, 4) for value in values] for name, values in columns.items()}
-    rounded = {name: _plain(value, 4) for name, value in signals.items()}
+    data = {name: [_rounded(value, 4) for value in values] for name, values in columns.items()}
+    rounded = {name: _rounded(value, 4) for name, value in signals.items()}
     body = json.dumps([data, rounded], sort_keys=True, default=str)
     return hashlib.sha256(body.encode()).hexdigest()[:12]
 

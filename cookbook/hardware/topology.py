@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -14,10 +14,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cookbook import catalog
-from cookbook.catalog.printed import card
 from cookbook.catalog.reading import nearest
 from cookbook.hardware.machine import constant
 from cookbook.performance import topology as formulas
+from cookbook.result import Result, card
 from cookbook.units import shown
 
 Flow = tuple[str, str]
@@ -55,7 +55,7 @@ class Link:
 
 
 @dataclass(frozen=True, repr=False)
-class Topology:
+class Topology(Result):
     """The graph of one machine. Its rates are nominal: what links carry in one direction, before protocols.
 
     Processors, switches and network adapters pass traffic on; accelerators, memories and drives do not. Each flow
@@ -76,6 +76,7 @@ class Topology:
         Keys in systems and processors; blank where the catalogue has none.
     """
 
+    _class_in_repr = False
     key: str
     name: str
     root: str
@@ -97,10 +98,11 @@ class Topology:
                 raise ValueError(f"links: {shown(link.start)} to {shown(link.end)} does not join two of the nodes")
             _rate(f"links: bandwidth of {link.start} to {link.end}", link.bandwidth)
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """Its accelerators, roots, nodes and links, counted."""
         count = len(self.named("accelerator"))
         devices = f"{count} accelerator{'s' * (count != 1)}"
-        return f"<{self.name}: {devices}, {self.root}, {len(self.nodes)} nodes, {len(self.links)} links>"
+        return f"{self.name}: {devices}, {self.root}, {len(self.nodes)} nodes, {len(self.links)} links"
 
     def _repr_html_(self) -> str:
         facts = {"kind": "nodes", **{SPOKEN[kind]: len(self.named(kind)) for kind in ROWS if self.named(kind)}}
@@ -108,7 +110,7 @@ class Topology:
             facts["input, all at once"] = f"{self.concurrent(self.input_flows()).min() / 1e9:,.3g} GB/s"
         if self.ring_flows():
             facts["rings of gradients"] = f"{self.ring_bandwidth() / 1e9:,.3g} GB/s"
-        return card(repr(self)[1:-1], facts)
+        return card(self.summary(), facts)
 
     def named(self, kind: str) -> list[str]:
         """Names of the nodes of a `kind`: accelerator, memory, storage, nic, network, socket, pcie_switch, nvswitch."""
@@ -215,10 +217,6 @@ class Topology:
         rates = self.concurrent([*(flow for ring in rings for flow in ring), *others])
         paces = [float(rates[at * len(ring) : (at + 1) * len(ring)].min()) for at, ring in enumerate(rings)]
         return sum(paces) if paces else math.nan
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values; each node and link as a mapping."""
-        return asdict(self)
 
     def frame(self) -> pd.DataFrame:
         """Nodes and links as one tidy frame, laid out for a drawing: a row for each kind, memory on top.

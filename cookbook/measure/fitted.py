@@ -21,7 +21,6 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog import UnknownName
-from cookbook.catalog.printed import Printed
 from cookbook.catalog.reading import nearest
 from cookbook.hardware import Accelerator, Calibrated, accelerator, accelerator_table
 from cookbook.measure.comparison import ASKED, NUMPY, measured_device
@@ -36,6 +35,7 @@ from cookbook.prediction.kernels import kernel_constant
 from cookbook.prediction.terms import forward, generation, networks, transformer
 from cookbook.prediction.terms.devices import matmul_share, stored_bytes
 from cookbook.prediction.terms.network_arrays import TAPS, TILE
+from cookbook.result import Result
 from cookbook.units import human, percent, shown
 from cookbook.workloads import zoo
 
@@ -69,7 +69,7 @@ MAKERS = ("AMD", "Intel", "Apple", "NVIDIA", "IBM", "Ampere")
 
 
 @dataclass(frozen=True, repr=False)
-class Calibration(Printed):
+class Calibration(Result):
     """What a machine was calibrated to.
 
     Attributes

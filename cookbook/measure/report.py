@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from cookbook.catalog import data_directory
-from cookbook.catalog.printed import Printed, check_target, writing
+from cookbook.catalog.files import check_target, writing
+from cookbook.result import Result
 from cookbook.units import human, shown
 
 SCHEMA, VERSION = "dl-cookbook-measurements", 1
@@ -79,7 +80,7 @@ OTHERS = {
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Printed):
+class Report(Result):
     """What one run measured.
 
     Attributes

@@ -102,7 +102,7 @@ def _own(patient: Any) -> Any:
     return Given(tuple(map(str, paths))) if fine else patient
 
 
-def _plain(patient: Any) -> Any:
+def _checked(patient: Any) -> Any:
     if isinstance(patient, (str, Given)):
         return patient
     raise ValueError(f"{shown(patient)} is no run; give the name of a patient, or a path")
@@ -123,7 +123,7 @@ def _controls() -> tuple[Control, ...]:
     people = tuple((name, name.capitalize(), "", tool.split(" of ")[0].split(" in ")[0])
                    for name, tool in zip(rows["patient"], rows["tool"], strict=True))  # fmt: skip
     return (
-        Combo("patient", "Patient", "Run", people, plain=_plain, own=Own(
+        Combo("patient", "Patient", "Run", people, plain=_checked, own=Own(
             "custom…: your own trace, log or counters",
             "A Chrome or PyTorch trace, a CSV of nvidia-smi, a training log: paste its text, or take it from a file of "
             f"at most {MOST_LETTERS / 1e6:.0f} MB. Larger ones: cb.panels.clinic(\"trace.json\").", STEPS,

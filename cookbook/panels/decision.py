@@ -18,8 +18,9 @@ import ipywidgets
 import traitlets
 
 from cookbook.charts import live
-from cookbook.charts.card import html_text, kept
+from cookbook.charts.card import kept
 from cookbook.panels.text import levels
+from cookbook.result import html_text
 from cookbook.units import shown as told
 
 if TYPE_CHECKING:
@@ -99,9 +100,9 @@ class Record(anywidget.AnyWidget):
 
     def markdown(self, dated: bool = True) -> str:
         """The record as Markdown; the reader's words are escaped, so that they stay words."""
-        lines = [f"# {_plain(self.question)}"]
+        lines = [f"# {_markdown_text(self.question)}"]
         for heading, rows in self.sections(dated):
-            lines += ["", f"## {_plain(heading)}", ""]
+            lines += ["", f"## {_markdown_text(heading)}", ""]
             lines += [_line(*row) if heading != CODE else indent(row[1], "    ") for row in rows]
         return "\n".join(lines) + "\n"
 
@@ -271,15 +272,15 @@ def _of_panel(panel: Panel) -> list[Section]:
     return [(heading, rows) for heading, rows in found if rows]
 
 
-def _plain(text: str) -> str:
+def _markdown_text(text: str) -> str:
     """Text on one line in which nothing has a meaning for Markdown."""
     return " ".join(text.split()).translate(MEANT)
 
 
 def _line(label: str, text: str, url: str) -> str:
     """A row as an item of a list in Markdown."""
-    name = f"[{_plain(label)}]({url})" if _web(url) else f"**{_plain(label)}**" if label else ""
-    return f"- {': '.join(filter(None, [name, _plain(text)]))}"
+    name = f"[{_markdown_text(label)}]({url})" if _web(url) else f"**{_markdown_text(label)}**" if label else ""
+    return f"- {': '.join(filter(None, [name, _markdown_text(text)]))}"
 
 
 def _web(url: str) -> bool:

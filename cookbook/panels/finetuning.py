@@ -20,9 +20,9 @@ from cookbook.panels.options import (
     networks,
     own_accelerator,
     own_model,
-    plain,
     plain_device,
     plain_model,
+    rounded,
 )
 from cookbook.panels.pasted import device_text, keywords, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
@@ -226,7 +226,7 @@ def _picture(
     ends = {"yes": "", "likely": " (likely)"}
     able = [METHODS[name] + ends[row["fits"]] for name, row in rows.items() if row["fits"] in ends]
     title = f"{capital(listed(able)) if able else 'No method'} can train in {human(own['capacity_bytes'], 'iB')}"
-    return Picture("memory", plain(frame, ("bytes", "low", "high")), title, charts.method_ends(frame))
+    return Picture("memory", rounded(frame, ("bytes", "low", "high")), title, charts.method_ends(frame))
 
 
 def _table(tuned: FineTuning) -> pd.DataFrame:

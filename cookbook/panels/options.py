@@ -371,7 +371,7 @@ def few(parts: Iterable[Part], told: Callable[[float], str], most: int = 5) -> t
     return (*(part for part in kept if part in large), *other)
 
 
-def plain(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
+def rounded(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
     """Missing numbers as None, numbers to six digits."""
     numbers = frame[list(columns)].astype(float).map(lambda value: float(f"{value:.6g}"))
     return frame.assign(**numbers.astype(object).where(numbers.notna(), None))

@@ -27,9 +27,9 @@ from cookbook.panels.options import (
     networks,
     own_accelerator,
     own_model,
-    plain,
     plain_device,
     plain_model,
+    rounded,
     step_parts,
     title_of,
 )
@@ -334,7 +334,7 @@ def _speedups(view: Scaled, ghost: Scaled | None) -> Picture:
     frame = pd.concat([rows for rows in (lines, points, kept) if len(rows)], ignore_index=True)
     signals = {"most": int(lines["devices"].max()), "least": charts.least(frame),
                "networks": row_order(lines.assign(row=lines["network"]))}  # fmt: skip
-    frame = plain(frame, ("speed_up", "low", "high"))
+    frame = rounded(frame, ("speed_up", "low", "high"))
     last, best = view.own.iloc[-1], view.own.loc[view.own["speed_up"].idxmax()]
     title = (f"{view.title} is fastest on {counted(best['devices'], 'device')}: more make it slower"
              if best["devices"] < last["devices"] else
@@ -348,7 +348,7 @@ def _efficiencies(view: Scaled, ghost: Scaled | None) -> Picture:
     drawn = _speedups(view, ghost)
     frame = drawn.frame.rename(columns={"speed_up": "share"})
     ideal = frame["devices"] / 100
-    frame = plain(frame.assign(**{name: frame[name].astype(float) / ideal for name in ("share", "low", "high")}),
+    frame = rounded(frame.assign(**{name: frame[name].astype(float) / ideal for name in ("share", "low", "high")}),
                   ("share", "low", "high"))  # fmt: skip
     ends = view.whole[view.whole["devices"] == view.whole["devices"].max()].set_index("network")["efficiency"]
     others = ends.drop(view.title).sort_values(kind="stable")

@@ -30,9 +30,9 @@ from cookbook.panels.options import (
     networks,
     own_accelerator,
     own_model,
-    plain,
     plain_device,
     plain_model,
+    rounded,
 )
 from cookbook.panels.pasted import device_text, keywords, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
@@ -370,7 +370,7 @@ def _knee(view: Served) -> Picture:
              if values[name] is not None]  # fmt: skip
     rows.append({"what": "capacity", "rate": own["capacity"], "text": "capacity"})
     numbers = ("rate", "ms", "high")
-    frame = plain(pd.DataFrame(rows, columns=["what", "series", "text", *numbers]), numbers)
+    frame = rounded(pd.DataFrame(rows, columns=["what", "series", "text", *numbers]), numbers)
     share = own["requests_per_second"] / own["capacity"]
     title = f"At {percent(share)} of capacity, TTFT p95 is {human(own['ttft_p95'], 's')} and TPOT p95 " \
             f"{human(own['tpot_p95'], 's')}"  # fmt: skip
@@ -431,7 +431,7 @@ def _costs(view: Served) -> Picture:
                  for _, row in rows.iterrows()],
     })  # fmt: skip
     low, high = cost_charts.cost_domain(frame)
-    frame = plain(frame, tuple(tails))
+    frame = rounded(frame, tuple(tails))
     title = "No accelerator compared has a price and keeps the limits"
     if best is not None:
         only = ", by its only price" if rows["prices"][best.first] == 1 else ""
@@ -459,7 +459,7 @@ def _memory(view: Served) -> Picture:
         text = f"{costs.kv_tokens / costs.held(view.context):,.0f} requests"
         rows += [{"row": name, "part": part, "value": value, "text": text if part == "weights" else None}
                  for part, value in parts]  # fmt: skip
-    frame = plain(pd.DataFrame(rows), ("value",))
+    frame = rounded(pd.DataFrame(rows), ("value",))
     taken = float(frame["value"].iloc[0])
     title = f"Weights take {percent(taken / capacity)} of each device; the load fills {percent(own['kv_share'])} of " \
             "the KV cache"  # fmt: skip

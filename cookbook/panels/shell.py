@@ -18,10 +18,10 @@ import pandas as pd
 import traitlets
 
 from cookbook import catalog
-from cookbook.catalog.printed import csv_text
+from cookbook.catalog.files import csv_text
 from cookbook.catalog.refusals import refusal_of
 from cookbook.charts import live
-from cookbook.charts.card import card, kept
+from cookbook.charts.card import kept, panel_card
 from cookbook.panels.ahead import CHANGING, Ahead, packed
 from cookbook.panels.controls import PROBLEMS, Combo, Control, Slider, from_link, place, same, to_link
 from cookbook.panels.pasted import UNNAMED, as_python, workload_text
@@ -530,7 +530,7 @@ class Panel(anywidget.AnyWidget):
         if live.static_wanted():
             picture = live.to_png(self.specs[shown["picture"]], self.columns, shown["signals"])
         bundle = live.static_bundle(repr(self), picture, super()._repr_mimebundle_(**kwargs))
-        return kept(bundle, card(shown, None if picture else self._view.table()))
+        return kept(bundle, panel_card(shown, None if picture else self._view.table()))
 
 
 @lru_cache(maxsize=16)

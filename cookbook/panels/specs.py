@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cookbook import panels
-from cookbook.catalog.printed import write_text
+from cookbook.catalog.files import write_text
 from cookbook.charts import live
 
 if TYPE_CHECKING:

@@ -190,7 +190,7 @@ class Scene:
         return str(self.names[2]["storage"] if isinstance(self.names[2], Mapping) else self.names[2])
 
     @property
-    def card(self) -> Any:
+    def data_set(self) -> Any:
         """Row of the data set; bytes of a sample, or None, where it is none."""
         return self.names[3]["card"] if isinstance(self.names[3], Mapping) else self.names[3]
 
@@ -428,7 +428,7 @@ def _sources(scene: Scene) -> tuple[Source, ...]:
     """Sources of the data set, the storage, the demand and the prices."""
     model, system = scene.names[0], options.device_of(scene.names[1]).key
     wanted = [("storage", "key", scene.key, "storage"), ("accelerators", "key", system.rstrip("*"), "accelerator"),
-              ("data_sets", "key", scene.card, "data set"),
+              ("data_sets", "key", scene.data_set, "data set"),
               ("storage_workloads", "workload", str(model).removeprefix(BENCHMARK), "benchmark"),
               ("cloud_prices", "accelerator_key", system, "price of an hour"),
               ("tco", "category", "part_price", "price of memory"),
@@ -477,9 +477,9 @@ def _files(scene: Scene) -> str:
         f" at {dollars(price)}/TB" if price else "")  # fmt: skip
     if data is None:
         return f"its own data on {where}"
-    if not isinstance(scene.card, str):
-        return f"samples of {human(scene.card, 'B')} on {where}"
-    name, layout = (options.printed("data_sets", "key", column, scene.card) for column in ("name", "layout"))
+    if not isinstance(scene.data_set, str):
+        return f"samples of {human(scene.data_set, 'B')} on {where}"
+    name, layout = (options.printed("data_sets", "key", column, scene.data_set) for column in ("name", "layout"))
     layout, name = data["layout"] if isinstance(data, Mapping) else layout, name.partition(" (")[0].partition(",")[0]
     return f"{name} in {layout} on {where}"
 

@@ -27,9 +27,9 @@ from cookbook.panels.options import (
     networks,
     own_accelerator,
     own_model,
-    plain,
     plain_device,
     plain_model,
+    rounded,
     step_parts,
 )
 from cookbook.panels.pasted import device_text, keywords, model_text
@@ -409,7 +409,7 @@ def _curve(view: Planned) -> Picture:
     if (budget := view.values["budget"]) and view.priced:
         rows.append({"what": "budget", "cost": budget * MILLION, "text": f"budget {dollars(budget * MILLION)}"})
     numbers = ("days", "cost", "devices", "low", "high", "least", "most")
-    frame = plain(pd.DataFrame(rows, columns=["what", "text", *numbers]), numbers)
+    frame = rounded(pd.DataFrame(rows, columns=["what", "text", *numbers]), numbers)
     return Picture("curve" if view.priced else "hours", frame, view.verdict or _beside(view, table, cost),
                    charts.ends(frame))  # fmt: skip
 
@@ -474,7 +474,7 @@ def _checkpoints(view: Planned) -> Picture:
         "useful": 100 * found["goodput"], "low": 100 * found["goodput_low"].where(curve),
         "high": 100 * found["goodput_high"].where(curve), "text": found["by"].where(~curve, None),
     })  # fmt: skip
-    frame = plain(frame, ("minutes", "useful", "low", "high"))
+    frame = rounded(frame, ("minutes", "useful", "low", "high"))
     every = human(float(own["checkpoint_interval_seconds"]), "s")
     title = f"A checkpoint every {every} keeps {100 * own['goodput']:.1f} % of the time useful"
     return Picture("checkpoints", frame, title, charts.checkpoint_ends(frame))

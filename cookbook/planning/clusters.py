@@ -19,13 +19,14 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.performance.sharing import drf_tasks, erlang_wait_seconds, jain_index, max_min_rates
-from cookbook.planning import card, jobs, plain
+from cookbook.planning import jobs
 from cookbook.planning.cost import hourly_usd, machine_power, power_watts
 from cookbook.planning.jobs import DAY, HOUR, MIXES, WEEK
 from cookbook.planning.policies import PLACEMENTS, POLICIES
 from cookbook.planning.scheduler import SERVICE, Cluster, Job, Line, Rules
 from cookbook.prediction.asked import choices, flag, listed, quantity, shown, text, whole
 from cookbook.prediction.constants import figure
+from cookbook.result import Result, card, plain
 
 __all__ = [
     "ClusterRun", "claimed", "cluster", "cluster_gains", "cluster_weeks", "drf_tasks", "erlang_wait_seconds",
@@ -45,7 +46,7 @@ PITCH = 9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClusterRun:
+class ClusterRun(Result):
     """Simulated weeks of a cluster under one policy; read-only.
 
     Attributes
@@ -69,6 +70,7 @@ class ClusterRun:
         GPUs of the cluster; begin and end of what is measured [s].
     """
 
+    _class_in_repr = False
     title: str
     _measures: dict[str, float] = field(repr=False)
     _sums: dict[str, float] = field(repr=False)
@@ -150,15 +152,16 @@ class ClusterRun:
         """The same as plain Python values; a missing figure is None."""
         return plain({"title": self.title, "assumed": self.assumed, **self.measures})
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """What is in use, how many jobs were done, and how long they waited."""
         found = self.measures
-        return (f"<{self.title}: {100 * found['utilisation']:.0f} % in use, {found['finished']:,.0f} jobs done, half "
+        return (f"{self.title}: {100 * found['utilisation']:.0f} % in use, {found['finished']:,.0f} jobs done, half "
                 f"of them waited {units.human(found['wait_p50'], 's')} or less, 5 % more than "
-                f"{units.human(found['wait_p95'], 's')}>")  # fmt: skip
+                f"{units.human(found['wait_p95'], 's')}")  # fmt: skip
 
     def _repr_html_(self) -> str:
-        return card(repr(self)[1:-1], self.frame().round(3), [f"Taken where nothing was given: {each}."
-                                                              for each in self.assumed])  # fmt: skip
+        taken = [f"Taken where nothing was given: {each}." for each in self.assumed]
+        return card(self.summary(), self.frame().round(3), taken)
 
 
 def _at(times: np.ndarray, stays: Sequence[tuple[float, ...]]) -> np.ndarray:

@@ -19,7 +19,6 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog.prices import checked_year, number, shown, text, whole
-from cookbook.catalog.printed import Printed
 from cookbook.catalog.refusals import code_of
 from cookbook.hardware import Accelerator
 from cookbook.performance import arithmetic, memory
@@ -32,6 +31,7 @@ from cookbook.prediction.devices import device_table, format_row, peaks
 from cookbook.prediction.doors import forward_pass, network_of, train_step
 from cookbook.prediction.measurements import Measurement
 from cookbook.prediction.requirements import Sizes, activations, memory_parts, roofline_table, sizes_of
+from cookbook.result import Result
 from cookbook.workloads.zoo import Workload
 
 PHASES = ("training", "inference")
@@ -475,7 +475,7 @@ LINE = ("k40", "p100-sxm2-16gb", "v100-sxm2-16gb", "tpu-v2", "tpu-v3", "a100-sxm
 
 
 @dataclass(frozen=True, repr=False)
-class Growth(Printed):
+class Growth(Result):
     """A straight line through logarithms.
 
     Attributes

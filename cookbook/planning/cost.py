@@ -46,9 +46,9 @@ from cookbook.catalog.prices import (
     times,
     years_of_use,
 )
-from cookbook.catalog.printed import Printed
 from cookbook.hardware import Accelerator, accelerator
 from cookbook.prediction.engine import Estimate
+from cookbook.result import Result
 
 __all__ = [
     "BOUGHT", "HOUR", "MONTH", "RENT", "SINCE", "UNVALIDATED", "YEAR", "Power", "Price", "active_seconds",
@@ -337,7 +337,7 @@ KILO = 1e3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ownership(Printed):
+class Ownership(Result):
     """What owning costs over a horizon.
 
     Attributes
@@ -380,7 +380,7 @@ def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high
     units.size_within(name, value)
     try:
         array = np.asarray(value)
-        if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size and _plain(array)):
+        if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and array.size and _all_numbers(array)):
             raise TypeError
         array = array.astype(float)
     except (TypeError, ValueError, OverflowError):
@@ -401,7 +401,7 @@ def _one_shape(*given: Any) -> None:
         raise ValueError("the figures are lists of different lengths; give lists of one length") from None
 
 
-def _plain(array: np.ndarray) -> bool:
+def _all_numbers(array: np.ndarray) -> bool:
     return all(isinstance(each, (int, float, np.number)) and not isinstance(each, bool) for each in array.flat)
 
 

@@ -17,9 +17,9 @@ from cookbook import catalog
 from cookbook.hardware import Accelerator
 from cookbook.hardware import accelerator as device_named
 from cookbook.performance import crossbar as formulas
-from cookbook.planning import card, plain
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of
+from cookbook.result import Result, card, plain
 from cookbook.units import human, shown
 from cookbook.workloads.ops import MATMUL_KINDS
 from cookbook.workloads.zoo import Workload
@@ -163,8 +163,8 @@ def checked_tile(tile: Any) -> Tile:
     return tile or crossbar_tile()
 
 
-@dataclass(frozen=True, eq=False)
-class Mapped:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mapped(Result):
     """A network on tiles; 1 MAC is 2 FLOP.
 
     Attributes
@@ -185,6 +185,7 @@ class Mapped:
         whose weights are there once [s].
     """
 
+    _class_in_repr = False
     title: str
     sample: str
     tile: Tile
@@ -223,12 +224,10 @@ class Mapped:
     def to_dict(self) -> dict[str, Any]:
         """Plain figures."""
         kept = ("title", "tiles", "cells", "conversions", "macs", "left_macs", "joules", "latency", "seconds")
-        return {name: plain(getattr(self, name)) for name in kept}
+        return plain({name: getattr(self, name) for name in kept})
 
-    def __repr__(self) -> str:
-        return f"<{self._said()}>"
-
-    def _said(self) -> str:
+    def summary(self) -> str:
+        """Tiles, energy of a MAC and pace."""
         return (f"{self.title}: {self.tiles:,.0f} tiles of {self.tile.rows} x {self.tile.columns}, "
                 f"{human(self.mac_joules, 'J')} a MAC, {100 * self.share('ADC'):.0f} % of it in ADCs, "
                 f"{self.pace()}")  # fmt: skip
@@ -245,7 +244,7 @@ class Mapped:
         rows = pd.DataFrame({"Layer": top["layer"], "Tiles": top["tiles"].map("{:,.0f}".format),
                              "Energy": top["joules"].map(lambda each: human(each, "J")),
                              "Time": top["seconds"].map(lambda each: human(each, "s"))})  # fmt: skip
-        return card(self._said(), rows)
+        return card(self.summary(), rows)
 
 
 def map_to_crossbars(

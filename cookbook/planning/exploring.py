@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.catalog.printed import check_target, write_text
+from cookbook.catalog.files import check_target, write_text
 from cookbook.planning.parts import spread
 from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of, show
 from cookbook.prediction.asked import choices, shown

@@ -12,7 +12,6 @@ import pandas as pd
 from cookbook import units
 from cookbook.catalog.prices import per_hour
 from cookbook.catalog.refusals import Refused
-from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
 from cookbook.planning.layouts import LENGTH, System, machine_of, model_of, shape_of
 from cookbook.prediction.asked import MOST_SEQUENCES, MOST_TOKENS, choices, quantity, shown, text, whole, wholes
@@ -22,6 +21,7 @@ from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.scenario import fields
 from cookbook.prediction.terms import layouts as checks
 from cookbook.prediction.terms.transformer import KIND, USUAL_OPTIMISER
+from cookbook.result import Result, card, plain
 from cookbook.workloads.zoo import Workload
 
 METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
@@ -42,7 +42,7 @@ SMALL = "adam-8bit"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FineTuning:
+class FineTuning(Result):
     """Fine-tuning by each method on each number of devices that was asked for; read-only.
 
     Attributes
@@ -73,6 +73,7 @@ class FineTuning:
         What was not given, and what was taken.
     """
 
+    _class_in_repr = False
     title: str
     _table: pd.DataFrame = field(repr=False)
     _memory: pd.DataFrame = field(repr=False)
@@ -105,9 +106,6 @@ class FineTuning:
         found = {name: getattr(self, name) for name in ("title", "tokens", "assumed")}
         return plain({**found, "ways": self._table, "memory": self._memory, "changes": self._changes})
 
-    def __repr__(self) -> str:
-        return f"<{self._headline()}>"
-
     def _repr_html_(self) -> str:
         rows = [{
             "Method": METHODS[row["method"]], "Devices": f"{row['devices']:,}", "Memory of one (80 %)": _needs(row),
@@ -118,10 +116,11 @@ class FineTuning:
             "Longest sequence": f"{row['largest_seq']:,}", "Largest micro-batch": f"{row['largest_micro_batch']:,}",
         } for row in self._table.to_dict("records")]  # fmt: skip
         notes = [why for why in self._table["why"] if why]
-        return card(self._headline(), pd.DataFrame(rows), [*notes, "Taken where nothing was given: "
-                                                           + "; ".join(self.assumed) + "."])  # fmt: skip
+        return card(self.summary(), pd.DataFrame(rows), [*notes, "Taken where nothing was given: "
+                                                         + "; ".join(self.assumed) + "."])  # fmt: skip
 
-    def _headline(self) -> str:
+    def summary(self) -> str:
+        """The first way that fits, or that none does, in one line."""
         able = self._table[self._table["fits"].isin(("yes", "likely"))]
         row = (self._table if able.empty else able).iloc[0]
         where = f"{METHODS[row['method']]} on {_devices(row)}"

@@ -17,13 +17,13 @@ from cookbook import hardware
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
-from cookbook.planning import card, plain
 from cookbook.prediction.doors import train_step
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.storage import committed
 from cookbook.prediction.terms.devices import TRAINING
 from cookbook.prediction.terms.feed_arguments import one_of, server
+from cookbook.result import Result, card, plain
 from cookbook.units import shown
 from cookbook.workloads import zoo
 
@@ -85,7 +85,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HostSize:
+class HostSize(Result):
     """What each stage inside one machine can do for one accelerator, beside what the accelerator can take.
 
     Stages overlap, so that the slowest decides; what is said is what is possible at best.
@@ -125,6 +125,7 @@ class HostSize:
         As the catalogue states it.
     """
 
+    _class_in_repr = False
     machine: Topology
     accelerator: str
     step: float
@@ -197,17 +198,17 @@ class HostSize:
     def to_dict(self) -> dict[str, Any]:
         """All figures by name; the machine by its key, traffic as the rows of `flows`; None where one is missing."""
         kept = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        found: dict[str, Any] = plain(kept | {"machine": self.machine.key, "rate": self.rate, "limit": self.limit,
-                                              "traffic": self.flows()})  # fmt: skip
-        return found
+        return plain(kept | {"machine": self.machine.key, "rate": self.rate, "limit": self.limit,
+                             "traffic": self.flows()})  # fmt: skip
 
-    def __repr__(self) -> str:
-        return (f"<{self.machine.name}: {self.rate:,.4g} samples/s for each accelerator at best, of the "
-                f"{self.stages['computing']:,.4g} that it can take; limit: {self.limit}>")  # fmt: skip
+    def summary(self) -> str:
+        """What each accelerator gets at best, of what it can take, and the slowest stage."""
+        return (f"{self.machine.name}: {self.rate:,.4g} samples/s for each accelerator at best, of the "
+                f"{self.stages['computing']:,.4g} that it can take; limit: {self.limit}")  # fmt: skip
 
     def _repr_html_(self) -> str:
         table = self.frame().map("{:,.4g}".format).reset_index()
-        return card(repr(self)[1:-1], table.rename(columns={"samples_per_s": "samples/s", "of_demand": "of demand"}))
+        return card(self.summary(), table.rename(columns={"samples_per_s": "samples/s", "of_demand": "of demand"}))
 
 
 def size_host(

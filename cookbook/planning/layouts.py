@@ -14,7 +14,6 @@ import pandas as pd
 from cookbook import hardware, units
 from cookbook.catalog.refusals import Refused
 from cookbook.hardware import Accelerator, Machine
-from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, device_usd
 from cookbook.prediction.asked import (
     MOST_SEQUENCES,
@@ -33,6 +32,7 @@ from cookbook.prediction.fabrics import fabric as fabric_of
 from cookbook.prediction.scenario import Coded, fields
 from cookbook.prediction.terms.layout_grid import CHUNKS, SCHEDULES, SHARDS, layout_grid, possible
 from cookbook.prediction.terms.transformer import of_model
+from cookbook.result import Result, card, plain
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -55,7 +55,7 @@ MOST_LAYOUTS = 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Layouts:
+class Layouts(Result):
     """Layouts of one model on one kind of machine; read-only.
 
     Attributes
@@ -78,6 +78,7 @@ class Layouts:
         Row of the prediction of each row of the table.
     """
 
+    _class_in_repr = False
     title: str
     _table: pd.DataFrame = field(repr=False)
     tried: int
@@ -116,9 +117,6 @@ class Layouts:
         kept = {name: getattr(self, name) for name in ("title", "tried", "fitting", "nearest", "assumed")}
         return plain({**kept, "layouts": self._table})
 
-    def __repr__(self) -> str:
-        return f"<{self._headline()}>"
-
     def _repr_html_(self) -> str:
         rows = [{
             "Devices": f"{row['devices']:,}", "Layout": layout_words(row), "Micro-batch": row["micro_batch"],
@@ -126,9 +124,10 @@ class Layouts:
             "Memory": units.human(row["memory_bytes"], "iB"),
         } for row in self._table.head(8).to_dict("records")]  # fmt: skip
         taken = "Taken where nothing was given: " + "; ".join(self.assumed) + "."
-        return card(self._headline(), pd.DataFrame(rows), [taken])
+        return card(self.summary(), pd.DataFrame(rows), [taken])
 
-    def _headline(self) -> str:
+    def summary(self) -> str:
+        """How many layouts fit, and the fastest of them."""
         said = f"{self.title}: {self.fitting:,} of {self.tried:,} layouts fit"
         if not self.fitting:
             if not self.nearest:

@@ -17,7 +17,6 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.performance import collectives, parallelism
-from cookbook.planning import card, plain
 from cookbook.prediction.asked import (
     MOST_DEVICES,
     MOST_SEQUENCES,
@@ -31,6 +30,7 @@ from cookbook.prediction.asked import (
 )
 from cookbook.prediction.fabrics import EXCHANGES, exchange_seconds, fabric
 from cookbook.prediction.terms.layout_grid import HELD, alternatives, around, divisors, multiples
+from cookbook.result import Result, card, plain
 from cookbook.workloads import zoo
 
 PHASES = ("forward", "backward", "weight gradients")
@@ -43,7 +43,7 @@ MOST_PASSES = 2**17
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AssemblyLine:
+class AssemblyLine(Result):
     """One flush of a pipeline; read-only.
 
     Attributes
@@ -60,6 +60,7 @@ class AssemblyLine:
         Most micro-batches whose activations one device keeps at a time [-].
     """
 
+    _class_in_repr = False
     title: str
     _passes: pd.DataFrame = field(repr=False)
     seconds: float
@@ -94,15 +95,13 @@ class AssemblyLine:
         return plain({**{name: getattr(self, name) for name in ("title", "seconds", "waiting", "kept")},
                       "passes": self._passes})  # fmt: skip
 
-    def __repr__(self) -> str:
-        return f"<{self._headline()}>"
-
     def _repr_html_(self) -> str:
         table = self.devices
         table = table.assign(device=table["device"] + 1, waiting=table["waiting"].map(units.percent))
-        return card(self._headline(), table.rename(columns={"start": "start [s]", "end": "end [s]"}))
+        return card(self.summary(), table.rename(columns={"start": "start [s]", "end": "end [s]"}))
 
-    def _headline(self) -> str:
+    def summary(self) -> str:
+        """The schedule, how long devices wait, and what one keeps."""
         return (
             f"{self.title}: devices wait {units.percent(self.waiting)} of the time; one keeps the activations of up to "
             f"{self.kept:g} micro-batches"

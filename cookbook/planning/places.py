@@ -18,7 +18,6 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.catalog import prices
 from cookbook.catalog.prices import BOUGHT, RENT, Price, shown, stated, times
-from cookbook.catalog.printed import Printed
 from cookbook.hardware import Accelerator
 from cookbook.performance.parallelism import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
 from cookbook.planning.cost import (
@@ -35,6 +34,7 @@ from cookbook.planning.cost import (
 from cookbook.prediction.devices import optimiser_row
 from cookbook.prediction.doors import kind_of, network_of, train_step
 from cookbook.prediction.requirements import requirements
+from cookbook.result import Result
 from cookbook.workloads.zoo import Workload
 
 PER_TOKEN = "per token"
@@ -65,7 +65,7 @@ Row = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Place(Printed):
+class Place(Result):
     """One row of the table `places`, or the reader's own, and what its cost rests on.
 
     Attributes
@@ -115,7 +115,7 @@ class Place(Printed):
 
 
 @dataclass(frozen=True, repr=False)
-class Task(Printed):
+class Task(Result):
     """What is to be run, how often, and under which rules.
 
     Attributes

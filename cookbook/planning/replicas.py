@@ -361,7 +361,7 @@ class Replicas:
             ("input_len", asked.prompt, asked.prompt_spread, 1), ("output_len", asked.answer, asked.answer_spread, 2))]
         served = simulate(self.costs, *drawn, policy=asked.policy, engines=engines,
                           prefill_engines=engines * self.prefill, **load)  # fmt: skip
-        return {**served.to_dict(), "rate": served.rate / engines}
+        return {**served.figures, "rate": served.rate / engines}
 
     def binds(self, found: dict[str, Any]) -> str:
         """What keeps the service from more: limits, or what an engine that is full does most of its time."""

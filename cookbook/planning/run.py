@@ -15,7 +15,6 @@ from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
 from cookbook.catalog.refusals import Refused, refusal_of
 from cookbook.performance import parallelism, utilisation
-from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, Price, device_usd
 from cookbook.planning.layouts import (
     AXES,
@@ -35,6 +34,7 @@ from cookbook.planning.parallel import SIZES, check_layout, undivided
 from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
 from cookbook.prediction.terms.layout_grid import context_sizes, divisors, stage_counts
 from cookbook.prediction.terms.layouts import OPTIMISER, WEIGHT
+from cookbook.result import Result, card, plain
 from cookbook.workloads.zoo import Workload
 
 # How far around the best interval a curve over intervals goes, as a factor.
@@ -83,7 +83,7 @@ class Failures:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrainingRun:
+class TrainingRun(Result):
     """A training run on one or several numbers of devices, each with the fastest layout of those tried; read-only.
 
     Attributes
@@ -116,6 +116,7 @@ class TrainingRun:
         What was not given, and what was taken.
     """
 
+    _class_in_repr = False
     title: str
     _table: pd.DataFrame = field(repr=False)
     tokens: float
@@ -145,7 +146,7 @@ class TrainingRun:
         return self._of(self.layouts.prediction.memory)
 
     @property
-    def summary(self) -> pd.DataFrame:
+    def overview(self) -> pd.DataFrame:
         """The table in short: layout, utilisation, days and millions of USD, for reading."""
         table = self._table
         usd = table[["usd", "usd_low", "usd_high"]] / 1e6
@@ -176,9 +177,6 @@ class TrainingRun:
         names = ("title", "tokens", "tokens_per_step", "training_flop", "checkpoint_bytes", "precision", "assumed")
         return plain({**{name: getattr(self, name) for name in names}, "runs": self.frame()})
 
-    def __repr__(self) -> str:
-        return f"<{self._headline()}>"
-
     def _repr_html_(self) -> str:
         rows = []
         for row in self._table.to_dict("records"):
@@ -196,9 +194,10 @@ class TrainingRun:
         notes = [f"{why[0].upper()}{why[1:]}." for why in self._table["why"] if why]
         notes += [f"6 N D: {units.human(self.training_flop, 'FLOP')}.",
                   "Taken where nothing was given: " + "; ".join(self.assumed) + "."]  # fmt: skip
-        return card(self._headline(), pd.DataFrame(rows).fillna(""), notes)
+        return card(self.summary(), pd.DataFrame(rows).fillna(""), notes)
 
-    def _headline(self) -> str:
+    def summary(self) -> str:
+        """The fastest of the runs in one line."""
         table = self._table[self._table["why"] == ""]
         best = table.loc[table["days"].idxmin()]
         among = f", the fastest of {len(table)} numbers of devices" if len(table) > 1 else ""

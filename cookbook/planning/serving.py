@@ -16,7 +16,6 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
-from cookbook.catalog.printed import Printed, card
 from cookbook.catalog.refusals import Refused, refusal_of
 from cookbook.planning.cost import Price, device_usd
 from cookbook.planning.engines import SHARDS, Asked, asked_of, engine_costs, granted, stack_taken
@@ -26,6 +25,7 @@ from cookbook.prediction.asked import flag, listed, quantity, whole
 from cookbook.prediction.doors import network_of
 from cookbook.prediction.terms.generation import TOO_LONG
 from cookbook.prediction.terms.transformer import answers_tokens
+from cookbook.result import Result, card, plain
 from cookbook.workloads.zoo import Workload
 
 __all__ = ["Asked", "Service", "serve"]
@@ -33,7 +33,7 @@ MILLION, HOUR = 1e6, units.si("1 h")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Service(Printed):
+class Service(Result):
     """A service on one or several numbers of devices and kinds of them; read-only.
 
     Attributes
@@ -76,8 +76,8 @@ class Service(Printed):
         return self.table
 
     def to_dict(self) -> dict[str, Any]:
-        """Title, what was assumed, and the rows."""
-        return {"title": self.title, "assumed": list(self.assumed), "stacks": self.table.to_dict("records")}
+        """Title, what was assumed, and the rows; None where a figure is missing."""
+        return plain({"title": self.title, "assumed": self.assumed, "stacks": self.table})
 
     @cached_property
     def best(self) -> dict[str, Any] | None:

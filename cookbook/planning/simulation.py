@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook.catalog.printed import Printed
 from cookbook.planning.step_costs import StepCosts
 from cookbook.prediction.asked import choices, numbers, shown, whole
+from cookbook.result import Result, plain
 
 __all__ = ["CHUNKED", "FIRST", "POLICIES", "SPLIT", "Served", "StepCosts", "simulate"]
 CHUNKED, FIRST, SPLIT = "chunked prefill", "prefill first", "disaggregated"
@@ -35,7 +35,7 @@ MOST_REQUESTS, WARM = 1_000_000, 0.1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Served(Printed):
+class Served(Result):
     """What a simulated service did.
 
     Attributes
@@ -64,11 +64,16 @@ class Served(Printed):
 
     def summary(self) -> str:
         """Requests, throughput and the middle latencies."""
-        found = self.to_dict()
+        found = self.figures
         return (f"{len(self.requests):,} requests, {found['requests_per_second']:.3g} requests/s, TTFT p50 "
                 f"{found['ttft_p50']:.3g} s, TPOT p50 {found['tpot_p50']:.3g} s")  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
+        """The figures; None where one is missing."""
+        return plain(self.figures)
+
+    @property
+    def figures(self) -> dict[str, Any]:
         """Rates over the counted part, percentiles of TTFT, TPOT, ITL and end-to-end latency, and how full it was."""
         rows = self.requests[self.requests["counted"]]
         found: dict[str, Any] = {"requests_per_second": self.rate, "output_tokens_per_second": self.rate

@@ -17,7 +17,6 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text
-from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
 from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import HOUR
@@ -29,6 +28,7 @@ from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of
 from cookbook.prediction.terms.feed_arguments import mismatch
 from cookbook.prediction.terms.transformer import USUAL_SEQ, answers_tokens
+from cookbook.result import Result, plain
 from cookbook.workloads.zoo import Workload
 
 # What stacks are ranked by: column, unit, and how it is called.
@@ -42,7 +42,7 @@ ENDS, QUANTITIES = (10, 90), ("kwh", "kgco2e", "hours")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StackChoice(Printed):
+class StackChoice(Result):
     """Every stack for one application, ranked.
 
     Attributes
@@ -147,7 +147,7 @@ class StackChoice(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """Stack -> its row."""
-        return self._whole.to_dict("index")
+        return plain(self._whole.to_dict("index"))
 
     @cached_property
     def best(self) -> str:
@@ -545,7 +545,7 @@ def _mapping(prices: Any) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class OneSize(Printed):
+class OneSize(Result):
     """Every application beside every stack.
 
     Attributes

@@ -18,7 +18,6 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog.prices import Price
-from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
 from cookbook.planning.comparison import evidence, lead
 from cookbook.planning.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS, active_seconds
@@ -30,6 +29,7 @@ from cookbook.prediction.doors import forward_pass, train_step
 from cookbook.prediction.match import match_storage
 from cookbook.prediction.terms.feed_arguments import server
 from cookbook.prediction.terms.transformer import answers_tokens
+from cookbook.result import Result
 from cookbook.units import human
 from cookbook.workloads.zoo import Workload
 
@@ -47,7 +47,7 @@ MANY_CORES = 1e4
 
 
 @dataclass(frozen=True, repr=False)
-class Wanted(Printed):
+class Wanted(Result):
     """What is asked of a stack.
 
     Attributes
@@ -124,7 +124,7 @@ class Wanted(Printed):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Candidate(Printed):
+class Candidate(Result):
     """A stack for one task.
 
     Attributes

@@ -16,13 +16,13 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text, whole
-from cookbook.catalog.printed import Printed
 from cookbook.planning import places as sites
 from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS
 from cookbook.planning.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Task, costs, drawn, total
 from cookbook.prediction.doors import network_of
 from cookbook.prediction.terms.transformer import USUAL_SEQ
+from cookbook.result import Result, plain
 from cookbook.workloads.zoo import Workload
 
 BAND = (10, 50, 90)
@@ -35,7 +35,7 @@ MOST_YEARS = 50
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WhereToRun(Printed):
+class WhereToRun(Result):
     """Every place for one task.
 
     Attributes
@@ -62,8 +62,8 @@ class WhereToRun(Printed):
         return f"{row['name']}, {units.dollars(row['usd'])} over {years}, {among}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Place -> its row, missing as NaN."""
-        return self._table.to_dict("index")
+        """Place -> its row; None where a figure is missing."""
+        return plain(self._table.to_dict("index"))
 
     @cached_property
     def outcomes(self) -> Mapping[str, dict[str, Any]]:
@@ -344,7 +344,7 @@ def _own_prices(prices: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, repr=False)
-class BreakEven(Printed):
+class BreakEven(Result):
     """Where owning and renting cost the same; (low, median, high) of the middle 80 % of draws.
 
     Attributes

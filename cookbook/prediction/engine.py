@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
-from html import escape
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +21,7 @@ from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_r
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
 from cookbook.prediction.terms.devices import lacking
 from cookbook.prediction.terms.layout_grid import with_usual_layouts
+from cookbook.result import Result, card, plain
 
 # Parts of all kinds under the names that every chart of the cookbook uses.
 NAMES = {
@@ -38,15 +38,10 @@ NAMES = {
 COLUMNS = ("point", "low80", "high80", "low90", "high90", "bound_low", "bound_high", "rate", "unit", "tokens_per_s",
            "bottleneck", "memory_bytes", "fits", "tier", "remark", "neighbours", "assumed", "why",
            "reason")  # fmt: skip
-STYLE = (
-    "border:1px solid var(--jp-border-color2,#8888);border-radius:4px;padding:8px 12px;display:inline-block;"
-    "color:var(--jp-ui-font-color1,inherit);background:var(--jp-layout-color1,transparent);"
-    "font-family:var(--jp-ui-font-family,system-ui,sans-serif)"
-)
 
 
-@dataclass(frozen=True, eq=False)
-class Estimate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate(Result):
     """Estimated training steps or forward passes, one entry a scenario; numbers where there is one scenario.
 
     Attributes
@@ -84,6 +79,7 @@ class Estimate:
         several, all of them empty where more than 16,384 were asked at once.
     """
 
+    _class_in_repr = False
     kind: str
     point: Any
     low80: Any
@@ -113,27 +109,28 @@ class Estimate:
     def __len__(self) -> int:
         return int(np.size(self.point))
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """The time with its interval and evidence, or why there is none; of several how many there are."""
         if len(self) != 1:
             known = int(np.isfinite(self.point).sum())
-            return f"<{len(self):,} estimated {self._units[1]}, {known:,} of them with a number>"
+            return f"{len(self):,} estimated {self._units[1]}, {known:,} of them with a number"
         one = self.one() if np.ndim(self.point) else self
         if one.why:
-            return f"<no estimate: {one.why}>"
+            return f"no estimate: {one.why}"
         low, high = units.human(one.low80, "s"), units.human(one.high80, "s")
         corrected = f", {one.corrected}" if one.neighbours else ""
         remark = f"; interval: {one.remark}" if one.remark else ""
         lacks = f"DOES NOT FIT in device memory, {one._lacking}; if it did: " if one.fits == "no" else ""
         found = f"{lacks}{units.human(one.point, 's')} a {self._units[0]}"
         measured = f"; measured: {'; '.join(map(str, one.measured[:SHOWN]))}" if one.measured else ""
-        return f"<{found}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){measured}>"
+        return f"{found}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){measured}"
 
     def _repr_html_(self) -> str:
         if len(self) != 1:
-            return f"<div style='{STYLE}'>{escape(repr(self)[1:-1])}; .frame() shows them as a table.</div>"
+            return card(f"{self.summary()}; .frame() shows them as a table.")
         one = self.one() if np.ndim(self.point) else self
         if one.why:
-            return f"<div style='{STYLE}'><b>No estimate</b><br>{escape(one.why)}</div>"
+            return card("No estimate", notes=[one.why])
         facts = {
             "80 % interval": f"{units.human(one.low80, 's')} to {units.human(one.high80, 's')}",
             "bottleneck": one.bottleneck.replace("_", " "), "evidence": one.tier,
@@ -142,15 +139,10 @@ class Estimate:
             "measured": "; ".join(map(str, one.measured[:SHOWN])),
             "assumed": one.assumed,
         }  # fmt: skip
-        rows = "".join(
-            f"<tr><td style='opacity:.75;text-align:left'>{escape(name)}</td>"
-            f"<td style='text-align:left'>{escape(str(fact))}</td></tr>"
-            for name, fact in facts.items() if fact
-        )  # fmt: skip
-        head = f"<b style='font-size:1.4em'>{units.human(one.point, 's')}</b> a {self._units[0]}"
+        head = f"{units.human(one.point, 's')} a {self._units[0]}"
         if one.fits == "no":
-            head = f"<b style='font-size:1.4em'>Does not fit</b> in device memory, {one._lacking}; if it did: {head}"
-        return f"<div style='{STYLE}'>{head}<table>{rows}</table></div>"
+            head = f"Does not fit in device memory, {one._lacking}; if it did: {head}"
+        return card(head, {name: fact for name, fact in facts.items() if fact})
 
     @property
     def _lacking(self) -> str:
@@ -246,12 +238,9 @@ class Estimate:
         return pd.DataFrame({**named, **parts})
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values: numbers for one scenario, lists for several."""
-        plain = {name: getattr(self, name) for name in ("kind", *COLUMNS, "similar", "sources")}
-        runs = [[asdict(run) for run in each] for each in (self.measured if np.ndim(self.point) else [self.measured])]
-        plain |= {"measured": runs if np.ndim(self.point) else runs[0]}
-        plain |= {"parts": dict(self.parts), "memory": dict(self.memory)}
-        return {name: _plain(value) for name, value in plain.items()}
+        """Everything as plain values: numbers for one scenario, lists for several; None where a figure is missing."""
+        names = ("kind", *COLUMNS, "similar", "sources", "measured", "parts", "memory")
+        return plain({name: getattr(self, name) for name in names})
 
     @classmethod
     def joined(cls, parts: Sequence[Estimate]) -> Estimate:
@@ -293,12 +282,6 @@ def _entry(value: Any, at: int) -> Any:
     if not isinstance(value, np.ndarray) or not value.ndim:
         return value
     return value[at].item() if value.dtype != object else value[at]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 # What the rate is where the row does not say what it counts.
@@ -483,9 +466,9 @@ def estimate_rows(
         return _nothing(prepared)
     with np.errstate(all="ignore"):
         parts = module.parts(rows, prepared.constants, terms)
-        plain = module.step_seconds(parts)
+        uncorrected = module.step_seconds(parts)
         factor, used, named = _correction(prepared, neighbours)
-        seconds = plain * factor
+        seconds = uncorrected * factor
         rate = module.outcome(rows, seconds)
         good = known & np.isfinite(seconds) & (seconds > 0) & np.isfinite(rate) & (rate > 0)
         told = _memory(module, prepared) if memory else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as entries
@@ -20,6 +19,7 @@ from cookbook.prediction.engine import Estimate, estimate_rows, prepare
 from cookbook.prediction.scenario import Scenario, fields, scenario
 from cookbook.prediction.terms import feed_arguments as arguments
 from cookbook.prediction.terms.feed import KIND, STAGES, Change, chain, changes_of, most_accelerators, ranges, resolve
+from cookbook.result import Result, card, plain, short
 
 DAY = 86400.0
 # Figures of a scenario that a frame has a column for: all but stages, ranges and words.
@@ -31,8 +31,8 @@ _FIGURES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class StorageMatch:
+@dataclass(frozen=True, eq=False, repr=False)
+class StorageMatch(Result):
     """How an input chain matches its accelerators; numbers where one scenario was asked for, else arrays.
 
     Attributes
@@ -83,6 +83,7 @@ class StorageMatch:
         Why a scenario has no numbers; "" where it has.
     """
 
+    _class_in_repr = False
     stages: Mapping[str, Any] = field(repr=False)
     latency: Mapping[str, Any] = field(repr=False)
     bottleneck: Any
@@ -115,20 +116,20 @@ class StorageMatch:
     remark: Any = ""
     why: Any = ""
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """Rate, utilisation, bottleneck and the accelerators that are kept busy; of several how many keep `bar`."""
         bar = units.percent(self.bar)
         if np.ndim(self.samples_per_s):
             kept = f"{int(np.sum(self.fits)):,} of them keep {bar} utilisation"
-            return f"<{np.size(self.samples_per_s):,} matches of storage, {kept}>"
+            return f"{np.size(self.samples_per_s):,} matches of storage, {kept}"
         used = units.percent(float(self.utilisation))
-        return (f"<{self._rate} samples a second, {used} utilisation, bottleneck: {self.bottleneck}; "
-                f"up to {self.largest_accelerators:,.0f} accelerators at {bar}>")  # fmt: skip
+        return (f"{self._rate} samples a second, {used} utilisation, bottleneck: {self.bottleneck}; "
+                f"up to {self.largest_accelerators:,.0f} accelerators at {bar}")  # fmt: skip
 
     def _repr_html_(self) -> str:
-        """The main figures as a table, in the colours of JupyterLab, light or dark."""
         if np.ndim(self.samples_per_s):
-            frame = self.frame()[["samples_per_s", "utilisation", "bottleneck", "fits", "largest_accelerators", "why"]]
-            return frame.to_html(max_rows=20, float_format="{:,.3g}".format)
+            names = ["samples_per_s", "utilisation", "bottleneck", "fits", "largest_accelerators", "why"]
+            return card(self.summary(), self.frame()[names].map(short))
         low, high = self.samples_range
         used, bar = units.percent(float(self.utilisation)), units.percent(self.bar)
         rows = {
@@ -139,10 +140,7 @@ class StorageMatch:
             "Change first": self.changes[0].name if self.changes else "nothing that gains half a per cent",
             "Assumed": "; ".join(filter(None, (self.assumed, self.remark))) or "nothing",
         }  # fmt: skip
-        cell = "padding:2px 8px;text-align:left;border-bottom:1px solid var(--jp-border-color2,#9995)"
-        body = "".join(f'<tr><th style="{cell}">{name}</th><td style="{cell}">{html.escape(text)}</td></tr>'
-                       for name, text in rows.items())  # fmt: skip
-        return f'<table style="color:var(--jp-ui-font-color1,inherit);border-collapse:collapse">{body}</table>'
+        return card(self.summary(), rows)
 
     @property
     def _rate(self) -> str:
@@ -165,8 +163,8 @@ class StorageMatch:
         return pd.DataFrame(columns).infer_objects()
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain dictionaries, lists, numbers and text."""
-        return {item.name: _plain(getattr(self, item.name)) for item in entries(self)} | {"fits": _plain(self.fits)}
+        """All of it as plain values; None where a figure is missing or infinite."""
+        return plain({name: getattr(self, name) for name in (*(item.name for item in entries(self)), "fits")})
 
 
 def match_storage(
@@ -359,13 +357,3 @@ def _locked(value: np.ndarray) -> np.ndarray:
     value = value.copy()
     value.flags.writeable = False
     return value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Change):
-        return {item.name: _plain(getattr(value, item.name)) for item in entries(value)}
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(each) for each in value]
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

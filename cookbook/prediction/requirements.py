@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from cookbook.prediction.devices import (
     optimiser_row,
     peaks,
 )
+from cookbook.result import Result, plain
 from cookbook.workloads import zoo
 
 if TYPE_CHECKING:
@@ -130,8 +131,8 @@ def _moved(ops: Ops, batch: float, seq: Any, sizes: Sizes) -> np.ndarray:
     return elements * sizes.activation + ops.column("weights", batch, seq) * sizes.weight
 
 
-@dataclass(frozen=True, eq=False)
-class Requirements:
+@dataclass(frozen=True, eq=False, repr=False)
+class Requirements(Result):
     """What training a model needs; quantities that depend on the batch are arrays where the batch is one.
 
     Attributes
@@ -166,6 +167,7 @@ class Requirements:
         What the reader should know about this scenario, in plain sentences.
     """
 
+    _class_in_repr = False
     workload: zoo.Workload
     batch: Any
     seq: float | None
@@ -193,11 +195,21 @@ class Requirements:
     sources: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
+    def summary(self) -> str:
+        """The sustained rate that meets the target, and the memory."""
         size = f"{units.human(float(np.nanmax(self.memory_bytes)), 'iB')} at batch {np.nanmax(self.batch):,.0f}"
         rate, time = units.human(self.needed_flops, "FLOP/s"), units.human(self.target_seconds, "s")
         work = f"{self.epochs:,.3g} × {self.samples:,.3g} samples in {time}"
-        return f"<{self.workload.title}: {rate} sustained for {work}; {size}>"
+        return f"{self.workload.title}: {rate} sustained for {work}; {size}"
+
+    def frame(self) -> pd.DataFrame:
+        """The devices; a copy."""
+        return self.devices.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as plain values, the model by its name; None where one is missing."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return plain(found | {"workload": self.workload.name})
 
 
 def requirements(
@@ -267,7 +279,7 @@ def requirements(
     devices = _judged(devices, precision, epochs, target)
     used = [key for cell in devices["sources"] for key in cell.split(";") if key]
     return Requirements(
-        workload=workload, batch=_plain(batch), seq=seq, precision=precision, optimiser=optimiser,
+        workload=workload, batch=_floats(batch), seq=seq, precision=precision, optimiser=optimiser,
         samples=samples, epochs=epochs, target_seconds=target, recompute=share, **work, **need, devices=devices,
         sources=tuple(dict.fromkeys((*workload.sources, *sources, *used))), notes=_notes(workload, share),
     )  # fmt: skip
@@ -303,8 +315,8 @@ def _memory(ops: Ops, batch: np.ndarray, seq: float | None, sizes: Sizes, share:
     parts = memory_parts(ops, batch, seq, sizes, share)
     fixed, one = (float(sum(memory_parts(ops, b, seq, sizes, share).values())) for b in (0, 1))
     return {
-        "memory": {name: _plain(part) for name, part in parts.items()},
-        "memory_bytes": _plain(sum(parts.values())),
+        "memory": {name: _floats(part) for name, part in parts.items()},
+        "memory_bytes": _floats(sum(parts.values())),
         "fixed_bytes": fixed,
         "bytes_per_sample": one - fixed,
     }
@@ -380,7 +392,7 @@ def _notes(workload: zoo.Workload, share: float) -> tuple[str, ...]:
     return ()
 
 
-def _plain(value: Any) -> Any:
+def _floats(value: Any) -> Any:
     array = np.asarray(value, dtype=float)
     return float(array) if array.ndim == 0 else array
 

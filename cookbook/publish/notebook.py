@@ -21,7 +21,7 @@ import nbformat
 import numpy as np
 import papermill
 
-from cookbook.catalog.printed import check_target, write_bytes, write_text
+from cookbook.catalog.files import check_target, write_bytes, write_text
 from cookbook.units import percent
 
 KEPT_CELL_METADATA = ("tags", "jupyter", "slideshow", "editable", "deletable")

@@ -21,7 +21,7 @@ from urllib.request import urlopen
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.catalog.printed import write_csv, write_text
+from cookbook.catalog.files import write_csv, write_text
 
 Read = Callable[[str], Any]
 Row = dict[str, str]

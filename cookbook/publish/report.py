@@ -15,7 +15,7 @@ from typing import Any
 import nbformat
 
 from cookbook import panels
-from cookbook.catalog.printed import check_target, write_text
+from cookbook.catalog.files import check_target, write_text
 from cookbook.panels.decision import PICTURE, page
 from cookbook.publish.notebook import run_with
 from cookbook.publish.site import clean
@@ -75,7 +75,7 @@ def report(
     if out.suffix.lower() not in PAGES:
         raise ValueError(f"out = {out} is a page; give a name that ends in .html, and pdf=True for the PDF beside it")
     record = panels.record(panel, question, note=note)
-    values = {each: value for each, value in panel.values.items() if _plain(value)}
+    values = {each: value for each, value in panel.values.items() if _fits_a_cell(value)}
     with TemporaryDirectory() as folder:
         source = Path(folder) / "report.ipynb"
         nbformat.write(_notebook(), source)
@@ -125,7 +125,7 @@ def read_state(given: list[str]) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any) -> bool:
+def _fits_a_cell(value: Any) -> bool:
     """Whether papermill can write a value into a cell."""
     try:
         return bool(json.loads(json.dumps(value)) == value)

@@ -25,7 +25,7 @@ from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-from cookbook.catalog.printed import write_text
+from cookbook.catalog.files import write_text
 from cookbook.charts.card import SAVED
 from cookbook.publish import offline
 from cookbook.publish.notebook import WIDGET_VIEW, read

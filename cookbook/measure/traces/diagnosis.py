@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.catalog.printed import Printed
 from cookbook.measure.traces.attribution import Attribution, attribute
 from cookbook.measure.traces.counters import COUNTERS, Counter
 from cookbook.measure.traces.files import read_trace
 from cookbook.measure.traces.reading import Reading
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import train_step
+from cookbook.result import Result
 from cookbook.units import human, shown
 
 MOST_FILES, MOST_STRETCHES = 64, 20
@@ -65,7 +65,7 @@ def usual_share(term: str) -> float:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis(Printed):
+class Diagnosis(Result):
     """What holds a step back.
 
     Attributes

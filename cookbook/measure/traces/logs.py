@@ -50,11 +50,11 @@ FEWEST, LONGEST_STEP = 3, 1e7  # steps of a log; seconds of one, some hundred da
 
 def is_header(cells: Sequence[str]) -> bool:
     """Whether a line of CSV names a time of a step, or a step and a clock."""
-    names = {_plain(cell) for cell in cells}
+    names = {_normalised(cell) for cell in cells}
     return bool(names & set(TIMES)) or bool(names & set(CLOCKS) and names & set(STEP))
 
 
-def _plain(name: Any) -> str:
+def _normalised(name: Any) -> str:
     return str(name).strip().lower().replace(" [s]", "_s").replace(" [ms]", "_ms").replace("perf/", "")
 
 
@@ -89,7 +89,7 @@ def from_json_lines(lines: list[str], name: str) -> Reading:
 
 
 def _reading(rows: Sequence[tuple[int, Mapping[str, Any]]], name: str, kind: str, notes: Notes) -> Reading:
-    keys = {_plain(key): key for _, row in rows for key in row}
+    keys = {_normalised(key): key for _, row in rows for key in row}
     timed, clock = (next((each for each in names if each in keys), "") for names in (TIMES, CLOCKS))
     if not timed and not clock:
         raise ValueError(f"{name} tells no time of a step: its columns are {shown(sorted(keys)[:8])}; name one "

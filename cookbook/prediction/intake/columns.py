@@ -154,7 +154,7 @@ class Columns:
             return NOTHING
         declared, column = fields()[field or name], self._columns[name]
         if not isinstance(column, Coded) and getattr(column.dtype, "kind", "O") in "iuf":
-            return self._plain(name, column.to_numpy(dtype=float) * scale, declared)
+            return self._in_range(name, column.to_numpy(dtype=float) * scale, declared)
         column = self.text(name)
         numbers, strange = _plain_numbers(column.levels, declared, scale)
         said = assumed = False
@@ -174,7 +174,7 @@ class Columns:
         header, field = self.headers.get(name, name), field or name
         self.problems.append(problem.map(lambda said: Refusal(said, code_of(said), field).under(header)))
 
-    def _plain(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
+    def _in_range(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
         bad = ~np.isnan(numbers) & ~((numbers >= declared.low) & (numbers <= declared.high))
         if declared.type == "count":
             bad |= ~np.isnan(numbers) & (numbers != np.floor(numbers))

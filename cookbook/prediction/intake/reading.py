@@ -157,7 +157,7 @@ def _layout(path: str | Path, content: bytes) -> _Layout:
 def _header(path: str | Path, text: str, delimiter: str, begin: int, line: int) -> _Layout:
     outside = "".join(text.split('"')[::2])  # a delimiter within a quoted name tells nothing
     delimiter = delimiter or max(DELIMITERS, key=outside.count)
-    header = tuple(_plain(cell) for cell in _cells(text, delimiter) or text.split(delimiter))
+    header = tuple(_bare(cell) for cell in _cells(text, delimiter) or text.split(delimiter))
     numbers = [name for name in header if _is_number(name)]
     if numbers or not any(header):
         found = f"holds the number {shown(numbers[0], 20)}" if numbers else "holds no names"
@@ -228,7 +228,7 @@ def _categorical(cells: np.ndarray, strange: bool) -> pd.Categorical:
     """A column by its different cells, made plain where something strange was seen in the block."""
     codes, names = pd.factorize(cells)
     if strange:
-        again, names = pd.factorize(np.array([_plain(name) for name in names.tolist()], dtype=object))
+        again, names = pd.factorize(np.array([_bare(name) for name in names.tolist()], dtype=object))
         codes = again[codes]
     return pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
 
@@ -263,7 +263,7 @@ def _careful(content: bytes, at: int, end: int, layout: _Layout) -> tuple[pd.Dat
             continue
         if not problem and len(cells) != count:
             problem = f"the row has {len(cells)} cells, the header {count}: quote cells that hold a comma"
-        rows.append([_plain(cell) for cell in (cells + [""] * count)[:count]])
+        rows.append([_bare(cell) for cell in (cells + [""] * count)[:count]])
         why.append(problem)
     columns = [_categorical(np.array(column, dtype=object), strange=False) for column in zip(*rows, strict=True)]
     if not rows:
@@ -325,7 +325,7 @@ def _decoded(content: bytes) -> str:
         return content.decode("cp1252", errors="replace")
 
 
-def _plain(cell: str) -> str:
+def _bare(cell: str) -> str:
     """A cell without the ="..." by which spreadsheets keep text as text, and without space around it."""
     cell = cell.replace("\u00a0", " ").strip()
     return cell[2:-1].strip() if cell.startswith('="') and cell.endswith('"') and len(cell) > 2 else cell

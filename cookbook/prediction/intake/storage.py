@@ -265,11 +265,11 @@ def _distinct(column: pd.Series, counts: bool) -> Cells:
         codes, values = pd.factorize(column)
     except TypeError:  # lists and the like, which cannot be told apart without their text
         codes, values = pd.factorize(column.map(str))
-    words = values.tolist() if counts and values.dtype.kind in "iuf" else [*map(_plain, values)]
+    words = values.tolist() if counts and values.dtype.kind in "iuf" else [*map(_words, values)]
     return Cells(np.where(codes < 0, len(words), codes), [*words, ""])
 
 
-def _plain(cell: Any) -> str:
+def _words(cell: Any) -> str:
     words = str(cell).strip()
     return "" if words.casefold() in BLANK else words
 

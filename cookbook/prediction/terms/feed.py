@@ -334,7 +334,7 @@ def changes_of(
             worth = gain / cost
         change = Change(name, after["later"], gain, after["utilisation"], cost, worth, per, basis)
         if np.nanmax(gain / found["later"], initial=0) >= LEAST_GAIN:
-            changes.append(_plain(change))
+            changes.append(_as_numbers(change))
     return tuple(sorted(changes, key=_rank))
 
 
@@ -375,7 +375,7 @@ def _rank(change: Change) -> tuple[int, float]:
     return (0, -gain) if cost == 0 else (1, -gain / cost)
 
 
-def _plain(change: Change) -> Change:
+def _as_numbers(change: Change) -> Change:
     """Numbers instead of arrays of one."""
     if np.size(change.gain) != 1:
         return change

@@ -340,7 +340,7 @@ def _benchmark(workload: Any, system: Machine | str) -> tuple[dict[str, float], 
 def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Figures of data sets and why there are none: a card with other figures, bytes of a sample, or a benchmark's."""
     named, each = s.words("data"), s.number("sample_bytes")
-    card, own = named.figures(_card), named.where(bool) | np.isfinite(each)
+    card, own = named.figures(_of_data_set), named.where(bool) | np.isfinite(each)
     own = own | np.isfinite(s.number("samples")) | np.isfinite(s.number("stored_bytes"))
     layout = s.words("layout").each(lambda word: float(word == "small files") if word else np.nan)
 
@@ -364,7 +364,7 @@ def data_of(s: Scenario, bench: Mapping[str, Any] | None = None) -> tuple[dict[s
 
 
 @lru_cache(maxsize=64)
-def _card(name: str) -> dict[str, float]:
+def _of_data_set(name: str) -> dict[str, float]:
     """Figures of a data set of the catalogue; NaN of none."""
     if not name:
         return dict.fromkeys(OF_DATA, np.nan)

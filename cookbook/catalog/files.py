@@ -1,110 +1,19 @@
-"""How results leave the package: records as they print, tables as CSV text that no spreadsheet takes for formulas, and
-files written whole or not at all.
+"""How results leave the package: tables as CSV text that no spreadsheet takes for formulas, and files written whole or
+not at all.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from tempfile import mkstemp
 from typing import Any, TextIO
 
 import pandas as pd
-
-from cookbook.charts.card import html_text
-
-MOST_ROWS = 12
-# Colours and font of the page that shows a card; where it has none, those of the browser, light or dark.
-_CARD = (
-    "color-scheme:light dark;color:var(--jp-ui-font-color1,CanvasText);background:var(--jp-layout-color1,Canvas);"
-    "border:1px solid var(--jp-border-color2,GrayText);padding:8px;max-width:100%;overflow-x:auto;"
-    "font-family:var(--jp-ui-font-family,sans-serif);font-variant-numeric:tabular-nums"
-)
-_QUIET = "color:var(--jp-ui-font-color2,GrayText)"
-_CELL = "padding:0 12px 0 0;text-align:left;white-space:nowrap;color:inherit;background:transparent"
-# Fields that hold several names for one row.
-_NAMES = ("source",)
-
-
-class Printed:
-    """What a frozen record of results offers besides its fields; `summary` says it in one line."""
-
-    def summary(self) -> str:
-        """The record in one short line."""
-        return ", ".join(f"{name}={_short(value)}" for name, value in self.to_dict().items())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Fields by name, as a plain dict."""
-        return {each.name: _plain(getattr(self, each.name)) for each in fields(self) if each.repr}  # type: ignore[arg-type]
-
-    def frame(self) -> pd.DataFrame:
-        """The record as a table: one row, or one for each entry of its arrays."""
-        columns = self.to_dict()
-        several = any(isinstance(value, list) and name not in _NAMES for name, value in columns.items())
-        return pd.DataFrame(columns) if several else pd.DataFrame([columns])
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.summary()}>"
-
-    def _repr_html_(self) -> str:
-        return card(self.summary(), self.frame().map(_short))
-
-
-def card(title: str, rows: pd.DataFrame | Mapping[str, Any], notes: Sequence[str] = ()) -> str:
-    """A result as HTML: its headline, at most twelve rows, and what is quiet below them; all text is escaped.
-
-    Parameters
-    ----------
-    title : str
-        The headline.
-    rows : pandas.DataFrame or mapping
-        Printed cells, with units in the headings; or facts by name.
-    notes : sequence of str
-        Sentences below the table.
-    """
-    if isinstance(rows, Mapping):
-        head, left = "", 0
-        lines = [_cell("th", name, ' scope="row"') + _cell("td", fact) for name, fact in rows.items()]
-    else:
-        head, left = "".join(_cell("th", name, ' scope="col"') for name in rows.columns), len(rows) - MOST_ROWS
-        lines = ["".join(_cell("td", each) for each in row) for row in rows.head(MOST_ROWS).itertuples(index=False)]
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    head = f"<thead><tr>{head}</tr></thead>" if head else ""
-    table = f"<table>{head}<tbody>{body}</tbody></table>" if body else ""
-    said = [*([f"{left:,} more rows in .frame()."] if left > 0 else []), *notes]
-    below = "".join(f'<div style="{_QUIET}">{html_text(note)}</div>' for note in said)
-    return f'<div style="{_CARD}"><strong>{html_text(title)}</strong>{table}{below}</div>'
-
-
-def _cell(tag: str, value: Any, more: str = "") -> str:
-    return f'<{tag}{more} style="{_CELL}">{html_text(str(value))}</{tag}>'
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return "not known" if math.isnan(value) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-    if isinstance(value, (list, tuple)):
-        shown = ", ".join(_short(each) for each in value[:3])
-        return f"{shown}, ... ({len(value)})" if len(value) > 3 else shown
-    return str(value)
-
-
-def _plain(value: Any) -> Any:
-    """Arrays as lists, mappings as dicts, records within as dicts."""
-    if isinstance(value, Printed):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    return value.tolist() if hasattr(value, "tolist") else value
-
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 UNUSUAL = ("\t", "\r", "\n", "\0")

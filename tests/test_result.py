@@ -1,0 +1,115 @@
+"""Results: one base, one card, one way to plain values, and what these three do."""
+
+import ast
+import json
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cookbook as cb
+from cookbook.hardware.topology import topology
+from cookbook.planning.cost import Price
+from cookbook.result import MOST_ROWS, Result, card, plain
+
+PACKAGE = Path(cb.__file__).parent
+TREES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+         for path in sorted(PACKAGE.rglob("*.py"))}  # fmt: skip
+# Aids of lessons print text of their own and have no figures.
+WITHOUT_FIGURES = {"lesson.py"}
+
+
+def functions(*names: str) -> list[str]:
+    """Modules that define a function or method of one of these names, once for each."""
+    return [path for path, tree in TREES.items() for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and node.name in names]  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [("card", "_card"), ("plain", "_plain")])
+def test_one_function_draws_cards_and_one_makes_plain_values(names):
+    assert functions(*names) == ["result.py"]
+
+
+def test_every_result_stands_on_one_base():
+    """Whatever shows itself as HTML with figures takes repr, card, table and plain values from `Result`."""
+    bare = set()
+    for path, tree in TREES.items():
+        for node in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
+            own = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+            bases = {each.id for each in node.bases if isinstance(each, ast.Name)}
+            if own & {"_repr_html_", "to_dict"} and "Result" not in bases and node.name != "Result":
+                bare.add(path)
+            assert "Result" not in bases or "__repr__" not in own, f"{path}: {node.name} writes its own repr"
+    assert bare <= WITHOUT_FIGURES
+
+
+@dataclass(frozen=True)
+class Link:
+    start: str
+    rates: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Box(Result):
+    """A result with one of everything."""
+
+    name: str
+    most: float
+    missing: float
+    links: tuple[Link, ...]
+    tables: pd.DataFrame = field(repr=False)
+
+
+BOX = Box("a < $b", math.inf, math.nan, (Link("x", (1.0, math.nan)),), pd.DataFrame({"a": [1, 2], "b": [math.nan, 3]}))
+
+
+def test_plain_values_are_what_json_takes():
+    assert BOX.to_dict() == {"name": "a < $b", "most": None, "missing": None,
+                             "links": [{"start": "x", "rates": [1.0, None]}]}  # fmt: skip
+    assert plain({1: BOX}) == {"1": BOX.to_dict()}
+    assert plain(BOX.tables) == [{"a": 1, "b": None}, {"a": 2, "b": 3.0}]
+    mixed = np.array([np.float64(1.5), "a", None, (np.int64(2),)], dtype=object)
+    assert json.dumps(plain([mixed, np.array(-np.inf), np.bool_(True)]), allow_nan=False) == (
+        '[[1.5, "a", null, [2]], null, true]')  # fmt: skip
+
+
+def test_tables_and_sentences_keep_what_json_cannot_say():
+    table = BOX.frame()
+    assert len(table) == 1 and table["most"].iloc[0] == math.inf and math.isnan(table["missing"].iloc[0])
+    assert repr(BOX) == f"<Box: {BOX.summary()}>" and "most=inf, missing=not known" in repr(BOX)
+
+
+def test_cards_escape_text_and_say_what_they_leave_out():
+    html = BOX._repr_html_()
+    assert "a &lt; <span>$</span>b" in html and "not known" in html and "--jp-" in html
+    rows = pd.DataFrame({"n": range(MOST_ROWS + 3)})
+    assert f">{MOST_ROWS - 1}<" in card("n", rows) and f">{MOST_ROWS}<" not in card("n", rows)
+    assert "3 more rows in .frame()." in card("n", rows) and "<table>" not in card("n", notes=["<why>"])
+    assert "&lt;why&gt;" in card("n", notes=["<why>"]) and 'scope="row"' in card("n", {"fact": 1})
+
+
+@pytest.fixture(scope="module")
+def step():
+    return cb.train_step("resnet50", "h100-sxm", micro_batch=[16, 32])
+
+
+@pytest.mark.parametrize("make", [
+    lambda step: step, lambda step: step.one(),
+    lambda step: cb.match_storage("mlperf/unet3d", "h100-sxm", "micron-9400-7-68tb-gen4"),
+    lambda step: cb.requirements("resnet50", accelerators=["h100-sxm"]), lambda step: topology("dgx-h100"),
+    lambda step: cb.planning.assembly_line("1f1b", 2, 4), lambda step: cb.planning.map_to_crossbars("alexnet"),
+    lambda step: Price(math.nan, math.nan, math.nan, "USD/h", why="no row states one"),
+], ids=["steps", "step", "storage", "requirements", "topology", "line", "crossbars", "price"])  # fmt: skip
+def test_results_of_every_room_give_json_and_a_card(make, step):
+    found = make(step)
+    assert isinstance(found, Result) and found.summary() in repr(found)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found.to_dict()
+    assert found._repr_html_().startswith(card("").partition("<strong>")[0]) and len(found.frame()) >= 1
+
+
+def test_no_estimate_says_why_in_its_card(step):
+    none = replace(step.one(), why="of <this>")
+    assert repr(none) == "<no estimate: of <this>>" and "of &lt;this&gt;" in none._repr_html_()
