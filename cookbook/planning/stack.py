@@ -462,7 +462,8 @@ def pick_stack(
     name = "latency" if task == SERVE else "deadline"
     if given[name] is None:
         assumed = (*assumed, f"{name} = {units.human(limits[name], 's')}")
-    choice = StackChoice(wanted, candidates(wanted), limits, by, assumed)
+    sized = candidates(replace(wanted, runs=1.0, years=1.0))  # how often and how long it runs changes its cost alone
+    choice = StackChoice(wanted, sized, limits, by, assumed)
     if not choice.ranked["will_do"].any():
         raise ValueError(contradiction(choice.ranked, wanted, limits))
     return choice
