@@ -322,6 +322,15 @@ def test_the_messages_of_the_browser(panel: Any) -> None:
     assert "pinned" not in panel.answer
 
 
+def test_a_message_that_changes_nothing_is_answered_too(panel: Any) -> None:
+    """Of two pages that show one panel, each waits for an answer to its own message of a number."""
+    panel.receive({"do": "set", "values": {"batch": 64}, "seq": 1})
+    answers: list[Any] = []
+    panel.observe(answers.append, "shown")
+    panel.receive({"do": "set", "values": {"batch": 64}, "seq": 1})
+    assert len(answers) == 1
+
+
 def test_one_message_holds_a_small_update(panel: Any) -> None:
     assert len(json.dumps(panel.shown)) < 12_000
 

@@ -11,9 +11,10 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.charts import clinic as charts
-from cookbook.measure.traces import Diagnosis, diagnose
+from cookbook.measure.traces import Diagnosis, diagnose, read_trace
 from cookbook.measure.traces import patient as files_of
 from cookbook.measure.traces.files import read_text
+from cookbook.measure.traces.reading import Reading
 from cookbook.panels.controls import LONGEST, Choice, Combo, Control, Own, Slider
 from cookbook.panels.options import cited, few
 from cookbook.panels.pasted import as_python
@@ -146,17 +147,25 @@ def _controls() -> tuple[Control, ...]:
 
 @lru_cache(maxsize=256)
 def _found(patient: str, precision: str, files: str, stretches: int) -> Diagnosis:
-    return _diagnosed(files_of(patient), precision, files, stretches)
+    return _diagnosed(_read(patient, (), files), precision, stretches)
 
 
 @lru_cache(maxsize=4)  # each holds on to a text of some MB
-def _found_of(own: Given, _stamps: tuple[int, ...], precision: str, files: str, stretches: int) -> Diagnosis:
-    return _diagnosed([*own.paths] or [read_text(own.text, "your text")], precision, files, stretches)
+def _found_of(own: Given, stamps: tuple[int, ...], precision: str, files: str, stretches: int) -> Diagnosis:
+    return _diagnosed(_read(own, stamps, files), precision, stretches)
 
 
-def _diagnosed(run: list[Any], precision: str, files: str, stretches: int) -> Diagnosis:
-    meant = None if precision == NOT_MEANT else precision
-    return diagnose(run[: 1 if files == "first" else None], precision=meant, stretches=stretches)
+@lru_cache(maxsize=2)  # each holds on to a run of some MB
+def _read(patient: str | Given, _stamps: tuple[int, ...], files: str) -> list[Reading]:
+    """What the files of a run say, read once however often it is cut into other stretches."""
+    if isinstance(patient, Given) and not patient.paths:
+        return [read_text(patient.text, "your text")]
+    paths = patient.paths if isinstance(patient, Given) else files_of(patient)
+    return [read_trace(path) for path in paths[: 1 if files == "first" else None]]
+
+
+def _diagnosed(run: list[Reading], precision: str, stretches: int) -> Diagnosis:
+    return diagnose(run, precision=None if precision == NOT_MEANT else precision, stretches=stretches)
 
 
 def _draw(values: dict[str, Any], _pinned: View | None) -> View:

@@ -140,9 +140,17 @@ def _tile(values: dict[str, Any]) -> Tile:
     return crossbar_tile(**{name: values[name] for name in names})
 
 
-@lru_cache(maxsize=256)
-def _curve(over: str, tried: tuple[float, ...], tile: tuple[tuple[str, Any], ...], **more: Any) -> pd.DataFrame:
-    return accuracy_curve(over, tried, crossbar_tile(**dict(tile)), draws=DRAWS, **more)
+@lru_cache(maxsize=1024)
+def _point(over: str, value: float, tile: tuple[tuple[str, Any], ...], **noise: Any) -> tuple[float, float, float]:
+    """Mean, least and most accuracy at one point of a curve: at the next stop of its slider the others are the same."""
+    curve = accuracy_curve(over, (value,), crossbar_tile(**dict(tile)), draws=DRAWS, **noise)
+    mean, least, most = curve[["mean", "least", "most"]].iloc[0]
+    return mean, least, most
+
+
+def _key(tile: Tile) -> tuple[tuple[str, Any], ...]:
+    """What made a tile, to be remembered by; a panel takes no other converter."""
+    return tuple((name, value) for name, value in tile.arguments.items() if name != "converter")
 
 
 @lru_cache(maxsize=1)
@@ -162,8 +170,7 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     for table, names in (("models", [values["model"]]), ("accelerators", values["accelerators"])):
         for name in names:
             catalog.lookup(table, name)
-    key = tuple((name, value) for name, value in tile.arguments.items() if name != "converter")
-    mapped = _mapped(values["model"] if picture == "roofline" else None, key)
+    mapped = _mapped(values["model"] if picture == "roofline" else None, _key(tile))
     return {"roofline": _roofline, "published": _beside}.get(picture, _accuracy)(values, tile, mapped)
 
 
@@ -174,12 +181,13 @@ def _accuracy(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     least = 2 * tile.slices if over == "rows" else 0
     tried = tuple(sorted({each for each in CURVES[over] if each >= least} | {chosen}))
     noise = {"programming": values["programming"] / 100, "wire_ohms": values["wire_ohms"], "days": values["days"]}
-    curve = _curve(over, tuple(each / 100 for each in tried) if over == "programming" else tried,
-                   tuple((name, value) for name, value in tile.arguments.items() if name != "converter"),
-                   **{name: value for name, value in noise.items() if name != over})  # fmt: skip
+    others = {name: value for name, value in noise.items() if name != over}
+    points = [_point(over, each / 100 if over == "programming" else each, _key(_tile({**values, over: each})), **others)
+              for each in tried]  # fmt: skip
+    curve = pd.DataFrame(points, columns=["mean", "least", "most"])
     exact = train_digits().accuracy
     frame = pd.DataFrame({"label": [f"{each:g}" for each in tried],
-                          **{name: (100 * curve[name]).round(4) for name in ("mean", "least", "most")},
+                          **(100 * curve).round(4),
                           "exact": round(100 * exact, 4), "here": [each == chosen for each in tried]})  # fmt: skip
     here = frame[frame["here"]].iloc[0]
     share, lost = f"{here['mean']:.1f} %", 100 * exact - here["mean"]

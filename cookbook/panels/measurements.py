@@ -454,11 +454,18 @@ def _chosen(asked: Asked) -> str:
     """Variants that stand beside the networks chosen, and entries of filters of which nothing is drawn."""
     variants = [name for name in _variants(asked.wanted.get("network", ())) if (asked.shown["network"] == name).any()]
     said = f"Counted too: {', '.join(_titles().get(name, name) for name in variants)}." if variants else ""
-    years = asked.shown.assign(year=asked.shown["year"].map("{:.0f}".format))
-    none = [name for column, names in asked.wanted.items() for name in names if not (years[column] == name).any()]
+    none = [name for column, names in asked.wanted.items() for name in names
+            if not (_entries(asked.shown, column) == name).any()]  # fmt: skip
+    if not none:
+        return said
     devices = dict(zip(explore.everything()["accelerator"], explore.everything()["device"], strict=True))
     named = ", ".join(_titles().get(name) or devices.get(name) or name for name in none)
-    return " ".join(filter(None, [said, f"Filters: 0 such runs were measured of {named}." if none else ""]))
+    return " ".join(filter(None, [said, f"Filters: 0 such runs were measured of {named}."]))
+
+
+def _entries(rows: pd.DataFrame, column: str) -> pd.Series:
+    """A column as the entries of its filter."""
+    return rows[column].map("{:.0f}".format) if column == "year" else rows[column]
 
 
 def _network(row: Any) -> str:

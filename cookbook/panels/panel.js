@@ -291,10 +291,7 @@ function toolsPlace(model, post, picture, shown) {
 
 async function render({ model, el }) {
   const shape = model.get("shape");
-  // The state that is asked for, where the page knows it: the kernel sent it ahead, or it was shown a press ago.
-  let foreseen = null, behind = null;
-  const shown = () => foreseen?.shown ?? model.get("shown");
-  const columns = () => foreseen?.columns ?? model.get("columns");
+  const shown = () => model.get("shown");
   const root = h("div", { class: "cookbook-panel", role: "region", "aria-label": shape.title });
   const overdue = watchAnswers((gone) => stopped(gone));
   const busy = (on) => { root.classList.toggle("ck-busy", on); root.setAttribute("aria-busy", on); overdue(on); };
@@ -315,14 +312,7 @@ async function render({ model, el }) {
   const presets = h("div", { class: "ck-presets", role: "group", "aria-label": "Presets" },
     ...shape.presets.map((text, index) => h("button", { type: "button", text, onclick: () => post({ do: "preset", index }) })));
   presets.hidden = !shape.presets.length;
-  const controls = controlsPlace(shape, (name, raw) => {
-    const now = shown();
-    const known = [model.get("coming"), behind].find((one) => one?.name === name && one.raw === raw && one.turn === now.turn);
-    const { index, text } = now.state[name], stop = shape.controls.find((control) => control.name === name).stops?.[index];
-    behind = { name, raw: stop?.[1] === text ? stop[0] : undefined, turn: now.turn + 1, columns: columns(), shown: { ...now, seq: now.seq + 2, turn: now.turn + 2 } };
-    out.put(name, raw);
-    if (known && !foreseen) { foreseen = known; update(); }
-  });
+  const controls = controlsPlace(shape, out.put);
   const words = h("p", { class: "ck-words", id: freshId() });
   const figure = h("div", { class: "ck-figure", style: `height:${shape.height}px` });
   const chartPlace = h("div", { role: "figure", "aria-label": "Chart", "aria-describedby": words.id }, figure, words);
@@ -343,7 +333,7 @@ async function render({ model, el }) {
     tools.show(s);
     root.classList.toggle("ck-dim", Boolean(s.error));
   };
-  const state = () => ({ spec: model.get("specs")[shown().picture], columns: columns(), signals: shown().signals });
+  const state = () => ({ spec: model.get("specs")[shown().picture], columns: model.get("columns"), signals: shown().signals });
   show();
   const update = async () => {
     show();
@@ -356,11 +346,10 @@ async function render({ model, el }) {
   const describe = () => {
     clearTimeout(later);
     later = setTimeout(() => {
-      words.textContent = inWords(shown().signals.live_title, columns());
+      words.textContent = inWords(shown().signals.live_title, model.get("columns"));
     }, SLOW);
   };
-  const answered = () => { foreseen = null; return update(); };
-  model.on("change:shown", answered);
+  model.on("change:shown", update);
   try {
     // A mark whose row names a control sets it when clicked; one with a key tells which row it is.
     chart = await mountChart(model, figure, state, ({ control, value, key }) => {
@@ -378,6 +367,6 @@ async function render({ model, el }) {
   const lost = asked && !asked.here && location.pathname.endsWith(".ipynb") ? astray(asked, root, take) : 0;
   if (asked?.here) take(asked.state);
   const unwatch = await watchKernel(model, stopped);
-  return () => { model.off("change:shown", answered); unwatch(); redrawn.disconnect(); clearTimeout(later); clearTimeout(lost); chart?.dispose(); };
+  return () => { model.off("change:shown", update); unwatch(); redrawn.disconnect(); clearTimeout(later); clearTimeout(lost); chart?.dispose(); };
 }
 export default { render };

@@ -22,7 +22,6 @@ from cookbook.catalog.files import csv_text
 from cookbook.catalog.refusals import refusal_of
 from cookbook.charts import live
 from cookbook.charts.card import kept, panel_card
-from cookbook.panels.ahead import CHANGING, Ahead, packed
 from cookbook.panels.controls import PROBLEMS, Combo, Control, Slider, from_link, place, same, to_link
 from cookbook.panels.pasted import UNNAMED, as_python, workload_text
 from cookbook.panels.specs import spec_of
@@ -148,7 +147,6 @@ class Panel(anywidget.AnyWidget):
     specs = traitlets.Dict().tag(sync=True)
     shown = traitlets.Dict().tag(sync=True)
     columns = traitlets.Dict().tag(sync=True, to_json=live.packed)
-    coming = traitlets.Dict().tag(sync=True, to_json=packed)
     runtime = traitlets.Instance(live.VegaRuntime).tag(sync=True, **ipywidgets.widget_serialization)
 
     def __init__(
@@ -168,7 +166,6 @@ class Panel(anywidget.AnyWidget):
         self._pinned: View | None = None
         self._off_of, self._off, self._typed = dict(off or {}), dict[str, dict[str, str]](), dict[str, Any]()
         self._open, self._seq, self._turn, self._error = "", 0, 0, ""
-        self._ahead = Ahead(self)
         self._good, self._faulty, self._fixes = dict(defaults), "", list[tuple[str, Mapping[str, Any]]]()
         self._presets = [(label, {**defaults, **self._checked(changes)}) for label, changes in presets]
         self._drawn: pd.DataFrame | None = None
@@ -282,7 +279,7 @@ class Panel(anywidget.AnyWidget):
     @contextmanager
     def decided(self) -> Iterator[None]:
         """Let the panel tell of its last valid state with the chart it was made with; the page sees nothing of it."""
-        now = {name: getattr(self, name) for name in (*CHANGING, "_error")}
+        now = {name: getattr(self, name) for name in ("_state", "_good", "_view", "_off", "_error")}
         first = {name: value for name, value in self._start.items() if name == "picture"}
         try:
             self._off = dict(self._off)
@@ -334,9 +331,8 @@ class Panel(anywidget.AnyWidget):
         """Act on a message of the browser; also what a test sends."""
         match message.get("do"):
             case "set":
-                before, self._seq = self._state, int(message.get("seq", self._seq))
+                self._seq = int(message.get("seq", self._seq))
                 self.update(**message["values"])
-                self._ahead.after(message["values"], before)
             case "pick":
                 self._open = "table"
                 self.update(**{self.shape["pick"]: message["key"]})
@@ -371,7 +367,7 @@ class Panel(anywidget.AnyWidget):
         """New view, or the reason why there is none; never half of each."""
         try:
             values = self._read(self._state)
-            self._view = self._ahead.view(values, self._pinned)
+            self._view = self._draw(values, self._pinned)
             self._remember()
             self._good = self._state = values
             self._error, self._faulty, self._fixes = "", "", []
@@ -487,7 +483,7 @@ class Panel(anywidget.AnyWidget):
                 self.specs = {**self.specs, **new}
             if view.picture.frame is not self._drawn:  # thousands of points travel only when they change
                 self._drawn, self.columns = view.picture.frame, live.to_columns(view.picture.frame)
-            self._turn += 1
+            self._turn += 1  # no two messages are alike: also one that changes nothing is answered
             self.shown = self._message(view)
 
     @staticmethod

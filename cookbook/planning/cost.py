@@ -386,7 +386,7 @@ def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} = {shown(value)} is not a number; give one, or an array of numbers") from None
     bad = (array < max(low, LEAST) if open_low else array < low) | (array > high)
-    if np.any(bad):
+    if bad.any():
         allowed = f"above {low:g}" if open_low else f"{low:g} or more"
         most = f" and at most {high:g}"
         raise ValueError(f"{name} = {np.extract(bad, array)[0]:g} is not allowed; give {allowed}{most}")

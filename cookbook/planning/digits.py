@@ -196,9 +196,9 @@ def crossbar_accuracy(
         values, tuned = images, sample
         for layer, (weights, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
             array = _Programmed(weights, network.full_scales[layer], tile, spreads, rng, tuned)
-            values, tuned = array.product(values) + bias, array.product(tuned) + bias
+            values = array.product(values) + bias
             if layer < len(network.weights) - 1:
-                values, tuned = np.maximum(values, 0), np.maximum(tuned, 0)
+                values, tuned = np.maximum(values, 0), np.maximum(array.product(tuned) + bias, 0)
         found.append(np.mean(np.argmax(values, axis=1) == written))
     return np.array(found)
 

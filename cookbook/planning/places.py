@@ -429,7 +429,7 @@ def _owned(draws: Draws, task: Task, watts: Any) -> Mapping[str, Any]:
 
 def _rented(place: Place, draws: Draws, task: Task, use: Any) -> dict[str, Any]:
     """Hours at their price, or all hours of the term; data kept, results and at the end the data brought home."""
-    years = task.years if place.way in BY_HOUR else max(task.years, place.term_years)
+    years = task.years if place.way in BY_HOUR else np.maximum(task.years, place.term_years)
     hours = years * HOURS_A_YEAR * (use if place.way in BY_HOUR else np.ones_like(use))
     home = (task.data_bytes + network_of(task.model).ops.parameter_count * FLOAT * task.count) / GIGA
     kept = task.data_bytes / GIGA * MONTHS * task.years

@@ -270,7 +270,7 @@ class Replicas:
             least, high = (least, middle) if self.meets(self.solve(middle)) else (middle + 1, high)
         return high
 
-    @property
+    @cached_property
     def fewest_by_load(self) -> int:
         """Fewest engines that serve the load, however late; of clients, those that hold all of them at once."""
         asked = self.asked

@@ -20,7 +20,7 @@ from cookbook.catalog.prices import amount, checked_year, number, region_row, sh
 from cookbook.planning import places as sites
 from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import HOUR
-from cookbook.planning.places import BY_HOUR, PER_TOKEN, PRIVACY, costs, own_price, total
+from cookbook.planning.places import BY_HOUR, PER_TOKEN, PRIVACY, Task, costs, own_price, total
 from cookbook.planning.stack_limits import NEAR, checks, contradiction, run_seconds
 from cookbook.planning.stack_sizes import SERVE, TASKS, Candidate, Wanted, candidates, card_of, overlap, stack_rows
 from cookbook.planning.where import MOST_YEARS, UNTIMED, WhereToRun
@@ -178,8 +178,8 @@ class StackChoice(Result):
 
         Of a service the machines follow the requests, whole machines at a time, each as many requests as now.
         """
-        factor, task, serves = np.asarray(factor, dtype=float), self.wanted.job(), self.wanted.task == SERVE
-        draws, scale = dict(sites.middle(each.place)), np.ones_like(np.asarray(factor, dtype=float))
+        factor, task, serves = np.asarray(factor, dtype=float), self.where.task, self.wanted.task == SERVE
+        scale, price = np.ones_like(factor), np.ones(1)
         if name == "use":
             task = replace(task, samples=task.samples * factor) if serves else replace(task, runs=task.runs * factor)
         elif name == "volume" and not serves:
@@ -187,24 +187,25 @@ class StackChoice(Result):
         elif name == "volume":
             scale = factor if each.place.way == PER_TOKEN else self._more(each, factor)
         elif name == "price" and each.key == self.best:
-            draws["price"] = draws["price"] * factor
-        if name == "years":
-            years = np.atleast_1d(factor) * task.years
-            found = np.array([self._amount(each, draws, replace(task, years=float(year)), by) for year in years])
-            return np.reshape(found, np.shape(factor))
-        return np.broadcast_to(self._amount(each, draws, task, by) * scale, np.shape(factor))
+            price = factor
+        elif name == "years":
+            task = replace(task, years=task.years * factor)
+        found, by = self._costs(each, task, price), by or self.by
+        value = total(found["parts"]) if by == "usd" else found[by]
+        return np.broadcast_to((value[0] if np.size(value) == 1 else value) * scale, np.shape(factor))
 
     @staticmethod
     def _more(each: Candidate, factor: Any) -> Any:
         """Machines of a service over those now, with so many times the requests."""
         return np.maximum(np.ceil(each.need * np.asarray(factor) - NEAR), 1) / max(each.place.machines, 1)
 
-    def _amount(self, each: Candidate, draws: Mapping[str, Any], task: Any, by: str = "") -> Any:
+    def _costs(self, each: Candidate, task: Task, price: np.ndarray) -> dict[str, Any]:
+        """Outcomes of a stack with another task or so many times its price, figures at their medians."""
+        if task is self.where.task and np.all(price == 1):
+            return self.where.points[each.key]
+        draws = sites.middle(each.place)
         with np.errstate(all="ignore"):
-            found = costs(each.place, draws, task)
-        by = by or self.by
-        value = total(found["parts"]) if by == "usd" else found[by]
-        return value[0] if np.size(value) == 1 else value
+            return costs(each.place, draws | {"price": draws["price"] * price}, task)
 
     @cached_property
     def _open(self) -> dict[str, float]:
@@ -256,8 +257,10 @@ class StackChoice(Result):
             raise ValueError("name = 'volume' is not searched for a language model, whose machines follow from a "
                              "queue: ask pick_stack again with another rate")  # fmt: skip
         factors = np.atleast_1d(np.asarray(factors, dtype=float))
-        values = np.array([np.where(self._able(each, name, factors), self.value(each, name, factors), np.inf)
-                           for each in self.found])  # fmt: skip
+        values = np.full((len(self.found), len(factors)), np.inf)
+        for at, each in enumerate(self.found):
+            if (able := self._able(each, name, factors)).any():
+                values[at] = np.where(able, self.value(each, name, factors), np.inf)
         values = np.where(np.isfinite(values), values, np.inf)
         keys = np.array([each.key for each in self.found], dtype=object)
         return np.where(np.isfinite(values.min(axis=0)), keys[np.argmin(values, axis=0)], "")
@@ -312,16 +315,18 @@ class StackChoice(Result):
         """The factor nearest to 1, on the way to an end, from which another stack is best."""
         count = max(int(abs(math.log10(end)) * STEPS), 2)
         tried = np.exp(np.linspace(0, math.log(end), count + 1))
-        other = np.flatnonzero(self.winners(name, tried) != self.best)
+        won = self.winners(name, tried)
+        other = np.flatnonzero(won != self.best)
         if not len(other) or other[0] == 0:
             return None
-        near, far = tried[other[0] - 1], tried[other[0]]
+        near, far, wins = tried[other[0] - 1], tried[other[0]], won[other[0]]
         for _ in range(HALVINGS):
             middle = math.sqrt(near * far)
-            near, far = (near, middle) if self.winners(name, middle)[0] != self.best else (middle, far)
+            found = self.winners(name, middle)[0]
+            near, far, wins = (near, middle, found) if found != self.best else (middle, far, wins)
             if abs(math.log(far / near)) < 1e-4:
                 break
-        return float(far), str(self.winners(name, far)[0])
+        return float(far), str(wins)
 
 
 def several(row: Any) -> str:
@@ -457,7 +462,8 @@ def pick_stack(
     name = "latency" if task == SERVE else "deadline"
     if given[name] is None:
         assumed = (*assumed, f"{name} = {units.human(limits[name], 's')}")
-    choice = StackChoice(wanted, candidates(wanted), limits, by, assumed)
+    sized = candidates(replace(wanted, runs=1.0, years=1.0))  # how often and how long it runs changes its cost alone
+    choice = StackChoice(wanted, sized, limits, by, assumed)
     if not choice.ranked["will_do"].any():
         raise ValueError(contradiction(choice.ranked, wanted, limits))
     return choice
