@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "accelerator": "hardware",
-    "accuracy": "calibration.judged",
+    "accuracy": "evidence.evaluation",
     "check": "lesson",
     "compare": "planning.comparison",
     "compare_published": "workloads.zoo",
@@ -24,7 +24,7 @@ _HOMES = {
     "layers": "workloads.zoo",
     "machine": "hardware",
     "match_storage": "prediction.match",
-    "measurements": "calibration.measurements",
+    "measurements": "evidence.measurements",
     "model": "workloads.imports.door",
     "models": "workloads.zoo",
     "plan_run": "planning.run",
@@ -33,7 +33,7 @@ _HOMES = {
     "provenance": "catalog",
     "requirements": "prediction.requirements",
     "roofline_table": "prediction.requirements",
-    "scaling": "calibration.judged",
+    "scaling": "evidence.evaluation",
     "search": "planning.layouts",
     "serve": "planning.serving",
     "show_source": "lesson",

@@ -8,9 +8,10 @@ import pytest
 
 import cookbook as cb
 from cookbook import catalog
-from cookbook.calibration import fit, intervals, judged, validate
+from cookbook.calibration import fit, intervals, validate
 from cookbook.calibration.intervals import REFERENCES
 from cookbook.calibration.validate import KINDS, write_row_schemas
+from cookbook.evidence import evaluation, table_name
 
 # Terms of layouts that no measured row has.
 NOBODY_MEASURED = ("without context exchange",)
@@ -18,7 +19,7 @@ each_kind = pytest.mark.parametrize("kind", list(KINDS))
 
 
 def table_of(kind):
-    return catalog.table(intervals.table_name(kind))
+    return catalog.table(table_name(kind))
 
 
 def reported(kind, **where):
@@ -41,7 +42,7 @@ def test_every_clear_measurement_is_there_once_with_its_outcome(kind):
 @each_kind
 def test_the_report_follows_from_the_rows(kind):
     """Median, shares and coverage of every stratum, counted anew from the rows alone."""
-    rows = judged.chosen(kind.removeprefix("training_"))
+    rows = evaluation.chosen(kind.removeprefix("training_"))
     strata = {"publisher": "publisher", "tier": "tier", "scale": "scale", "software": "software_level", "year": "year"}
     for by, column in strata.items():
         for line in reported(kind, model="full", by=by).itertuples():
@@ -56,8 +57,8 @@ def test_the_report_follows_from_the_rows(kind):
 
 @each_kind
 def test_every_model_of_the_report_follows_from_the_rows(kind):
-    rows = judged.chosen(kind.removeprefix("training_"))
-    names = {column.casefold(): name for name, column in judged._ratios(intervals.table_name(kind)).items()}
+    rows = evaluation.chosen(kind.removeprefix("training_"))
+    names = {column.casefold(): name for name, column in evaluation._ratios(table_name(kind)).items()}
     for line in reported(kind, by="all").itertuples():
         error = (np.exp(rows[names[intervals.column_of(line.model)]].dropna()) - 1).abs()
         assert len(error) == line.rows
@@ -80,7 +81,7 @@ def test_columns_follow_the_terms(kind, tmp_path):
 
 @each_kind
 def test_switching_a_term_off_changes_the_figures(kind):
-    rows = judged.chosen(kind.removeprefix("training_"))
+    rows = evaluation.chosen(kind.removeprefix("training_"))
     for term in validate.terms_of(kind):
         name = f"without {term.replace('_', ' ')}"
         if name not in NOBODY_MEASURED:
@@ -89,7 +90,7 @@ def test_switching_a_term_off_changes_the_figures(kind):
 
 def test_leaving_out_rows_alone_flatters():
     lines = cb.accuracy(by="prediction", kind="classic").set_index("prediction")
-    assert lines.loc[judged.ROW_ALONE, "median_error"] < lines.loc["full", "median_error"]
+    assert lines.loc[evaluation.ROW_ALONE, "median_error"] < lines.loc["full", "median_error"]
 
 
 def test_each_run_has_its_source_and_its_interval():
@@ -110,7 +111,7 @@ def test_a_publisher_is_the_group_of_its_first_source():
     assert (rows["publisher"] == groups[sources[rows.index]].to_numpy()).all()
 
 
-@pytest.mark.parametrize("by", judged.GROUPS)
+@pytest.mark.parametrize("by", evaluation.GROUPS)
 def test_groups_hold_every_run_once(by):
     table = cb.accuracy(by=by)
     assert table["rows"].sum() == len(cb.accuracy(by="row")) and table[by].is_unique
@@ -149,7 +150,7 @@ def test_repeats_are_runs_that_nothing_tells_apart():
     """Counted anew with a dictionary, for the strictest reading of "the same"."""
     rows = cb.accuracy(by="row", kind="classic").set_index("id")
     table = pd.DataFrame(catalog.table("training_classic"))
-    same = [name for name in table if name not in judged.NO_INPUT]
+    same = [name for name in table if name not in evaluation.NO_INPUT]
     groups = defaultdict(list)
     for row in table.to_dict("records"):
         if row["id"] in rows.index:
@@ -164,7 +165,7 @@ def test_repeats_are_runs_that_nothing_tells_apart():
 def test_the_less_is_the_same_the_more_repeats_there_are():
     counts = cb.accuracy(by="repeats")["rows"].tolist()
     assert counts == sorted(counts) and counts[0] < counts[-1]
-    assert "value" in judged.NO_INPUT and "step_seconds" in judged.NO_INPUT
+    assert "value" in evaluation.NO_INPUT and "step_seconds" in evaluation.NO_INPUT
 
 
 @pytest.mark.all

@@ -19,9 +19,10 @@ FLOORS = {
     "catalog": 2, "charts": 2,
     "hardware": 3, "workloads": 3,
     "prediction": 4,
-    "calibration": 5, "lesson": 5, "measure": 5, "planning": 5,
-    "panels": 6,
-    "publish": 7,
+    "evidence": 5,
+    "calibration": 6, "lesson": 6, "measure": 6, "planning": 6,
+    "panels": 7,
+    "publish": 8,
 }  # fmt: skip
 MODULES = sorted(PACKAGE.rglob("*.py"))
 # Rooms that read prose, and so may import regular expressions; logs and counters of other tools are prose too.
@@ -38,6 +39,7 @@ FORBIDDEN_LIBRARIES = {
     "workloads": {"altair", "ipywidgets", "anywidget"},
     "prediction": {"altair", "ipywidgets", "anywidget"},
     "planning": {"altair", "ipywidgets", "anywidget"},
+    "evidence": {"altair", "ipywidgets", "anywidget"},
     "calibration": {"altair", "ipywidgets", "anywidget"},
     "measure": {"altair", "ipywidgets", "anywidget"},
 }
@@ -109,6 +111,22 @@ def test_no_import_goes_in_a_circle():
         tuple(TopologicalSorter(needs).static_order())
     except CycleError as error:
         pytest.fail(f"imports go in a circle: {' -> '.join(error.args[1])}")
+
+
+def test_calibration_is_an_offline_tool():
+    """What it finds is in tables: nothing imports it but itself and, within their functions, commands of the shell."""
+    shell = PACKAGE / "__main__.py"
+    others = [path for path in MODULES if room(path) != "calibration"]
+    users = {path.relative_to(PACKAGE).as_posix() for path in others if "calibration" in rooms_used(path)}
+    assert users == {"__main__.py"}, f"{users - {'__main__.py'}}: move what is read at run time to cookbook/evidence"
+    functions = [node for node in tree_of(shell).body if isinstance(node, ast.FunctionDef)]
+    within = {id(inner) for node in functions for inner in ast.walk(node)}
+    found = [node for node in ast.walk(tree_of(shell)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert not [node.lineno for node in found if id(node) not in within and "calibration" in ast.dump(node)]
+    # Names that a door loads when they are first asked for are texts.
+    texts = {(path.name, node.value) for path in others for node in ast.walk(tree_of(path))
+             if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
+    assert not {each for each in texts if each[1].startswith(("calibration.", "cookbook.calibration"))}
 
 
 def test_regular_expressions_stay_where_prose_is_read():

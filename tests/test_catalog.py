@@ -349,7 +349,7 @@ def test_an_unknown_name_comes_with_three_nearest(kind, wrong, near):
 )
 def test_names_that_begin_with_what_was_written_come_first(wrong, near):
     known = tables.keys("accelerators", catalog.data_directory())
-    found = names.Similar({names.normalise(key): key for key in known}).nearest(wrong, 3)
+    found = names.Similar({names.normalise(key): key for key in known}).alike(wrong, 3)
     assert all(key.startswith(start) for key, start in zip(found, near, strict=False))
 
 

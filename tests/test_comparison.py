@@ -227,13 +227,6 @@ def test_growth_of_three_points_by_hand() -> None:
     assert (fit.low, fit.high) == pytest.approx((math.exp(0.5 - reach), math.exp(0.5 + reach)))
 
 
-@pytest.mark.parametrize(("share", "free", "table"), [
-    (0.9, 1, 3.078), (0.9, 2, 1.886), (0.9, 3, 1.638), (0.9, 8, 1.397), (0.95, 5, 2.015), (0.9, 30, 1.310),
-])  # fmt: skip
-def test_quantiles_of_student_are_those_of_printed_tables(share: float, free: int, table: float) -> None:
-    assert comparison.student_quantile(share, free) == pytest.approx(table, rel=2e-3)
-
-
 @pytest.mark.parametrize(("years", "values", "words"), [
     ([2014, 2016], [1, 2], "three dates"), ([2014, 2014, 2014], [1, 2, 3], "more than one date"),
     ([2014, 2016, 2018], [1, 0, 2], "above 0"), ([2014, 2016, 2018], [1, float("nan"), 2], "above 0"),

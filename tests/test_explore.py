@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.calibration import measurement_rows, measurements
+from cookbook.evidence import measurement_rows, measurements
 
 ROWS = cb.measurements()
 

@@ -79,13 +79,6 @@ def test_a_line_without_a_start_is_a_rate():
     assert found[0] == 0 and 1 / found[1] == pytest.approx((1e11 * 1e11 * (1e8 / 1.2e-3)) ** (1 / 3))
 
 
-def test_quantiles_are_those_of_students_table():
-    """Two-sided 80 and 90 per cent: Abramowitz & Stegun, Handbook of Mathematical Functions, 1964, table 26.10."""
-    for freedom, eighty, ninety in ((4, 1.533, 2.132), (9, 1.383, 1.833), (30, 1.310, 1.697)):
-        assert rates.student(80, freedom) == pytest.approx(eighty, abs=0.01)
-        assert rates.student(90, freedom) == pytest.approx(ninety, abs=0.02)
-
-
 def test_the_middle_of_five_samples():
     """Of 1 to 5 s, the tenth lies at 1.4 s and the ninetieth at 4.6 s."""
     found = rates.spread_of(row("launch", 1.0, [1.0, 2.0, 3.0, 4.0, 5.0], 1, case="x", path="torch", device="cpu"))

@@ -5,17 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cookbook.calibration.intervals import (
-    BAND,
-    LARGEST,
-    coverage_band,
-    figures,
-    half_width,
-    interval_score,
-    paired,
-    student,
-    widths,
-)
+from cookbook.calibration.intervals import LARGEST, half_width, widths
+from cookbook.evidence import BAND, coverage_band, figures, interval_score, paired, student_t
 from cookbook.prediction.constants import (
     ADAPTERS,
     DATASHEET,
@@ -86,11 +77,18 @@ def test_one_misread_row_widens_no_more_than_a_wrong_one():
 
 
 @pytest.mark.parametrize(("level", "freedom", "value"), [
-    (0.8, 2, 1.886), (0.8, 5, 1.476), (0.8, 30, 1.310), (0.9, 3, 2.353), (0.9, 10, 1.812), (0.9, 1e6, 1.645),
+    (0.8, 1, 3.078), (0.8, 2, 1.886), (0.8, 3, 1.638), (0.8, 4, 1.533), (0.8, 5, 1.476), (0.8, 8, 1.397),
+    (0.8, 9, 1.383), (0.8, 30, 1.310), (0.9, 1, 6.314), (0.9, 2, 2.920), (0.9, 3, 2.353), (0.9, 4, 2.132),
+    (0.9, 5, 2.015), (0.9, 9, 1.833), (0.9, 10, 1.812), (0.9, 30, 1.697), (0.9, 1e6, 1.645),
 ])  # fmt: skip
 def test_students_t_as_tabulated(level, freedom, value):
-    """Quantiles of printed tables, at 0.9 and 0.95 of one side."""
-    assert student(level, freedom) == pytest.approx(value, rel=0.012)
+    """Two-sided 80 and 90 per cent: Abramowitz & Stegun, Handbook of Mathematical Functions, 1964, table 26.10."""
+    assert student_t(level, freedom) == pytest.approx(value, rel=6e-4)
+
+
+def test_students_t_falls_with_every_degree_of_freedom():
+    found = [student_t(0.9, freedom) for freedom in (1, 2, *np.arange(2.01, 8, 0.01))]
+    assert np.all(np.diff(found) < 0)
 
 
 def test_the_interval_score_is_least_at_the_true_quantile():

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.calibration.measurements import NAMES
 from cookbook.charts import explore as charts
 from cookbook.charts import live
 from cookbook.charts.explore import number_axis
+from cookbook.evidence.measurements import NAMES
 from cookbook.panels.measurements import Asked
 from cookbook.panels.shell import MOST_ROWS
 from cookbook.panels.text import percent

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cookbook as cb
-from cookbook.calibration import judged
-from cookbook.calibration.fit import FEW
 from cookbook.charts.look import TIME_PARTS
+from cookbook.evidence import FEW, evaluation
 from cookbook.performance import collectives, parallelism
 from cookbook.planning.parallel import assembly_line
 from cookbook.prediction.scaling import EXCHANGES
@@ -132,7 +131,7 @@ def test_unknown_names_get_the_nearest(change: dict[str, Any]) -> None:
 
 def test_pairs_are_the_same_but_for_the_devices() -> None:
     """A pair of runs looked up in the table by hand has the measured speed-up that is told."""
-    pairs, runs = judged.pairs(), cb.table("training_classic").set_index("id")
+    pairs, runs = evaluation.pairs(), cb.table("training_classic").set_index("id")
     for row in pairs.iloc[:: len(pairs) // 20].itertuples():
         run = runs.loc[row.id]
         alike = runs[(runs["devices"] == 1) & (runs["source"] == run["source"]) & (runs["model"] == run["model"])
@@ -146,7 +145,7 @@ def test_pairs_are_the_same_but_for_the_devices() -> None:
 
 def test_intervals_are_those_of_other_publishers() -> None:
     """Without the runs of a publisher, the reach of its intervals stays the same."""
-    pairs = judged.pairs()
+    pairs = evaluation.pairs()
     for publisher, own in pairs.groupby("publisher"):
         others = pairs[(pairs["publisher"] != publisher) & (pairs["nodes"] == 1)]
         low, high = (own[f"{end}_80"] / own["predicted_speed_up"] for end in ("low", "high"))
@@ -158,7 +157,7 @@ def test_intervals_are_those_of_other_publishers() -> None:
 
 
 def test_judged_speed_ups_count_what_they_say() -> None:
-    table, pairs = cb.accuracy(by="speed-up", kind="classic"), judged.pairs()
+    table, pairs = cb.accuracy(by="speed-up", kind="classic"), evaluation.pairs()
     assert table["runs"].sum() == len(pairs)
     lambdas = pairs[pairs["publisher"] == "lambda"]
     line = cb.accuracy(by="speed-up", publishers=["lambda"]).iloc[0]

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.calibration import judged
+from cookbook.evidence import evaluation
 from cookbook.panels.shell import MOST_ROWS
 from cookbook.panels.text import percent
 from cookbook.performance import parallelism
@@ -68,7 +68,7 @@ def test_efficiency_is_the_speed_up_over_the_devices(panel: Any) -> None:
 
 def test_measured_speed_ups_are_drawn_with_their_sources(panel: Any) -> None:
     panel.update(model="resnet50_v1.5", system="dgx-1-v100", precision="fp16", picture="speedups")
-    columns, known = pd.DataFrame(panel.columns), judged.pairs()
+    columns, known = pd.DataFrame(panel.columns), evaluation.pairs()
     known = known[(known["network"] == "resnet50_v1.5") & (known["accelerator"] == "v100-sxm2-16gb")]
     drawn = columns[columns["measured"].astype(bool)]
     assert len(drawn) == len(known) > 5 and f"[{len(known)} measured]" in repr(panel)

@@ -12,8 +12,9 @@ import pytest
 from cookbook import catalog
 from cookbook.calibration import fit, validate
 from cookbook.calibration.fit import minimise
-from cookbook.calibration.intervals import REFERENCES, figures, row_widths
+from cookbook.calibration.intervals import REFERENCES, row_widths
 from cookbook.calibration.validate import KINDS, calibrate, noise
+from cookbook.evidence import figures
 from cookbook.publish.refresh import ACCURACY, accuracy_section, marks, write_accuracy
 
 # Publishers that are left out again by the tests: few rows, several devices and software levels.

@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.evidence import FEW
 from cookbook.prediction.constants import Constant, Fitted, of_rows, tiers_of_rows
 from cookbook.prediction.engine import terms_of
 from cookbook.prediction.intake import tables
@@ -44,8 +45,6 @@ SPREADS, LEAST_SPREADS = (0.15, 0.1), (0.06, 0.02)
 LARGEST = 1.2
 # Jacobians of a whole fit, and of one that others start from; steps along one; the largest step of a logarithm.
 ROUNDS, OUTER_ROUNDS, STEPS, LEAP = 5, 3, 10, 0.5
-# A publisher with fewer rows weighs in proportion: one row is no habit.
-FEW = 10
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,13 +25,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from cookbook.calibration.fit import FEW, LeftOut, Rows, publisher_weights
+from cookbook.calibration.fit import LeftOut, Rows, publisher_weights
+from cookbook.evidence import ENOUGH, FULL, ROW, figures, pooled_quantile, publisher_means, student_t
 from cookbook.prediction.constants import (
     DATASHEET,
     LEVELS,
@@ -44,7 +44,6 @@ from cookbook.prediction.constants import (
 from cookbook.prediction.intake.tables import measurements_of
 from cookbook.workloads import zoo
 
-ENOUGH = 5
 # How many publishers all others together stand for where a tier has few of its own.
 LEAN = 3.0
 # Larger errors say that a row was misread, and widen an interval no more than this.
@@ -70,41 +69,6 @@ class Width:
     remark: str = ""
 
 
-def student(level: float, freedom: float) -> float:
-    """Half-width of Student's t that holds a share `level`, in standard deviations.
-
-    `level`: 0 to 1; `freedom`: degrees of freedom, 2 or more. Abramowitz & Stegun, Handbook of Mathematical Functions,
-    1964, 26.7.5.
-
-    >>> round(student(0.8, 10), 2), round(student(0.9, 4), 2)
-    (1.37, 2.13)
-    """
-    z = NormalDist().inv_cdf(0.5 + level / 2)
-    terms = ((z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96, (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384)
-    return z + sum(term / freedom ** (at + 1) for at, term in enumerate(terms))
-
-
-def interval_score(errors: np.ndarray, half: np.ndarray, level: float) -> np.ndarray:
-    """Interval score of each row, in the logarithm: its width, and what it misses, weighted by how rarely it may.
-
-    `errors`: logarithmic errors; `half`: half-width of each interval; `level`: share that it should hold.
-
-    >>> interval_score(np.array([0.1, 0.3]), np.array([0.2, 0.2]), 0.8).round(3).tolist()
-    [0.4, 1.4]
-    """
-    return 2 * half + 2 / (1 - level) * np.maximum(np.abs(errors) - half, 0)
-
-
-def publisher_means(values: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean of each publisher, and its weight: one, or less in proportion with fewer than `fit.FEW` rows.
-
-    `values`: one a row; `group`: publisher of each.
-    """
-    _, codes = np.unique(group, return_inverse=True)
-    counts = np.bincount(codes)
-    return np.bincount(codes, values) / counts, np.minimum(counts / FEW, 1.0)
-
-
 def _leaning(values: np.ndarray, group: np.ndarray, rest: float) -> tuple[float, float]:
     """Mean over publishers that leans on `rest` where they are few, and how many publishers it stands for."""
     if not len(values):
@@ -122,22 +86,7 @@ def half_width(errors: np.ndarray, group: np.ndarray, level: float) -> float:
     """
     means, weights = publisher_means(np.minimum(np.abs(errors), LARGEST) ** 2, group)
     spread = float(np.average(means, weights=weights)) ** 0.5
-    return max(student(level, max(float(weights.sum()) - 1, 2.0)) * spread, pooled_quantile(errors, group, level))
-
-
-def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> float:
-    """Smallest absolute error that a share `level` of all stays below, every group weighing as in `publisher_means`.
-
-    `errors`, `group`, `level`: as for `half_width`.
-
-    >>> pooled_quantile(np.arange(1.0, 41), np.array(["a"] * 30 + ["b"] * 10), 0.5)
-    30.0
-    """
-    _, codes, counts = np.unique(group, return_inverse=True, return_counts=True)
-    size = np.abs(errors)
-    order = np.argsort(size, kind="stable")
-    below = np.cumsum(1 / np.maximum(counts, FEW)[codes][order])
-    return float(size[order][min(int(np.searchsorted(below / below[-1], level - 1e-12)), len(size) - 1)])
+    return max(student_t(level, max(float(weights.sum()) - 1, 2.0)) * spread, pooled_quantile(errors, group, level))
 
 
 def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.ndarray) -> list[Width]:
@@ -161,7 +110,7 @@ def widths(errors: np.ndarray, group: np.ndarray, tier: np.ndarray, several: np.
     wider = (1.0, more / few)
     half, reached = dict[tuple[str, bool], np.ndarray](), np.zeros(len(LEVELS))
     for name, (variance, stands) in found.items():
-        one = np.array([student(level / 100, stands - 1) * variance**0.5 for level in LEVELS])
+        one = np.array([student_t(level / 100, stands - 1) * variance**0.5 for level in LEVELS])
         if name in CHAIN or not np.any(tier == name):
             # Fewer publishers make the factor of Student's t larger too.
             one = reached = np.maximum(one, reached)
@@ -211,28 +160,6 @@ def _rising(found: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return [(mean, weight) for mean, (_, weight) in zip(means, found, strict=True)]
 
 
-def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, float]:
-    """Shares of covered rows that chance alone allows, were the rows independent (Wilson score interval).
-
-    `rows`: rows of the publisher; `level`: nominal coverage, 0 to 1; `sure`: 0.95 or 0.9.
-
-    >>> tuple(round(edge, 2) for edge in coverage_band(50, 0.8))
-    (0.67, 0.89)
-    """
-    z = {0.95: 1.959964, 0.9: 1.644854}[sure]
-    centre = (level + z**2 / (2 * rows)) / (1 + z**2 / rows)
-    reach = z * np.sqrt(level * (1 - level) / rows + z**2 / (4 * rows**2)) / (1 + z**2 / rows)
-    return float(centre - reach), float(min(centre + reach, 1.0))
-
-
-FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishers", "mean_of_medians",
-           "within_10", "within_20", "bias", "coverage_80", "coverage_90", "publishers_covered_80",
-           "publishers_covered_90", "publishers_in_band", "score_80", "factor_80", "factor_90", "band_low_80",
-           "band_high_80")  # fmt: skip
-# A publisher's intervals are right where they hold this share of at least `ENOUGH` rows.
-BAND = (0.6, 0.95)
-
-
 def row_widths(rows: Rows, folds: LeftOut, inner: Mapping[str, LeftOut] | None = None) -> dict[int, np.ndarray]:
     """Half-width of the interval of each row, from the errors of the other publishers alone.
 
@@ -258,68 +185,6 @@ def row_widths(rows: Rows, folds: LeftOut, inner: Mapping[str, LeftOut] | None =
 def several_assumed(rows: Rows) -> np.ndarray:
     """Whether each row leaves several fields to be assumed."""
     return np.broadcast_to(rows.scenarios.assumed_count() >= SEVERAL, len(rows.measured))
-
-
-def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray] | None = None) -> dict[str, Any]:
-    """Error, bias, coverage and width of some rows.
-
-    `errors`: logarithm of predicted over measured; `group`: publisher of each; `half`: half-widths of the rows by
-    level.
-    """
-    relative = np.abs(np.expm1(errors))
-    names = np.unique(group)
-    found: dict[str, Any] = {
-        "rows": len(errors), "publishers": len(names), "median_error": np.median(relative),
-        "mean_error": np.mean(relative), "within_10": np.mean(relative <= 0.1), "within_20": np.mean(relative <= 0.2),
-        "mean_of_publishers": _of_publishers(relative, group), "mean_of_medians": _of_medians(relative, group),
-        "bias": np.expm1(np.median(errors)),
-    }  # fmt: skip
-    if half is None:
-        return found
-    for level in LEVELS:
-        known = np.isfinite(half[level])
-        if known.any():
-            covered = np.abs(errors)[known] <= half[level][known]
-            found[f"coverage_{level}"] = np.mean(covered)
-            found[f"publishers_covered_{level}"] = _of_publishers(covered, group[known])
-            found[f"factor_{level}"] = np.exp(np.median(half[level][known]))
-            if level == LEVELS[0]:
-                found["score_80"] = _of_publishers(interval_score(errors, half[level], 0.8)[known], group[known])
-                found["publishers_in_band"] = _in_band(covered, group[known])
-    found["band_low_80"], found["band_high_80"] = coverage_band(len(errors), 0.8)
-    return found
-
-
-def paired(errors: np.ndarray, base: np.ndarray, group: np.ndarray, draws: int = 2000) -> tuple[float, float, float]:
-    """By how much one model misses more than another, mean over publishers, and its 90 % bootstrap over publishers.
-
-    `errors`, `base`: logarithmic errors of the same rows, by the model and by what it is compared with; `group`:
-    publisher of each. Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
-    """
-    more, weights = publisher_means(np.abs(np.expm1(errors)) - np.abs(np.expm1(base)), group)
-    drawn = np.random.default_rng(0).integers(0, len(more), (draws, len(more)))
-    means = (more * weights)[drawn].sum(axis=1) / weights[drawn].sum(axis=1)
-    return float(np.average(more, weights=weights)), *np.quantile(means, [0.05, 0.95]).tolist()
-
-
-def _of_medians(values: np.ndarray, group: np.ndarray) -> float:
-    """Mean over publishers of their medians, weighed as their means are."""
-    medians = np.array([np.median(values[group == name]) for name in np.unique(group)])
-    return float(np.average(medians, weights=publisher_means(values, group)[1]))
-
-
-def _in_band(covered: np.ndarray, group: np.ndarray) -> float:
-    """Share of publishers with enough rows whose intervals hold neither too few of them nor nearly all."""
-    _, codes = np.unique(group, return_inverse=True)
-    counts = np.bincount(codes)
-    held = (np.bincount(codes, covered) / counts)[counts >= ENOUGH]
-    return float(np.mean((held >= BAND[0]) & (held <= BAND[1]))) if len(held) else np.nan
-
-
-def _of_publishers(values: np.ndarray, group: np.ndarray) -> float:
-    """Mean over publishers of their means; one with fewer than `fit.FEW` rows weighs in proportion."""
-    means, weights = publisher_means(values, group)
-    return float(np.average(means, weights=weights))
 
 
 def labels_of(rows: Rows, frame: pd.DataFrame, folds: LeftOut) -> dict[str, np.ndarray]:
@@ -369,17 +234,7 @@ def report(
     return pd.DataFrame(found)
 
 
-FULL, NO_NEIGHBOURS, ROW = "full", "without neighbours", "row"
 DIGITS = 3
-
-
-def table_name(kind: str) -> str:
-    """Table that holds the predictions of a kind.
-
-    >>> table_name("training_classic")
-    'validation_classic_rows'
-    """
-    return f"validation_{kind.removeprefix('training_')}_rows"
 
 
 def column_of(model: str) -> str:

@@ -39,22 +39,9 @@ from cookbook.calibration.fit import (
     minimise,
     without,
 )
-from cookbook.calibration.intervals import (
-    FIGURES,
-    FULL,
-    NO_NEIGHBOURS,
-    REFERENCES,
-    ROW,
-    figures,
-    paired,
-    report,
-    row_table,
-    schema_rows,
-    several_assumed,
-    table_name,
-    widths,
-)
+from cookbook.calibration.intervals import REFERENCES, report, row_table, schema_rows, several_assumed, widths
 from cookbook.catalog.files import write_csv
+from cookbook.evidence import FIGURES, FULL, NO_NEIGHBOURS, ROW, figures, paired, table_name
 from cookbook.prediction.engine import FITTED_AS, TERMS
 from cookbook.prediction.terms import layouts
 
@@ -64,11 +51,11 @@ PAIRED = ("worse_by", "worse_by_low", "worse_by_high")
 # What is kept of a single publisher where something is off: it cannot be drawn again, so there is no interval.
 OF_ONE = ("rows", "publishers", "median_error", "mean_error", "bias", "worse_by")
 COLUMNS = ("key", "kind", "leave_out", "model", "by", "stratum", *FIGURES, *PAIRED)
-ROOMS = ("performance", "prediction", "calibration", "workloads", "hardware", "catalog")
+ROOMS = ("performance", "prediction", "evidence", "calibration", "workloads", "hardware", "catalog")
 FILES = ("units.py",)
 # They read results, or have no part in predictions of training, and give no row of either.
 READERS = (
-    "judged.py", "measurements.py", "measurement_rows.py", "scaling.py", "topology.py", "utilisation.py",
+    "evaluation.py", "measurements.py", "measurement_rows.py", "scaling.py", "topology.py", "utilisation.py",
     "input_pipeline.py", "storage_rates.py", "storage.py", "drives.py", "judgement.py", "match.py", "feed.py",
     "feed_arguments.py", "serving.py",
 )  # fmt: skip

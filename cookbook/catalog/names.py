@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from heapq import nlargest
 from pathlib import Path
 
 from ..units import shown
-from .reading import NAME_LETTERS, CatalogError, UnknownName, folder_of, nearest, schema
+from .reading import NAME_LETTERS, CatalogError, UnknownName, folder_of, likeness, nearest, schema
 from .tables import raw, table_names
 
 SPELLINGS = ("name", "title", "aliases")
@@ -156,7 +155,7 @@ class Similar:
             for pair in pairs:
                 self.having.setdefault(pair, []).append(place)
 
-    def nearest(self, name: str, count: int, least: float = 0.0) -> list[str]:
+    def alike(self, name: str, count: int, least: float = 0.0) -> list[str]:
         """Keys, best first: those that begin with the name, then those that contain it, then the most similar.
 
         With `least`, only what is that much alike (share of common letters, of 1), which may be nothing.
@@ -166,16 +165,14 @@ class Similar:
         common = Counter(sorted(place for pair in mine for place in self.having.get(pair, ())))
         close = {place: 2 * both / (len(mine) + len(self.pairs[place])) for place, both in common.items()}
         scores = {place: share + _inside(wanted, self.known[place][0]) for place, share in close.items()}
-        matcher = difflib.SequenceMatcher(None, "", wanted)
         ranked = []
         for place in nlargest(COMPARED, scores, key=lambda place: scores[place]):
-            matcher.set_seq1(self.known[place][0])
-            ranked.append((matcher.ratio() + _inside(wanted, self.known[place][0]), self.known[place][1]))
+            spelling, key = self.known[place]
+            ranked.append((likeness(spelling, wanted) + _inside(wanted, spelling), key))
         ranked.sort(key=lambda found: -found[0])
         found = dict.fromkeys(key for _, key in ranked)
         if least:
-            alike = [key for score, key in ranked if score >= least]
-            return list(dict.fromkeys(alike))[:count]
+            return list(dict.fromkeys(key for score, key in ranked if score >= least))[:count]
         for key in (key for _, key in self.known):  # where nothing is alike, the first names show what names look like
             if len(found) >= count:
                 break
@@ -199,8 +196,8 @@ def _similar(kind: str, directory: Path) -> Similar:
 
 
 @lru_cache(maxsize=4096)
-def _nearest(kind: str, name: str, directory: Path) -> tuple[str, ...]:
-    return tuple(_similar(kind, directory).nearest(name, 3, MISSPELT if kind == "models" else 0.0))
+def _alike(kind: str, name: str, directory: Path) -> tuple[str, ...]:
+    return tuple(_similar(kind, directory).alike(name, 3, MISSPELT if kind == "models" else 0.0))
 
 
 @lru_cache(maxsize=64)
@@ -208,7 +205,7 @@ def _named_tables(directory: Path) -> tuple[str, ...]:
     return tuple(table for table in table_names(directory) if schema(table, directory).key)
 
 
-CACHED = (index, _makers, unbranded, shared, _similar, _nearest, _named_tables)
+CACHED = (index, _makers, unbranded, shared, _similar, _alike, _named_tables)
 
 
 def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
@@ -257,4 +254,4 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
             raise UnknownName(kind, name, keys, words, shared=True)
     if short in unbranded(kind, folder):
         return unbranded(kind, folder)[short]
-    raise UnknownName(kind, name, list(_nearest(kind, name[:NAME_LETTERS], folder)))
+    raise UnknownName(kind, name, list(_alike(kind, name[:NAME_LETTERS], folder)))

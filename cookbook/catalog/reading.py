@@ -220,7 +220,9 @@ def wrong_count(name: str, line: int, cells: Sequence[str], header: Sequence[str
     return CatalogError(name, line, column, ",".join(cells), f"{len(header)} cells, not {len(cells)}", remedy)
 
 
-def nearest(name: Any, known: Sequence[str], count: int = 1, alike: float = 0.0) -> list[str]:
+def nearest(
+    name: Any, known: Sequence[str], count: int = 1, alike: float = 0.0, letters: int = NAME_LETTERS
+) -> list[str]:
     """Return the most similar of the known names; of a long name the first letters are compared.
 
     Parameters
@@ -229,13 +231,24 @@ def nearest(name: Any, known: Sequence[str], count: int = 1, alike: float = 0.0)
         What is looked for, among what, and how many at most.
     alike : float
         Least share of the letters that agree, from 0 to 1.
+    letters : int
+        How many letters of the name are compared.
 
     Examples
     --------
     >>> nearest("globl_batch", ["unit", "global_batch"], alike=ALIKE), nearest("Run", ["unit"], alike=ALIKE)
     (['global_batch'], [])
     """
-    return difflib.get_close_matches(str(name)[:NAME_LETTERS], known, n=count, cutoff=alike)
+    return difflib.get_close_matches(str(name)[:letters], known, n=count, cutoff=alike)
+
+
+def likeness(first: str, second: str) -> float:
+    """Share of the letters of two spellings that agree, from 0 to 1; the other order may give another share.
+
+    >>> likeness("resnet51", "resnet50")
+    0.875
+    """
+    return difflib.SequenceMatcher(None, first, second).ratio()
 
 
 # Share of letters that agree from which a column may be another one misspelt.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from numbers import Real
 from types import MappingProxyType
@@ -14,6 +13,7 @@ from typing import Any
 from cookbook import catalog, units
 from cookbook.catalog import UnknownName
 from cookbook.catalog.names import normalise
+from cookbook.catalog.reading import likeness
 from cookbook.hardware.accelerator import (
     LONGEST_NAME,
     MOST_COUNT,
@@ -177,12 +177,12 @@ def _no_machine(name: str, near: list[str]) -> UnknownName:
     """The error for a name that no table has, with the three nearest of all tables."""
     wanted = normalise(name[:LONGEST_NAME])
 
-    def likeness(known: str) -> float:
+    def score(known: str) -> float:
         spelling = normalise(known)
-        return SequenceMatcher(None, wanted, spelling).ratio() + (len(wanted) > 1 and spelling.startswith(wanted))
+        return likeness(wanted, spelling) + (len(wanted) > 1 and spelling.startswith(wanted))
 
     known = dict.fromkeys([*near, *(row["instance"] for row in _instances().values())])
-    nearest = sorted(known, key=likeness, reverse=True)[:3]
+    nearest = sorted(known, key=score, reverse=True)[:3]
     error = UnknownName("accelerators", name[: LONGEST_NAME + 1], nearest)
     error.message = (
         f"no accelerator, server or cloud instance is called {shown(name)}; nearest names: {', '.join(nearest)}. Write "

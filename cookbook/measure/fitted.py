@@ -22,13 +22,14 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
+from cookbook.evidence import student_t
 from cookbook.hardware import Accelerator, Calibrated, accelerator, accelerator_table
 from cookbook.measure.comparison import ASKED, NUMPY, measured_device
 from cookbook.measure.environment import ONE_THREAD
-from cookbook.measure.rates import NORMAL, TIER, Figure, calm, figures, seconds_of, student
+from cookbook.measure.rates import TIER, Figure, calm, figures, seconds_of
 from cookbook.measure.report import Report, of_document, read
 from cookbook.performance.networks import winograd_saving
-from cookbook.prediction.constants import committed
+from cookbook.prediction.constants import LEVELS, committed
 from cookbook.prediction.doors import kind_of
 from cookbook.prediction.engine import terms_of
 from cookbook.prediction.kernels import kernel_constant
@@ -186,7 +187,7 @@ def calibrate(
     missed = others - measured
     models = [row["model"] for row in rows]
     wide = _between(missed, models)
-    spreads = tuple((level, math.exp(student(level, len(set(models)) - 1) * wide)) for level in NORMAL)
+    spreads = tuple((level, math.exp(student_t(level / 100, len(set(models)) - 1) * wide)) for level in LEVELS)
     device = fit.device(found, spreads)
     judged = _judged(rows, whole, before, device, others, dict(spreads)[80])
     return Calibration(device, before, (*fit.figures(found, covariance), *known), judged, tuple(left), lacks)
@@ -481,7 +482,7 @@ class _Fit:
             at = [self.names.index(name) for name in (each, f"{each}/{kind}") if name in self.names]
             # Of peaks, what is left once the share that formulas take of a datasheet's peak is taken back.
             value = float(np.exp(logs[at].sum() - (self.expected[at].sum() if each == "compute" else 0.0)))
-            reach = math.exp(student(80, freedom) * math.sqrt(covariance[np.ix_(at, at)].sum()))
+            reach = math.exp(student_t(0.8, freedom) * math.sqrt(covariance[np.ix_(at, at)].sum()))
             count = sum(_kind(row) == kind for row in self.rows)
             found.append(Figure(f"{each}, {kind.replace('_', ' ')}", "", value, value / reach, value * reach, "",
                                 count, WORDS[each]))  # fmt: skip

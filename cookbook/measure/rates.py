@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cookbook.evidence import student_t
 from cookbook.measure.environment import ONE_THREAD
 from cookbook.measure.report import TIMES, UNITS, Report
 
@@ -21,8 +22,6 @@ TENTH, NINETIETH = 0.1, 0.9
 # Logarithm by which times differ from a fit at least, however well they lie on it: clocks and caches differ as much.
 LEAST_SPREAD = 0.01
 FEWEST_SIZES = 3
-# Quantiles of the normal distribution for two-sided intervals, by level in per cent.
-NORMAL = {80: 1.2815516, 90: 1.6448536}
 # What each benchmark is called where all its cases are one constant, and whether larger is better.
 RATES = {"disk sequential": "sequential reads", "disk random": "random reads", "jpeg decode": "JPEG decode",
          "host copy": "copy from the host", "all-reduce": "all-reduce", "convolution": "convolution"}  # fmt: skip
@@ -39,19 +38,6 @@ class Figure(NamedTuple):
     unit: str
     rows: int
     says: str
-
-
-def student(level: int, freedom: float) -> float:
-    """Half-width of a two-sided interval in standard errors, for as many degrees of freedom.
-
-    Hill's expansion around the normal quantile: Commun. ACM 13(10), 1970, algorithm 396.
-
-    >>> [round(student(80, freedom), 2) for freedom in (3, 10, 1e6)]
-    [1.63, 1.37, 1.28]
-    """
-    z, v = NORMAL[level], max(freedom, 1.0)
-    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    return z + first / v + second / v**2
 
 
 def seconds_of(report: Report, row: Mapping[str, Any]) -> float:
@@ -118,7 +104,7 @@ def _asymptote(report: Report, name: str, rows: Sequence[Mapping[str, Any]]) -> 
     if len(np.unique(work)) < FEWEST_SIZES:
         return []
     fitted, error, freedom = line(work, np.array([seconds_of(report, row) for row in rows]))
-    reach = student(80, freedom) * error
+    reach = student_t(0.8, freedom) * error
     best = Figure("matmul, sustained", name, 1 / fitted[1], math.exp(-math.log(fitted[1]) - reach[1]),
                   math.exp(-math.log(fitted[1]) + reach[1]), "FLOP/s", len(rows), "t = t0 + work / rate")  # fmt: skip
     if fitted[0] <= 0:

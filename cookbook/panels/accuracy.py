@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.calibration import judged
-from cookbook.calibration.intervals import ENOUGH as LEAST
-from cookbook.calibration.intervals import paired
 from cookbook.charts import explore as charts
 from cookbook.charts.explore import percent, verdict
 from cookbook.charts.look import PALETTE, row_order, spread
+from cookbook.evidence import ENOUGH as LEAST
+from cookbook.evidence import evaluation, paired
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
 from cookbook.panels.options import network_titles, readable
 from cookbook.panels.pasted import keywords
@@ -30,8 +29,8 @@ APART, SPREAD = np.array((0.2, 0.13)), 0.16
 NO_INTERVALS = "only the full model has intervals"
 NO_EFFECT = "choose a prediction without something, or a rule to beat"
 OFF = {"picture": lambda v: {
-    **({} if v.get("model") == judged.FULL else {"coverage": NO_INTERVALS}),
-    **({"effects": NO_EFFECT} if v.get("model") in (judged.FULL, judged.ROW_ALONE) else {}),
+    **({} if v.get("model") == evaluation.FULL else {"coverage": NO_INTERVALS}),
+    **({"effects": NO_EFFECT} if v.get("model") in (evaluation.FULL, evaluation.ROW_ALONE) else {}),
 }}  # fmt: skip
 EDGES = ((0.1, "within 10 %", PALETTE[2]), (0.2, "10 to 20 %", PALETTE[0]), (0.5, "20 to 50 %", PALETTE[3]),
          (np.inf, "further off", PALETTE[1]))  # fmt: skip
@@ -50,7 +49,7 @@ FULL, FLATTERING, RULE, TERM = "the prediction", "a flattering test", "rule to b
 
 
 def accuracy(
-    kind: str = "both", publishers: Any = (), accelerators: Any = (), model: str = judged.FULL,
+    kind: str = "both", publishers: Any = (), accelerators: Any = (), model: str = evaluation.FULL,
     by: str = "publisher", band: Any = 20, picture: str = "points", networks: Any = (),
 ) -> Panel:  # fmt: skip
     """The panel "How far can you trust a prediction?", in the state that the arguments say.
@@ -82,7 +81,7 @@ def accuracy(
 
 
 def _controls() -> tuple[Control, ...]:
-    models = tuple((name, name, "", _family(name)) for name in judged.models_of())
+    models = tuple((name, name, "", _family(name)) for name in evaluation.models_of())
     return (
         Choice("kind", "Runs", "Measured runs", (
             ("both", "training", "Training of every kind of network"),
@@ -118,8 +117,8 @@ def _options(column: str, table: str = "", key: str = "", name: str = "") -> tup
 
     A network stands once, however its publishers spell it; a search finds it by each of their spellings.
     """
-    spelled = pd.concat([judged.chosen(kind)[column] for kind in RUNS if kind != "both"])
-    runs = spelled.map(judged.network_of) if column == "model" else spelled
+    spelled = pd.concat([evaluation.chosen(kind)[column] for kind in RUNS if kind != "both"])
+    runs = spelled.map(evaluation.network_of) if column == "model" else spelled
     counts = runs[runs != ""].value_counts().to_dict()
     words = catalog.table(table).set_index(key)[name].to_dict() if table else {}
     also = spelled.groupby(runs).agg(lambda names: ";".join(sorted(set(names)))) if column == "model" else {}
@@ -131,7 +130,7 @@ def _options(column: str, table: str = "", key: str = "", name: str = "") -> tup
 
 def _family(model: str) -> str:
     """Group of a prediction in the list."""
-    known = {judged.FULL: FULL, judged.ROW_ALONE: FLATTERING, **dict.fromkeys(judged.RULES.values(), RULE)}
+    known = {evaluation.FULL: FULL, evaluation.ROW_ALONE: FLATTERING, **dict.fromkeys(evaluation.RULES.values(), RULE)}
     return known.get(model, TERM)
 
 
@@ -147,7 +146,7 @@ class Chosen:
     @cached_property
     def known(self) -> pd.DataFrame:
         """The runs that the model says something of, with `ratio` and `predicted`."""
-        ratio = self.rows.get(self.model, self.rows[judged.FULL] * np.nan).dropna()
+        ratio = self.rows.get(self.model, self.rows[evaluation.FULL] * np.nan).dropna()
         if not len(ratio):
             raise ValueError(f"{self.model} says nothing of these runs: it belongs to another kind; set Runs")
         found = self.rows.loc[ratio.index]
@@ -161,17 +160,17 @@ class Chosen:
     @cached_property
     def whole(self) -> dict[str, Any]:
         """Figures of all of them."""
-        return dict(judged.grouped(self.rows, "all", self.model).iloc[0])
+        return dict(evaluation.grouped(self.rows, "all", self.model).iloc[0])
 
     @property
     def base(self) -> str:
         """What the model is compared with: terms were switched off without correction by neighbours."""
-        return judged.base_of(self.model)
+        return evaluation.base_of(self.model)
 
     @cached_property
     def groups(self) -> pd.DataFrame:
         """Figures of each group, the largest first; the smallest are taken together where there are many."""
-        return judged.grouped(self.rows.assign(group=self.labels(MOST_GROUPS, self.rows)), "group", self.model)
+        return evaluation.grouped(self.rows.assign(group=self.labels(MOST_GROUPS, self.rows)), "group", self.model)
 
     def labels(self, most: int, rows: pd.DataFrame) -> np.ndarray:
         """Group of each run, the smaller groups called others."""
@@ -254,16 +253,16 @@ class Chosen:
 
 @lru_cache(maxsize=8)
 def _chosen(kind: str, model: str, by: str, *names: tuple[str, ...]) -> Chosen:
-    return Chosen(judged.chosen(kind, *names), model, by, RUNS[kind])
+    return Chosen(evaluation.chosen(kind, *names), model, by, RUNS[kind])
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     model, by, picture, band = values["model"], values["by"], values["picture"], values["band"] / 100
-    if model not in judged.models_of():
-        raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(judged.models_of())}")
-    if picture == "coverage" and model != judged.FULL:
+    if model not in evaluation.models_of():
+        raise ValueError(f"model = {model!r} is not a choice; take one of {', '.join(evaluation.models_of())}")
+    if picture == "coverage" and model != evaluation.FULL:
         raise ValueError(f"{NO_INTERVALS}: choose Prediction full, or another picture")
-    if picture == "effects" and model in (judged.FULL, judged.ROW_ALONE):
+    if picture == "effects" and model in (evaluation.FULL, evaluation.ROW_ALONE):
         raise ValueError(f"nothing is switched off: {NO_EFFECT}")
     filters = (tuple(values[name]) for name in ("publishers", "accelerators", "networks"))
     view = _chosen(values["kind"], model, by, *filters)
@@ -280,7 +279,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         parts=_parts(view),
         parts_title=f"{counted(view.whole['rows'], 'run')} by error, predicted by {_spoken(model)}",
         table=partial(table, view),
-        data=partial(judged.as_rows, view.rows, model) if each else partial(judged.grouped, view.rows, by, model),
+        data=partial(evaluation.as_rows, view.rows, model) if each
+        else partial(evaluation.grouped, view.rows, by, model),
         sources=partial(sources_by_count, view.known, "run"),
         code=_code(values),
     )
@@ -307,11 +307,11 @@ def _errors_picture(view: Chosen, band: float) -> Picture:
     """Error of each group, beside that of what the model is compared with."""
     table = view.sorted_by("median_error")
     same = view.known.assign(group=view.labels(MOST_GROUPS, view.rows)[view.rows.index.isin(view.known.index)])
-    before = judged.grouped(same, "group", view.base).set_index("group")["median_error"]
+    before = evaluation.grouped(same, "group", view.base).set_index("group")["median_error"]
     frame = pd.DataFrame({
         "row": table["group"], "median": 100 * table["median_error"], "lower": 100 * table["lower_quartile"],
         "upper": 100 * table["upper_quartile"],
-        "before": [None if view.model == judged.FULL else 100 * before[name] for name in table["group"]],
+        "before": [None if view.model == evaluation.FULL else 100 * before[name] for name in table["group"]],
         "text": [f"{percent(100 * row.median_error)}, {counted(row.rows, 'run')}" for row in table.itertuples()],
     })  # fmt: skip
     return Picture("errors", frame, charts.errors_title(frame), {"rows": row_order(frame), "band": 100 * band})
@@ -372,7 +372,7 @@ def _run_table(view: Chosen) -> pd.DataFrame:
     """The runs furthest off, as numbered in the picture, each with its source."""
     known = view.known.iloc[view.furthest]
     ends = zip(known["predicted"], np.exp(known["half_80"]), strict=True)
-    full = view.model == judged.FULL
+    full = view.model == evaluation.FULL
     return pd.DataFrame({
         "No.": [str(i) for i in range(1, len(known) + 1)],
         "Network": known["model"].replace(network_titles()), "Accelerator": known["device"],
@@ -396,7 +396,7 @@ def _group_table(view: Chosen) -> pd.DataFrame:
                                                           strict=True)],
         "Within 10 %": shares["within_10"], "Within 20 %": shares["within_20"],
     }  # fmt: skip
-    if view.model == judged.FULL:
+    if view.model == evaluation.FULL:
         found["Inside 80 % interval"] = shares["coverage_80"]
         found["Chance allows"] = [
             f"{100 * row.band_low_80:.0f}-{100 * row.band_high_80:.0f} %" for row in table.itertuples()
@@ -410,9 +410,9 @@ def _group_table(view: Chosen) -> pd.DataFrame:
 
 def _spoken(model: str) -> str:
     """A prediction in a sentence."""
-    if model == judged.ROW_ALONE:
+    if model == evaluation.ROW_ALONE:
         return "the full model"
-    return f"the {model} model" if model == judged.FULL else f"the model {model}" if "without" in model else model
+    return f"the {model} model" if model == evaluation.FULL else f"the model {model}" if "without" in model else model
 
 
 def _finding(view: Chosen) -> str:
@@ -442,7 +442,7 @@ def _answer(view: Chosen, band: float, picture: str) -> str:
     """The sentence in place 1, and what to take from the picture shown."""
     if picture == "effects":
         return f"{_finding(view)}. {_moved(view)}"
-    whole, full = view.whole, view.model == judged.FULL
+    whole, full = view.whole, view.model == evaluation.FULL
     by = "" if full else f"{view.model if _family(view.model) == TERM else f'by {_spoken(view.model)}'}, "
     first = capital(
         f"{by}half of {whole['rows']:,} {view.runs} are predicted within **{percent(100 * whole['median_error'])}**, "
@@ -502,15 +502,15 @@ def _coverage(view: Chosen) -> str:
 def _beside_full(view: Chosen) -> str:
     """The figure before and after, on the same runs."""
     now = view.whole["median_error"]
-    before = judged.grouped(view.known, "all", view.base).iloc[0]["median_error"]
-    if view.model == judged.ROW_ALONE:
+    before = evaluation.grouped(view.known, "all", view.base).iloc[0]["median_error"]
+    if view.model == evaluation.ROW_ALONE:
         return (
             f"Compared: with the publisher unseen the same runs are off by {percent(100 * before)}; the difference is "
             "what a familiar publisher flatters."
         )
     term = _family(view.model) == TERM
     other = "Compared: the model with it" if term else "Compared: the full model"
-    off = ", neighbours aside," if view.base != judged.FULL else ""
+    off = ", neighbours aside," if view.base != evaluation.FULL else ""
     with_it = f"{other}{off} is off by {percent(100 * before)} on the same runs"
     if now > before * MUCH:
         return f"{with_it}: {'the term earns its' if term else 'the formulas earn their'} place here."
@@ -524,7 +524,7 @@ def _chips(view: Chosen) -> tuple[tuple[str, str], ...]:
     unseen = ("publisher unseen", "No run of a publisher went into the constants and intervals that predict it.")
     return (
         ("publisher seen", "Only the run itself was kept from its own prediction.")
-        if view.model == judged.ROW_ALONE else unseen,
+        if view.model == evaluation.ROW_ALONE else unseen,
         (counted(view.known["publisher"].nunique(), "publisher"),
          "Runs of one publisher share machines, software and habits: they are no independent tests."),
         ("measured, never an input", "What came out of a run is compared with, and is never told to the model."),

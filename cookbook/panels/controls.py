@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import difflib
 import json
 import math
 import os
@@ -18,6 +17,7 @@ from IPython import get_ipython
 
 from cookbook import catalog, units
 from cookbook.catalog.names import index, normalise
+from cookbook.catalog.reading import nearest
 from cookbook.catalog.tables import raw as as_text
 from cookbook.panels.text import duration, json_of, listed, pieces
 from cookbook.units import shown
@@ -196,13 +196,13 @@ class Combo(Described):
         names = [entry for entry in (raw if isinstance(raw, (list, tuple)) else [raw]) if isinstance(entry, str)]
         return next((name for name in names if _words(name) not in spelt), "")
 
-    def nearest(self, name: str) -> list[str]:
+    def labels_like(self, name: str) -> list[str]:
         """Three printed names of the list that look most like another."""
         return [self.label_of(key) for key in self._like(name)]
 
     def _like(self, name: str) -> list[str]:
         keys = {text.casefold(): key for key, label, _, _ in self.options for text in (key, label)}
-        close = difflib.get_close_matches(name[:LONGEST].casefold(), keys, 8, 0)
+        close = nearest(name[:LONGEST].casefold(), list(keys), 8, letters=LONGEST)
         return list(dict.fromkeys(keys[text] for text in close if keys[text] != name))[:3]
 
     def near(self, raw: Any, last: Any, hints: Sequence[str] = ()) -> list[Any]:
@@ -265,7 +265,7 @@ class Combo(Described):
             return entry
         key = self._key(entry) if isinstance(entry, str) else None
         if key is None:
-            near = f"; nearest names: {', '.join(self.nearest(entry))}" if isinstance(entry, str) else ""
+            near = f"; nearest names: {', '.join(self.labels_like(entry))}" if isinstance(entry, str) else ""
             raise ValueError(f"{self.label} = {shown(entry)} is not a choice of this panel{near}")
         return key
 
@@ -362,7 +362,7 @@ class Slider(Described):
             return {"text": value[:LONGEST] if isinstance(value, str) else shown(value), "index": 0}
         if value is None:
             return {"text": "", "index": 0}
-        return {"text": self._worded(value), "index": self._nearest(value)}
+        return {"text": self._worded(value), "index": self._nearest_stop(value)}
 
     def near(self, raw: Any, last: Any, hints: Sequence[str] = ()) -> list[Any]:
         """Stops to take in place of a value that cannot be used, the nearest first; `last` could be used."""
@@ -370,7 +370,7 @@ class Slider(Described):
             value = self._number(raw)
         except ValueError:
             value = last if last is not None else self.stops[0]
-        at = self._nearest(min(max(value, self.stops[0]), self.stops[-1]))
+        at = self._nearest_stop(min(max(value, self.stops[0]), self.stops[-1]))
         around = [at + step for step in (0, -1, 1, -2, 2, -4, 4) if 0 <= at + step < len(self.stops)]
         return [*hints, *dict.fromkeys(self.stops[each] for each in around if self.stops[each] != value), last]
 
@@ -420,7 +420,7 @@ class Slider(Described):
     def _allowed(self) -> str:
         return f"from {self.text(self.stops[0])} to {self.text(self.stops[-1])} {self.unit}".rstrip()
 
-    def _nearest(self, value: float) -> int:
+    def _nearest_stop(self, value: float) -> int:
         at = bisect.bisect_left(self.stops, value)
         if at in (0, len(self.stops)):
             return min(at, len(self.stops) - 1)

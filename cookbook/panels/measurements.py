@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.calibration import measurements as explore
-from cookbook.calibration.measurements import NAMES, NUMBERS, SHARES, Selected, Y
 from cookbook.charts import explore as charts
 from cookbook.charts.explore import OTHERS, UNKNOWN, few
+from cookbook.evidence import measurements as explore
+from cookbook.evidence.measurements import NAMES, NUMBERS, SHARES, Selected, Y
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
 from cookbook.panels.pasted import as_python, keywords
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, panel_call

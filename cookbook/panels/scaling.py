@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.calibration import judged
 from cookbook.charts import run as charts
 from cookbook.charts.look import TIME_PARTS, row_order
+from cookbook.evidence import evaluation
 from cookbook.hardware import machine
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import (
@@ -195,7 +195,7 @@ class Scaled:
         title += " (yours)" * (title in titles)
         whole = pd.concat([table.assign(network=each) for table, each in zip(tables, [title, *titles], strict=True)],
                           ignore_index=True)  # fmt: skip
-        device, known = device_of(arguments["system"]), judged.pairs()
+        device, known = device_of(arguments["system"]), evaluation.pairs()
         name = first.name if isinstance(names[0], str) else ""  # nothing was measured of the reader's own
         known = known[(known["network"] == name) & (known["accelerator"] == device)]
         known = known[known["devices"] <= tables[0]["devices"].max()]
@@ -231,7 +231,7 @@ class Scaled:
 
 @lru_cache(maxsize=256)
 def _scaled(name: str | zoo.Workload, arguments: tuple[tuple[str, Any], ...]) -> pd.DataFrame:
-    return judged.scaling(name, **dict(arguments))
+    return evaluation.scaling(name, **dict(arguments))
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:

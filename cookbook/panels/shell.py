@@ -446,7 +446,7 @@ class Panel(anywidget.AnyWidget):
             if isinstance(control, Combo) and not isinstance(problem, catalog.UnknownName):
                 strange = control.strange(self._state[name])
                 if strange and text.startswith((head, control.label)):
-                    near = ", ".join(control.nearest(strange))
+                    near = ", ".join(control.labels_like(strange))
                     return f"{control.label} = {shown(strange)} is not a choice; nearest names: {near}."
             if text.startswith(head):
                 return f"{control.label} = {text.removeprefix(head)}"

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import pandas as pd
 from cookbook import catalog, hardware
 from cookbook.catalog.prices import checked_year, number, shown, text, whole
 from cookbook.catalog.refusals import code_of
+from cookbook.evidence import student_t
 from cookbook.hardware import Accelerator
 from cookbook.performance import arithmetic, memory
 from cookbook.performance.arithmetic import FLOP_PER_MAC
@@ -554,7 +554,7 @@ def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
     slope = float(((t - middle) * logs).sum() / spread)
     off = logs - logs.mean() - slope * (t - middle)
     scatter = math.sqrt(float((off**2).sum()) / free)
-    reach = student_quantile(0.5 + level / 2, free) * scatter / math.sqrt(spread)
+    reach = student_t(level, free) * scatter / math.sqrt(spread)
     doubling = math.log(2) / slope if slope else math.inf
     ends = (math.exp(slope), math.exp(slope - reach), math.exp(slope + reach))
     return Growth(*ends, doubling, math.exp(float(logs.mean())), middle, math.exp(scatter), len(t))
@@ -563,31 +563,6 @@ def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
 def _check_level(level: Any) -> None:
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
         raise ValueError(f"level = {shown(level)} must lie between 0 and 1, such as 0.8")
-
-
-def student_quantile(share: float, free: float) -> float:
-    """Quantile of Student's t, to 0.1 % from three degrees of freedom on for shares up to 0.95.
-
-    References
-    ----------
-    Abramowitz & Stegun, Handbook of mathematical functions, 1964, 26.7.5; for one and two degrees the exact forms.
-
-    Examples
-    --------
-    >>> [round(student_quantile(0.9, free), 3) for free in (1, 2, 3, 10)]
-    [3.078, 1.886, 1.637, 1.372]
-    """
-    if free == 1:
-        return math.tan(math.pi * (share - 0.5))
-    if free == 2:
-        return (2 * share - 1) / math.sqrt(2 * share * (1 - share))
-    z = NormalDist().inv_cdf(share)
-    terms = (
-        z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )  # fmt: skip
-    return sum(term / free**power for power, term in enumerate(terms))
 
 
 def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from cookbook import units
+from cookbook.catalog.reading import nearest
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
@@ -18,6 +18,8 @@ MOST_DEVICES, MOST_SEQUENCES, MOST_TOKENS = 2**20, 2**30, 2**27
 MOST_ENTRIES = 1024
 # Beyond this nothing of one run can be.
 LARGEST = 1e18
+# Share of letters that agree from which a choice may be the one that was meant.
+MISSPELT = 0.6
 RECOMPUTE = {"none": 0.0, "full": 1.0}
 # Arguments that have a dimension; all others are counts.
 UNITS = {"target_seconds": "s"}
@@ -82,7 +84,7 @@ def choices(name: str, given: Any, allowed: Sequence[Any], usual: Sequence[Any])
     values = listed(name, given)
     for value in values:
         if not any(type(value) is type(each) and value == each for each in allowed):
-            near = get_close_matches(str(value)[:60], [each for each in allowed if isinstance(each, str)], 1)
+            near = nearest(str(value)[:60], [each for each in allowed if isinstance(each, str)], 1, MISSPELT)
             meant = f" (did you mean {near[0]!r}?)" if near else ""
             raise ValueError(f"{name} = {shown(value)} is not a choice; take one of "
                              f"{', '.join(map(repr, allowed))}{meant}")  # fmt: skip

@@ -5,7 +5,7 @@ from functools import partial
 from stopwatch import seconds
 
 import cookbook as cb
-from cookbook.calibration import measurements
+from cookbook.evidence import measurements
 from cookbook.panels.measurements import _asked
 
 fastest = partial(seconds, of=min)

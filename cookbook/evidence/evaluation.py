@@ -5,7 +5,6 @@ Reads tables alone: nothing is fitted here.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.calibration.intervals import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
 from cookbook.catalog.names import index, normalise
+from cookbook.catalog.reading import nearest
+from cookbook.evidence import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
 from cookbook.prediction import scaling as engine
 from cookbook.prediction.asked import choices, listed, shown, text
 from cookbook.prediction.constants import LEVELS
@@ -90,7 +90,7 @@ def accuracy(
     known = (*GROUPS, "prediction", "all", "row", "repeats", "layouts", "speed-up")
     (by,) = choices("by", [by], known, ())
     if not isinstance(model, str) or (model != FULL and model not in models_of()):
-        near = ", ".join(difflib.get_close_matches(str(model)[:60], models_of(), 3, 0))
+        near = ", ".join(nearest(str(model)[:60], models_of(), 3))
         raise ValueError(f"model = {shown(model)} is not a choice; nearest: {near}")
     rows = chosen(kind, publishers, accelerators, networks)
     if by == "row":
@@ -122,7 +122,7 @@ def chosen(
             wanted = [network_of(name) for name in wanted]
         for name in wanted:
             if name not in (known := _names(column)):
-                near = ", ".join(difflib.get_close_matches(name, sorted(known), 3, 0))
+                near = ", ".join(nearest(name, sorted(known), 3, letters=len(name)))
                 raise ValueError(f"no run by {column} {shown(name)} was judged; nearest names: {near}")
         if wanted:
             names = rows[column].map(network_of) if column == "model" else rows[column]

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
-from cookbook.calibration import measurement_rows
 from cookbook.catalog.reading import nearest
+from cookbook.evidence import measurement_rows
 from cookbook.prediction.asked import listed, shown, text
 from cookbook.prediction.doors import flag
 from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances

@@ -1,0 +1,185 @@
+"""What measurements say: every measured run, and how far predictions of it were off, with intervals and their t.
+
+Here stand the figures of errors that the tables of judged predictions are written with and read by: every publisher
+weighs one, since rows of one publisher are no independent evidence. `evaluation` and `measurements` read those tables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from cookbook.prediction.constants import LEVELS
+
+# Models in the tables of judged predictions.
+FULL, NO_NEIGHBOURS, ROW = "full", "without neighbours", "row"
+# A publisher with fewer rows weighs in proportion: one row is no habit.
+FEW = 10
+# Fewer publishers are few sources, and fewer rows too few to say what share of a publisher's intervals held.
+ENOUGH = 5
+FIGURES = ("rows", "publishers", "median_error", "mean_error", "mean_of_publishers", "mean_of_medians",
+           "within_10", "within_20", "bias", "coverage_80", "coverage_90", "publishers_covered_80",
+           "publishers_covered_90", "publishers_in_band", "score_80", "factor_80", "factor_90", "band_low_80",
+           "band_high_80")  # fmt: skip
+# A publisher's intervals are right where they hold this share of at least `ENOUGH` rows.
+BAND = (0.6, 0.95)
+
+
+def table_name(kind: str) -> str:
+    """Table that holds the predictions of a kind.
+
+    >>> table_name("training_classic")
+    'validation_classic_rows'
+    """
+    return f"validation_{kind.removeprefix('training_')}_rows"
+
+
+def student_t(level: float, freedom: float) -> float:
+    """Two-sided critical value of Student's t: half-width of the interval that holds a share, in standard errors.
+
+    Exact for one and two degrees of freedom; else to 0.3 % for shares up to 0.9, and to 0.05 % from three degrees on.
+
+    Parameters
+    ----------
+    level : float
+        Share that the interval holds, 0 to 1.
+    freedom : float
+        Degrees of freedom: 1, or 2 and more.
+
+    References
+    ----------
+    Abramowitz & Stegun, Handbook of mathematical functions, 1964, 26.7.5; for one and two degrees the exact forms.
+
+    Examples
+    --------
+    >>> [round(student_t(0.8, freedom), 3) for freedom in (1, 2, 3, 10)]
+    [3.078, 1.886, 1.637, 1.372]
+    """
+    if freedom == 1:
+        return math.tan(math.pi * level / 2)
+    if freedom == 2:
+        return level * math.sqrt(2 / (1 - level**2))
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    terms = (
+        z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )  # fmt: skip
+    return sum(term / freedom**power for power, term in enumerate(terms))
+
+
+def interval_score(errors: np.ndarray, half: np.ndarray, level: float) -> np.ndarray:
+    """Interval score of each row, in the logarithm: its width, and what it misses, weighted by how rarely it may.
+
+    `errors`: logarithmic errors; `half`: half-width of each interval; `level`: share that it should hold.
+
+    >>> interval_score(np.array([0.1, 0.3]), np.array([0.2, 0.2]), 0.8).round(3).tolist()
+    [0.4, 1.4]
+    """
+    return 2 * half + 2 / (1 - level) * np.maximum(np.abs(errors) - half, 0)
+
+
+def publisher_means(values: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of each publisher, and its weight: one, or less in proportion with fewer than `FEW` rows.
+
+    `values`: one a row; `group`: publisher of each.
+    """
+    _, codes = np.unique(group, return_inverse=True)
+    counts = np.bincount(codes)
+    return np.bincount(codes, values) / counts, np.minimum(counts / FEW, 1.0)
+
+
+def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> float:
+    """Smallest absolute error that a share `level` of all stays below, every group weighing as in `publisher_means`.
+
+    `errors`: logarithmic errors; `group`: publisher, or another group that is left out, of each; `level`: share, 0 to
+    1.
+
+    >>> pooled_quantile(np.arange(1.0, 41), np.array(["a"] * 30 + ["b"] * 10), 0.5)
+    30.0
+    """
+    _, codes, counts = np.unique(group, return_inverse=True, return_counts=True)
+    size = np.abs(errors)
+    order = np.argsort(size, kind="stable")
+    below = np.cumsum(1 / np.maximum(counts, FEW)[codes][order])
+    return float(size[order][min(int(np.searchsorted(below / below[-1], level - 1e-12)), len(size) - 1)])
+
+
+def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, float]:
+    """Shares of covered rows that chance alone allows, were the rows independent (Wilson score interval).
+
+    `rows`: rows of the publisher; `level`: nominal coverage, 0 to 1; `sure`: 0.95 or 0.9.
+
+    >>> tuple(round(edge, 2) for edge in coverage_band(50, 0.8))
+    (0.67, 0.89)
+    """
+    z = {0.95: 1.959964, 0.9: 1.644854}[sure]
+    centre = (level + z**2 / (2 * rows)) / (1 + z**2 / rows)
+    reach = z * np.sqrt(level * (1 - level) / rows + z**2 / (4 * rows**2)) / (1 + z**2 / rows)
+    return float(centre - reach), float(min(centre + reach, 1.0))
+
+
+def figures(errors: np.ndarray, group: np.ndarray, half: Mapping[int, np.ndarray] | None = None) -> dict[str, Any]:
+    """Error, bias, coverage and width of some rows.
+
+    `errors`: logarithm of predicted over measured; `group`: publisher of each; `half`: half-widths of the rows by
+    level.
+    """
+    relative = np.abs(np.expm1(errors))
+    names = np.unique(group)
+    found: dict[str, Any] = {
+        "rows": len(errors), "publishers": len(names), "median_error": np.median(relative),
+        "mean_error": np.mean(relative), "within_10": np.mean(relative <= 0.1), "within_20": np.mean(relative <= 0.2),
+        "mean_of_publishers": _of_publishers(relative, group), "mean_of_medians": _of_medians(relative, group),
+        "bias": np.expm1(np.median(errors)),
+    }  # fmt: skip
+    if half is None:
+        return found
+    for level in LEVELS:
+        known = np.isfinite(half[level])
+        if known.any():
+            covered = np.abs(errors)[known] <= half[level][known]
+            found[f"coverage_{level}"] = np.mean(covered)
+            found[f"publishers_covered_{level}"] = _of_publishers(covered, group[known])
+            found[f"factor_{level}"] = np.exp(np.median(half[level][known]))
+            if level == LEVELS[0]:
+                found["score_80"] = _of_publishers(interval_score(errors, half[level], 0.8)[known], group[known])
+                found["publishers_in_band"] = _in_band(covered, group[known])
+    found["band_low_80"], found["band_high_80"] = coverage_band(len(errors), 0.8)
+    return found
+
+
+def paired(errors: np.ndarray, base: np.ndarray, group: np.ndarray, draws: int = 2000) -> tuple[float, float, float]:
+    """By how much one model misses more than another, mean over publishers, and its 90 % bootstrap over publishers.
+
+    `errors`, `base`: logarithmic errors of the same rows, by the model and by what it is compared with; `group`:
+    publisher of each. Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
+    """
+    more, weights = publisher_means(np.abs(np.expm1(errors)) - np.abs(np.expm1(base)), group)
+    drawn = np.random.default_rng(0).integers(0, len(more), (draws, len(more)))
+    means = (more * weights)[drawn].sum(axis=1) / weights[drawn].sum(axis=1)
+    return float(np.average(more, weights=weights)), *np.quantile(means, [0.05, 0.95]).tolist()
+
+
+def _of_medians(values: np.ndarray, group: np.ndarray) -> float:
+    """Mean over publishers of their medians, weighed as their means are."""
+    medians = np.array([np.median(values[group == name]) for name in np.unique(group)])
+    return float(np.average(medians, weights=publisher_means(values, group)[1]))
+
+
+def _in_band(covered: np.ndarray, group: np.ndarray) -> float:
+    """Share of publishers with enough rows whose intervals hold neither too few of them nor nearly all."""
+    _, codes = np.unique(group, return_inverse=True)
+    counts = np.bincount(codes)
+    held = (np.bincount(codes, covered) / counts)[counts >= ENOUGH]
+    return float(np.mean((held >= BAND[0]) & (held <= BAND[1]))) if len(held) else np.nan
+
+
+def _of_publishers(values: np.ndarray, group: np.ndarray) -> float:
+    """Mean over publishers of their means; one with fewer than `FEW` rows weighs in proportion."""
+    means, weights = publisher_means(values, group)
+    return float(np.average(means, weights=weights))
