@@ -15,7 +15,7 @@ import pytest
 import cookbook as cb
 from cookbook.catalog import UnknownName
 from cookbook.workloads import limits
-from cookbook.workloads.imports import caffe, keras_layers, tensors
+from cookbook.workloads.imports import tables
 
 needs_onnx = pytest.mark.skipif(importlib.util.find_spec("onnx") is None, reason="the extra `onnx` is not installed")
 MEMORY = 100e6
@@ -284,7 +284,8 @@ def encoded(value):
 
 def of_gguf():
     """A header with each of its keys changed, those of experts and of latent attention too."""
-    full = FILES.METADATA | {f"llama.{key}": 8 for key in tensors.KEYS if f"llama.{key}" not in FILES.METADATA}
+    keys = [f"llama.{key}" for key in tables.gguf_names("key")]
+    full = FILES.METADATA | {key: 8 for key in keys if key not in FILES.METADATA}
     for (key, value), base in itertools.product(itertools.product(full, STRANGE), (FILES.METADATA, full)):
         metadata = base | {key: value}
         data = b"GGUF" + struct.pack("<IQQ", 3, 0, len(metadata))
@@ -312,7 +313,7 @@ def of_keras():
               "key_dim", "input_dim", "rate", "merge_mode", "name", "inbound_nodes")  # fmt: skip
     usual = {"units": 4, "filters": 4, "kernel_size": 3, "num_heads": 2, "key_dim": 4, "input_dim": 9, "output_dim": 4,
              "target_shape": [-1], "dims": [1], "n": 2, "padding": "same", "height": 4, "width": 4}  # fmt: skip
-    for kind, field, value in itertools.product(keras_layers.WRITERS, fields, STRANGE):
+    for kind, field, value in itertools.product(tables.operations("keras"), fields, STRANGE):
         layer = {"class_name": kind, "config": usual | {field: value}}
         first = {"class_name": "InputLayer", "config": {"batch_shape": [None, 8, 8, 3]}}
         yield {"class_name": "Sequential", "config": {"layers": [first, layer]}}
@@ -325,7 +326,7 @@ def of_caffe():
               "concat_param": ("axis",), "eltwise_param": ("operation",), "recurrent_param": ("num_output",),
               "scale_param": ("bias_term",), "slice_param": ("slice_point",)}  # fmt: skip
     words = ("-1", "0", "1.5", "1e400", "nan", "true", '"x"', "{ a: 1 }", "9" * 30, "MAX", "")
-    for kind, (group, names), word in itertools.product(caffe.WRITERS, groups.items(), words):
+    for kind, (group, names), word in itertools.product(tables.operations("caffe"), groups.items(), words):
         for name in names:
             fields = f"{group} {{ {name} {word if word.startswith('{') else ': ' + word} }}"
             yield FILES.prototxt((kind, "l", "data", "l", fields), (kind, "m", "", "m", fields), side=4)

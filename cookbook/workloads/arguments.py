@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -34,6 +35,38 @@ def whole(value: Any, name: str, most: int = LARGEST, least: int = 1) -> int:
         limit = f"of {least} or more" if not number or value < least or value != value else f"from {least} to {most:,}"
         raise ValueError(f"{name} = {shown(value)} must be a whole number {limit}")
     return int(value)
+
+
+def stated(value: Any, name: str, most: int, usual: int | None = None, least: int = 1) -> int:
+    """The same of a value that a file may leave out; ValueError where nothing is usual then."""
+    if value is None and usual is None:
+        raise ValueError(f"{name} is missing")
+    return whole(usual if value is None else value, name, most, least)
+
+
+def sample_sizes(shape: Any, example: str, most: int = 4) -> list[Any]:
+    """The sizes of one sample that a reader gives; ValueError where they are no list, none or too many."""
+    if not isinstance(shape, list | tuple) or not 0 < len(shape) <= most:
+        raise ValueError(f"shape = {shown(shape)} must be that of one sample, such as {example}")
+    return list(shape)
+
+
+def check_names(given: Collection[str], names: Sequence[str], what: str) -> None:
+    """Refuse a change by a name that a kind of source does not take."""
+    unknown = next((name for name in given if name not in names), None)
+    if unknown is not None:
+        raise ValueError(f"{shown(unknown)} is no argument of {what}; it takes {' and '.join(names)}")
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Begin every refusal inside with what it is of, and refuse what cannot be computed."""
+    try:
+        yield
+    except ValueError as problem:
+        raise ValueError(f"{what}: {problem}") from None
+    except (TypeError, ArithmeticError, IndexError, AttributeError, KeyError):
+        raise ValueError(f"{what} cannot be built as stated") from None
 
 
 def check_word(parameter: inspect.Parameter, name: str, value: Any, words: Collection[str]) -> None:

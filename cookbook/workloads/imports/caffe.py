@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cookbook.units import shown
-from cookbook.workloads.arguments import MOST_ELEMENTS, check_possible, whole
+from cookbook.workloads.arguments import (
+    MOST_ELEMENTS,
+    check_names,
+    check_possible,
+    naming,
+    sample_sizes,
+    stated,
+    whole,
+)
+from cookbook.workloads.imports import tables
 from cookbook.workloads.imports.fields import listed, titled
 from cookbook.workloads.layers import Shape, Trace
 from cookbook.workloads.limits import MOST_LAYERS_OF_FILE
@@ -21,13 +30,6 @@ MOST_DEPTH, MOST_TOKENS = 16, 500_000
 LONGEST_SIDE = 2**20
 # Files of HPE's benchmarking suite have one of two inputs behind such a mark, which its launcher takes away.
 TEMPLATE = "#synthetic "
-# Names of the first version of the format, which had layers of capitals.
-OLD_NAMES = {"INNER_PRODUCT": "InnerProduct", "RELU": "ReLU", "LRN": "LRN", "TANH": "TanH", "PRELU": "PReLU",
-             "ELU": "ELU",
-             "SOFTMAX_LOSS": "SoftmaxWithLoss", "HDF5_DATA": "HDF5Data", "IMAGE_DATA": "ImageData"}  # fmt: skip
-ACTS = {"ReLU": "relu", "PReLU": "prelu", "ELU": "elu", "Sigmoid": "sigmoid", "TanH": "tanh", "Swish": "silu"}
-INPUTS = {"Data", "ImageData", "HDF5Data", "Input", "DummyData", "MemoryData", "WindowData", "AnnotatedData"}
-NOTHING = {"Accuracy", "Silence", "Python", "EuclideanLoss", "SigmoidCrossEntropyLoss", "HingeLoss", "ArgMax", "Label"}
 
 
 def is_prototxt(words: str) -> bool:
@@ -135,9 +137,7 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
     ValueError
         A damaged text, an input of unknown shape, a layer that cannot be built, each by name.
     """
-    unknown = [name for name in changes if name not in ("shape", "title")]
-    if unknown:
-        raise ValueError(f"{shown(unknown[0])} is no argument of a prototxt; it takes shape and title")
+    check_names(changes, ("shape", "title"), "a prototxt")
     net = parsed(words.replace(TEMPLATE, "") if TEMPLATE in words else words)
     layers = [each for each in net.get("layer", []) + net.get("layers", []) if isinstance(each, dict)]
     if not 0 < len(layers) <= MOST_LAYERS_OF_FILE:
@@ -173,15 +173,13 @@ def _inputs(net: Message, layers: list[Message], shape: Any) -> dict[str, Shape]
     flat = net.get("input_dim", [])
     sizes += [flat[begin : begin + 4] for begin in range(0, len(flat) - 3, 4)]
     for layer in layers:
-        if _kind(layer) in INPUTS:
+        if _known(layer).kind == "input":
             names.append(str(layer.get("top", ["data"])[0]))
             sizes.append(_of_data_layer(layer))
     if not names:
         raise ValueError("the prototxt has no input; give a layer of type Input with its shape")
     if shape is not None:
-        if not isinstance(shape, list | tuple) or not 0 < len(shape) <= 4:
-            raise ValueError(f"shape = {shown(shape)} must be that of one sample, such as (3, 224, 224)")
-        sizes = [[1, *shape], *sizes[1:]]
+        sizes = [[1, *sample_sizes(shape, "(3, 224, 224)")], *sizes[1:]]
     found = {}
     for name, each in zip(names, sizes, strict=False):
         if len(each) < 2:
@@ -211,9 +209,15 @@ def _kind(layer: Message) -> str:
     kind = layer.get("type", [""])[0]
     if not isinstance(kind, str):
         return ""
-    if kind.isupper() and kind not in ("ELU", "LRN", "LSTM", "RNN"):
-        return OLD_NAMES.get(kind, kind.title().replace("_", ""))
+    if kind.isupper() and kind not in ("ELU", "LRN", "LSTM", "RNN"):  # of the first version of the format
+        known = tables.operation("caffe", kind)
+        return known.meaning if known.kind == "old name" else kind.title().replace("_", "")
     return kind
+
+
+def _known(layer: Message) -> tables.Operation:
+    """What a layer is counted as."""
+    return tables.operation("caffe", _kind(layer))
 
 
 class _Network:
@@ -228,12 +232,16 @@ class _Network:
         """Write one layer down; True where it took the next one in (a norm and its scale)."""
         kind, name = _kind(layer), str(layer.get("name", [f"layer {place + 1}"])[0])[:60]
         tops = [str(each) for each in layer.get("top", [])]
-        if kind in INPUTS or kind in NOTHING or not tops:
+        if _known(layer).kind in ("input", "no layer") or not tops:
             return False
         try:
             xs = [self.blobs[str(each)] for each in layer.get("bottom", [])]
-            scaled = after is not None and _kind(after) == "Scale" and after.get("bottom") == layer.get("top")
-            joined = kind == "BatchNorm" and scaled
+        except KeyError as missing:
+            wanted = shown(missing.args[0])
+            raise ValueError(f"layer {name!r} of the prototxt needs {wanted}, which no layer makes") from None
+        scaled = after is not None and _kind(after) == "Scale" and after.get("bottom") == layer.get("top")
+        joined = kind == "BatchNorm" and scaled
+        with naming(f"layer {name!r} ({kind[:40]}) of the prototxt"):
             if joined and after is not None:
                 terms = [group.get("bias_term", [False])[0] for group in after.get("scale_param", [])
                          if isinstance(group, dict)]
@@ -241,22 +249,16 @@ class _Network:
                 tops += [str(each) for each in after.get("top", [])]
             else:
                 y = self._written(kind, name, xs, layer)
-        except KeyError as missing:
-            wanted = shown(missing.args[0])
-            raise ValueError(f"layer {name!r} of the prototxt needs {wanted}, which no layer makes") from None
-        except ValueError as problem:
-            raise ValueError(f"layer {name!r} ({kind[:40]}) of the prototxt: {problem}") from None
-        except (TypeError, ArithmeticError, IndexError, AttributeError):
-            raise ValueError(f"layer {name!r} ({kind[:40]}) of the prototxt cannot be built as stated") from None
         self.blobs.update(dict.fromkeys(tops, y))
         return joined
 
     def _written(self, kind: str, name: str, xs: list[Shape], layer: Message) -> Shape:
-        writer = WRITERS.get(kind)
+        known = _known(layer)
+        writer = WRITERS.get(known.kind)
         if writer is None:
             self.unknown.add(kind[:40] or "(no type)")
             return xs[0]
-        return writer(self.trace, xs, layer, name)
+        return writer(self.trace, xs, layer, name, known.meaning)
 
 
 def _group(layer: Message, field: str) -> Message:
@@ -265,12 +267,7 @@ def _group(layer: Message, field: str) -> Message:
 
 
 def _number(group: Message, field: str, default: int | None = None, least: int = 1) -> int:
-    values = group.get(field)
-    if not values:
-        if default is None:
-            raise ValueError(f"{field} is missing")
-        return default
-    return whole(values[0], field, LONGEST_SIDE * 1000, least)
+    return stated(next(iter(group.get(field, [])), None), field, LONGEST_SIDE * 1000, default, least)
 
 
 def _pair(group: Message, field: str, default: int, least: int = 1) -> tuple[int, ...]:
@@ -283,20 +280,20 @@ def _pair(group: Message, field: str, default: int, least: int = 1) -> tuple[int
     return (values[0], values[0]) if len(values) == 1 else tuple(values) or (default, default)
 
 
-def _convolution(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _convolution(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     group = _group(layer, "convolution_param")
     biased = group.get("bias_term", [True])[0] is True
     return t.conv(xs[0], _number(group, "num_output"), _pair(group, "kernel_size", 1), _pair(group, "stride", 1),
                   _pair(group, "pad", 0, 0), _number(group, "group", 1), _pair(group, "dilation", 1), biased,
-                  _kind(layer) == "Deconvolution", name)  # fmt: skip
+                  meaning == "transposed", name)  # fmt: skip
 
 
-def _inner_product(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _inner_product(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     group = _group(layer, "inner_product_param")
     return t.linear(t.flatten(xs[0]), _number(group, "num_output"), group.get("bias_term", [True])[0] is True, name)
 
 
-def _pooling(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _pooling(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     group = _group(layer, "pooling_param")
     average = group.get("pool", ["MAX"])[0] in ("AVE", 1)
     if group.get("global_pooling", [False])[0] is True:
@@ -306,23 +303,18 @@ def _pooling(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
                   "average" if average else "max", True, name)  # fmt: skip
 
 
-def _act(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
-    kind = ACTS[_kind(layer)]
-    if kind == "prelu":
+def _act(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
+    if meaning == "prelu":
         shared = _group(layer, "prelu_param").get("channel_shared", [False])[0] is True
         t.parameter(1 if shared else xs[0].channels, f"{name}.slope")
-    return t.act(xs[0], kind, name)
+    return t.act(xs[0], meaning, name)
 
 
-def _lrn(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
-    return t.norm(xs[0], "lrn", name=name)
+def _norm(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
+    return t.norm(xs[0], meaning, affine=False, name=name)
 
 
-def _batch_norm(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
-    return t.norm(xs[0], "batch", affine=False, name=name)
-
-
-def _scale(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _scale(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     if len(xs) > 1:
         return t.multiply(*xs[:2], name=name)
     if _kind(layer) == "Bias" or _group(layer, "scale_param").get("bias_term", [False])[0] is True:
@@ -330,7 +322,7 @@ def _scale(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
     return xs[0] if _kind(layer) == "Bias" else t.scale(xs[0], name)
 
 
-def _concat(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _concat(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     group = _group(layer, "concat_param")
     axis = _number(group, "axis", _number(group, "concat_dim", 1)) - 2
     if axis >= 0 and all(x.channels == xs[0].channels and len(x.space) > axis for x in xs):
@@ -342,51 +334,48 @@ def _concat(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
     return t.concat(xs, name)
 
 
-def _eltwise(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _eltwise(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     if any(x.channels != xs[0].channels or x.space != xs[0].space for x in xs):
         raise ValueError("its inputs have different sizes")
     product = _group(layer, "eltwise_param").get("operation", ["SUM"])[0] in ("PROD", 0)
     return t.multiply(*xs, name=name) if product else t.add(*xs, name=name)
 
 
-def _softmax(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _softmax(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     return t.softmax(xs[0], name)
 
 
-def _loss(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _loss(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     return t.loss(xs[0], name)
 
 
-def _dropout(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _dropout(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     return t.dropout(xs[0], name)
 
 
-def _flatten(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _flatten(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     return t.flatten(xs[0])
 
 
-def _same(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _same(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     return xs[0]
 
 
-def _slice(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _slice(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     parts = max(len(layer.get("top", [])), 1)
     if xs[0].channels % parts or _group(layer, "slice_param").get("slice_point"):
         raise ValueError("only slices of equal parts can be built")
     return Shape(xs[0].channels / parts, xs[0].space)
 
 
-def _lstm(t: Trace, xs: list[Shape], layer: Message, name: str) -> Shape:
+def _lstm(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     if len(xs[0].space) != 1 or math.isinf(xs[0].channels):
         raise ValueError("its input must be a sequence")
     return t.recurrent(xs[0], _number(_group(layer, "recurrent_param"), "num_output"), biases=1, name=name)
 
 
-WRITERS: dict[str, Callable[[Trace, list[Shape], Message, str], Shape]] = {
-    "Convolution": _convolution, "Deconvolution": _convolution, "InnerProduct": _inner_product, "Pooling": _pooling,
-    **dict.fromkeys(ACTS, _act), "LRN": _lrn, "BatchNorm": _batch_norm, "Scale": _scale, "Bias": _scale,
-    "Concat": _concat,
-    "Eltwise": _eltwise, "Softmax": _softmax, "SoftmaxWithLoss": _loss, "Dropout": _dropout, "Flatten": _flatten,
-    "Split": _same,
-    "Reshape": _same, "Power": _same, "Slice": _slice, "LSTM": _lstm,
+WRITERS: dict[str, Callable[[Trace, list[Shape], Message, str, str], Shape]] = {
+    "convolution": _convolution, "linear": _inner_product, "pool": _pooling, "activation": _act, "norm": _norm,
+    "scale": _scale, "offset": _scale, "concatenation": _concat, "elementwise": _eltwise, "softmax": _softmax,
+    "loss": _loss, "dropout": _dropout, "flatten": _flatten, "nothing": _same, "slice": _slice, "recurrent": _lstm,
 }  # fmt: skip

@@ -1,7 +1,8 @@
 """Language models from the fields of a configuration: dimensions onto the arguments of `transformers.decoder`.
 
-What a family of models has in common, and its configuration does not state, stands in `FAMILIES`; it follows the
-modelling code of the Transformers library, and each family of which counts are published is checked against them.
+What a family of models has in common, and its configuration does not state, stands in the table ``model_families``; it
+follows the modelling code of the Transformers library, and each family of which counts are published is checked
+against them.
 """
 
 from __future__ import annotations
@@ -11,69 +12,11 @@ from typing import Any
 
 from cookbook.units import shown
 from cookbook.workloads.arguments import MOST_LAYERS
+from cookbook.workloads.imports import tables
 from cookbook.workloads.imports.fields import Fields
+from cookbook.workloads.imports.tables import Family
 from cookbook.workloads.layers import ACT_FLOP
 
-WORDY = {"norm": "layer", "gated": False, "act": "gelu", "bias": True}
-LAYER_NORM = {"norm": "layer"}
-# Arguments that the builder shall have whatever the file says; keys in capitals steer the reading of the file:
-#   TIED     output matrix is the embedding table, unless the file says otherwise
-#   WIDE     hidden units are four times the width, unless the file says otherwise
-#   BIAS     attention_bias is of all four matrices ("all") or of query, key and value alone ("qkv")
-#   BIASED   attention_bias, unless the file says otherwise
-#   EVERY    every so-many-th layer attends to all, unless the file says otherwise
-#   POSITIONS  rows of a trained position table: name of the field, and rows beside them
-#   HALVED   the stated hidden units are those of gate and value together
-#   SCORED   experts' scores have an offset
-#   WINDOW   whether the file's window is used at all, unless it says otherwise
-FAMILIES: dict[str, dict[str, Any]] = {
-    "llama": {}, "mistral": {}, "ministral": {}, "mixtral": {}, "internlm2": {}, "internlm3": {}, "baichuan": {},
-    "phi3": {},
-    "granite": {}, "granitemoe": {}, "smollm3": {"TIED": True, "WINDOW": False}, "yi": {}, "solar": {},
-    "deepseek": {}, "aquila": {}, "decilm": {},
-    "qwen": {"qkv_bias": True, "HALVED": True},
-    "qwen2": {"qkv_bias": True, "WINDOW": False},
-    "qwen2_moe": {"qkv_bias": True, "WINDOW": False, "GATED_SHARE": True},
-    "qwen2_vl_text": {"qkv_bias": True, "WINDOW": False}, "qwen2_5_vl_text": {"qkv_bias": True, "WINDOW": False},
-    "qwen3": {"qk_norm": True, "WINDOW": False}, "qwen3_moe": {"qk_norm": True, "WINDOW": False},
-    "qwen3_vl_text": {"qk_norm": True}, "qwen3_vl_moe_text": {"qk_norm": True},
-    "gemma": {"act": "gelu", "TIED": True},
-    "gemma2": {"act": "gelu", "TIED": True, "norms": 4, "EVERY": 2},
-    "gemma3_text": {"act": "gelu", "TIED": True, "norms": 4, "qk_norm": True, "EVERY": 6},
-    "glm": {"BIASED": True, "BIAS": "qkv"}, "glm4": {"BIASED": True, "BIAS": "qkv", "norms": 4},
-    "glm4_moe": {"BIAS": "qkv", "SCORED": True}, "glm4_moe_lite": {"SCORED": True},
-    "deepseek_v2": {}, "deepseek_v3": {"SCORED": True}, "deepseek_v32": {"SCORED": True},
-    "glm_moe_dsa": {"SCORED": True}, "kimi_k2": {"SCORED": True},
-    "dots1": {"qk_norm": True, "SCORED": True},
-    "minimax_m2": {"whole_norm": True, "SCORED": True},
-    "ernie4_5": {"TIED": True}, "ernie4_5_moe": {"TIED": True, "SCORED": True},
-    "hunyuan_v1_dense": {"qk_norm": True}, "seed_oss": {"BIASED": True, "BIAS": "qkv"},
-    "exaone4": {"qk_norm": True},
-    "olmo2": {"whole_norm": True}, "olmo3": {"whole_norm": True}, "olmoe": {"whole_norm": True},
-    "gpt_oss": {"BIASED": True, "sinks": True, "EXPERT_BIAS": True},
-    "llama4_text": {},
-    "arcee": {"gated": False, "act": "relu2"},
-    "nemotron": {"norm": "layer", "gated": False, "act": "relu2"},
-    "stablelm": LAYER_NORM, "phimoe": LAYER_NORM | {"BIASED": True, "HEAD_BIAS": True},
-    "cohere": LAYER_NORM | {"norm_bias": False, "norms": 1, "parallel": True, "TIED": True},
-    "cohere2": LAYER_NORM | {"norm_bias": False, "norms": 1, "parallel": True, "TIED": True, "EVERY": 4},
-    "starcoder2": WORDY | {"TIED": True},
-    "gpt2": WORDY | {"TIED": True, "WIDE": True, "POSITIONS": ("n_positions", 0)},
-    "gpt_bigcode": WORDY | {"TIED": True, "WIDE": True, "POSITIONS": ("n_positions", 0), "SHARED_KEYS": True},
-    "gptj": LAYER_NORM | {"norms": 1, "parallel": True, "gated": False, "act": "gelu", "mlp_bias": True,
-                          "head_bias": True,
-                          "WIDE": True},
-    "gpt_neox": WORDY | {"parallel": True},
-    "phi": WORDY | {"norms": 1, "parallel": True, "head_bias": True},
-    "opt": WORDY | {"act": "relu", "TIED": True, "POSITIONS": ("max_position_embeddings", 2)},
-    "bloom": WORDY | {"TIED": True, "WIDE": True, "embedding_norm": True},
-    "falcon": LAYER_NORM | {"gated": False, "act": "gelu", "TIED": True, "WIDE": True, "parallel": True},
-    "mpt": LAYER_NORM | {"gated": False, "act": "gelu", "TIED": True, "POSITIONS": ("max_seq_len", 0)},
-}  # fmt: skip
-ACTS = {"gelu_new": "gelu", "gelu_pytorch_tanh": "gelu", "gelu_fast": "gelu", "gelu_python": "gelu",
-        "quick_gelu": "gelu",
-        "gelu_10": "gelu", "swiglu": "silu", "geglu": "gelu", "squared_relu": "relu2", "relu_2": "relu2",
-        "clipped_silu": "silu"}  # fmt: skip
 # Names of the number of experts, and of fields that say nothing where it is 0 or 1.
 NUMBERS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 OF_EXPERTS = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk",
@@ -95,14 +38,15 @@ TELLING = ("mamba", "ssm", "conv", "linear_", "expert", "moe", "lora_rank", "rwk
 def activation(f: Fields, usual: str, *names: str) -> str:
     """Our word for the file's activation; one that we do not know is counted as the usual one, and said."""
     word = f.word(*names, default=usual) or usual
-    ours = ACTS.get(word, word)
+    known = tables.operations("transformers").get(word)
+    ours = known.meaning if known else word
     if ours in ACT_FLOP:
         return ours
     f.assume(f"activation {word[:40]} is counted as {usual}")
     return usual
 
 
-def decoder_arguments(f: Fields, family: str) -> dict[str, Any]:
+def decoder_arguments(f: Fields, name: str) -> dict[str, Any]:
     """Arguments of `transformers.decoder` for the fields of a language model.
 
     Raises
@@ -110,16 +54,16 @@ def decoder_arguments(f: Fields, family: str) -> dict[str, Any]:
     ValueError
         A field that is missing or cannot be, or layers that our builder cannot write down.
     """
-    ways = FAMILIES.get(family, {})
-    fixed = {name: value for name, value in ways.items() if not name.isupper()}
+    family = tables.families().get(name, Family())
+    fixed = family.arguments
     width = f.whole("hidden_size", "n_embd", "d_model", "model_dim")
     depth = f.whole("num_hidden_layers", "n_layer", "n_layers", "num_layers", most=MOST_LAYERS)
     heads = f.whole("num_attention_heads", "n_head", "n_heads", "num_heads")
     sizes: dict[str, Any] = {
         "vocab": f.whole("vocab_size", "padded_vocab_size", "n_vocab"), "width": width, "depth": depth, "heads": heads,
-        "hidden": _hidden(f, width, ways), "kv_heads": _key_heads(f, heads, ways),
+        "hidden": _hidden(f, width, family), "kv_heads": _key_heads(f, heads, family),
         "head_dim": f.whole("head_dim", "attention_head_dim", "kv_channels", needed=False),
-        "tied": f.flag("tie_word_embeddings", default=ways.get("TIED", False)),
+        "tied": f.flag("tie_word_embeddings", default=family.readings.get("tied", False)),
     }  # fmt: skip
     if fixed.get("norm") != "layer" or "gated" not in fixed:
         sizes["act"] = activation(f, fixed.get("act", "silu"), "hidden_act", "hidden_activation", "activation_function")
@@ -127,34 +71,34 @@ def decoder_arguments(f: Fields, family: str) -> dict[str, Any]:
         sizes["act"] = activation(f, fixed.get("act", "gelu"), "hidden_act", "activation_function")
     else:
         f.read.update(("activation_function", "hidden_act"))
-    sizes |= _biases(f, ways) | _experts(f, depth, ways, sizes) | _latent(f) | _positions(f, ways)
+    sizes |= _biases(f, family) | _experts(f, depth, family, sizes) | _latent(f) | _positions(f, family)
     dropouts = ("resid_pdrop", "hidden_dropout", "dropout", "residual_dropout", "embd_pdrop", "embedding_dropout")
     if any([f.number(name) > 0 for name in dropouts]):
         sizes["dropout"] = True
-    found = fixed | sizes | _particulars(f, family, sizes | fixed)
-    found |= _windows(f, depth, ways, found)
+    found = {**fixed, **sizes, **_particulars(f, name, family, {**sizes, **fixed})}
+    found |= _windows(f, depth, family, found)
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _hidden(f: Fields, width: int, ways: Mapping[str, Any]) -> int:
+def _hidden(f: Fields, width: int, family: Family) -> int:
     names: tuple[str, ...] = ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "d_ff",
                               "intermediate_size_mlp")
-    ratio = f.number("expansion_ratio") if "expansion_ratio" in f.given else 4.0 if ways.get("WIDE") else 0.0
+    ratio = f.number("expansion_ratio") if "expansion_ratio" in f.given else 4.0 if family.readings.get("wide") else 0.0
     default = round(ratio * width) if ratio else None
     if f.given.get("intermediate_size_mlp"):  # Llama 4: its dense layers, where the other field is of the experts
         names = ("intermediate_size_mlp",)
     hidden = int(f.whole(*names, default=default))
-    return hidden // 2 if ways.get("HALVED") else hidden
+    return hidden // 2 if family.readings.get("halved") else hidden
 
 
-def _key_heads(f: Fields, heads: int, ways: Mapping[str, Any]) -> int | None:
+def _key_heads(f: Fields, heads: int, family: Family) -> int | None:
     if f.family == "mpt":
         return None
     if f.family == "falcon":
         several, new = f.flag("multi_query", default=True), f.flag("new_decoder_architecture")
         stated = f.whole("num_kv_heads", "n_head_kv", needed=False)
         return stated if new else 1 if several else None
-    if ways.get("SHARED_KEYS"):
+    if family.readings.get("shared_keys"):
         return 1 if f.flag("multi_query", default=True) else None
     stated = f.whole("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", needed=False)
     if stated and heads % stated:
@@ -162,26 +106,26 @@ def _key_heads(f: Fields, heads: int, ways: Mapping[str, Any]) -> int | None:
     return None if stated == heads else stated
 
 
-def _biases(f: Fields, ways: Mapping[str, Any]) -> dict[str, Any]:
+def _biases(f: Fields, family: Family) -> dict[str, Any]:
     """Biases of attention and of the MLP; a family that fixes them is not asked."""
     found: dict[str, Any] = {}
-    if "bias" not in ways and "mlp_bias" not in ways:
-        stated = f.flag("attention_bias", default=ways.get("BIASED", False))
+    if "bias" not in family.arguments and "mlp_bias" not in family.arguments:
+        stated = f.flag("attention_bias", default=family.readings.get("biased", False))
         narrow = f.flag("use_qkv_bias", "qkv_bias", default=stated)
         everywhere = f.flag("use_bias", "bias")
-        out = f.flag("attention_out_bias") or (stated and ways.get("BIAS") != "qkv")
+        out = f.flag("attention_out_bias") or (stated and family.readings.get("bias_of") != "qkv")
         found["bias"] = out or everywhere
-        if "qkv_bias" not in ways:
+        if "qkv_bias" not in family.arguments:
             found["qkv_bias"] = narrow or everywhere
         found["mlp_bias"] = f.flag("mlp_bias") or everywhere
-    if f.given.get("use_bias") is False and "bias" in ways:
+    if f.given.get("use_bias") is False and "bias" in family.arguments:
         found["bias"] = f.flag("use_bias")
-    if ways.get("HEAD_BIAS"):
+    if family.readings.get("head_bias"):
         found["head_bias"] = f.flag("lm_head_bias")
     return found
 
 
-def _experts(f: Fields, depth: int, ways: Mapping[str, Any], sizes: Mapping[str, Any]) -> dict[str, Any]:
+def _experts(f: Fields, depth: int, family: Family, sizes: Mapping[str, Any]) -> dict[str, Any]:
     """The mixture of experts, where there is one."""
     number = f.whole(*NUMBERS, least=0, needed=False)
     if not number or number == 1:
@@ -194,21 +138,20 @@ def _experts(f: Fields, depth: int, ways: Mapping[str, Any], sizes: Mapping[str,
         own = f.whole("intermediate_size", default=sizes["hidden"])
     shared = f.whole("shared_expert_intermediate_size", "shared_intermediate_size", least=0, needed=False) or 0
     copies = f.whole("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", least=0, needed=False) or 0
-    if f.family == "llama4_text":
-        copies = 1
+    copies = family.readings.get("shared_experts", copies)
     found = {"number": number, "top_k": top, "hidden": own, "shared": shared or copies * own,
-             "shared_gate": bool(ways.get("GATED_SHARE")), "score_bias": _scored(f, ways),
-             "router_bias": bool(ways.get("EXPERT_BIAS")), "bias": bool(ways.get("EXPERT_BIAS"))}  # fmt: skip
+             "shared_gate": family.readings.get("gated_share", False), "score_bias": _scored(f, family),
+             **dict.fromkeys(("router_bias", "bias"), family.readings.get("expert_bias", False))}  # fmt: skip
     dense = _dense_layers(f, depth)
     if dense >= depth:
         return {}
     return {"experts": {**found, "first_dense": dense}}
 
 
-def _scored(f: Fields, ways: Mapping[str, Any]) -> bool:
+def _scored(f: Fields, family: Family) -> bool:
     method = f.word("topk_method")
     return f.flag("use_routing_bias", "moe_use_aux_free", "moe_router_enable_expert_bias",
-                  default=method == "noaux_tc" or (not method and bool(ways.get("SCORED"))))  # fmt: skip
+                  default=method == "noaux_tc" or (not method and bool(family.readings.get("scored"))))  # fmt: skip
 
 
 def _dense_layers(f: Fields, depth: int) -> int:
@@ -251,46 +194,41 @@ def _latent(f: Fields) -> dict[str, Any]:
     return {"index": index, "latent": latent, "kv_heads": None, "head_dim": None}
 
 
-def _positions(f: Fields, ways: Mapping[str, Any]) -> dict[str, Any]:
-    name, besides = ways.get("POSITIONS", ("", 0))
+def _positions(f: Fields, family: Family) -> dict[str, Any]:
+    name = family.readings.get("positions", "")
     if not name or (f.family == "mpt" and f.part("attn_config").get("alibi") is True):
         return {}
-    return {"positions": f.whole(name, "max_position_embeddings", "n_ctx") + besides}
+    rows = f.whole(name, "max_position_embeddings", "n_ctx")
+    return {"positions": rows + family.readings.get("positions_besides", 0)}
 
 
-def _particulars(f: Fields, family: str, found: Mapping[str, Any]) -> dict[str, Any]:
+def _particulars(f: Fields, name: str, family: Family, found: Mapping[str, Any]) -> dict[str, Any]:
     """What only one family has."""
-    if family == "opt":
+    if name == "opt":
         narrow = f.whole("word_embed_proj_dim", default=found["width"])
         return {"embedding_width": None if narrow == found["width"] else narrow, "final_norm": f.flag(
             "do_layer_norm_before", default=True), "bias": f.flag("enable_bias", default=True)}  # fmt: skip
-    if family == "falcon":
+    if name == "falcon":
         parallel, new = f.flag("parallel_attn", default=True), f.flag("new_decoder_architecture")
         two = f.whole("num_ln_in_parallel_attn", default=2 if new else 1)
         return {"norms": two if parallel else 2, "parallel": parallel}
-    if family in ("gpt_neox", "stablelm"):
-        return {"parallel": f.flag("use_parallel_residual", default=family == "gpt_neox")}
-    if family == "mpt":
+    if name == "mpt":
         group = f.part("attn_config")
         stated = group.get("kv_n_heads")
         free = f.flag("no_bias", default=True)
         return {"bias": not free, "norm_bias": not free, "kv_heads": stated if isinstance(stated, int) else None}
-    if family in ("glm4_moe", "cohere", "stablelm"):
-        return {"qk_norm": f.flag("use_qk_norm", "qk_layernorm")}
-    if family == "hunyuan_v1_dense":
-        return {"qk_norm": f.flag("use_qk_norm", default=True)}
-    if family == "llama4_text":
-        f.read.add("use_qk_norm")  # without parameters
-    return {}
+    asked = {"parallel": ("use_parallel_residual",), "qk_norm": ("use_qk_norm", "qk_layernorm")}
+    return {argument: f.flag(*fields, default=family.readings[argument])
+            for argument, fields in asked.items() if argument in family.readings}  # fmt: skip
 
 
-def _windows(f: Fields, depth: int, ways: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+def _windows(f: Fields, depth: int, family: Family, found: Mapping[str, Any]) -> dict[str, Any]:
     """Sliding window, and how many layers attend to all."""
     if any(each != 1 for each in f.members("attn_type_list")):
         raise ValueError(f"attn_type_list = {shown(f.given['attn_type_list'])} has layers of other kinds than 1, which "
                          f"attends to all tokens; {f.family} can be built of those alone. Give its layers (cb.layers)")
     size = f.whole("sliding_window", "attention_chunk_size", "sliding_window_size", least=0, needed=False)
-    used = f.flag("use_sliding_window", default=ways.get("WINDOW", True))
+    used = f.flag("use_sliding_window", default=family.readings.get("window", True))
     kinds = f.members("layer_types")
     f.read.update(("max_window_layers", "sliding_window_pattern", "no_rope_layers", "no_rope_layer_interval"))
     if kinds:
@@ -309,7 +247,7 @@ def _windows(f: Fields, depth: int, ways: Mapping[str, Any], found: Mapping[str,
     elif f.family == "llama4_text":
         full = depth // (f.whole("no_rope_layer_interval", most=MOST_LAYERS))
     else:
-        every = f.whole("sliding_window_pattern", default=ways.get("EVERY"), needed=False, most=MOST_LAYERS)
+        every = f.whole("sliding_window_pattern", default=family.readings.get("every"), needed=False, most=MOST_LAYERS)
         full = depth // every if every else 0
     if full == depth or not size:
         return {}

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 from cookbook import catalog
 from cookbook.units import shown
 from cookbook.workloads import zoo
+from cookbook.workloads.arguments import check_names
 from cookbook.workloads.imports import caffe, encoders, huggingface, keras, onnx, tensors, torch
 from cookbook.workloads.imports.fields import built, titled
 from cookbook.workloads.limits import MOST_BYTES_OF_TEXT, parsed_json
@@ -32,14 +33,9 @@ REFUSED = (
     (b"PK\x03\x04",
      "a zip archive, as PyTorch, Keras and torch.export write them; opening one may run code that is in it. Load it "
      "yourself and give the module (cb.model(module, shape=...)), or give its config.json"),
-    (b"\x80\x02",
-     "a pickle, which runs code when it is opened; give the module itself, its config.json or safetensors"),
-    (b"\x80\x03",
-     "a pickle, which runs code when it is opened; give the module itself, its config.json or safetensors"),
-    (b"\x80\x04",
-     "a pickle, which runs code when it is opened; give the module itself, its config.json or safetensors"),
-    (b"\x80\x05",
-     "a pickle, which runs code when it is opened; give the module itself, its config.json or safetensors"),
+    *((b"\x80" + bytes([version]),
+       "a pickle, which runs code when it is opened; give the module itself, its config.json or safetensors")
+      for version in (2, 3, 4, 5)),
     (b"\x89HDF",
      "an HDF5 file, as Keras writes it; give what model.to_json() writes, an ONNX file, or its layers (cb.layers)"),
     (b"\x1f\x8b", "a compressed file; unpack it first"),
@@ -216,9 +212,7 @@ def _configuration(config: Mapping[str, Any], changes: Mapping[str, Any], title:
 
 def _table(rows: Sequence[Any], changes: Mapping[str, Any]) -> zoo.Workload:
     """A table of layers; JSON of it names its input and title itself."""
-    unknown = [name for name in changes if name not in ("input", "title")]
-    if unknown:
-        raise ValueError(f"{shown(unknown[0])} is no argument of a table of layers; it takes input and title")
+    check_names(changes, ("input", "title"), "a table of layers")
     given = dict(changes)
     if "title" in given:
         given["title"] = titled(given["title"])

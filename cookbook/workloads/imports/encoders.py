@@ -51,11 +51,6 @@ def _bert(f: Fields, config: Mapping[str, Any]) -> Found:
 
 
 def _bert_head(f: Fields, config: Mapping[str, Any], pooler: bool) -> Found:
-    f.read.update(("architectures", "sinusoidal_pos_embds", "summary_type", "seq_classif_dropout", "qa_dropout",
-                   "net_structure_type",
-                   "embedding_size", "gap_size", "num_memory_blocks", "down_scale_factor", "pooler_fc_size",
-                   "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type",
-                   "directionality", "tie_weights_", "classifier_dropout_prob"))  # fmt: skip
     names = f.members("architectures")
     name = names[0] if names and isinstance(names[0], str) else ""
     head = next((ours for end, ours in HEADS.items() if name.endswith(end)), "")
@@ -80,7 +75,6 @@ def _classes(f: Fields) -> int:
 def _t5(f: Fields, config: Mapping[str, Any]) -> Found:
     form = f.word("feed_forward_proj", default="relu")
     depth = f.whole("num_layers", most=MOST_LAYERS)
-    f.read.update(("dense_act_fn", "is_gated_act", "n_positions", "relative_attention_max_distance"))
     words = form.removeprefix("gated-")
     if words not in ("relu", "gelu", "silu"):
         f.assume(f"feed_forward_proj {form[:40]} is counted as gelu")
@@ -110,9 +104,6 @@ def _bart(f: Fields, config: Mapping[str, Any]) -> Found:
              "embedding_norm": f.flag("normalize_embedding", default=True), "final_norm": final,
              "act": activation(f, "gelu", "activation_function"), "tied": True,
              "dropout": f.number("dropout") > 0}  # fmt: skip
-    f.read.update(("num_hidden_layers", "normalize_before", "classif_dropout", "add_bias_logits",
-                   "static_position_embeddings",
-                   "extra_pos_embeddings", "force_bos_token_to_be_generated", "tie_word_embeddings"))  # fmt: skip
     f.assume("the decoder writes as many tokens as the encoder reads; target= says how many for each")
     return {"builder": "transformers.encoder_decoder", "arguments": sizes, "seq": min(positions, USUAL_PIECE),
             **ENCODER,
@@ -127,8 +118,6 @@ def _whisper(f: Fields, config: Mapping[str, Any]) -> Found:
             raise ValueError(f"{name} = {f.given[name]} must be 4 x d_model = {4 * width}, as in every Whisper model")
     if f.whole("decoder_attention_heads", default=heads) != heads:
         raise ValueError("decoder_attention_heads must be encoder_attention_heads, as in every Whisper model")
-    f.read.update(("num_hidden_layers", "max_target_positions", "activation_function", "tie_word_embeddings",
-                   "apply_spec_augment"))
     frames = 2 * f.whole("max_source_positions")
     sizes = {"width": width, "layers": layers, "heads": heads, "bands": f.whole("num_mel_bins"),
              "frames": frames,
@@ -153,7 +142,6 @@ def _vit(f: Fields, config: Mapping[str, Any]) -> Found:
         sizes["qkv_bias"] = "none"
     if f.whole("num_channels") != f.usually("num_channels"):
         raise ValueError(f"num_channels = {f.given['num_channels']}: only images of three channels can be built")
-    f.read.update(("encoder_stride", "pooler_output_size", "pooler_act", "drop_path_rate"))
     names = f.members("architectures")
     if f.family == "deit" and any(str(name).endswith("WithTeacher") for name in names):
         sizes |= {"tokens": 2, "heads_out": 2}
@@ -163,9 +151,6 @@ def _vit(f: Fields, config: Mapping[str, Any]) -> Found:
                   "layer_scale": f.number("layer_scale_init_value") > 0,
                   "mean_pool": f.flag("use_mean_pooling", default=True),
                   "qkv_bias": "query and value"}  # fmt: skip
-        f.read.update(("use_shared_relative_position_bias", "out_indices", "pool_scales", "use_auxiliary_head",
-                       "auxiliary_channels", "auxiliary_concat_input", "auxiliary_loss_weight", "auxiliary_num_convs",
-                       "semantic_loss_ignore_index", "use_mask_token", "vocab_size"))  # fmt: skip
     return {"builder": "transformers.vit", "arguments": sizes, **VISION}
 
 
@@ -188,10 +173,6 @@ def _swin(f: Fields, config: Mapping[str, Any]) -> Found:
     if len(sizes["depths"]) != len(sizes["heads"]):
         raise ValueError(f"depths has {len(sizes['depths'])} entries and num_heads {len(sizes['heads'])}: give one a "
                          "stage")
-    f.read.update(("hidden_act", "hidden_size", "num_layers", "path_norm", "use_absolute_embeddings", "qkv_bias",
-                   "encoder_stride",
-                   "drop_path_rate", "out_features", "out_indices", "stage_names", "pretrained_window_sizes",
-                   "num_channels"))  # fmt: skip
     return {"builder": "transformers.swin", "arguments": sizes, **VISION}
 
 
@@ -208,8 +189,6 @@ def _resnet(f: Fields, config: Mapping[str, Any]) -> Found:
                          f"{shown(f.given.get('hidden_sizes'))} are none "
                          "of the published ResNets of 18 to 152 layers; give an ONNX file, or cb.layers")  # fmt: skip
     stride = "1x1" if f.flag("downsample_in_bottleneck") else "3x3"
-    f.read.update(("downsample_in_first_stage", "hidden_act", "out_features", "out_indices", "stage_names",
-                   "num_channels"))
     arguments = {"depth": known[*depths, kind], "stride_on": stride, "classes": _classes(f)}
     return {"builder": "resnets.resnet", "arguments": arguments, **CNN}
 
@@ -224,8 +203,6 @@ def _convnext(f: Fields, config: Mapping[str, Any]) -> Found:
         raise ValueError(f"hidden_sizes = {shown(widths)} and depths = {shown(depths)} are none of the published "
                          "ConvNeXt sizes; "
                          "give an ONNX file or its layers (cb.layers)")  # fmt: skip
-    f.read.update(("drop_path_rate", "hidden_act", "layer_scale_init_value", "num_stages", "patch_size", "out_features",
-                   "out_indices", "stage_names", "num_channels"))  # fmt: skip
     arguments = {"size": stages[widths, depths], "image": _side(f, "image_size"), "classes": _classes(f)}
     return {"builder": "resnets.convnext", "arguments": arguments, **CNN}
 
@@ -239,11 +216,6 @@ def _mamba(f: Fields, config: Mapping[str, Any]) -> Found:
     if isinstance(rank, int) and rank != -(-width // 16):
         raise ValueError(f"time_step_rank = {shown(rank)} must be hidden_size / 16 = {-(-width // 16)}, as in every "
                          "published Mamba")
-    f.read.update(("use_conv_bias", "use_bias", "rescale_prenorm_residual", "residual_in_fp32",
-                   "time_step_init_scheme", "hidden_act",
-                   "time_step_max", "time_step_min", "time_step_scale", "time_step_floor", "fused_add_norm",
-                   "rms_norm", "ssm_cfg",
-                   "tie_word_embeddings", "pad_vocab_size_multiple"))  # fmt: skip
     sizes = {"width": width, "layers": f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS),
              "vocab": f.whole("vocab_size"),
              "state": f.whole("state_size"), "kernel": f.whole("conv_kernel"),
@@ -260,7 +232,6 @@ def _dit(f: Fields, config: Mapping[str, Any]) -> Found:
              "width": heads * f.whole("attention_head_dim"),
              "patch": f.whole("patch_size"), "image": 8 * f.whole("sample_size"),
              "classes": f.whole("num_embeds_ada_norm")}  # fmt: skip
-    _quiet(f, config)
     return {"builder": "diffusion.dit", "arguments": sizes, **DIFFUSION}
 
 
@@ -287,7 +258,6 @@ def _unet(f: Fields, config: Mapping[str, Any]) -> Found:
     if any(f.whole(name) != f.usually(name) for name in ("layers_per_block", "in_channels")):
         raise ValueError("layers_per_block must be 2 and in_channels 4: no other U-Net can be built from a "
                          "configuration")
-    _quiet(f, config)
     return {"builder": "diffusion.stable_diffusion_unet", "arguments": sizes, **DIFFUSION}
 
 
@@ -297,36 +267,14 @@ def _flux(f: Fields, config: Mapping[str, Any]) -> Found:
     stated, flux = (deep, single, math.prod(each)), (*usual[:2], math.prod(usual[2:]))
     if stated != flux:
         raise ValueError(f"num_layers, num_single_layers and width = {stated} must be {flux}, as in FLUX.1")
-    _quiet(f, config)
     arguments = {} if f.flag("guidance_embeds") else {"guidance": False, "tokens": 256}
     return {"builder": "diffusion.flux", "arguments": arguments, **DIFFUSION}
-
-
-def _quiet(f: Fields, config: Mapping[str, Any]) -> None:
-    """Diffusers write every argument of a class; those that the published files of these classes never change."""
-    f.read.update(("act_fn", "attention_bias", "attention_type", "caption_channels", "double_self_attention",
-                   "in_channels",
-                   "interpolation_scale", "norm_elementwise_affine", "norm_num_groups", "norm_type",
-                   "num_vector_embeds",
-                   "out_channels", "upcast_attention", "use_additional_conditions", "use_linear_projection",
-                   "only_cross_attention",
-                   "cross_attention_dim", "addition_embed_type", "addition_time_embed_dim", "center_input_sample",
-                   "conv_in_kernel",
-                   "conv_out_kernel", "downsample_padding", "dual_cross_attention", "flip_sin_to_cos", "freq_shift",
-                   "down_block_types",
-                   "mid_block_scale_factor", "mid_block_type", "resnet_time_scale_shift", "time_embedding_type",
-                   "up_block_types",
-                   "num_embeds_ada_norm", "axes_dims_rope", "guidance_embeds", "joint_attention_dim",
-                   "pooled_projection_dim",
-                   "patch_size", "class_embed_type", "num_class_embeds", "resnet_skip_time_act",
-                   "resnet_out_scale_factor"))  # fmt: skip
 
 
 def _timm(f: Fields, config: Mapping[str, Any]) -> Found:
     """A configuration of timm names a network, and the zoo has it by that name."""
     name = f.word("architecture")
     network = zoo.model(catalog.lookup("models", name))
-    f.read.update(("num_features", "pretrained_cfg", "model_args", "global_pool", "num_classes"))
     f.assume(f"{network.title} of the zoo, by the name {name}")
     return {"builder": network.builder, "arguments": dict(network.arguments), "family": network.family,
             "task": network.task,
@@ -334,14 +282,8 @@ def _timm(f: Fields, config: Mapping[str, Any]) -> Found:
 
 
 READERS: dict[str, Callable[[Fields, Mapping[str, Any]], Found]] = {
-    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert", "electra"), _bert),
-    **dict.fromkeys(("t5", "mt5"), _t5),
-    **dict.fromkeys(("bart", "mbart"), _bart),
-    "whisper": _whisper,
-    **dict.fromkeys(("vit", "deit", "beit", "data2vec-vision"), _vit),
-    **dict.fromkeys(("swin", "swinv2"), _swin),
-    "resnet": _resnet, "convnext": _convnext, "mamba": _mamba, "DiTTransformer2DModel": _dit,
-    "UNet2DConditionModel": _unet, "FluxTransformer2DModel": _flux,
+    "bert": _bert, "t5": _t5, "bart": _bart, "whisper": _whisper, "vit": _vit, "swin": _swin, "resnet": _resnet,
+    "convnext": _convnext, "mamba": _mamba, "dit": _dit, "unet": _unet, "flux": _flux,
 }  # fmt: skip
 
 

@@ -6,13 +6,12 @@ import inspect
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
-from cookbook import catalog
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.arguments import LARGEST, check, check_heads, check_possible, check_word, whole
+from cookbook.workloads.imports import tables
 from cookbook.workloads.limits import MOST_FIELDS
 
 LONGEST_NAME, MOST_NAMED, LONGEST_REASON = 60, 8, 300
@@ -30,7 +29,7 @@ class Fields:
     family : str
         What the file says it is, for messages.
     kind : str
-        Kind of model in the table ``configuration_defaults``; by default that of `family`.
+        Kind of model in the tables of configurations; by default `family`.
     """
 
     def __init__(self, given: Mapping[str, Any], family: str, kind: str | None = None) -> None:
@@ -38,7 +37,9 @@ class Fields:
             raise ValueError(f"the configuration of {family} has {len(given):,} fields; at most {MOST_FIELDS:,} are "
                              "read")
         self.given, self.family = given, family
-        self.usual, self.silent = defaults(family if kind is None else kind)
+        kind = family if kind is None else kind
+        self.usual, self.silent = tables.defaults(kind)
+        self.idle = tables.fields("silent", kind) if kind else tables.Names(())
         self.read: set[str] = set()
         self.assumed: list[str] = []
 
@@ -126,26 +127,16 @@ class Fields:
             raise ValueError(f"{names[0]} = {shown(value)} must be a group of fields")
         return value
 
+    def passed(self, name: Any) -> bool:
+        """Whether nobody asked for a field, and this kind of model is not known to do without."""
+        return name not in self.read and str(name) not in self.idle
+
     def unread(self) -> list[str]:
         """Fields that nobody asked for and that say something, shortened."""
         idle: tuple[Any, ...] = (None, False, 0, 1, "", [], {})
         return [str(name)[:LONGEST_NAME] for name, value in self.given.items()
-                if name not in self.read
+                if self.passed(name)
                 and not (isinstance(value, list | dict | str | int | None) and value in idle)]  # fmt: skip
-
-
-@lru_cache(maxsize=256)
-def defaults(kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Figures that a kind of model has where its file leaves them out: those to tell, and those that nearly all have.
-
-    Both by field, from the table ``configuration_defaults``.
-    """
-    rows = catalog.table("configuration_defaults")
-    told, silent = dict[str, Any](), dict[str, Any]()
-    for row in rows[[kind in families.split(";") for families in rows["families"]]].itertuples():
-        value = float(row.value)
-        (told if row.told == "yes" else silent)[row.field] = int(value) if value.is_integer() else value
-    return MappingProxyType(told), MappingProxyType(silent)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -81,8 +81,6 @@ def _jamba(f: Fields, config: Mapping[str, Any]) -> Found:
     state = {"state": f.whole("mamba_d_state"), "kernel": f.whole("mamba_d_conv"),
              "expand": f.whole("mamba_expand"), "norms": 1,
              "rank": f.whole("mamba_dt_rank") if isinstance(rank, int) else -(-width // 16)}  # fmt: skip
-    f.read.update(("mamba_conv_bias", "mamba_proj_bias", "use_mamba_kernels", "num_logits_to_keep",
-                   "mamba_inner_layernorms"))
     return _found(f, sizes, "".join(letters), recurrent="mamba", state=state, hidden=f.whole("intermediate_size"),
                   experts=experts if several else None)  # fmt: skip
 
@@ -95,9 +93,6 @@ def _minimax(f: Fields, config: Mapping[str, Any]) -> Found:
         raise ValueError(f"attn_type_list has {len(attend)} entries for {depth} layers; give one a layer")
     state = {"heads": sizes["heads"], "head_dim": sizes["head_dim"] or sizes["width"] // max(sizes["heads"] or 1, 1),
              "chunk": f.whole("block_size")}  # fmt: skip
-    f.read.update(name for name in f.given if str(name).startswith(("layernorm_", "full_attn_", "linear_attn_",
-                                                                    "mlp_")))
-    f.read.update(("postnorm", "shared_intermediate_size", "shared_moe_mode"))
     return _found(f, sizes, "".join("*E" if each else "ME" for each in attend), recurrent="lightning", state=state,
                   experts=_experts(f))  # fmt: skip
 
@@ -119,8 +114,6 @@ def _qwen(f: Fields, config: Mapping[str, Any]) -> Found:
     ahead = f.whole("num_nextn_predict_layers", "mtp_num_hidden_layers", least=0, needed=False)
     if ahead:
         f.assume(f"{ahead} layer(s) that predict further ahead are left out")
-    f.read.update(("intermediate_size", "attn_output_gate", "mtp_use_dedicated_embeddings", "mamba_ssm_dtype",
-                   "attention_bias"))
     letter = "E" if experts else "-"
     return _found(f, sizes, "".join(("*" if each else "M") + letter for each in attend), recurrent="gated delta",
                   state=state,
@@ -142,14 +135,6 @@ def _mamba2_state(f: Fields, width: int) -> Found:
 
 
 NEMOTRON = {"mamba": "M", "linear_attention": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E"}
-QUIET = ("mamba_conv_bias", "mamba_proj_bias", "use_conv_bias", "use_bias", "mamba_hidden_act",
-         "rescale_prenorm_residual",
-         "residual_in_fp32", "time_step_limit", "time_step_max", "time_step_min", "time_step_floor", "mlp_bias",
-         "attention_bias",
-         "use_mamba_kernels", "num_logits_to_keep", "mamba_ssm_cache_dtype", "rms_norm", "norm_before_gate",
-         "time_step_rank",
-         "normalization_function", "moe_shared_expert_overlap", "time_step_init_scheme", "time_step_scale")  # fmt: skip
-
 
 def _nemotron(f: Fields, config: Mapping[str, Any]) -> Found:
     sizes, pattern = _sizes(f), f.raw("hybrid_override_pattern")
@@ -159,8 +144,6 @@ def _nemotron(f: Fields, config: Mapping[str, Any]) -> Found:
     if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_LAYERS:
         raise ValueError(f"hybrid_override_pattern = {shown(pattern)} must be a text of one letter a layer, such as "
                          "'M-M*'")
-    f.read.add("num_hidden_layers")
-    f.read.update(QUIET)
     shared = f.whole("moe_shared_expert_intermediate_size", default=0, least=0)
     copies = f.whole("n_shared_experts", least=0)
     mixed = _experts(f, shared * copies)
@@ -176,7 +159,6 @@ def _granite(f: Fields, config: Mapping[str, Any]) -> Found:
     attend = _attending(f, depth)
     shared = f.whole("shared_intermediate_size", default=0, least=0)
     experts = _experts(f, shared)
-    f.read.update(("intermediate_size", "num_experts_per_tok", *QUIET))
     letter = "E" if experts else "-"
     return _found(f, sizes, "".join(("*" if each else "M") + letter for each in attend), recurrent="mamba2",
                   state=_mamba2_state(f, sizes["width"]), experts=experts,
@@ -186,12 +168,10 @@ def _granite(f: Fields, config: Mapping[str, Any]) -> Found:
 def _mamba2(f: Fields, config: Mapping[str, Any]) -> Found:
     sizes, depth = _sizes(f), f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS)
     state = _mamba2_state(f, sizes["width"])
-    f.read.update(QUIET)
     return _found(f, sizes, "M" * depth, recurrent="mamba2", state=state)
 
 
 READERS: dict[str, Callable[[Fields, Mapping[str, Any]], Found]] = {
-    "jamba": _jamba, **dict.fromkeys(("minimax", "minimax_text_01", "minimax_m1"), _minimax),
-    **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), _qwen), "nemotron_h": _nemotron,
-    "granitemoehybrid": _granite, "mamba2": _mamba2,
+    "jamba": _jamba, "minimax": _minimax, "qwen3_next": _qwen, "nemotron_h": _nemotron, "granitemoehybrid": _granite,
+    "mamba2": _mamba2,
 }  # fmt: skip

@@ -9,8 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from cookbook.units import shown
-from cookbook.workloads.arguments import check_possible
+from cookbook.workloads.arguments import check_names, check_possible
 from cookbook.workloads.imports.fields import titled
 from cookbook.workloads.imports.keras_layers import MODELS, Network, fields_of, text_of
 from cookbook.workloads.limits import archived_text
@@ -62,9 +61,7 @@ def read(found: Any, changes: Mapping[str, Any], title: str = "") -> Workload:
     ValueError
         A layer that is not known or holds code, by name; a shape that is open; a graph that does not fit together.
     """
-    unknown = [name for name in changes if name not in ("shape", "title")]
-    if unknown:
-        raise ValueError(f"{shown(unknown[0])} is no argument of a Keras model; it takes shape and title")
+    check_names(changes, ("shape", "title"), "a Keras model")
     if not is_architecture(found):
         raise ValueError("this is no architecture of a Keras model: Sequential and Functional models are read")
     network = Network(changes.get("shape"))

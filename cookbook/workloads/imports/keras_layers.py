@@ -7,24 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from cookbook.units import shown
-from cookbook.workloads.arguments import whole
+from cookbook.workloads.arguments import naming, sample_sizes, stated, whole
+from cookbook.workloads.imports import tables
 from cookbook.workloads.layers import Shape, Trace
-from cookbook.workloads.limits import (
-    MOST_LAYERS_OF_FILE,
-    MOST_REFERENCES,
-)
+from cookbook.workloads.limits import MOST_LAYERS_OF_FILE, MOST_REFERENCES
 
 Config = Mapping[str, Any]
 MODELS = ("Sequential", "Functional", "Model")
 MOST_DEPTH, LONGEST_SIDE, MOST_FEATURES = 8, 2**20, 10**9
-ACTS = {
-    "relu": "relu", "relu6": "relu6", "tanh": "tanh", "sigmoid": "sigmoid", "gelu": "gelu", "swish": "silu",
-    "silu": "silu", "elu": "elu", "selu": "elu", "softplus": "softplus", "mish": "mish", "leaky_relu": "leaky",
-    "hard_sigmoid": "hardsigmoid", "hard_silu": "hardswish", "hard_swish": "hardswish",
-}  # fmt: skip
-CODE = ("Lambda", "TFOpLambda", "SlicingOpLambda", "__lambda__")
-
-
 def fields_of(layer: Any) -> Config:
     """The fields of a layer or model; a Sequential of old was a list of its layers."""
     found = layer.get("config") if isinstance(layer, Mapping) else None
@@ -59,8 +49,8 @@ class Network:
     """Tensors by the layer that makes them, and the operations."""
 
     def __init__(self, shape: Any) -> None:
-        if shape is not None and (not isinstance(shape, list | tuple) or not 0 < len(shape) <= 4):
-            raise ValueError(f"shape = {shown(shape)} must be that of one sample, such as (224, 224, 3)")
+        if shape is not None:
+            sample_sizes(shape, "(224, 224, 3)")
         self.trace, self.shape, self.assumed = SeenTrace(), cast(Any, shape), list[str]()
         self.stated, self.given = list[tuple[Any, ...]](), False  # sizes of inputs that state them; whether shape went
         self.written, self.depth, self.axes, self.seen = 0, 0, -1, 0
@@ -184,28 +174,22 @@ class Network:
         return made
 
     def _written(self, kind: str, fields: Config, name: str, xs: list[Shape]) -> Shape:
-        if kind in CODE:
+        known = tables.operation("keras", kind)
+        if known.kind == "code":
             raise ValueError(f"layer {name!r} of the Keras model is code ({kind}), which is not run; put a layer of "
                              "Keras in its place, or give the network as ONNX")  # fmt: skip
-        writer = WRITERS.get(kind)
+        writer = WRITERS.get(known.kind)
         if writer is None:
             raise ValueError(f"layer {name!r} of the Keras model is of class {kind or '(none)'}, which is not known "
                              "here; give the network as ONNX, or its layers (cb.layers)")  # fmt: skip
-        try:
+        with naming(f"layer {name!r} ({kind}) of the Keras model"):
             if fields.get("data_format") == "channels_first":
                 raise ValueError("data_format = channels_first cannot be read; save the model with channels_last")
-            return writer(self, xs, fields, name)
-        except ValueError as problem:
-            raise ValueError(f"layer {name!r} ({kind}) of the Keras model: {problem}") from None
-        except (TypeError, ArithmeticError, IndexError, AttributeError, KeyError):
-            raise ValueError(f"layer {name!r} ({kind}) of the Keras model cannot be built as stated") from None
+            return writer(self, xs, fields, name, known.meaning)
 
 
 def _count(fields: Config, name: str, usual: int | None = None) -> int:
-    value = fields.get(name)
-    if value is None and usual is None:
-        raise ValueError(f"{name} is missing")
-    return whole(usual if value is None else value, name, MOST_FEATURES)
+    return stated(fields.get(name), name, MOST_FEATURES, usual)
 
 
 def _sides(fields: Config, name: str, axes: int, usual: Any = 1) -> tuple[int, ...]:
@@ -229,25 +213,26 @@ def _acted(n: Network, x: Shape, function: Any, name: str) -> Shape:
     """An activation by its name, or as Keras writes a function."""
     if isinstance(function, Mapping):
         kind = function.get("class_name")
-        if kind in CODE:
+        if tables.operation("keras", str(kind)).kind == "code":
             raise ValueError("its activation is code, which is not run")
         function = function.get("config") if isinstance(function.get("config"), str) else str(kind).lower()
     if function in (None, "linear"):
         return x
     if function == "softmax":
         return n.trace.softmax(x, f"{name}.softmax")
-    if function not in ACTS:
-        raise ValueError(f"activation {shown(function)} is not known here; known are {', '.join(ACTS)}")
-    return n.trace.act(x, ACTS[function], f"{name}.{function}")
+    known = tables.operations("keras activations")
+    if function not in known:
+        raise ValueError(f"activation {shown(function)} is not known here; known are {', '.join(known)}")
+    return n.trace.act(x, known[function].meaning, f"{name}.{function}")
 
 
-def _dense(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _dense(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     y = n.trace.linear(xs[0], _count(c, "units"), c.get("use_bias") is not False, name)
     return _acted(n, y, c.get("activation"), name)
 
 
-def _conv(n: Network, xs: list[Shape], c: Config, name: str, transposed: bool = False) -> Shape:
-    x, axes = xs[0], len(xs[0].space)
+def _conv(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
+    x, axes, transposed = xs[0], len(xs[0].space), meaning == "transposed"
     pad: Any = _padding(c)
     pad = 0 if transposed and pad == "valid" else pad
     y = n.trace.conv(x, _count(c, "filters"), _sides(c, "kernel_size", axes), _sides(c, "strides", axes), pad,
@@ -256,11 +241,7 @@ def _conv(n: Network, xs: list[Shape], c: Config, name: str, transposed: bool = 
     return _acted(n, y, c.get("activation"), name)
 
 
-def _conv_transposed(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
-    return _conv(n, xs, c, name, transposed=True)
-
-
-def _depthwise(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _depthwise(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     y = _by_channel(n, xs[0], c, name, c.get("use_bias") is not False)
     return _acted(n, y, c.get("activation"), name)
 
@@ -272,50 +253,44 @@ def _by_channel(n: Network, x: Shape, c: Config, name: str, bias: bool) -> Shape
                         name=name)  # fmt: skip
 
 
-def _separable(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _separable(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     y = _by_channel(n, xs[0], c, f"{name}.depthwise", False)
     y = n.trace.conv(y, _count(c, "filters"), 1, bias=c.get("use_bias") is not False, name=f"{name}.pointwise")
     return _acted(n, y, c.get("activation"), name)
 
 
-def _pooled(kind: str) -> Callable[[Network, list[Shape], Config, str], Shape]:
-    def pool(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
-        axes = len(xs[0].space)
-        size = _sides(c, "pool_size", axes, 2)
-        strides = _sides(c, "strides", axes, size)
-        return n.trace.pool(xs[0], size, strides, _padding(c), kind, name=name)
-
-    return pool
+def _pool(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
+    axes = len(xs[0].space)
+    size = _sides(c, "pool_size", axes, 2)
+    strides = _sides(c, "strides", axes, size)
+    return n.trace.pool(xs[0], size, strides, _padding(c), meaning, name=name)
 
 
-def _global(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _global(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     y = n.trace.global_pool(xs[0], name)
     return Shape(y.channels, (1,) * len(xs[0].space), y.tensor) if c.get("keepdims") is True else y
 
 
-def _norm(kind: str) -> Callable[[Network, list[Shape], Config, str], Shape]:
-    def norm(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
-        axis = c.get("axis")
-        if (axis if isinstance(axis, list) else [axis]) not in ([None], [-1], [len(xs[0].space) + 1]):
-            raise ValueError(f"axis = {shown(axis)} cannot be read; only the last axis")
-        scaled, centred = c.get("scale") is not False, c.get("center") is not False and kind != "rms"
-        y = n.trace.norm(xs[0], kind, affine=scaled, bias=centred, name=name)
-        if centred and not scaled:
-            n.trace.parameter(xs[0].channels, f"{name}.beta")
-        return y
-
-    return norm
+def _norm(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
+    axis = c.get("axis")
+    if (axis if isinstance(axis, list) else [axis]) not in ([None], [-1], [len(xs[0].space) + 1]):
+        raise ValueError(f"axis = {shown(axis)} cannot be read; only the last axis")
+    scaled, centred = c.get("scale") is not False, c.get("center") is not False and meaning != "rms"
+    y = n.trace.norm(xs[0], meaning, affine=scaled, bias=centred, name=name)
+    if centred and not scaled:
+        n.trace.parameter(xs[0].channels, f"{name}.beta")
+    return y
 
 
-def _activation(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _activation(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     return _acted(n, xs[0], c.get("activation"), name)
 
 
-def _relu(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _relu(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     return n.trace.act(xs[0], "relu6" if c.get("max_value") == 6 else "relu", name)
 
 
-def _prelu(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _prelu(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     """One slope for each element, but for those axes that share it."""
     shared, sides = c.get("shared_axes") or [], [*xs[0].space, xs[0].channels]
     slopes = 1.0
@@ -325,23 +300,23 @@ def _prelu(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
     return n.trace.act(xs[0], "prelu", name)
 
 
-def _function(kind: str) -> Callable[[Network, list[Shape], Config, str], Shape]:
-    return lambda n, xs, c, name: _acted(n, xs[0], kind, name)
+def _function(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
+    return _acted(n, xs[0], meaning, name)
 
 
-def _dropout(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _dropout(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     return n.trace.dropout(xs[0], name) if c.get("rate", 1) != 0 else xs[0]
 
 
-def _flatten(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _flatten(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     return n.trace.flatten(xs[0])
 
 
-def _same(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _same(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     return xs[0]
 
 
-def _reshape(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _reshape(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     sizes, elements = list(c["target_shape"]), float(xs[0].elements[0])
     known = [whole(each, "target_shape", MOST_FEATURES) for each in sizes if each != -1]
     rest = 1
@@ -351,7 +326,7 @@ def _reshape(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
     return n.trace.reshape(xs[0], sizes[-1], *sizes[:-1])
 
 
-def _permuted(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _permuted(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     sides = [*xs[0].space, xs[0].channels]
     if sorted(c["dims"]) != list(range(1, len(sides) + 1)):
         raise ValueError(f"dims = {shown(c['dims'])} must name each of {len(sides)} axes once")
@@ -359,49 +334,42 @@ def _permuted(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
     return n.trace.sample(xs[0], Shape(channels, tuple(space)), name)
 
 
-def _repeated(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _repeated(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     return n.trace.sample(xs[0], Shape(xs[0].channels, (_count(c, "n"),)), name)
 
 
-def _edges(sign: int, field: str) -> Callable[[Network, list[Shape], Config, str], Shape]:
-    """Rows added to (1) or taken from (-1) both ends of each axis."""
-
-    def cut(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
-        axes, value = len(xs[0].space), c.get(field)
-        each = [value] * axes if isinstance(value, int) else list(value or [])
-        each = [each] if axes == 1 and len(each) == 2 else each
-        pairs = [[ends, ends] if isinstance(ends, int) else ends for ends in each]
-        sides = [side + sign * sum(whole(end, field, LONGEST_SIDE, 0) for end in ends)
-                 for side, ends in zip(xs[0].space, pairs, strict=True)]  # fmt: skip
-        space = tuple(whole(side, field, LONGEST_SIDE) for side in sides)
-        return n.trace.sample(xs[0], Shape(xs[0].channels, space), name)
-
-    return cut
+def _edges(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
+    """Rows added to both ends of each axis (padding), or taken from them (cropping)."""
+    axes, value, sign = len(xs[0].space), c.get(meaning), 1 if meaning == "padding" else -1
+    each = [value] * axes if isinstance(value, int) else list(value or [])
+    each = [each] if axes == 1 and len(each) == 2 else each
+    pairs = [[ends, ends] if isinstance(ends, int) else ends for ends in each]
+    sides = [side + sign * sum(whole(end, meaning, LONGEST_SIDE, 0) for end in ends)
+             for side, ends in zip(xs[0].space, pairs, strict=True)]  # fmt: skip
+    space = tuple(whole(side, meaning, LONGEST_SIDE) for side in sides)
+    return n.trace.sample(xs[0], Shape(xs[0].channels, space), name)
 
 
-def _upsampled(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _upsampled(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     factors = _sides(c, "size", len(xs[0].space), 2)
     space = tuple(side * factor for side, factor in zip(xs[0].space, factors, strict=True))
     return n.trace.sample(xs[0], Shape(xs[0].channels, space), name)
 
 
-def _resized(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _resized(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     return n.trace.sample(xs[0], Shape(xs[0].channels, (_count(c, "height"), _count(c, "width"))), name)
 
 
-def _combined(product: bool) -> Callable[[Network, list[Shape], Config, str], Shape]:
-    def combine(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
-        if len(xs) < 2:
-            raise ValueError("it needs two inputs or more")
-        widest = max(xs, key=lambda x: float(x.elements.sum()))
-        if any(x.channels not in (1, widest.channels) for x in xs):
-            raise ValueError("its inputs have different sizes")
-        return n.trace.multiply(*xs, name=name) if product else n.trace.add(*xs, name=name)
-
-    return combine
+def _combined(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
+    if len(xs) < 2:
+        raise ValueError("it needs two inputs or more")
+    widest = max(xs, key=lambda x: float(x.elements.sum()))
+    if any(x.channels not in (1, widest.channels) for x in xs):
+        raise ValueError("its inputs have different sizes")
+    return n.trace.multiply(*xs, name=name) if meaning == "product" else n.trace.add(*xs, name=name)
 
 
-def _concatenated(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _concatenated(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     axes = len(xs[0].space) + 1
     axis = c.get("axis", -1)
     axis = axis - 1 if isinstance(axis, int) and axis > 0 else axes + axis
@@ -415,33 +383,36 @@ def _concatenated(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
     return n.trace.sample(xs[0], Shape(channels, tuple(space)), name)  # type: ignore[arg-type]
 
 
-def _embedding(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _embedding(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     """Rows of a table for a vector of numbers, or for one number."""
     places = (*xs[0].space, int(xs[0].channels))
     return n.trace.embedding(places, _count(c, "input_dim"), _count(c, "output_dim"), name)
 
 
-def _recurrent(cell: str, directions: int = 1) -> Callable[[Network, list[Shape], Config, str], Shape]:
-    def recurrent(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
-        if len(xs[0].space) != 1:
-            raise ValueError("its input must be a sequence")
-        vectors = 0 if c.get("use_bias") is False else 2 if cell == "gru" and c.get("reset_after", True) else 1
-        y = n.trace.recurrent(xs[0], _count(c, "units"), cell, bidirectional=directions == 2, biases=vectors, name=name)
-        return y if c.get("return_sequences") is True else Shape(y.channels)
-
-    return recurrent
+def _recurrent(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
+    y = _steps(n, xs, c, name, meaning)
+    return y if c.get("return_sequences") is True else Shape(y.channels)
 
 
-def _both_ways(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _steps(n: Network, xs: list[Shape], c: Config, name: str, cell: str, both: bool = False) -> Shape:
+    """What a recurrent layer gives at every step, in one direction or in both."""
+    if len(xs[0].space) != 1:
+        raise ValueError("its input must be a sequence")
+    vectors = 0 if c.get("use_bias") is False else 2 if cell == "gru" and c.get("reset_after", True) else 1
+    return n.trace.recurrent(xs[0], _count(c, "units"), cell, bidirectional=both, biases=vectors, name=name)
+
+
+def _both_ways(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     inner = c.get("layer")
     kind = text_of(inner if isinstance(inner, Mapping) else {}, "class_name")
-    if kind not in CELLS:
-        raise ValueError(f"only {', '.join(CELLS)} can be read in it, not {kind or 'nothing'}")
-    y = _recurrent(CELLS[kind], 2)(n, xs, fields_of(inner), name)
+    cells = {name: each.meaning for name, each in tables.operations("keras").items() if each.kind == "recurrent"}
+    if kind not in cells:
+        raise ValueError(f"only {', '.join(cells)} can be read in it, not {kind or 'nothing'}")
+    y = _steps(n, xs, fields_of(inner), name, cells[kind], both=True)
     return y if c.get("merge_mode", "concat") == "concat" else y.with_channels(y.channels / 2)
 
 
-def _at_each_step(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _at_each_step(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     inner = c.get("layer")
     kind = text_of(inner if isinstance(inner, Mapping) else {}, "class_name")
     if kind not in ("Dense", "Activation", "Dropout", "LayerNormalization"):
@@ -450,10 +421,11 @@ def _at_each_step(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
     if kind == "LayerNormalization":  # its axes are counted without that of the steps
         axes: list[Any] = axis if isinstance(axis := fields.get("axis"), list) else [axis]
         fields = {**fields, "axis": [each + 1 if isinstance(each, int) and each > 0 else each for each in axes]}
-    return WRITERS[kind](n, xs, fields, name)
+    known = tables.operations("keras")[kind]
+    return WRITERS[known.kind](n, xs, fields, name, known.meaning)
 
 
-def _attention(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
+def _attention(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     """Projections of query, key and value, attention, and the projection of what it gives."""
     query, value = xs[0], xs[1] if len(xs) > 1 else xs[0]
     heads, size, t = _count(c, "num_heads"), _count(c, "key_dim"), n.trace
@@ -470,31 +442,11 @@ def _attention(n: Network, xs: list[Shape], c: Config, name: str) -> Shape:
                     f"{name}.output")  # fmt: skip
 
 
-CELLS = {"LSTM": "lstm", "GRU": "gru", "SimpleRNN": "rnn"}
-AXES = ("1D", "2D", "3D")
-WRITERS: dict[str, Callable[[Network, list[Shape], Config, str], Shape]] = {
-    "Dense": _dense, **{f"Conv{axes}": _conv for axes in AXES},
-    **{f"Conv{axes}Transpose": _conv_transposed for axes in AXES},
-    **dict.fromkeys(("DepthwiseConv1D", "DepthwiseConv2D"), _depthwise),
-    **dict.fromkeys(("SeparableConv1D", "SeparableConv2D"), _separable),
-    **{f"MaxPooling{axes}": _pooled("max") for axes in AXES},
-    **{f"AveragePooling{axes}": _pooled("average") for axes in AXES},
-    **{f"Global{which}Pooling{axes}": _global for axes in AXES for which in ("Average", "Max")},
-    "BatchNormalization": _norm("batch"), "LayerNormalization": _norm("layer"), "GroupNormalization": _norm("group"),
-    "RMSNormalization": _norm("rms"), "Activation": _activation, "ReLU": _relu, "PReLU": _prelu,
-    "LeakyReLU": _function("leaky_relu"), "ELU": _function("elu"), "Softmax": _function("softmax"),
-    **dict.fromkeys(("Dropout", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "AlphaDropout",
-                     "GaussianDropout"), _dropout),
-    "Flatten": _flatten, "Reshape": _reshape, "Permute": _permuted, "RepeatVector": _repeated,
-    **{f"ZeroPadding{axes}": _edges(1, "padding") for axes in AXES},
-    **{f"Cropping{axes}": _edges(-1, "cropping") for axes in AXES},
-    **{f"UpSampling{axes}": _upsampled for axes in AXES}, "Resizing": _resized,
-    **dict.fromkeys(("Add", "Subtract", "Average", "Maximum", "Minimum"), _combined(False)),
-    "Multiply": _combined(True), "Concatenate": _concatenated, "Embedding": _embedding,
-    **{name: _recurrent(cell) for name, cell in CELLS.items()},
-    "Bidirectional": _both_ways, "TimeDistributed": _at_each_step, "MultiHeadAttention": _attention,
-    # What prepares or regularises, and has no parameter that trains.
-    **dict.fromkeys(("Rescaling", "Normalization", "Masking", "GaussianNoise", "ActivityRegularization", "Identity",
-                     "RandomFlip", "RandomRotation", "RandomZoom", "RandomTranslation", "RandomContrast",
-                     "RandomBrightness"), _same),
+WRITERS: dict[str, Callable[[Network, list[Shape], Config, str, str], Shape]] = {
+    "linear": _dense, "convolution": _conv, "depthwise convolution": _depthwise, "separable convolution": _separable,
+    "pool": _pool, "global pool": _global, "norm": _norm, "activation": _activation, "relu": _relu, "prelu": _prelu,
+    "function": _function, "dropout": _dropout, "flatten": _flatten, "reshape": _reshape, "permutation": _permuted,
+    "repetition": _repeated, "edges": _edges, "upsampling": _upsampled, "resizing": _resized,
+    "combination": _combined, "concatenation": _concatenated, "embedding": _embedding, "recurrent": _recurrent,
+    "both directions": _both_ways, "each step": _at_each_step, "attention": _attention, "nothing": _same,
 }  # fmt: skip

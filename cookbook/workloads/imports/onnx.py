@@ -12,7 +12,8 @@ from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 from cookbook.units import shown
-from cookbook.workloads.arguments import check_possible, whole
+from cookbook.workloads.arguments import check_names, check_possible, whole
+from cookbook.workloads.imports import tables
 from cookbook.workloads.imports.fields import listed, titled
 from cookbook.workloads.imports.graph import MOST_OF_A_SHAPE, Graph, Tensor
 from cookbook.workloads.limits import MOST_BYTES_OF_GRAPH, MOST_NODES, MOST_REFERENCES, MOST_TENSORS
@@ -23,38 +24,10 @@ MISSING = ("an ONNX file is read by the library onnx, which is not installed: py
 MOST_AXES, MOST_DIMENSIONS, LARGEST_AXIS, LONGEST_NAME, MOST_FIELDS_OF_GRAPH = 8, 32, 10**9, 40, 1_500_000
 MOST_BYTES_OF_A_SHAPE = 1024
 Inside = dict[int, Any]  # numbers of fields that are messages, and those within them
-ACTS = {"Relu": "relu", "LeakyRelu": "leaky", "Sigmoid": "sigmoid", "Tanh": "tanh", "Gelu": "gelu", "FastGelu": "gelu",
-        "BiasGelu": "gelu", "QuickGelu": "gelu", "Elu": "elu", "Selu": "elu", "Celu": "elu",
-        "HardSigmoid": "hardsigmoid",
-        "HardSwish": "hardswish", "Softplus": "softplus", "Mish": "mish", "PRelu": "prelu", "Clip": "relu6",
-        "Swish": "silu",
-        "ThresholdedRelu": "relu"}  # fmt: skip
-NORMS = {"BatchNormalization": "batch", "LayerNormalization": "layer", "InstanceNormalization": "instance",
-         "GroupNormalization": "group", "RMSNormalization": "rms", "SimplifiedLayerNormalization": "rms",
-         "SkipLayerNormalization": "layer", "SkipSimplifiedLayerNormalization": "rms", "LRN": "lrn"}  # fmt: skip
-# What does no work on the device, or on integers that are shapes.
-NOTHING = {"Shape", "Size", "Constant", "ConstantOfShape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity",
-           "Range", "Dropout",
-           "NonZero", "EyeLike"}  # fmt: skip
-MOVES = {"Transpose", "Concat", "Slice", "Split", "Expand", "Tile", "Pad", "Cast", "Gather", "GatherElements",
-         "GatherND", "ScatterND",
-         "ScatterElements", "DepthToSpace", "SpaceToDepth", "Resize", "Upsample", "Where", "CastLike", "Trilu",
-         "OneHot", "TopK"}  # fmt: skip
-COUNTED = {"Add", "Sub", "Mul", "Div", "Pow", "Sqrt", "Exp", "Log", "Neg", "Abs", "Erf", "Sum", "Max", "Min", "Mean",
-           "Equal", "Less",
-           "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Not", "Floor", "Ceil", "Round", "Sin", "Cos",
-           "Reciprocal", "Mod",
-           "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL2", "ReduceSumSquare", "CumSum",
-           "ArgMax", "ArgMin",
-           "Sign", "IsNaN", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Xor", "Tan", "Atan",
-           "BitShift"}  # fmt: skip
-NESTED = {"If", "Loop", "Scan"}
-POOLS = {"MaxPool", "AveragePool", "LpPool"}
-GLOBAL_POOLS = {"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}
 FLOATS = (1, 10, 11, 16, 17, 18, 19, 20)  # float, half, double, bfloat16 and the formats of 8 bits (onnx.TensorProto)
+# Operations without whose shapes nothing worth counting is left.
 MATRICES = {"Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "QLinearMatMul", "QLinearConv", "FusedMatMul",
             "LSTM", "GRU"}
-CELLS = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn"}
 # Inputs that a node cannot do without, one unless it is told here.
 NEEDED = {"LSTM": 3, "GRU": 3, "RNN": 3, "Gemm": 2, "Conv": 2, "ConvTranspose": 2, "ConvInteger": 2, "QLinearConv": 8,
           "MatMul": 2, "MatMulInteger": 2, "FusedMatMul": 2, "QLinearMatMul": 8, "BatchNormalization": 5,
@@ -94,9 +67,7 @@ def read(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "")
     if size > MOST_BYTES_OF_GRAPH:
         raise ValueError(f"the ONNX file has {size:,} bytes; at most {MOST_BYTES_OF_GRAPH:,} can be read (keep its "
                          "tensors in a file beside it)")  # fmt: skip
-    unknown = [name for name in changes if name not in ("shape", "title")]
-    if unknown:
-        raise ValueError(f"{shown(unknown[0])} is no argument of an ONNX file; it takes shape and title")
+    check_names(changes, ("shape", "title"), "an ONNX file")
     onnx = import_module("onnx")
     problems = (ValueError, RuntimeError, TypeError, MemoryError, import_module("google.protobuf.message").DecodeError,
                 onnx.checker.ValidationError, onnx.shape_inference.InferenceError)  # fmt: skip
@@ -183,7 +154,7 @@ def _check_graph(graph: Any) -> None:
         if len(each.raw_data) > MOST_BYTES_OF_A_SHAPE:  # weights: their values are of no use here
             each.ClearField("raw_data")
     for place, node in enumerate(graph.node):
-        least = NEEDED.get(node.op_type, 1 if node.op_type in WRITERS else 0)
+        least = NEEDED.get(node.op_type, 1 if _kind(node) in WRITERS else 0)
         if len(node.input) < least:
             raise ValueError(f"{node.op_type} number {place + 1} of {len(graph.node)} nodes of the ONNX graph has "
                              f"{len(node.input)} inputs and needs {least}; export the graph again")  # fmt: skip
@@ -268,14 +239,24 @@ class _Shapes:
         return float(math.prod(dims)) if kind in FLOATS and dims and math.prod(dims) > 1 else 0.0
 
 
+def _kind(node: Any) -> str:
+    """Kind of operation that a node is, "" where it is not known."""
+    return tables.operation("onnx", node.op_type).kind
+
+
+def _meaning(node: Any) -> str:
+    """Activation, norm or cell that a node is counted as."""
+    return tables.operation("onnx", node.op_type).meaning
+
+
 def _counted(graph: Any, samples: int, assumed: list[str], title: str) -> Workload:
     found, shapes = Graph(samples), _Shapes(graph)
     unknown, blind = dict[str, int](), 0
     for place, node in enumerate(graph.node):
-        if node.op_type in NESTED:
+        if _kind(node) == "control":
             raise ValueError(f"the ONNX graph has {node.op_type}, whose work depends on values; export it without "
                              "control flow")
-        if node.op_type in NOTHING or not node.output:
+        if _kind(node) == "view" or not node.output:
             continue
         out = shapes.of(node.output[0])
         if out is None:
@@ -305,11 +286,11 @@ def _counted(graph: Any, samples: int, assumed: list[str], title: str) -> Worklo
 
 def _written(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
     """Write one node down; False where it was counted as element by element because nothing is known of it."""
-    writer = WRITERS.get(node.op_type)
+    writer = WRITERS.get(_kind(node))
     if writer is not None and writer(found, node, name, out, shapes):
         return True
     _elementwise(found, node, name, out, shapes)
-    return node.op_type in COUNTED or node.op_type in MOVES
+    return _kind(node) in ("elementwise", "move", "gather")
 
 
 def _tensors(node: Any, shapes: _Shapes) -> list[Tensor]:
@@ -324,7 +305,7 @@ def _parameters(found: Graph, names: Sequence[str], shapes: _Shapes) -> float:
 def _elementwise(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> None:
     inputs = _tensors(node, shapes)
     if inputs or any(shapes.weight(each) for each in node.input):
-        work = 0.0 if node.op_type in MOVES else 1.0
+        work = 0.0 if _kind(node) in ("move", "gather") else 1.0
         keep = inputs if node.op_type in ("Mul", "Div", "Pow") and len(inputs) > 1 else ()
         found.elementwise(name, inputs, float(math.prod(out)), work, _parameters(found, node.input, shapes), keep)
 
@@ -380,17 +361,16 @@ def _gemm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
 
 
 def _norm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
-    kind = NORMS[node.op_type]
     trained = node.input[1:3] if node.op_type == "BatchNormalization" else [each for each in node.input[1:]
                                                                             if each in shapes.constants]
     channels = max((shapes.weight(each) for each in trained), default=0.0) or out[-1]
-    found.norm(name, kind, Tensor(node.input[0], out), channels, _parameters(found, trained, shapes))
+    found.norm(name, _meaning(node), Tensor(node.input[0], out), channels, _parameters(found, trained, shapes))
     return True
 
 
 def _act(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
     trained = [each for each in node.input[1:] if shapes.weight(each)]
-    found.act(name, ACTS[node.op_type], Tensor(node.input[0], out), Tensor(node.output[0], out),
+    found.act(name, _meaning(node), Tensor(node.input[0], out), Tensor(node.output[0], out),
               _parameters(found, trained, shapes))
     return True
 
@@ -404,7 +384,7 @@ def _pool(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
     x = shapes.of(node.input[0])
     if not x:
         return False
-    taps = math.prod(x[2:]) if node.op_type in GLOBAL_POOLS else math.prod(_attributes(node).get("kernel_shape", ())
+    taps = math.prod(x[2:]) if _kind(node) == "global pool" else math.prod(_attributes(node).get("kernel_shape", ())
                                                                            or (1,))
     found.pool(name, Tensor(node.input[0], x), out, float(taps), "Max" in node.op_type)
     return True
@@ -425,15 +405,12 @@ def _recurrent(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes:
         return False
     trained = [each for each in node.input[1:4] if each]
     biases = shapes.weight(node.input[3]) if len(node.input) > 3 else 0.0
-    found.recurrent(name, CELLS[node.op_type], Tensor(node.input[0], x), x[0], x[2], hidden, w[0], out, biases,
+    found.recurrent(name, _meaning(node), Tensor(node.input[0], x), x[0], x[2], hidden, w[0], out, biases,
                     _parameters(found, trained, shapes))  # fmt: skip
     return True
 
 
 WRITERS: dict[str, Callable[[Graph, Any, str, tuple[int, ...], _Shapes], bool]] = {
-    **dict.fromkeys(CONVOLUTIONS, _conv), **dict.fromkeys(PRODUCTS, _product), "Gemm": _gemm,
-    **dict.fromkeys(NORMS, _norm),
-    **dict.fromkeys(ACTS, _act), "Softmax": _softmax, "LogSoftmax": _softmax, **dict.fromkeys((*POOLS, *GLOBAL_POOLS),
-                                                                                              _pool),
-    "Gather": _gather, **dict.fromkeys(CELLS, _recurrent),
+    "convolution": _conv, "product": _product, "gemm": _gemm, "norm": _norm, "activation": _act, "softmax": _softmax,
+    "pool": _pool, "global pool": _pool, "gather": _gather, "recurrent": _recurrent,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from cookbook.units import human, shown
-from cookbook.workloads.imports import huggingface
+from cookbook.workloads.imports import huggingface, tables
 from cookbook.workloads.limits import (
     LARGEST_TENSOR,
     MOST_BYTES_OF_HEADER,
@@ -23,52 +23,6 @@ from cookbook.workloads.zoo import Workload
 
 MOST_PAIRS, MOST_DIMENSIONS = 4096, 8
 MOST_ITEMS, MOST_DEPTH, LONGEST_TEXT = 2_000_000, 2, 4 * 2**20
-# Bits of one element, as the formats define them.
-SAFETENSORS_BITS = {"F64": 64, "I64": 64, "U64": 64, "F32": 32, "I32": 32, "U32": 32, "F16": 16, "BF16": 16, "I16": 16,
-                    "U16": 16,
-                    "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "I8": 8, "U8": 8, "BOOL": 8, "F4": 4, "C64": 64,
-                    "F6_E2M3": 6, "F6_E3M2": 6}  # fmt: skip
-# ggml's types: number, name, elements and bytes of a block (ggml.h and ggml-common.h).
-GGML_TYPES = {0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22),
-              7: ("Q5_1", 32, 24),
-              8: ("Q8_0", 32, 34), 9: ("Q8_1", 32, 36), 10: ("Q2_K", 256, 84), 11: ("Q3_K", 256, 110),
-              12: ("Q4_K", 256, 144),
-              13: ("Q5_K", 256, 176), 14: ("Q6_K", 256, 210), 15: ("Q8_K", 256, 292), 16: ("IQ2_XXS", 256, 66),
-              17: ("IQ2_XS", 256, 74), 18: ("IQ3_XXS", 256, 98), 19: ("IQ1_S", 256, 50), 20: ("IQ4_NL", 32, 18),
-              21: ("IQ3_S", 256, 110),
-              22: ("IQ2_S", 256, 82), 23: ("IQ4_XS", 256, 136), 24: ("I8", 1, 1), 25: ("I16", 1, 2), 26: ("I32", 1, 4),
-              27: ("I64", 1, 8),
-              28: ("F64", 1, 8), 29: ("IQ1_M", 256, 56), 30: ("BF16", 1, 2), 34: ("TQ1_0", 256, 54),
-              35: ("TQ2_0", 256, 66),
-              39: ("MXFP4", 32, 17)}  # fmt: skip
-# Families of GGUF and the name that configurations give them.
-FAMILIES = {"llama": "llama", "qwen2": "qwen2", "qwen2moe": "qwen2_moe", "qwen3": "qwen3", "qwen3moe": "qwen3_moe",
-            "gemma": "gemma",
-            "gemma2": "gemma2", "gemma3": "gemma3_text", "phi3": "phi3", "phi2": "phi", "gpt2": "gpt2",
-            "gptneox": "gpt_neox",
-            "falcon": "falcon", "bloom": "bloom", "mpt": "mpt", "starcoder2": "starcoder2", "stablelm": "stablelm",
-            "command-r": "cohere", "cohere2": "cohere2", "deepseek2": "deepseek_v3", "gpt-oss": "gpt_oss",
-            "glm4": "glm4",
-            "glm4moe": "glm4_moe", "granite": "granite", "granitemoe": "granitemoe", "olmo2": "olmo2", "olmoe": "olmoe",
-            "smollm3": "smollm3", "internlm2": "internlm2", "baichuan": "baichuan", "minimax-m2": "minimax_m2",
-            "dots1": "dots1",
-            "nemotron": "nemotron", "seed_oss": "seed_oss", "exaone4": "exaone4", "ernie4_5": "ernie4_5",
-            "ernie4_5-moe": "ernie4_5_moe", "arcee": "arcee", "llama4": "llama4_text",
-            "mistral3": "mistral"}  # fmt: skip
-# GGUF's keys, after the family's name, and the fields that mean the same.
-KEYS = {"block_count": "num_hidden_layers", "embedding_length": "hidden_size",
-        "feed_forward_length": "intermediate_size",
-        "attention.head_count": "num_attention_heads", "attention.head_count_kv": "num_key_value_heads",
-        "attention.key_length": "head_dim", "vocab_size": "vocab_size", "context_length": "max_position_embeddings",
-        "expert_count": "num_experts", "expert_used_count": "num_experts_per_tok",
-        "expert_shared_count": "n_shared_experts",
-        "expert_feed_forward_length": "moe_intermediate_size", "leading_dense_block_count": "first_k_dense_replace",
-        "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
-        "attention.sliding_window": "sliding_window",
-        "attention.q_lora_rank": "q_lora_rank", "attention.kv_lora_rank": "kv_lora_rank",
-        "rope.dimension_count": "rope_dim",
-        "nextn_predict_layers": "num_nextn_predict_layers", "attention.key_length_mla": "key_mla",
-        "attention.value_length_mla": "value_mla", "attention.value_length": "value_length"}  # fmt: skip
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _LIST = 8, 9
 
@@ -133,7 +87,7 @@ def safetensors_header(file: BinaryIO, size: int) -> Header:
         raise ValueError(f"the safetensors header must list at most {MOST_TENSORS:,} tensors")
     tensors = {str(name): _tensor(name, each) for name, each in found.items() if name != "__metadata__"}
     metadata = found.get("__metadata__")
-    return Header(tensors, SAFETENSORS_BITS, metadata if isinstance(metadata, dict) else {})
+    return Header(tensors, tables.formats("safetensors"), metadata if isinstance(metadata, dict) else {})
 
 
 def _tensor(name: Any, each: Any) -> tuple[tuple[int, ...], str]:
@@ -155,8 +109,8 @@ def index_header(found: Mapping[str, Any]) -> Header:
     metadata = found.get("metadata")
     stated = metadata if isinstance(metadata, dict) else {}
     total = stated.get("total_parameters")
-    return Header({}, SAFETENSORS_BITS, stated, float(total) if type(total) is int and 0 < total < LARGEST_TENSOR
-                  else None)
+    total = float(total) if type(total) is int and 0 < total < LARGEST_TENSOR else None
+    return Header({}, tables.formats("safetensors"), stated, total)
 
 
 def index_of(file: BinaryIO, size: int) -> Header:
@@ -164,8 +118,8 @@ def index_of(file: BinaryIO, size: int) -> Header:
     try:
         found = parsed_json(file.read(min(size, MOST_BYTES_OF_HEADER)).decode("utf-8"), "the index")
     except ValueError:
-        return Header({}, SAFETENSORS_BITS)
-    return index_header(found) if is_index(found) else Header({}, SAFETENSORS_BITS)
+        return Header({}, tables.formats("safetensors"))
+    return index_header(found) if is_index(found) else Header({}, tables.formats("safetensors"))
 
 
 def checked(workload: Workload, header: Header) -> Workload:
@@ -255,13 +209,13 @@ def gguf_header(file: BinaryIO, size: int) -> Header:
     for _ in range(number):
         name = reader.text()
         shape = tuple(reader.number("Q") for _ in range(reader.count("I", MOST_DIMENSIONS, "dimensions of one tensor")))
-        kind = GGML_TYPES.get(int(reader.number("I")))
+        kind = tables.gguf_formats().get(int(reader.number("I")))
         reader.take(8)
         if kind is None or math.prod(shape) > LARGEST_TENSOR:
             raise ValueError(f"tensor {shown(name)} of the GGUF header has a shape or type that cannot be; the file "
                              "is damaged")
-        tensors[name] = (shape, kind[0])
-    return Header(tensors, {name: 8 * size / block for name, block, size in GGML_TYPES.values()}, metadata)
+        tensors[name] = (shape, kind)
+    return Header(tensors, tables.formats("gguf"), metadata)
 
 
 def read_gguf(file: BinaryIO, size: int, changes: Mapping[str, Any], title: str = "") -> Workload:
@@ -278,8 +232,9 @@ def _configuration(header: Header) -> dict[str, Any]:
     family, tensors = header.metadata.get("general.architecture"), header.tensors
     if not isinstance(family, str) or not 0 < len(family) <= 40:
         raise ValueError("the GGUF header names no general.architecture; the file is damaged")
-    config: dict[str, Any] = {"model_type": FAMILIES.get(family, family)}
-    for key, ours in KEYS.items():
+    config: dict[str, Any] = {"model_type": tables.gguf_names("architecture").get(family, family)}
+    keys = tables.gguf_names("key")
+    for key, ours in keys.items():
         value = header.metadata.get(f"{family}.{key}")
         if isinstance(value, list) and value and all(type(each) is int for each in value):
             value = max(value)  # one a layer: our builder takes equal layers
@@ -290,7 +245,7 @@ def _configuration(header: Header) -> dict[str, Any]:
             config[ours] = value
     for key, value in header.metadata.items():  # what else may change counts is read, or refused, by its name
         inner = key.removeprefix(f"{family}.").replace(".", "_")
-        if key.startswith(f"{family}.") and key[len(family) + 1 :] not in KEYS and huggingface.may_change(inner):
+        if key.startswith(f"{family}.") and key[len(family) + 1 :] not in keys and huggingface.may_change(inner):
             config[inner] = value
     embedding = tensors.get("token_embd.weight")
     if embedding is not None and len(embedding[0]) == 2:
@@ -298,7 +253,6 @@ def _configuration(header: Header) -> dict[str, Any]:
     elif "vocab_size" not in config and isinstance(header.metadata.get("tokenizer.ggml.tokens"), list | range):
         config["vocab_size"] = len(header.metadata["tokenizer.ggml.tokens"])
     config["tie_word_embeddings"] = not tensors or "output.weight" not in tensors
-    own = huggingface.decoders.FAMILIES.get(config["model_type"], {})
     if tensors and config["model_type"] in ("llama", "mistral", "granite", "gpt_oss", "glm4", "glm4_moe", "seed_oss"):
         config["attention_bias"] = any(name.endswith("attn_q.bias") for name in tensors)
     experts = config.get("num_experts")
@@ -308,7 +262,7 @@ def _configuration(header: Header) -> dict[str, Any]:
     config.pop("rope_dim", None)
     return {name: value for name, value in config.items() if name != "value_length"
             and not (name == "num_experts" and value == 0)
-            and not (name == "intermediate_size" and value == 0 and own is not None)}  # fmt: skip
+            and not (name == "intermediate_size" and value == 0)}  # fmt: skip
 
 
 def _latent(config: dict[str, Any]) -> None:

@@ -12,42 +12,13 @@ from importlib import import_module
 from typing import Any
 
 from cookbook.units import shown
-from cookbook.workloads.arguments import check_possible, whole
+from cookbook.workloads.arguments import check_names, check_possible, whole
+from cookbook.workloads.imports import tables
 from cookbook.workloads.imports.fields import listed, titled
 from cookbook.workloads.imports.graph import Graph, Tensor
 from cookbook.workloads.zoo import Workload
 
 MOST_AXES, LARGEST_AXIS = 6, 10**7
-ACTS = {"relu": "relu", "relu_": "relu", "gelu": "gelu", "silu": "silu", "silu_": "silu", "sigmoid": "sigmoid",
-        "tanh": "tanh",
-        "hardtanh": "relu6", "hardtanh_": "relu6", "relu6": "relu6", "hardswish": "hardswish",
-        "hardswish_": "hardswish",
-        "hardsigmoid": "hardsigmoid", "leaky_relu": "leaky", "leaky_relu_": "leaky", "elu": "elu",
-        "softplus": "softplus", "mish": "mish",
-        "_prelu_kernel": "prelu", "prelu": "prelu"}  # fmt: skip
-NORMS = {"native_batch_norm": "batch", "_native_batch_norm_legit": "batch",
-         "_native_batch_norm_legit_no_training": "batch",
-         "batch_norm": "batch", "cudnn_batch_norm": "batch", "native_layer_norm": "layer", "layer_norm": "layer",
-         "native_group_norm": "group", "group_norm": "group", "rms_norm": "rms", "_fused_rms_norm": "rms",
-         "instance_norm": "instance", "_batch_norm_with_update": "batch"}  # fmt: skip
-# Other views of the same elements, and what makes tensors of shapes alone.
-VIEWS = {"view", "_unsafe_view", "reshape", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze", "slice",
-         "select", "split",
-         "split_with_sizes", "unbind", "alias", "detach", "as_strided", "chunk", "flatten", "narrow", "view_as",
-         "expand_as", "T", "mT",
-         "unflatten", "lift_fresh_copy", "_assert_tensor_metadata", "sym_size", "empty", "zeros", "ones", "full",
-         "arange", "empty_like",
-         "zeros_like", "ones_like", "new_zeros", "new_empty", "movedim", "swapaxes", "numpy_T", "unsafe_split",
-         "dropout", "is_same_size",
-         "native_dropout", "resolve_conj", "resolve_neg", "_shape_as_tensor", "empty_strided", "scalar_tensor",
-         "getitem"}  # fmt: skip
-MOVES = {"clone", "contiguous", "_to_copy", "to", "copy_", "cat", "stack", "index_select", "gather", "index",
-         "constant_pad_nd", "pad",
-         "roll", "flip", "repeat", "where", "masked_fill", "masked_fill_", "pixel_shuffle", "tril", "triu", "fill_",
-         "zero_", "type_as",
-         "upsample_nearest2d", "index_put", "scatter", "_reshape_copy", "repeat_interleave", "copy"}  # fmt: skip
-# What may be done to a parameter without being a product with it.
-PLAIN = {"add", "add_", "mul", "mul_", "sub", "div", "rsub", "pow", "exp", "neg", *MOVES}
 REFUSED = (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, KeyError, AttributeError,
            AssertionError, ArithmeticError)
 
@@ -80,9 +51,7 @@ def read(source: Any, changes: Mapping[str, Any]) -> Workload:
     ValueError
         No shape; a forward pass that needs values and not only shapes, with PyTorch's own words.
     """
-    unknown = [name for name in changes if name not in ("shape", "title")]
-    if unknown:
-        raise ValueError(f"{shown(unknown[0])} is no argument of a PyTorch module; it takes shape and title")
+    check_names(changes, ("shape", "title"), "a PyTorch module")
     found = _of_program(source) if is_program(source) else _of_module(source, changes.get("shape"))
     title = titled(changes.get("title", type(source).__name__))
     if found.unknown:
@@ -110,26 +79,27 @@ class _Counted(Graph):
 
     def told(self, name: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
         """One operation of ATen, with what went in and came out."""
-        if name in VIEWS or not outputs:
+        kind, meaning = tables.operation("torch", name)
+        if kind == "view" or not outputs:
             return
         label = f"{name}.{len(self.rows)}"
-        writer = WRITERS.get(name)
+        writer = WRITERS.get(kind)
         if writer is not None:
             writer(self, name, label, arguments, outputs)
             return
         inputs = [each for each in _flat(arguments) if _is_tensor(each)]
         if not inputs:
             return
-        if name in NORMS:
-            _norm(self, name, label, arguments, outputs)
-        elif name in ACTS:
-            self.act(label, ACTS[name], _tensor(inputs[0]), _tensor(outputs[0]), self.parameters(inputs))
+        if kind == "norm":
+            _norm(self, meaning, label, arguments, outputs)
+        elif kind == "activation":
+            self.act(label, meaning, _tensor(inputs[0]), _tensor(outputs[0]), self.parameters(inputs))
         else:
-            if name not in PLAIN and any(self.is_weight(each) and each.dim() > 1 for each in inputs):
+            if kind not in ("elementwise", "move") and any(self.is_weight(each) and each.dim() > 1 for each in inputs):
                 self.unknown.add(name[:40])
             live = [_tensor(each) for each in inputs if not self.is_weight(each)]
             keep = live if name in ("mul", "div") and len(live) > 1 else ()
-            self.elementwise(label, live, float(outputs[0].numel()), 0.0 if name in MOVES else 1.0,
+            self.elementwise(label, live, float(outputs[0].numel()), 0.0 if kind == "move" else 1.0,
                              self.parameters(inputs), keep)
 
     def rest(self) -> None:
@@ -225,7 +195,7 @@ def _norm(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs:
     tensors = [each for each in arguments if _is_tensor(each)]
     trained = [each for each in tensors[1:] if g.is_weight(each)]
     channels = float(trained[0].numel()) if trained else float(tensors[0].shape[-1] if tensors[0].dim() else 1)
-    g.norm(label, NORMS[name], _tensor(tensors[0]), channels, g.parameters(trained))
+    g.norm(label, name, _tensor(tensors[0]), channels, g.parameters(trained))
 
 
 def _embedding(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -253,16 +223,8 @@ def _mean(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs:
 
 Writer = Callable[[_Counted, str, str, Sequence[Any], Sequence[Any]], None]
 WRITERS: dict[str, Writer] = {
-    **dict.fromkeys(("mm", "addmm", "linear"), _linear), **dict.fromkeys(("bmm", "baddbmm", "matmul"), _batched),
-    **dict.fromkeys(("convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-                     "conv_transpose3d"), _convolution),
-    **dict.fromkeys(("scaled_dot_product_attention",), _attention), "embedding": _embedding,
-    **dict.fromkeys(("_softmax", "softmax", "_log_softmax", "log_softmax", "_safe_softmax"), _softmax),
-    **dict.fromkeys(("max_pool2d_with_indices", "max_pool2d", "max_pool3d", "max_pool1d", "avg_pool1d", "avg_pool2d",
-                     "avg_pool3d",
-                     "adaptive_avg_pool2d", "_adaptive_avg_pool2d", "adaptive_avg_pool1d", "adaptive_max_pool2d"),
-                    _pool),
-    "mean": _mean,
+    "linear": _linear, "batched product": _batched, "convolution": _convolution, "attention": _attention,
+    "embedding": _embedding, "softmax": _softmax, "pool": _pool, "mean": _mean,
 }  # fmt: skip
 
 
@@ -376,7 +338,8 @@ def _of_program(program: Any) -> _Counted:
                      else [tensors.get(one, one) if _hashable(one) else one
                      for one in each] for each in (*node.args, *node.kwargs.values()) if _hashable(each)
                      or isinstance(each, list | tuple)]
-        if name in VIEWS and arguments and isinstance(arguments[0], _Named) and node in tensors:
+        seen = tables.operation("torch", name).kind == "view" and node in tensors
+        if seen and arguments and isinstance(arguments[0], _Named):
             tensors[node] = _Named(tensors[node].value, arguments[0].cookbook_place)
         outputs = [tensors[node]] if node in tensors else [each for each in _flat([value]) if _is_tensor(each)]
         counted.told(name, arguments, outputs)

@@ -1,0 +1,121 @@
+"""What files call things, from the tables: kinds of models, their fields, operations, and formats of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from cookbook import catalog
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Family(NamedTuple):
+    """A kind of model, from the table ``model_families``.
+
+    Attributes
+    ----------
+    reader : str
+        Who reads its configuration.
+    arguments : mapping
+        Arguments of the builder that it has whatever the file says.
+    readings : mapping
+        What steers the reading of its fields.
+    """
+
+    reader: str = ""
+    arguments: Mapping[str, Any] = NOTHING
+    readings: Mapping[str, Any] = NOTHING
+
+
+class Operation(NamedTuple):
+    """What a library's operation is counted as: its kind, and which activation, norm, cell or pooling."""
+
+    kind: str
+    meaning: str
+
+
+class Names:
+    """Names of fields, some of which (``*_eps``, ``rope*``) stand for all that end or begin so."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        every = tuple(names)
+        self.exact = frozenset(name for name in every if "*" not in name)
+        self.starts = tuple(name[:-1] for name in every if name.endswith("*"))
+        self.ends = tuple(name[1:] for name in every if name.startswith("*"))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.exact or name.startswith(self.starts) or name.endswith(self.ends)
+
+
+@lru_cache(maxsize=1)
+def families() -> Mapping[str, Family]:
+    """All kinds of models that are read, by the name that their files have."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in catalog.table("model_families").itertuples():
+        for name in row.families.split(";"):
+            found.setdefault(name, {}).setdefault(row.kind, {})[row.name] = _value(row.value)
+    return {name: Family(each["reader"]["reader"], each.get("argument", NOTHING), each.get("reading", NOTHING))
+            for name, each in found.items()}  # fmt: skip
+
+
+def _value(cell: str) -> Any:
+    return cell == "yes" if cell in ("yes", "no") else int(cell) if cell.isdigit() else cell
+
+
+@lru_cache(maxsize=256)
+def fields(meaning: str, kind: str = "") -> Names:
+    """Fields that change no count, of one kind of model or, with "", of all; `meaning` is silent or reviewed."""
+    rows = catalog.table("configuration_fields")
+    rows = rows[rows["meaning"] == meaning]
+    return Names(row.field for row in rows.itertuples() if kind in row.families.split(";"))
+
+
+@lru_cache(maxsize=256)
+def defaults(kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Figures that a kind of model has where its file leaves them out: those to tell, and those that nearly all have.
+
+    Both by field, from the table ``configuration_defaults``.
+    """
+    rows = catalog.table("configuration_defaults")
+    told, silent = dict[str, Any](), dict[str, Any]()
+    for row in rows[[kind in families.split(";") for families in rows["families"]]].itertuples():
+        value = float(row.value)
+        (told if row.told == "yes" else silent)[row.field] = int(value) if value.is_integer() else value
+    return MappingProxyType(told), MappingProxyType(silent)
+
+
+@lru_cache(maxsize=8)
+def operations(library: str) -> Mapping[str, Operation]:
+    """Operations of a library by their names, from the table ``operation_names``."""
+    rows = catalog.table("operation_names")
+    return {row.name: Operation(row.kind, row.meaning)
+            for row in rows[rows["library"] == library].itertuples()}  # fmt: skip
+
+
+def operation(library: str, name: str) -> Operation:
+    """One of them; of no kind where it is not known."""
+    return operations(library).get(name, Operation("", ""))
+
+
+@lru_cache(maxsize=8)
+def gguf_names(kind: str) -> Mapping[str, str]:
+    """Architectures or keys of GGUF files, and what configurations call the same."""
+    rows = catalog.table("gguf_names")
+    return {row.name: row.meaning for row in rows[rows["kind"] == kind].itertuples()}
+
+
+@lru_cache(maxsize=2)
+def formats(file: str) -> Mapping[str, float]:
+    """Formats of numbers in safetensors or GGUF files by name: bits of one element, scales included [bit]."""
+    rows = catalog.table("tensor_formats")
+    return {row.name: 8 * row.bytes / row.elements for row in rows[rows["file"] == file].itertuples()}
+
+
+@lru_cache(maxsize=1)
+def gguf_formats() -> Mapping[int, str]:
+    """Name of each format of GGUF files by the number that stands for it."""
+    rows = catalog.table("tensor_formats")
+    return {int(row.number): row.name for row in rows[rows["file"] == "gguf"].itertuples()}
