@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -311,9 +310,3 @@ def _slowed(began: float, ended: float) -> dict[str, Any]:
         note = f"the processor ended at {percent(ratio)} of the speed that it began with: throttled, or shared"
         return {**said, "throttling": note}
     return said
-
-
-def bar(number: int, count: int, name: str) -> None:
-    """Progress on standard error: one line that is written over on a screen, a line a case elsewhere."""
-    end = "\r" if sys.stderr.isatty() and number < count else "\n"
-    print(f"[{number}/{count}] {name}"[:100].ljust(100 if end == "\r" else 0), end=end, file=sys.stderr, flush=True)

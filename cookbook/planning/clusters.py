@@ -26,6 +26,7 @@ from cookbook.planning.policies import PLACEMENTS, POLICIES
 from cookbook.planning.scheduler import SERVICE, Cluster, Job, Line, Rules
 from cookbook.prediction.asked import choices, flag, listed, quantity, shown, text, whole
 from cookbook.prediction.constants import figure
+from cookbook.progress_bar import progress_bar
 
 __all__ = [
     "ClusterRun", "claimed", "cluster", "cluster_gains", "cluster_weeks", "drf_tasks", "erlang_wait_seconds",
@@ -504,20 +505,13 @@ def cluster_weeks(
     if taken:
         raise ValueError(f"{', '.join(sorted(taken))} cannot be given here: each row is one week; leave it out")
     rows, cases = [], list(itertools.product(loads, mixes, range(first, first + count), policies))
-    for done, (asked, kind, week, policy) in enumerate(cases):
+    for done, (asked, kind, week, policy) in enumerate(cases, 1):
         run = cluster(policy, load=asked, mix=kind, seed=week, progress=False, log=False, **fixed)
         name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
         rows.append({"load": asked, "mix": kind, "week": week, "policy": name, **run.measures})
         if flag("progress", progress):
-            _bar(done + 1, len(cases))
+            progress_bar(done, len(cases), unit="weeks")
     return pd.DataFrame(rows)
-
-
-def _bar(done: int, rows: int) -> None:
-    from cookbook.planning.scheduler import show
-
-    if done % 10 == 0 or done == rows:
-        show(done, rows)
 
 
 def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str] = ("load", "mix")) -> pd.DataFrame:

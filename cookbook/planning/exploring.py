@@ -20,9 +20,10 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog.printed import check_target, write_text
 from cookbook.planning.parts import spread
-from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of, show
+from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.scenario import NUMERIC, fields
+from cookbook.progress_bar import progress_bar
 
 Columns = dict[str, np.ndarray]
 Measure = str | Callable[[Columns], Any]
@@ -198,8 +199,8 @@ def _explored(question: _Question, executor: Any, path: Path | None, progress: b
         if path and now - saved >= EVERY:
             _save(path, mark, found, done)
             saved = time.monotonic()
-        if progress and now - begun > 1:
-            show(found["rows"], rows)
+        if progress:
+            progress_bar(found["rows"], rows, since=begun)
     if path:
         _save(path, mark, found, done)
     return Explored(found["rows"], found["answered"], found["fitting"], _table(question.values, found["best"]),

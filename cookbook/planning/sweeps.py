@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,6 +27,7 @@ from cookbook.prediction.terms.devices import lacking
 from cookbook.prediction.terms.layout_grid import interleaved
 from cookbook.prediction.terms.layouts import impossible_in_grid
 from cookbook.prediction.terms.transformer import answers_tokens
+from cookbook.progress_bar import progress_bar
 from cookbook.workloads.zoo import Workload
 
 NEEDS = "needs"
@@ -158,8 +158,8 @@ def _estimated(
         for name, value in told.items():
             found[name][at] = value
         done += len(told["seconds"])
-        if progress and time.monotonic() - begun > 1:
-            show(done, rows)
+        if progress:
+            progress_bar(done, rows, since=begun)
     sizes = [len(each) for each in values.values()]
     frame = {name: _axis(given, at, sizes) for at, (name, given) in enumerate(values.items())}
     return pd.DataFrame(frame | found, copy=False)
@@ -372,17 +372,6 @@ def _told(found: Estimate) -> dict[str, np.ndarray]:
         "tokens_per_s": found.tokens_per_s, "memory_bytes": found.memory_bytes, "fits": found.fits,
         "bottleneck": found.bottleneck, "tier": found.tier, "why": found.why,
     }  # fmt: skip
-
-
-def show(done: int, rows: int) -> None:
-    """A bar on standard error, where somebody looks at it: so many rows `done` of all `rows`."""
-    if sys.stderr.isatty():
-        filled = 30 * done // rows
-        print(
-            f"\r[{'#' * filled}{' ' * (30 - filled)}] {done:,} of {rows:,}",
-            end="\n" if done == rows else "",
-            file=sys.stderr,
-        )
 
 
 def _needs(axes: dict[str, Any]) -> pd.DataFrame:
