@@ -1,4 +1,4 @@
-"""One way to do each thing about many scenarios: one bar that shows how far they are."""
+"""One way to do each thing about many scenarios: one Pareto front, one bar that shows how far they are."""
 
 from __future__ import annotations
 
@@ -8,13 +8,31 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from cookbook.planning.exploring import pareto_front
 from cookbook.progress_bar import progress_bar
 
+FRONT, BARS = {"front", "fronts", "pareto", "dominated"}, {"bar", "progress_bar", "progressbar"}
 PACKAGE = Path(__file__).resolve().parents[1] / "cookbook"
 TREES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
          for path in sorted(PACKAGE.rglob("*.py"))}  # fmt: skip
+
+
+def test_one_function_finds_a_pareto_front():
+    nodes = [(name, node) for name, tree in TREES.items() for node in tree.body
+             if isinstance(node, (ast.FunctionDef, ast.ClassDef))]  # fmt: skip
+    found = [f"{name}:{node.name}" for name, node in nodes if FRONT & set(node.name.lower().split("_"))]
+    assert found == ["planning/exploring.py:pareto_front"]
+
+
+def test_of_equal_points_the_first_row_is_on_the_front_and_what_is_beaten_at_the_same_cost_is_not() -> None:
+    costs = np.array([[1, 5, 1], [1, 3, 1], [1, 3, 1], [2, 3, 0], [2, np.nan, 0], [3, 3, 0]], dtype=float)
+    assert pareto_front(costs, np.arange(6)).tolist() == [1, 3]
+    assert pareto_front(costs, np.array([0, 2, 1, 3, 4, 5])).tolist() == [2, 3]
+    with pytest.raises(ValueError, match="more than 1 points"):
+        pareto_front(costs, np.arange(6), most=1)
 
 
 def test_one_function_shows_how_far_a_computation_is():
@@ -24,9 +42,7 @@ def test_one_function_shows_how_far_a_computation_is():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.stderr.isatty":
                 draws.add(name)
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name.lower().replace("_", "") in (
-                "bar", "progressbar",
-            ):  # fmt: skip
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name.lower().strip("_") in BARS:
                 named.add(f"{name}:{node.name}")
     assert draws == {"progress_bar.py"} and named == {"progress_bar.py:progress_bar"}
 

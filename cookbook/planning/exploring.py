@@ -228,7 +228,7 @@ def _reduced(question: _Question, number: int) -> dict[str, Any]:
         for what, measures in (("best", (question.best,)), ("front", question.front)):
             if measures and len(at):
                 scores = np.column_stack([_score(seen, *each) for each in measures])
-                kept = _best(scores, rows[at], question.keep) if what == "best" else _front(scores, rows[at])
+                kept = _kept(what, scores, rows[at], question.keep)
                 one[what] = {"row": rows[at][kept], "score": scores[kept]} | {n: known[n][kept] for n in known}
         found.append(one)
     return _merged(question, found)
@@ -258,6 +258,11 @@ def _score(seen: _Seen, measure: Measure, way: str) -> np.ndarray:
     return np.where(np.isnan(value), np.inf, -value if way == MOST else value)
 
 
+def _kept(what: str, scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
+    """Places of the best, or of the front."""
+    return _best(scores, rows, keep) if what == "best" else pareto_front(scores, rows, MOST_FRONT)
+
+
 def _best(scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
     """Places of the best; of equals, the first rows; what has no number is not among them."""
     score = scores[:, 0]
@@ -267,8 +272,28 @@ def _best(scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
     return some[np.lexsort((rows[some], score[some]))][:keep]
 
 
-def _front(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Places of points that no other is at least as good as; of equal points, the first row; in the order of rows."""
+def pareto_front(scores: np.ndarray, rows: np.ndarray, most: float = math.inf) -> np.ndarray:
+    """Places of the points that no other point is at least as good as; of equal points, the first row.
+
+    Parameters
+    ----------
+    scores : numpy.ndarray
+        One row a point, one column a measure: the less, the better. What is not finite is on no front.
+    rows : numpy.ndarray of int
+        Number of each point; the front comes in the order of these.
+    most : float
+        Points that a front may have.
+
+    Raises
+    ------
+    ValueError
+        For a front of more points.
+
+    Examples
+    --------
+    >>> pareto_front(np.array([[1.0, 5.0], [2.0, 2.0], [2.0, 3.0], [4.0, 1.0]]), np.arange(4)).tolist()
+    [0, 1, 3]
+    """
     order = np.lexsort((rows, *scores.T[::-1]))
     points = scores[order]
     fresh = np.r_[True, (points[1:] != points[:-1]).any(axis=1)] & np.isfinite(points).all(axis=1)
@@ -282,8 +307,8 @@ def _front(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
         found.append(order[0])
         left = (points < points[0]).any(axis=1)
         order, points = order[left], points[left]
-        if len(found) > MOST_FRONT:
-            raise ValueError(f"the front has more than {MOST_FRONT:,} points: give fewer measures, or coarser ones")
+        if len(found) > most:
+            raise ValueError(f"the front has more than {most:,} points: give fewer measures, or coarser ones")
     kept = np.array(found, dtype=int)
     return kept[np.argsort(rows[kept], kind="stable")]
 
@@ -306,7 +331,7 @@ def _merged(question: _Question, found: Sequence[dict[str, Any]]) -> dict[str, A
         one[what] = {name: np.concatenate([each[name] for each in some]) for name in some[0]} if some else {}
         if len(some) > 1:
             scores, rows = one[what]["score"], one[what]["row"]
-            kept = _best(scores, rows, question.keep) if what == "best" else _front(scores, rows)
+            kept = _kept(what, scores, rows, question.keep)
             one[what] = {name: column[kept] for name, column in one[what].items()}
     one["classes"] = {name: _summed([each["classes"][name] for each in found if each["classes"]])
                       for name in question.quantiles}  # fmt: skip

@@ -15,6 +15,7 @@ from cookbook import hardware, units
 from cookbook.hardware import Accelerator, Machine
 from cookbook.planning import card, plain
 from cookbook.planning.cost import HOUR, device_usd
+from cookbook.planning.exploring import pareto_front
 from cookbook.prediction.asked import (
     MOST_SEQUENCES,
     MOST_TOKENS,
@@ -432,7 +433,7 @@ def _layouts(
         device_seconds=seconds[rows] * grid["devices"][rows], tokens_per_second=seq * global_batch / seconds[rows],
     )  # fmt: skip
     costs = table[["step_seconds", "memory_bytes", "device_seconds"]].to_numpy()
-    table["front"] = _front(table["devices"].to_numpy(), costs)
+    table["front"] = table.index.isin(pareto_front(costs, table.index.to_numpy()))
     table["step_usd"] = table["device_seconds"] * usd / HOUR
     nearest: dict[str, Any] = {}
     if known.any() and not len(rows):
@@ -441,22 +442,6 @@ def _layouts(
         nearest |= {"memory_bytes": float(memory[least]), "capacity_bytes": capacity}
     rows.flags.writeable = False
     return Layouts("", table, len(seconds), len(rows), MappingProxyType(nearest), (), found, rows)
-
-
-def _front(devices: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """Rows that no other row beats in one cost without losing in another; rows come sorted by the first cost."""
-    able = np.zeros(len(costs), dtype=bool)
-    for count in np.unique(devices):  # what needs more memory than something faster on as many devices is out
-        rows = np.flatnonzero(devices == count)
-        memory = costs[rows, 1]
-        able[rows] = memory < np.concatenate([[np.inf], np.minimum.accumulate(memory)[:-1]])
-    front, best = np.zeros(len(costs), dtype=bool), np.empty((0, costs.shape[1]))
-    for row in np.flatnonzero(able):
-        cost = costs[row]
-        if not (best <= cost).all(axis=1).any():
-            front[row] = True
-            best = np.vstack([best[~(cost <= best).all(axis=1)], cost])
-    return front
 
 
 def _words(own: Any, other: Any) -> str:
