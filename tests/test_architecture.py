@@ -15,7 +15,7 @@ import cookbook
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "cookbook"
 FLOORS = {
-    "units": 1, "result": 1, "performance": 1,
+    "units": 1, "progress_bar": 1, "result": 1, "performance": 1,
     "catalog": 2, "charts": 2,
     "hardware": 3, "workloads": 3,
     "prediction": 4,

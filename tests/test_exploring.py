@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import cookbook as cb
 from cookbook.planning import exploring
-from cookbook.planning.exploring import ERROR, Explored, explore
+from cookbook.planning.exploring import ERROR, Explored, explore, pareto_front
 from cookbook.planning.parts import AHEAD, RETRIES, Parts, spread
 
 AXES: dict[str, Any] = {
@@ -179,13 +179,13 @@ points = st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=
 @given(points, st.integers(1, 3), st.integers(1, 39))
 def test_a_front_of_fronts_is_the_front(given_points: list[list[int]], measures: int, cut: int) -> None:
     scores, rows = np.array(given_points, dtype=float)[:, :measures], np.arange(len(given_points))
-    whole = set(exploring._front(scores, rows))
+    whole = set(pareto_front(scores, rows))
     beaten = [((scores <= one).all(axis=1) & ((scores < one).any(axis=1) | (rows < row))).any()
               for row, one in zip(rows, scores, strict=True)]  # fmt: skip
     assert whole == set(rows[~np.array(beaten)])
-    sides = [part[exploring._front(scores[part], part)] for part in (rows[cut:], rows[:cut]) if len(part)]
+    sides = [part[pareto_front(scores[part], part)] for part in (rows[cut:], rows[:cut]) if len(part)]
     both = np.concatenate(sides)
-    assert set(both[exploring._front(scores[both], both)]) == whole
+    assert set(both[pareto_front(scores[both], both)]) == whole
 
 
 # Other places to compute.

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from cookbook.catalog.refusals import refused
+
 from .. import units
 from .files import write_csv
 from .names import CACHED, ambiguous, lookup
@@ -73,7 +75,7 @@ def cite(source: str, directory: str | Path | None = None) -> str:
     """
     folder = folder_of(directory)
     if not isinstance(source, str):
-        raise ValueError(f"source = {units.shown(source)} must be text: keys of sources, separated by semicolons")
+        raise refused("source", source, "must be text: keys of sources, separated by semicolons")
     return " | ".join(_cite(lookup("sources", key, folder), folder) for key in source.split(";"))
 
 
@@ -138,7 +140,7 @@ def provenance(key: str, field: str, kind: str = "accelerators", directory: str 
     name, names = lookup(kind, key, folder), [column.name for column in schema(kind, folder).columns]
     if not isinstance(field, str) or field not in names:
         close = ", ".join(nearest(field, names, 3))
-        raise ValueError(f"field = {units.shown(field)}; {kind} has no such column. Nearest: {close}")
+        raise refused("field", field, f"; {kind} has no such column. Nearest: {close}")
     stated = statements(folder, name, field) if kind == "accelerators" else ()
     used = next((statement for status, statement in stated if status == "used"), None)
     used = used or _row_statement(name, field, kind, folder)

@@ -9,6 +9,8 @@ from functools import lru_cache
 from heapq import nlargest
 from pathlib import Path
 
+from cookbook.catalog.refusals import refused
+
 from ..units import shown
 from .reading import NAME_LETTERS, CatalogError, UnknownName, folder_of, likeness, nearest, schema
 from .tables import raw, table_names
@@ -238,9 +240,9 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     folder = folder_of(directory)
     if not isinstance(kind, str) or kind not in _named_tables(folder):
         close = ", ".join(nearest(str(kind)[:NAME_LETTERS], list(_named_tables(folder)), 5))
-        raise ValueError(f"kind = {shown(kind)} is no table whose rows have names; nearest: {close}")
+        raise refused("kind", kind, f"is no table whose rows have names; nearest: {close}")
     if not isinstance(name, str):
-        raise ValueError(f"name = {shown(name)} must be text, such as {next(iter(index(kind, folder).values()))!r}")
+        raise refused("name", name, f"must be text, such as {next(iter(index(kind, folder).values()))!r}")
     known, several = index(kind, folder), shared(kind, folder)
     wanted = normalise(name[: 2 * NAME_LETTERS])
     others = map(normalise, stems(name)) if kind == "models" else ()

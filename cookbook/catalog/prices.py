@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
+from cookbook.catalog.refusals import refused
 from cookbook.result import Result
 from cookbook.units import shown
 
@@ -75,10 +76,10 @@ class Price(Result):
             single = isinstance(value, (int, float)) and not isinstance(value, bool)
             several = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 0
             if not several and not (single and (abs(value) < MOST or value != value)):
-                raise ValueError(f"{name} = {shown(value)} must be a number, in the unit of the price")
+                raise refused(name, value, "must be a number, in the unit of the price")
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} = {shown(getattr(self, name))} must be text")
+                raise refused(name, getattr(self, name), "must be text")
         if not isinstance(self.rows, int) or not isinstance(self.source, tuple):
             raise ValueError("rows and source of a price are a whole number and a tuple of keys of the table 'sources'")
 
@@ -207,7 +208,7 @@ def _known(name: Any) -> tuple[str, str]:
     if not isinstance(name, str):
         key = getattr(name, "key", None)
         if not isinstance(key, str):
-            raise ValueError(f"name = {shown(name)} names nothing; give an accelerator or a system such as 'h100-sxm'")
+            raise refused("name", name, "names nothing; give an accelerator or a system such as 'h100-sxm'")
         return ("accelerators", key) if key in _keys() else ("", str(name.name))
     near = []
     for kind in ("accelerators", "systems"):
@@ -228,7 +229,7 @@ def checked_year(since: Any) -> int | None:
     if since is None:
         return None
     if isinstance(since, bool) or not isinstance(since, (int, np.integer)) or not EARLIEST <= since <= LATEST:
-        raise ValueError(f"since = {shown(since)} is no year; give one such as 2025, or None for the newest 12 months")
+        raise refused("since", since, "is no year; give one such as 2025, or None for the newest 12 months")
     return int(since)
 
 
@@ -332,7 +333,7 @@ def electricity_usd(watts: float | str, region: str | None = None, since: int | 
 def text(name: str, value: Any) -> str:
     """Text, or ValueError names the argument."""
     if not isinstance(value, str):
-        raise ValueError(f"{name} = {shown(value)} is no text; give a name or words")
+        raise refused(name, value, "is no text; give a name or words")
     return value
 
 
@@ -341,14 +342,14 @@ def number(name: str, value: Any, most: float = MOST) -> float:
     plain = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_, complex))
     if not plain or not LEAST <= value <= most:
         within = f"and at most {most:g}" if most < MOST else "and finite"
-        raise ValueError(f"{name} = {shown(value)} must be above 0 {within}; give a number such as {min(3, most):g}")
+        raise refused(name, value, f"must be above 0 {within}; give a number such as {min(3, most):g}")
     return float(value)
 
 
 def whole(name: str, value: Any, most: float = 1e6) -> int:
     """A whole number from 1 to so many; ValueError names the argument."""
     if number(name, value, most) != int(value):
-        raise ValueError(f"{name} = {shown(value)} must be a whole number, 1 or more; give one such as 32")
+        raise refused(name, value, "must be a whole number, 1 or more; give one such as 32")
     return int(value)
 
 
@@ -356,13 +357,13 @@ def amount(name: str, value: Any, unit: str, example: str, above: bool = False) 
     """A quantity in SI, 0 or more and finite; ValueError names the argument."""
     allowed = f"must be {'above 0' if above else 'zero or more'} and finite, such as {example!r}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (str, int, float, np.number)):
-        raise ValueError(f"{name} = {shown(value)} is no quantity; it {allowed}")
+        raise refused(name, value, f"is no quantity; it {allowed}")
     try:
         found = float(units.si(value, unit))
     except (ValueError, TypeError, ArithmeticError) as problem:
-        raise ValueError(f"{name} = {shown(value)}: {str(problem)[:120]}; it {allowed}") from None
+        raise refused(name, value, f": {str(problem)[:120]}; it {allowed}") from None
     if not 0 <= found <= MOST or (above and found < LEAST):
-        raise ValueError(f"{name} = {shown(value)} {allowed}")
+        raise refused(name, value, f"{allowed}")
     return found
 
 
@@ -544,7 +545,7 @@ def _exchange(currency: str) -> Price:
         known = table("tco")
         rates = known.loc[known["category"] == "exchange_rate", "unit"].str.partition("/")[2]
         offered = ", ".join(["USD", *rates])
-        raise ValueError(f"currency = {shown(currency)} has no exchange rate in data/tco.csv; take one of {offered}")
+        raise refused("currency", currency, f"has no exchange rate in data/tco.csv; take one of {offered}")
     return found
 
 

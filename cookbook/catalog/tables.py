@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from cookbook.catalog.refusals import refused
+
 from ..units import shown
 from .reading import CatalogError, Raw, Schema, UnknownName, folder_of, nearest, read, read_columns, schema
 
@@ -168,5 +170,5 @@ def table(name: str, directory: str | Path | None = None) -> pd.DataFrame:
     """
     folder = folder_of(directory)
     if not isinstance(name, str):
-        raise ValueError(f"name = {shown(name)} must be text, such as 'accelerators'")
+        raise refused("name", name, "must be text, such as 'accelerators'")
     return frame(name, folder).copy(deep=False)

@@ -15,6 +15,7 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog.names import index, normalise
 from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import refused
 from cookbook.evidence import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
 from cookbook.prediction import scaling as engine
 from cookbook.prediction.asked import choices, listed, shown, text
@@ -91,7 +92,7 @@ def accuracy(
     (by,) = choices("by", [by], known, ())
     if not isinstance(model, str) or (model != FULL and model not in models_of()):
         near = ", ".join(nearest(str(model)[:60], models_of(), 3))
-        raise ValueError(f"model = {shown(model)} is not a choice; nearest: {near}")
+        raise refused("model", model, f"is not a choice; nearest: {near}")
     rows = chosen(kind, publishers, accelerators, networks)
     if by == "row":
         return as_rows(rows, model)
@@ -228,7 +229,7 @@ def as_rows(rows: pd.DataFrame, model: str = FULL) -> pd.DataFrame:
 def _known(rows: pd.DataFrame, model: str) -> pd.Series:
     """Logarithmic ratios of a model, of the rows that it says something of."""
     if model not in (FULL, NO_NEIGHBOURS) and model not in models_of():
-        raise ValueError(f"model = {shown(model)} is not a choice; take one of {', '.join(models_of())}")
+        raise refused("model", model, f"is not a choice; take one of {', '.join(models_of())}")
     found = rows[model].dropna() if model in rows else rows[FULL].iloc[:0]
     if not len(found):
         raise ValueError(f"nothing is predicted {shown(model)} for these runs: another kind has it")

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog, units
+from cookbook import catalog
 from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import refused
 from cookbook.evidence import measurement_rows
 from cookbook.prediction.asked import listed, shown, text
 from cookbook.prediction.doors import flag
@@ -90,7 +91,7 @@ def measurements(
         raise ValueError(f"no measurement matches {_words(where)}: loosen one of them")
     if near is not None and (not isinstance(near, (str, Mapping)) or len(near) > 200):
         said = "must be the id of a row, or a dict such as {'model': 'resnet50'}"
-        raise ValueError(f"near = {units.shown(near)} {said}")
+        raise refused("near", near, f"{said}")
     if near is not None:
         rows = nearest_rows(rows, configuration(near), str(near))
     return beside(rows, versus) if versus else rows.copy()
@@ -182,9 +183,9 @@ def _between(values: pd.Series, column: str, wanted: Any) -> pd.Series:
     numbers = list(wanted) if isinstance(wanted, (list, tuple)) else [wanted, wanted]
     low, high = (*numbers, None)[:2] if len(numbers) == 2 else (None, None)
     if len(numbers) != 2 or not all(n is None or (isinstance(n, (int, float)) and abs(n) < MOST) for n in numbers):
-        raise ValueError(f"{column} = {units.shown(wanted)} is not a number; give one, or (lowest, highest)")
+        raise refused(column, wanted, "is not a number; give one, or (lowest, highest)")
     if low is not None and high is not None and low > high:
-        raise ValueError(f"{column} = {units.shown(wanted)} holds nothing: give the lowest first, ({high}, {low})")
+        raise refused(column, wanted, f"holds nothing: give the lowest first, ({high}, {low})")
     return values.between(-np.inf if low is None else low, np.inf if high is None else high)
 
 
@@ -277,7 +278,7 @@ def _frame(asked: Mapping[str, Any]) -> pd.DataFrame:
     given = {name: value for name, value in asked.items() if value not in ("", None) and value == value}
     for name in ("devices", "batch_per_device"):
         if name in given and not (isinstance(given[name], (int, float)) and given[name] > 0):
-            raise ValueError(f"{name} = {shown(given[name])} is not possible; give a number above 0")
+            raise refused(name, given[name], "is not possible; give a number above 0")
     return pd.DataFrame([given])
 
 
@@ -328,7 +329,7 @@ def beside(rows: pd.DataFrame, what: str) -> pd.DataFrame:
         Another column, or no setting in which two values were measured.
     """
     if what not in TIED:
-        raise ValueError(f"versus = {shown(what)} cannot be compared; take one of {', '.join(TIED)}")
+        raise refused("versus", what, f"cannot be compared; take one of {', '.join(TIED)}")
     rows = rows[(rows[what] != "") & rows["throughput"].notna() & rows["batch_per_device"].notna()]
     same = [name for name in DECIDES if name not in TIED[what]]
     best = rows.sort_values("throughput", kind="stable").groupby([*same, what], dropna=False).tail(1)

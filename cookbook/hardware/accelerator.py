@@ -14,6 +14,7 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 
 # Fields that may be given, with the unit that text must be in; the last two are counts.
@@ -194,7 +195,7 @@ def accelerator(
 def found_key(table: str, name: Any) -> str:
     """Key of a row by name; text that is longer than any name is not compared in full."""
     if not isinstance(name, str):
-        raise ValueError(f"name = {shown(name)} is no text: give a name of the table {table}, such as 'h100-sxm'")
+        raise refused("name", name, f"is no text: give a name of the table {table}, such as 'h100-sxm'")
     # No name is that long; the mark keeps its start from being taken for one.
     return catalog.lookup(table, name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…")
 
@@ -291,7 +292,7 @@ def _new_name(name: Any) -> str:
     text = name.name if isinstance(name, Accelerator) else name
     text = text.strip() if isinstance(text, str) else text
     if not isinstance(text, str) or not text or len(text) > LONGEST_NAME or not text.isprintable():
-        raise ValueError(f"name = {shown(name)} must be text of 1 to {LONGEST_NAME} letters, such as 'My chip'")
+        raise refused("name", name, f"must be text of 1 to {LONGEST_NAME} letters, such as 'My chip'")
     return text
 
 
@@ -309,7 +310,7 @@ def _word(name: str, value: Any) -> str:
     known = sorted({row[name] for row in catalogue().values()} - {""})
     if not isinstance(value, str) or value not in known:
         close = ", ".join(nearest(value[:LONGEST_NAME], known, 3) if isinstance(value, str) else known[:3])
-        raise ValueError(f"{name} = {shown(value)} is not in the table accelerators; nearest: {close}")
+        raise refused(name, value, f"is not in the table accelerators; nearest: {close}")
     return value
 
 

@@ -14,6 +14,7 @@ from cookbook import catalog, units
 from cookbook.catalog import UnknownName
 from cookbook.catalog.names import normalise
 from cookbook.catalog.reading import likeness
+from cookbook.catalog.refusals import refused
 from cookbook.hardware.accelerator import (
     LONGEST_NAME,
     MOST_COUNT,
@@ -137,7 +138,7 @@ def machine(what: str | Accelerator | Machine, *, per_node: int | None = None) -
 def _count(per_node: Any) -> int:
     whole = isinstance(per_node, Real) and not isinstance(per_node, bool) and per_node == per_node
     if not whole or not 1 <= per_node <= MOST_COUNT or per_node != int(per_node):
-        raise ValueError(f"per_node = {shown(per_node)} must be a whole number from 1 to {MOST_COUNT:,.0f}")
+        raise refused("per_node", per_node, f"must be a whole number from 1 to {MOST_COUNT:,.0f}")
     return int(per_node)
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from cookbook import catalog
 from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import refused
 from cookbook.hardware.machine import constant
 from cookbook.performance import topology as formulas
 from cookbook.result import Result, card
@@ -92,7 +93,7 @@ class Topology(Result):
         """Refuse a graph that cannot be: nodes of no kind or of one name, links that lead nowhere or carry nothing."""
         kinds = {node.name: node.kind for node in self.nodes}
         if len(kinds) != len(self.nodes) or not set(kinds.values()) <= set(ROWS):
-            raise ValueError(f"nodes = {shown(self.nodes)}: give each its own name, and a kind of {', '.join(ROWS)}")
+            raise refused("nodes", self.nodes, f": give each its own name, and a kind of {', '.join(ROWS)}")
         for link in self.links:
             if link.start not in kinds or link.end not in kinds or link.start == link.end:
                 raise ValueError(f"links: {shown(link.start)} to {shown(link.end)} does not join two of the nodes")
@@ -199,7 +200,7 @@ class Topology(Result):
         first leads over links between accelerators alone, so do the others, as in communication libraries.
         """
         if order is not None and not (isinstance(order, (list, tuple)) and all(isinstance(a, str) for a in order)):
-            raise ValueError(f"order = {shown(order)} is no order of accelerators; give a list of their names")
+            raise refused("order", order, "is no order of accelerators; give a list of their names")
         found = [tuple(order)] if order is not None else _rings(self)
         return [list(pairwise([*ring, ring[0]])) for ring in found if len(ring) > 1]
 
@@ -266,14 +267,14 @@ class Topology(Result):
 
 def _rate(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < 1e308:
-        raise ValueError(f"{name} = {shown(value)} is outside (0, inf): give a rate above zero [B/s]")
+        raise refused(name, value, "is outside (0, inf): give a rate above zero [B/s]")
     return float(value)
 
 
 def _pairs(flows: Any) -> list[Flow]:
     found: list[Any] = list(flows) if isinstance(flows, Iterable) and not isinstance(flows, (str, Mapping)) else [None]
     if not all(isinstance(flow, (list, tuple)) and len(flow) == 2 for flow in found):
-        raise ValueError(f"flows = {shown(flows)} are no pairs of nodes; give a list such as [('memory0', 'gpu0')]")
+        raise refused("flows", flows, "are no pairs of nodes; give a list such as [('memory0', 'gpu0')]")
     return found
 
 
@@ -283,9 +284,9 @@ def _demands(demands: Any, count: int) -> np.ndarray:
     try:
         found = np.asarray(demands, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"demands = {shown(demands)} are no rates: {allowed}") from None
+        raise refused("demands", demands, f"are no rates: {allowed}") from None
     if found.shape not in ((), (count,)) or not (found >= 0).all():
-        raise ValueError(f"demands = {shown(demands)} is outside [0, inf): {allowed}")
+        raise refused("demands", demands, f"is outside [0, inf): {allowed}")
     return found
 
 

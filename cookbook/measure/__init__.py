@@ -12,8 +12,9 @@ files of runs with a planted cause, to practise on.
 from cookbook.measure.comparison import beside, measured_device, summary
 from cookbook.measure.fitted import Calibration, calibrate
 from cookbook.measure.report import Report, own_run, read
-from cookbook.measure.suite import bar, run
+from cookbook.measure.suite import run
 from cookbook.measure.traces import Diagnosis, diagnose, patient
+from cookbook.progress_bar import progress_bar as bar
 
 __all__ = ["Calibration", "Diagnosis", "Report", "bar", "beside", "calibrate", "diagnose", "measured_device", "own_run",
            "patient", "read", "run", "summary"]  # fmt: skip

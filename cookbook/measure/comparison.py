@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from cookbook.catalog import UnknownName
+from cookbook.catalog.refusals import refused
 from cookbook.hardware import Accelerator, Machine, accelerator, machine
 from cookbook.measure.report import Report
 from cookbook.measure.steps import RANK
 from cookbook.prediction.doors import forward_pass, generate, train_step
 from cookbook.prediction.engine import Estimate
 from cookbook.prediction.terms.transformer import is_language_model
-from cookbook.units import shown
 from cookbook.workloads import zoo
 
 # How networks ran, in the words of the table of software.
@@ -52,7 +52,7 @@ def beside(report: Report, system: str | Accelerator | Machine) -> pd.DataFrame:
         The catalogue has no such device.
     """
     if not isinstance(report, Report):
-        raise ValueError(f"report = {shown(report)} must be what cb.measure.run or cb.measure.read gave")
+        raise refused("report", report, "must be what cb.measure.run or cb.measure.read gave")
     found = machine(system)
     rows = [_beside(row, found) for row in report.rows if row["benchmark"] in ASKED]
     return pd.DataFrame(rows, columns=list(COLUMNS))

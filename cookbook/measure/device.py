@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from cookbook.catalog.refusals import refused
 from cookbook.measure.environment import free_memory, nvidia, optional, without_names
 from cookbook.measure.timing import Case
-from cookbook.units import human, shown
+from cookbook.units import human
 
 DEVICES = ("cpu", "cuda", "mps")
 # Products beside square ones: layers of Llama 3 8B as the zoo has it, by tokens of a pass.
@@ -113,7 +114,7 @@ def device_named(name: str | None) -> Device:
         PyTorch is not installed, or has no such device here: what to do.
     """
     if name is not None and name not in DEVICES:
-        raise ValueError(f"device = {shown(name)} must be one of {', '.join(DEVICES)}; a GPU of AMD is cuda")
+        raise refused("device", name, f"must be one of {', '.join(DEVICES)}; a GPU of AMD is cuda")
     torch = optional("torch")
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name is None:

@@ -22,6 +22,7 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import refused
 from cookbook.evidence import student_t
 from cookbook.hardware import Accelerator, Calibrated, accelerator, accelerator_table
 from cookbook.measure.comparison import ASKED, NUMPY, measured_device
@@ -224,7 +225,7 @@ def _report(report: Any) -> Report:
         return of_document(report, "report")
     if isinstance(report, (str, Path)):
         return read(report)
-    raise ValueError(f"report = {shown(report)} must be what cb.measure.run gave, a file of it, or its JSON object")
+    raise refused("report", report, "must be what cb.measure.run gave, a file of it, or its JSON object")
 
 
 def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:

@@ -12,7 +12,7 @@ from inspect import signature
 from itertools import pairwise
 from typing import Any
 
-from cookbook.units import shown
+from cookbook.catalog.refusals import refused
 from cookbook.workloads import convnets, resnets, sequence, zoo
 
 # Builders of the zoo that have a module here.
@@ -38,7 +38,7 @@ def network(torch: Any, name: str, **changes: Any) -> tuple[Any, zoo.Workload]:
     arguments = dict(record.arguments)
     makers = {ALEXNET: _alexnet, VGG: _vgg, RESNET: _resnet, ENCODER: _encoder, DECODER: _decoder, DENSE: _dense}
     if record.builder not in makers:
-        raise ValueError(f"model = {shown(name)} has no module here; take a network built by {', '.join(makers)}")
+        raise refused("model", name, f"has no module here; take a network built by {', '.join(makers)}")
     return makers[record.builder](torch, arguments), record
 
 

@@ -18,6 +18,7 @@ import pandas as pd
 
 from cookbook.catalog import data_directory
 from cookbook.catalog.files import check_target, writing
+from cookbook.catalog.refusals import refused
 from cookbook.result import Result
 from cookbook.units import human, shown
 
@@ -199,7 +200,7 @@ def read(path: str | Path) -> Report:
     ValueError: trace.json is a Chrome or PyTorch profiler trace, not a file of `python -m cookbook measure`
     """
     if not isinstance(path, (str, Path)) or "\0" in str(path):
-        raise ValueError(f"path = {shown(path)} must be the path of a file of results")
+        raise refused("path", path, "must be the path of a file of results")
     target = Path(path)
     name = target.name[:80]
     try:
@@ -265,16 +266,16 @@ def of_document(found: Any, name: str) -> Report:
 def _check_document(found: Mapping[str, Any]) -> None:
     version = found.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise ValueError(f"version = {shown(version)} must be a whole number from 1 to {VERSION}")
+        raise refused("version", version, f"must be a whole number from 1 to {VERSION}")
     if version > VERSION:
         raise ValueError(f"version {version} is of a later cookbook; this one reads up to {VERSION}: update it")
     kinds = {"created": str, "options": Mapping, "environment": Mapping, "rows": list, "skipped": list}
     for key, kind in kinds.items():
         if not isinstance(found.get(key), kind):
             words = {str: "a text", Mapping: "an object", list: "a list"}[kind]
-            raise ValueError(f"{key} = {shown(found.get(key))} must be {words}; the file may be cut or changed by hand")
+            raise refused(key, found.get(key), f"must be {words}; the file may be cut or changed by hand")
     if found.get("state") not in STATES:
-        raise ValueError(f"state = {shown(found.get('state'))} must be one of {', '.join(STATES)}")
+        raise refused("state", found.get('state'), f"must be one of {', '.join(STATES)}")
     if len(found["rows"]) > MOST_ROWS or len(found["skipped"]) > MOST_ROWS:
         raise ValueError(f"it has more than {MOST_ROWS:,} rows; split it")
     for key in ("created", "options", "environment", "skipped"):
@@ -313,9 +314,9 @@ def _check_row(each: Any) -> None:
         _check_cell(name, column, each.get(name))
     benchmark, unit = each["benchmark"], each["unit"]
     if benchmark not in UNITS:
-        raise ValueError(f"benchmark = {shown(benchmark)} must be one of {', '.join(UNITS)}")
+        raise refused("benchmark", benchmark, f"must be one of {', '.join(UNITS)}")
     if unit != UNITS[benchmark]:
-        raise ValueError(f"unit = {shown(unit)}: a {benchmark} is given in {UNITS[benchmark]}; convert value and unit")
+        raise refused("unit", unit, f": a {benchmark} is given in {UNITS[benchmark]}; convert value and unit")
     for name in NEEDS.get(benchmark, ()):
         if not each.get(name):
             raise ValueError(f"{name} is missing: a {benchmark} tells {', '.join(NEEDS[benchmark])}")
@@ -335,13 +336,13 @@ def _check_cell(name: str, column: Field, value: Any) -> None:
         return
     if column.type == "text":
         if not isinstance(value, str) or not 0 < len(value) <= LONGEST_TEXT:
-            raise ValueError(f"{name} = {shown(value)} must be a text of 1 to {LONGEST_TEXT:,} letters")
+            raise refused(name, value, f"must be a text of 1 to {LONGEST_TEXT:,} letters")
         return
     found = _number(name, value)
     if found < 0 or (found == 0 and column.required):
-        raise ValueError(f"{name} = {shown(value)} must be above 0")
+        raise refused(name, value, "must be above 0")
     if column.type == "integer" and found != round(found):
-        raise ValueError(f"{name} = {shown(value)} must be a whole number")
+        raise refused(name, value, "must be a whole number")
 
 
 def _number(name: str, value: Any) -> float:

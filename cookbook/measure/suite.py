@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog.refusals import refused
 from cookbook.measure import array_networks, exchange, host, steps
 from cookbook.measure import device as torched
 from cookbook.measure.device import DEVICES, Device, device_named
@@ -31,7 +31,7 @@ from cookbook.measure.environment import (
 )
 from cookbook.measure.report import Report, row
 from cookbook.measure.timing import Case, Stopped, Watch, timed
-from cookbook.units import percent, shown
+from cookbook.units import percent
 from cookbook.workloads import zoo
 
 SUITES = ("micro", "macro", "language")
@@ -119,7 +119,7 @@ def _usual_seconds(used: Device | None, quick: bool, chosen: Sequence[str]) -> f
 def _suites(suites: Any) -> tuple[str, ...]:
     named = (suites,) if isinstance(suites, str) else suites
     if not isinstance(named, (list, tuple)) or not named or any(each not in SUITES for each in named):
-        raise ValueError(f"suites = {shown(suites)} must be of {', '.join(SUITES)}")
+        raise refused("suites", suites, f"must be of {', '.join(SUITES)}")
     return tuple(each for each in SUITES if each in named)
 
 
@@ -132,14 +132,14 @@ def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> Non
         The argument, its value and what it may be.
     """
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= MOST_ROUNDS:
-        raise ValueError(f"rounds = {shown(rounds)} must be a whole number from 1 to {MOST_ROUNDS}")
+        raise refused("rounds", rounds, f"must be a whole number from 1 to {MOST_ROUNDS}")
     if device is not None and device not in ("numpy", *DEVICES):
-        raise ValueError(f"device = {shown(device)} must be one of numpy, {', '.join(DEVICES)}; a GPU of AMD is cuda")
+        raise refused("device", device, f"must be one of numpy, {', '.join(DEVICES)}; a GPU of AMD is cuda")
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not
                                 0 < seconds <= 86_400):  # fmt: skip
-        raise ValueError(f"seconds = {shown(seconds)} must be a number above 0 and up to a day, 86400")
+        raise refused("seconds", seconds, "must be a number above 0 and up to a day, 86400")
     if folder is not None and not Path(folder).is_dir():
-        raise ValueError(f"folder = {shown(str(folder))} is no folder; give one on the drive to measure")
+        raise refused("folder", str(folder), "is no folder; give one on the drive to measure")
 
 
 class _Run:
@@ -311,9 +311,3 @@ def _slowed(began: float, ended: float) -> dict[str, Any]:
         note = f"the processor ended at {percent(ratio)} of the speed that it began with: throttled, or shared"
         return {**said, "throttling": note}
     return said
-
-
-def bar(number: int, count: int, name: str) -> None:
-    """Progress on standard error: one line that is written over on a screen, a line a case elsewhere."""
-    end = "\r" if sys.stderr.isatty() and number < count else "\n"
-    print(f"[{number}/{count}] {name}"[:100].ljust(100 if end == "\r" else 0), end=end, file=sys.stderr, flush=True)

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog.refusals import refused
 from cookbook.performance.sharing import drf_tasks, erlang_wait_seconds, jain_index, max_min_rates
 from cookbook.planning import jobs
 from cookbook.planning.cost import hourly_usd, machine_power, power_watts
@@ -26,6 +27,7 @@ from cookbook.planning.policies import PLACEMENTS, POLICIES
 from cookbook.planning.scheduler import SERVICE, Cluster, Job, Line, Rules
 from cookbook.prediction.asked import choices, flag, listed, quantity, shown, text, whole
 from cookbook.prediction.constants import figure
+from cookbook.progress_bar import progress_bar
 from cookbook.result import Result, card, plain
 
 __all__ = [
@@ -379,7 +381,7 @@ def _owned(quota: Any, teams: tuple[str, ...], found: Rules) -> dict[str, int]:
     else:
         given = {}
     if set(given) != set(teams):
-        raise ValueError(f"quota = {shown(quota)} must have a number of GPUs for each of the teams {', '.join(teams)}")
+        raise refused("quota", quota, f"must have a number of GPUs for each of the teams {', '.join(teams)}")
     for team, count in given.items():
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 0 <= count <= gpus:
             raise ValueError(f"quota of team {team} = {shown(count)} must be a whole number from 0 to the {gpus} GPUs "
@@ -500,27 +502,20 @@ def cluster_weeks(
     (['static', 'fifo'], 1)
     """
     if isinstance(policies, str) or not isinstance(policies, Sequence) or not policies:
-        raise ValueError(f"policies = {shown(policies)} must be a list of policies, such as ['static', 'backfill']")
+        raise refused("policies", policies, "must be a list of policies, such as ['static', 'backfill']")
     loads, mixes = listed("load", load), listed("mix", mix)
     count, first = whole("weeks", weeks, 10_000), int(quantity("seed", seed, "", "0", 0, 2**31))
     taken = {"weeks", "log"} & set(fixed)
     if taken:
         raise ValueError(f"{', '.join(sorted(taken))} cannot be given here: each row is one week; leave it out")
     rows, cases = [], list(itertools.product(loads, mixes, range(first, first + count), policies))
-    for done, (asked, kind, week, policy) in enumerate(cases):
+    for done, (asked, kind, week, policy) in enumerate(cases, 1):
         run = cluster(policy, load=asked, mix=kind, seed=week, progress=False, log=False, **fixed)
         name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
         rows.append({"load": asked, "mix": kind, "week": week, "policy": name, **run.measures})
         if flag("progress", progress):
-            _bar(done + 1, len(cases))
+            progress_bar(done, len(cases), unit="weeks")
     return pd.DataFrame(rows)
-
-
-def _bar(done: int, rows: int) -> None:
-    from cookbook.planning.scheduler import show
-
-    if done % 10 == 0 or done == rows:
-        show(done, rows)
 
 
 def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str] = ("load", "mix")) -> pd.DataFrame:
@@ -550,7 +545,7 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
         A table of another shape, without the policy compared with, or with several rows of a week and policy.
     """
     if not isinstance(by, (list, tuple)) or not by or not all(isinstance(each, str) for each in by):
-        raise ValueError(f"by = {shown(by)} must be a list of columns, such as ['load', 'mix']")
+        raise refused("by", by, "must be a list of columns, such as ['load', 'mix']")
     needed = {*by, "week", "policy", "wait_mean", *CLAIMED}
     if not isinstance(found, pd.DataFrame) or not needed <= set(found):
         raise ValueError(f"found must be a table as of cb.planning.cluster_weeks, with {', '.join(sorted(needed))}")

@@ -18,7 +18,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog.prices import checked_year, number, shown, text, whole
-from cookbook.catalog.refusals import code_of
+from cookbook.catalog.refusals import code_of, refused
 from cookbook.evidence import student_t
 from cookbook.hardware import Accelerator
 from cookbook.performance import arithmetic, memory
@@ -128,17 +128,17 @@ def compare(
 
 def _network(workload: Any) -> Workload:
     if not isinstance(workload, (str, Workload)):
-        raise ValueError(f"workload = {shown(workload)} is no network; give a name, or cb.layers([...])")
+        raise refused("workload", workload, "is no network; give a name, or cb.layers([...])")
     return network_of(workload)
 
 
 def _check(phase: Any, software: Any, neighbours: Any) -> None:
     if not isinstance(phase, str) or phase not in PHASES:
-        raise ValueError(f"phase = {shown(phase)} is not a choice; take one of {', '.join(PHASES)}")
+        raise refused("phase", phase, f"is not a choice; take one of {', '.join(PHASES)}")
     if not isinstance(software, str) or len(software) > MOST_LETTERS:
-        raise ValueError(f"software = {shown(software)} is no text; give a framework such as 'PyTorch 2.4'")
+        raise refused("software", software, "is no text; give a framework such as 'PyTorch 2.4'")
     if not isinstance(neighbours, (bool, np.bool_)):
-        raise ValueError(f"neighbours = {shown(neighbours)} is neither True nor False; give one of them")
+        raise refused("neighbours", neighbours, "is neither True nor False; give one of them")
 
 
 def records_of(accelerators: Any) -> list[str | Accelerator]:
@@ -147,7 +147,7 @@ def records_of(accelerators: Any) -> list[str | Accelerator]:
         return catalog.table("accelerators")["key"].tolist()
     given = [accelerators] if isinstance(accelerators, (str, Accelerator)) else accelerators
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
-        raise ValueError(f"accelerators = {shown(accelerators)} is no list; give names such as ['t4', 'h100-sxm']")
+        raise refused("accelerators", accelerators, "is no list; give names such as ['t4', 'h100-sxm']")
     chosen = list(islice(given, MOST_DEVICES + 1))
     if not chosen:
         raise ValueError("accelerators = []: give at least one, or leave it out for the whole table")
@@ -562,7 +562,7 @@ def least_squares_growth(years: Any, values: Any, level: float = 0.8) -> Growth:
 
 def _check_level(level: Any) -> None:
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise ValueError(f"level = {shown(level)} must lie between 0 and 1, such as 0.8")
+        raise refused("level", level, "must lie between 0 and 1, such as 0.8")
 
 
 def milestones(accelerators: Iterable[str] | None = LINE) -> pd.DataFrame:
@@ -689,10 +689,10 @@ def growth_lines(
     rows, found = milestones(accelerators), []
     wanted = [quantities] if isinstance(quantities, str) else quantities
     if not isinstance(wanted, (list, tuple)):
-        raise ValueError(f"quantities = {shown(quantities)} is no list; take some of {', '.join(QUANTITIES)}")
+        raise refused("quantities", quantities, f"is no list; take some of {', '.join(QUANTITIES)}")
     for name in wanted:
         if not isinstance(name, str) or name not in QUANTITIES:
-            raise ValueError(f"quantity = {shown(name)} is not known; take some of {', '.join(QUANTITIES)}")
+            raise refused("quantity", name, f"is not known; take some of {', '.join(QUANTITIES)}")
         own = rows[rows["quantity"] == name]
         if len(own) < 3:
             continue

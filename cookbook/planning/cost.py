@@ -38,7 +38,6 @@ from cookbook.catalog.prices import (
     given,
     hourly_usd,
     per_hour,
-    shown,
     stated,
     storage_usd,
     tariff,
@@ -46,6 +45,7 @@ from cookbook.catalog.prices import (
     times,
     years_of_use,
 )
+from cookbook.catalog.refusals import refused
 from cookbook.hardware import Accelerator, accelerator
 from cookbook.prediction.engine import Estimate
 from cookbook.result import Result
@@ -157,7 +157,7 @@ def counted(name: str, value: Any) -> np.ndarray:
     except (OverflowError, TypeError):
         numbers = np.array(np.nan)
     if not plain or not np.all((numbers >= LEAST) & (numbers <= MOST)):
-        raise ValueError(f"{name} = {shown(value)} must be above 0 and finite; give a number such as 64")
+        raise refused(name, value, "must be above 0 and finite; give a number such as 64")
     return numbers
 
 
@@ -384,7 +384,7 @@ def figure(name: str, value: Any, low: float = 0.0, open_low: bool = False, high
             raise TypeError
         array = array.astype(float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} = {shown(value)} is not a number; give one, or an array of numbers") from None
+        raise refused(name, value, "is not a number; give one, or an array of numbers") from None
     bad = (array < max(low, LEAST) if open_low else array < low) | (array > high)
     if bad.any():
         allowed = f"above {low:g}" if open_low else f"{low:g} or more"

@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.refusals import refused
 from cookbook.hardware import Accelerator
 from cookbook.hardware import accelerator as device_named
 from cookbook.performance import crossbar as formulas
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of
 from cookbook.result import Result, card, plain
-from cookbook.units import human, shown
+from cookbook.units import human
 from cookbook.workloads.ops import MATMUL_KINDS
 from cookbook.workloads.zoo import Workload
 
@@ -78,7 +79,7 @@ def number(name: str, value: Any, low: float, high: float, whole: bool = True) -
     fits = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not fits or not low <= value <= high or (whole and value != int(value)):
         kind = "whole numbers of [" if whole else "["
-        raise ValueError(f"{name} = {shown(value)} is outside {kind}{low:g}, {high:g}]: give a number in that range")
+        raise refused(name, value, f"is outside {kind}{low:g}, {high:g}]: give a number in that range")
     return int(value) if whole else float(value)
 
 
@@ -118,7 +119,7 @@ def crossbar_tile(
     }  # fmt: skip
     sizes = {name: int(number(name, *of)) for name, of in given.items()}
     if converter is not None and not callable(converter):
-        raise ValueError(f"converter = {shown(converter)} is no function: give one from bits to joules")
+        raise refused("converter", converter, "is no function: give one from bits to joules")
     slices = int(formulas.slices(sizes["weight_bits"] - 1, sizes["cell_bits"]))
     cycles = int(formulas.slices(sizes["input_bits"], sizes["drive_bits"]))
     if sizes["columns"] < 2 * slices:
@@ -159,7 +160,7 @@ def _converted(converter: Callable[[int], Any], bits: int) -> float:
 def checked_tile(tile: Any) -> Tile:
     """A tile; `crossbar_tile()` where none is given. ValueError for anything else."""
     if tile is not None and not isinstance(tile, Tile):
-        raise ValueError(f"tile = {shown(tile)} is no tile: give one of cb.planning.crossbar_tile")
+        raise refused("tile", tile, "is no tile: give one of cb.planning.crossbar_tile")
     return tile or crossbar_tile()
 
 
@@ -389,9 +390,9 @@ def digital_roofs(devices: Iterable[str | Accelerator], intensity: Any) -> pd.Da
     except (TypeError, ValueError, OverflowError):
         at = np.zeros(1)
     if at.ndim > 1 or not at.size or not np.all(at > 0):
-        raise ValueError(f"intensity = {shown(intensity)} is outside (0, inf): give operations for each byte")
+        raise refused("intensity", intensity, "is outside (0, inf): give operations for each byte")
     if not isinstance(devices, Iterable) or isinstance(devices, (str, bytes, Mapping)):
-        raise ValueError(f"devices = {shown(devices)} is no list: give names of accelerators, such as ['h100-sxm']")
+        raise refused("devices", devices, "is no list: give names of accelerators, such as ['h100-sxm']")
     rows: list[tuple[Any, ...]] = []
     for each in devices:
         device = each if isinstance(each, Accelerator) else device_named(each)

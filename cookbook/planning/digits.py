@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.refusals import refused
 from cookbook.performance import crossbar as formulas
 from cookbook.planning.crossbar import Tile, checked_tile, crossbar_tile, number
 from cookbook.prediction.constants import figure
-from cookbook.units import shown
 
 LETTERS = "0123456789abcdefg"
 SIDE, CLASSES, TRAINED_ON = 8, 10, 1200
@@ -181,7 +181,7 @@ def crossbar_accuracy(
     network = train_digits() if network is None else network
     tile = checked_tile(tile)
     if not isinstance(network, DigitNetwork):
-        raise ValueError(f"network = {shown(network)} is no trained network: give one of cb.planning.train_digits")
+        raise refused("network", network, "is no trained network: give one of cb.planning.train_digits")
     given = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
     spreads = {name: number(name, figure(CELLS[name]) if value is None else value, 0, 1 if name != "wire_ohms" else 1e4,
                             whole=False) for name, value in given.items()}  # fmt: skip
@@ -304,13 +304,13 @@ def accuracy_curve(
     True
     """
     if not isinstance(over, str) or over not in OVER:
-        raise ValueError(f"over = {shown(over)} is nothing that a curve can go over; take one of {', '.join(OVER)}")
+        raise refused("over", over, f"is nothing that a curve can go over; take one of {', '.join(OVER)}")
     if not isinstance(values, Iterable) or isinstance(values, (str, bytes, Mapping)) or not (
         tried := list(islice(values, MOST_VALUES + 1))
     ):
-        raise ValueError(f"values = {shown(values)} holds no value: give a list of values to set it to, at least one")
+        raise refused("values", values, "holds no value: give a list of values to set it to, at least one")
     if len(tried) > MOST_VALUES:
-        raise ValueError(f"values = {shown(values)} holds more than {MOST_VALUES} values: give fewer")
+        raise refused("values", values, f"holds more than {MOST_VALUES} values: give fewer")
     tile, rows = checked_tile(tile), []
     for value in tried:
         fields = ("adc_bits", "weight_bits", "cell_bits", "input_bits")

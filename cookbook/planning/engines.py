@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cookbook import hardware, units
-from cookbook.catalog.refusals import Refused
+from cookbook import hardware
+from cookbook.catalog.refusals import Refused, refused
 from cookbook.performance.generation import attended_tokens, cache_slots, decode_step_seconds, prefill_seconds
 from cookbook.planning.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepCosts
 from cookbook.prediction import request_sets
@@ -23,7 +23,6 @@ from cookbook.prediction.engine import Prepared, asked_rows, prepare
 from cookbook.prediction.request_sets import ANSWER, PROMPT
 from cookbook.prediction.scenario import checked, fields
 from cookbook.prediction.terms import generation, room
-from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 __all__ = ["SHARDS", "Asked", "arrivals", "asked_of", "engine_costs", "granted", "groups", "lengths", "tier", "widths"]
@@ -148,7 +147,7 @@ def _number(name: str, value: Any) -> float:
     """One number in the range of its field."""
     found = checked(fields()[name], value)
     if found.ndim:
-        raise ValueError(f"{name} = {shown(value)}: give one number")
+        raise refused(name, value, ": give one number")
     return float(found)
 
 
@@ -354,7 +353,7 @@ def _traced(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     listed_ones = [each for each in ("input_len", "output_len", "arrival")
                    if isinstance(given[each], (list, tuple)) or np.ndim(given[each]) > 0]  # fmt: skip
     if given["arrival"] is not None and "arrival" not in listed_ones:
-        raise ValueError(f"arrival = {units.shown(given['arrival'])}: give one time for each request")
+        raise refused("arrival", given['arrival'], ": give one time for each request")
     if not listed_ones:
         return given, trace
     for name in listed_ones:

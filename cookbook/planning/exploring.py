@@ -19,10 +19,12 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.files import check_target, write_text
+from cookbook.catalog.refusals import refused
 from cookbook.planning.parts import spread
-from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of, show
+from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.scenario import NUMERIC, fields
+from cookbook.progress_bar import progress_bar
 
 Columns = dict[str, np.ndarray]
 Measure = str | Callable[[Columns], Any]
@@ -145,10 +147,10 @@ def explore(
     (of,) = choices("of", [of], tuple(KINDS), ())
     for name, number, low, high in (("keep", keep, 1, 100_000), ("size", size, 1_000, 10_000_000)):
         if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
-            raise ValueError(f"{name} = {shown(number)} is out of range: give a whole number of {low:,} to {high:,}")
+            raise refused(name, number, f"is out of range: give a whole number of {low:,} to {high:,}")
     for name, switch in (("fitting", fitting), ("progress", progress)):
         if not isinstance(switch, bool):
-            raise ValueError(f"{name} = {shown(switch)} is neither True nor False")
+            raise refused(name, switch, "is neither True nor False")
     if isinstance(quantiles, str) or not isinstance(quantiles, Sequence):
         raise ValueError(f'quantiles = {shown(quantiles)} is not a list; give names such as ["seconds"]')
     values = listed_axes(of, axes)
@@ -168,7 +170,7 @@ def _measures(
         raise ValueError(f'{what} = {shown(given)} is not a dict; give measures such as {{"seconds": "least"}}')
     for measure, direction in given.items():
         if not isinstance(direction, str) or direction not in (LEAST, MOST):
-            raise ValueError(f"{what} = {shown(direction)} for {shown(measure)}: give 'least' or 'most'")
+            raise refused(what, direction, f"for {shown(measure)}: give 'least' or 'most'")
     return tuple((each if callable(each) else _column(what, each, of, values), way) for each, way in given.items())
 
 
@@ -176,7 +178,7 @@ def _column(what: str, name: str, of: str, values: dict[str, list[Any]]) -> str:
     """A measure by its name: a column of numbers, or an axis of numbers."""
     known = [*NUMBERS, *(axis for axis in values if fields()[axis].type in NUMERIC)]
     if not isinstance(name, str) or name not in known:
-        raise ValueError(f"{what} = {shown(name)} is no measure; there are {', '.join(known)}")
+        raise refused(what, name, f"is no measure; there are {', '.join(known)}")
     if name == "rate" and any(is_timed(of, each) for each in values["model"]):
         raise ValueError(f"{what} = 'rate' is the seconds of a step where a language model is trained, and samples a "
                          "second of other networks: give tokens_per_s or seconds")  # fmt: skip
@@ -198,8 +200,8 @@ def _explored(question: _Question, executor: Any, path: Path | None, progress: b
         if path and now - saved >= EVERY:
             _save(path, mark, found, done)
             saved = time.monotonic()
-        if progress and now - begun > 1:
-            show(found["rows"], rows)
+        if progress:
+            progress_bar(found["rows"], rows, since=begun)
     if path:
         _save(path, mark, found, done)
     return Explored(found["rows"], found["answered"], found["fitting"], _table(question.values, found["best"]),
@@ -227,7 +229,7 @@ def _reduced(question: _Question, number: int) -> dict[str, Any]:
         for what, measures in (("best", (question.best,)), ("front", question.front)):
             if measures and len(at):
                 scores = np.column_stack([_score(seen, *each) for each in measures])
-                kept = _best(scores, rows[at], question.keep) if what == "best" else _front(scores, rows[at])
+                kept = _kept(what, scores, rows[at], question.keep)
                 one[what] = {"row": rows[at][kept], "score": scores[kept]} | {n: known[n][kept] for n in known}
         found.append(one)
     return _merged(question, found)
@@ -257,6 +259,11 @@ def _score(seen: _Seen, measure: Measure, way: str) -> np.ndarray:
     return np.where(np.isnan(value), np.inf, -value if way == MOST else value)
 
 
+def _kept(what: str, scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
+    """Places of the best, or of the front."""
+    return _best(scores, rows, keep) if what == "best" else pareto_front(scores, rows, MOST_FRONT)
+
+
 def _best(scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
     """Places of the best; of equals, the first rows; what has no number is not among them."""
     score = scores[:, 0]
@@ -266,8 +273,28 @@ def _best(scores: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
     return some[np.lexsort((rows[some], score[some]))][:keep]
 
 
-def _front(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Places of points that no other is at least as good as; of equal points, the first row; in the order of rows."""
+def pareto_front(scores: np.ndarray, rows: np.ndarray, most: float = math.inf) -> np.ndarray:
+    """Places of the points that no other point is at least as good as; of equal points, the first row.
+
+    Parameters
+    ----------
+    scores : numpy.ndarray
+        One row a point, one column a measure: the less, the better. What is not finite is on no front.
+    rows : numpy.ndarray of int
+        Number of each point; the front comes in the order of these.
+    most : float
+        Points that a front may have.
+
+    Raises
+    ------
+    ValueError
+        For a front of more points.
+
+    Examples
+    --------
+    >>> pareto_front(np.array([[1.0, 5.0], [2.0, 2.0], [2.0, 3.0], [4.0, 1.0]]), np.arange(4)).tolist()
+    [0, 1, 3]
+    """
     order = np.lexsort((rows, *scores.T[::-1]))
     points = scores[order]
     fresh = np.r_[True, (points[1:] != points[:-1]).any(axis=1)] & np.isfinite(points).all(axis=1)
@@ -281,8 +308,8 @@ def _front(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
         found.append(order[0])
         left = (points < points[0]).any(axis=1)
         order, points = order[left], points[left]
-        if len(found) > MOST_FRONT:
-            raise ValueError(f"the front has more than {MOST_FRONT:,} points: give fewer measures, or coarser ones")
+        if len(found) > most:
+            raise ValueError(f"the front has more than {most:,} points: give fewer measures, or coarser ones")
     kept = np.array(found, dtype=int)
     return kept[np.argsort(rows[kept], kind="stable")]
 
@@ -305,7 +332,7 @@ def _merged(question: _Question, found: Sequence[dict[str, Any]]) -> dict[str, A
         one[what] = {name: np.concatenate([each[name] for each in some]) for name in some[0]} if some else {}
         if len(some) > 1:
             scores, rows = one[what]["score"], one[what]["row"]
-            kept = _best(scores, rows, question.keep) if what == "best" else _front(scores, rows)
+            kept = _kept(what, scores, rows, question.keep)
             one[what] = {name: column[kept] for name, column in one[what].items()}
     one["classes"] = {name: _summed([each["classes"][name] for each in found if each["classes"]])
                       for name in question.quantiles}  # fmt: skip
@@ -393,12 +420,12 @@ def _fingerprint(question: _Question) -> str:
 def _file(checkpoint: Any) -> Path:
     """The file of a checkpoint, where one can be written."""
     if not isinstance(checkpoint, (str, Path)) or not str(checkpoint).strip("\0 "):
-        raise ValueError(f"checkpoint = {shown(checkpoint)} is no path; give the name of a file")
+        raise refused("checkpoint", checkpoint, "is no path; give the name of a file")
     try:
         return check_target(checkpoint)
     except (ValueError, OSError) as problem:
         why = "" if isinstance(problem, OSError) or "null byte" in str(problem) else f" ({problem})"
-        raise ValueError(f"checkpoint = {shown(checkpoint)} cannot be written{why}; give another") from None
+        raise refused("checkpoint", checkpoint, f"cannot be written{why}; give another") from None
 
 
 def _save(path: Path, mark: str, found: Mapping[str, Any], done: set[int]) -> None:

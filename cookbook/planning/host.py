@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware
+from cookbook.catalog.refusals import refused
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.performance.collectives import ring_all_reduce_seconds
@@ -297,14 +298,14 @@ def figure(name: str, value: Any, low: float = 0, high: float = MOST, whole: boo
     if not (given > 0 and given >= low) or (whole and given != round(given)):
         least = f"give {low:g} or more" if low else "give more than zero"
         span = f"{'[' if low else '('}{low:g}, {high:g}]"
-        raise ValueError(f"{name} = {shown(value)} is outside {span}: {least}, as one {'whole ' * whole}number")
+        raise refused(name, value, f"is outside {span}: {least}, as one {'whole ' * whole}number")
     return given
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     """Refuse what is not one of the words allowed."""
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} = {shown(value)} is not a choice; take one of {', '.join(allowed)}")
+        raise refused(name, value, f"is not a choice; take one of {', '.join(allowed)}")
 
 
 def named(name: str, value: Any, record: type) -> Any:
@@ -317,7 +318,7 @@ def named(name: str, value: Any, record: type) -> Any:
 def one_data_set(data: Any, workload: Any = None) -> dict[str, float]:
     """Figures of one card or of one data set of the reader's own, which the workload takes."""
     if data is None or isinstance(data, (bool, list, tuple, np.ndarray)):
-        raise ValueError(f"data = {shown(data)} is not one data set; give a card, the bytes of a sample, or a mapping")
+        raise refused("data", data, "is not one data set; give a card, the bytes of a sample, or a mapping")
     return one_of("data", data, workload)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.refusals import refused
 from cookbook.performance.sharing import max_min_rates
 from cookbook.planning.scheduler import Job, Speeds
 from cookbook.planning.sweeps import sweep
@@ -132,7 +133,7 @@ def generate(
 def read(table: Any) -> list[Job]:
     """Jobs of a reader's own: rows with arrival, hours [h], gpus; team ("A"), urgent (False) and use (1), if given."""
     if not isinstance(table, (pd.DataFrame, Sequence)) or isinstance(table, str):
-        raise ValueError(f"jobs = {shown(table)} is no table; give rows with arrival [h], gpus and hours")
+        raise refused("jobs", table, "is no table; give rows with arrival [h], gpus and hours")
     rows = table.to_dict("records") if isinstance(table, pd.DataFrame) else list(table)
     if not rows:
         raise ValueError("jobs is empty: nothing arrives; give at least one row with arrival [h], gpus and hours")

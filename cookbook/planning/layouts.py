@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware, units
-from cookbook.catalog.refusals import Refused
+from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Accelerator, Machine
 from cookbook.planning.cost import HOUR, device_usd
+from cookbook.planning.exploring import pareto_front
 from cookbook.prediction.asked import (
     MOST_SEQUENCES,
     MOST_TOKENS,
@@ -164,7 +165,7 @@ class Layouts(Result):
             A row that the table does not have.
         """
         if isinstance(row, bool) or not isinstance(row, (int, np.integer)) or not 0 <= row < len(self._table):
-            raise ValueError(f"row = {shown(row)} is not a row of the table, which has {len(self._table):,}")
+            raise refused("row", row, f"is not a row of the table, which has {len(self._table):,}")
         axes = self._table[self.axes]
         own = axes.iloc[row]
         same = axes.eq(own, axis=1)
@@ -345,7 +346,7 @@ def _estimated(
 def model_of(model: str | Workload) -> Workload:
     """The language model that an argument `model` means: of the zoo by name, or a changed one as it is."""
     if not isinstance(model, (str, Workload)):
-        raise ValueError(f"model = {shown(model)} is no network; give a name such as 'llama2_7b', or cb.model(...)")
+        raise refused("model", model, "is no network; give a name such as 'llama2_7b', or cb.model(...)")
     return network_of(text("model", model) if isinstance(model, str) else model)
 
 
@@ -361,7 +362,7 @@ def shape_of(network: Workload) -> dict[str, int]:
         name, why = network.name, ""
         if network.unsplit:
             name, why = network.title, f": {network.unsplit}; build it of {zoo.DIVIDED}"
-        raise ValueError(f"model = {shown(name)} is not a language model with layers that can be split{why}")
+        raise refused("model", name, f"is not a language model with layers that can be split{why}")
     experts = own.get("experts") or 0
     return {"layers": int(own["depth"]) * (2 if known["decoder"] else 1), "heads": int(own["heads"]),
             "experts": int(experts if isinstance(experts, int) else experts.get("number", 0))}  # fmt: skip
@@ -427,7 +428,7 @@ def _layouts(
         device_seconds=seconds[rows] * grid["devices"][rows], tokens_per_second=seq * global_batch / seconds[rows],
     )  # fmt: skip
     costs = table[["step_seconds", "memory_bytes", "device_seconds"]].to_numpy()
-    table["front"] = _front(table["devices"].to_numpy(), costs)
+    table["front"] = table.index.isin(pareto_front(costs, table.index.to_numpy()))
     table["step_usd"] = table["device_seconds"] * usd / HOUR
     nearest: dict[str, Any] = {}
     if known.any() and not len(rows):
@@ -436,22 +437,6 @@ def _layouts(
         nearest |= {"memory_bytes": float(memory[least]), "capacity_bytes": capacity}
     rows.flags.writeable = False
     return Layouts("", table, len(seconds), len(rows), MappingProxyType(nearest), (), found, rows)
-
-
-def _front(devices: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """Rows that no other row beats in one cost without losing in another; rows come sorted by the first cost."""
-    able = np.zeros(len(costs), dtype=bool)
-    for count in np.unique(devices):  # what needs more memory than something faster on as many devices is out
-        rows = np.flatnonzero(devices == count)
-        memory = costs[rows, 1]
-        able[rows] = memory < np.concatenate([[np.inf], np.minimum.accumulate(memory)[:-1]])
-    front, best = np.zeros(len(costs), dtype=bool), np.empty((0, costs.shape[1]))
-    for row in np.flatnonzero(able):
-        cost = costs[row]
-        if not (best <= cost).all(axis=1).any():
-            front[row] = True
-            best = np.vstack([best[~(cost <= best).all(axis=1)], cost])
-    return front
 
 
 def _words(own: Any, other: Any) -> str:
@@ -486,5 +471,5 @@ def step_words(row: Any) -> dict[str, str]:
 def machine_of(system: System) -> Machine:
     """Machine of a name or a record; ValueError for anything else."""
     if not isinstance(system, (str, Accelerator, Machine)):
-        raise ValueError(f"system = {shown(system)} is no machine; give a name such as 'h100-sxm', or cb.accelerator")
+        raise refused("system", system, "is no machine; give a name such as 'h100-sxm', or cb.accelerator")
     return hardware.machine(system)

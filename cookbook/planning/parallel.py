@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
-from cookbook.catalog.refusals import Refusal, Refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.performance import collectives, parallelism
 from cookbook.prediction.asked import (
     MOST_DEVICES,
@@ -24,7 +24,6 @@ from cookbook.prediction.asked import (
     choices,
     listed,
     quantity,
-    shown,
     text,
     whole,
 )
@@ -198,7 +197,7 @@ def split_batch(
     (near, inside), (far, between) = _link("inner", inner), _link("outer", outer)
     network = zoo.model(text("workload", workload)) if isinstance(workload, str) else workload
     if not isinstance(network, zoo.Workload):
-        raise ValueError(f"workload = {shown(workload)} is no network; give a name such as 'resnet50'")
+        raise refused("workload", workload, "is no network; give a name such as 'resnet50'")
     counts = np.array([2**power for power in range(most.bit_length())])
     weights = GRADIENT * network.ops.parameter_count
     seconds = {
@@ -220,7 +219,7 @@ def split_batch(
 def _link(name: str, given: Any) -> tuple[str, float]:
     """Name and rate [B/s] of a link."""
     if not (isinstance(given, (list, tuple)) and len(given) == 2 and isinstance(given[0], str)):
-        raise ValueError(f"{name} = {shown(given)} must be a name and a rate, such as ('PCIe 3', '16 GB/s')")
+        raise refused(name, given, "must be a name and a rate, such as ('PCIe 3', '16 GB/s')")
     return given[0][:60], quantity(name, given[1], "B/s", "('PCIe 3', '16 GB/s')")
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.catalog import prices
 from cookbook.catalog.prices import BOUGHT, RENT, Price, shown, stated, times
+from cookbook.catalog.refusals import refused
 from cookbook.hardware import Accelerator
 from cookbook.performance.parallelism import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
 from cookbook.planning.cost import (
@@ -218,16 +219,16 @@ def place_row(entry: Any) -> Row:
         raise ValueError(f"places has no column {shown(strange[0])} to change; take like, price or {', '.join(base)}")
     for name, allowed in (("way", (*RENT, BOUGHT, PER_TOKEN)), ("data_at", PRIVACY["anywhere"])):
         if given.get(name, allowed[0]) not in allowed:
-            raise ValueError(f"{name} = {shown(given[name])} is not a choice; take one of {', '.join(allowed)}")
+            raise refused(name, given[name], f"is not a choice; take one of {', '.join(allowed)}")
     for name in ("devices", "machines"):
         number = given.get(name, 1)
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= 1_000_000:
-            raise ValueError(f"{name} = {shown(number)} is no number of them; give a whole one, 1 or more")
+            raise refused(name, number, "is no number of them; give a whole one, 1 or more")
     for name, value in given.items():
         if name == "price":
             own_price(value, "USD")
         elif name not in ("devices", "machines", "device") and not isinstance(value, type(base[name])):
-            raise ValueError(f"{name} = {shown(value)} is not of the kind of {shown(base[name])}, which it stands for")
+            raise refused(name, value, f"is not of the kind of {shown(base[name])}, which it stands for")
     if "device" in given and not isinstance(given["device"], Accelerator):
         given["device"] = catalog.lookup("accelerators", given["device"])
     # Other devices, or more of them, have another price than the machine of the row.

@@ -13,7 +13,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
-from cookbook.catalog.refusals import Refused, refusal_of
+from cookbook.catalog.refusals import Refused, refusal_of, refused
 from cookbook.performance import parallelism, utilisation
 from cookbook.planning.cost import HOUR, Price, device_usd
 from cookbook.planning.layouts import (
@@ -227,7 +227,7 @@ class TrainingRun(Result):
         """
         if whole("devices", devices) not in set(self._table["devices"]):
             planned = self._table["devices"].tolist()
-            raise ValueError(f"devices = {shown(devices)} is not among those planned: {planned}")
+            raise refused("devices", devices, f"is not among those planned: {planned}")
         row = self._table.set_index("devices").loc[devices]
         write, between = float(row["checkpoint_seconds"]), float(row["mtbf_seconds"])
         best = float(parallelism.daly_2006_interval_seconds(write, between))
@@ -416,7 +416,7 @@ def _price(system: System, hourly: float | None, way: str, since: int | None) ->
     hourly = per_hour("hourly", hourly)
     number = isinstance(hourly, (int, float, np.integer, np.floating)) and not isinstance(hourly, bool)
     if not (number and 0 <= hourly <= 1e9):
-        raise ValueError(f"hourly = {shown(hourly)} must be $0/h or more, or a price of cb.planning.hourly_usd")
+        raise refused("hourly", hourly, "must be $0/h or more, or a price of cb.planning.hourly_usd")
     return Price(hourly, hourly, hourly, "USD/h", note="given")
 
 
@@ -548,7 +548,7 @@ def fastest(
 
 def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(layout, Mapping):
-        raise ValueError(f"layout = {shown(layout)} is no layout; give a dict such as {{'tp': 8, 'pp': 4}}")
+        raise refused("layout", layout, "is no layout; give a dict such as {'tp': 8, 'pp': 4}")
     unknown = [name for name in layout if name not in HELD]
     if unknown:
         raise ValueError(f"layout has no axis {shown(unknown[0])}; it has {', '.join(HELD)}")

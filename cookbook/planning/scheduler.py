@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from bisect import bisect_left, insort
 from collections import deque
@@ -13,6 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from cookbook.planning.policies import Spots
+from cookbook.progress_bar import progress_bar
 
 # Jobs of one size and team that a policy looks at, and of all; jobs between two looks at the bar.
 DEPTH, LOOKS, STRIDE = 4, 32, 2000
@@ -277,7 +277,7 @@ class Cluster:
 
     def _arrive(self, jobs: Sequence[Job], progress: bool) -> Iterator[Any]:
         begun = time.monotonic()
-        for job in jobs:
+        for done, job in enumerate(jobs, 1):
             if job.arrival > self._env.now:
                 yield self._env.timeout(job.arrival - self._env.now)
             self.summed()
@@ -286,8 +286,8 @@ class Cluster:
             self._inside += 1
             self._queued += 1
             self._policy(self)
-            if progress and job.order % STRIDE == 0 and time.monotonic() - begun > 1:
-                show(job.order, len(jobs))
+            if progress and (done % STRIDE == 0 or done == len(jobs)):
+                progress_bar(done, len(jobs), unit="jobs", since=begun)
 
     def _take(self, job: Job, count: int) -> bool:
         """GPUs of a job and its speed there."""
@@ -453,10 +453,3 @@ def _failures(luck: float, mean: float) -> int:
         term *= mean / count
         below += term
     return count
-
-
-def show(done: int, rows: int) -> None:
-    """A bar on standard error, where somebody looks at it."""
-    if sys.stderr.isatty():
-        filled = 30 * done // max(rows, 1)
-        print(f"\r[{'#' * filled}{' ' * (30 - filled)}] {done:,} of {rows:,} jobs", end="", file=sys.stderr)

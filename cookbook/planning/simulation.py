@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cookbook.catalog.refusals import refused
 from cookbook.planning.step_costs import StepCosts
-from cookbook.prediction.asked import choices, numbers, shown, whole
+from cookbook.prediction.asked import choices, numbers, whole
 from cookbook.result import Result, plain
 
 __all__ = ["CHUNKED", "FIRST", "POLICIES", "SPLIT", "Served", "StepCosts", "simulate"]
@@ -165,7 +166,7 @@ def simulate(
     from simpy import Environment
 
     if not isinstance(costs, StepCosts):
-        raise ValueError(f"costs = {shown(costs)} are no costs of iterations; give those of cb.planning.engine_costs")
+        raise refused("costs", costs, "are no costs of iterations; give those of cb.planning.engine_costs")
     run = _Run(Environment(), costs, *_checked(costs, prompts, answers, arrival, concurrency, think), policy=choices(
         "policy", policy, POLICIES, (CHUNKED,))[0])  # fmt: skip
     own, fillers = FIRST if run.policy == SPLIT else run.policy, whole("prefill_engines", prefill_engines, 4096)
@@ -191,7 +192,7 @@ def _checked(
             raise ValueError(f"{name} must be a list of 1 to {MOST_REQUESTS:,} numbers of tokens")
         if not np.all((array >= 1) & (array == np.floor(array))):
             worst = array[~((array >= 1) & (array == np.floor(array)))][0]
-            raise ValueError(f"{name} = {shown(worst.item())}: a length is a whole number of tokens, 1 or more")
+            raise refused(name, worst.item(), ": a length is a whole number of tokens, 1 or more")
         found.append(array.astype(int).tolist())
     if len(found[0]) != len(found[1]):
         raise ValueError(f"prompts has {len(found[0]):,} entries and answers {len(found[1]):,}; give one of each")

@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
-from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text
+from cookbook.catalog.prices import amount, checked_year, number, region_row, text
+from cookbook.catalog.refusals import refused
 from cookbook.planning import places as sites
 from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import HOUR
@@ -350,9 +351,9 @@ def application_row(application: str, task: str) -> dict[str, Any]:
     table = catalog.table("applications")
     known = list(dict.fromkeys(table["application"]))
     if not isinstance(application, str) or application not in known:
-        raise ValueError(f"application = {shown(application)} is not in the table; take one of {', '.join(known)}")
+        raise refused("application", application, f"is not in the table; take one of {', '.join(known)}")
     if not isinstance(task, str) or task not in TASKS:
-        raise ValueError(f"task = {shown(task)} is not a choice; take one of {', '.join(TASKS)}")
+        raise refused("task", task, f"is not a choice; take one of {', '.join(TASKS)}")
     row: dict[str, Any] = table[(table["application"] == application) & (table["task"] == task)].iloc[0].to_dict()
     return row
 
@@ -458,7 +459,7 @@ def pick_stack(
     _used(task, {name: given[name] for name in (*RUNS_ALONE, *SERVICE_ALONE) if given[name] is not None})
     ways = list(BY) if task != SERVE else ["usd", "kwh"]
     if not isinstance(by, str) or by not in ways:
-        raise ValueError(f"by = {shown(by)} is not a choice; take one of {', '.join(ways)}")
+        raise refused("by", by, f"is not a choice; take one of {', '.join(ways)}")
     name = "latency" if task == SERVE else "deadline"
     if given[name] is None:
         assumed = (*assumed, f"{name} = {units.human(limits[name], 's')}")
@@ -478,14 +479,14 @@ def _used(task: str, names: Iterable[str]) -> None:
 
 def _rule(private: Any) -> str:
     if not isinstance(private, str) or private not in PRIVACY:
-        raise ValueError(f"private = {shown(private)} is not a rule; take one of {', '.join(PRIVACY)}")
+        raise refused("private", private, f"is not a rule; take one of {', '.join(PRIVACY)}")
     return private
 
 
 def _listed(stacks: Any) -> list[str]:
     given = [stacks] if isinstance(stacks, str) else stacks
     if not isinstance(given, Sequence) or not len(given):
-        raise ValueError(f"stacks = {shown(stacks)} is no list of names; give one or more, such as ['cloud-l4']")
+        raise refused("stacks", stacks, "is no list of names; give one or more, such as ['cloud-l4']")
     return [catalog.lookup("stacks", each) for each in given]
 
 
@@ -493,7 +494,7 @@ def _wanted(row: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Wanted, t
     """What is asked, with what the table says where nothing is, and which that is."""
     model = row["network"] if given["model"] is None else given["model"]
     if not isinstance(model, (str, Workload)):
-        raise ValueError(f"model = {shown(model)} is no network; give a name such as 'resnet50', or cb.layers([...])")
+        raise refused("model", model, "is no network; give a name such as 'resnet50', or cb.layers([...])")
     network = network_of(model)
     model = network.name if isinstance(model, str) else model
     data = catalog.lookup("data_sets", text("data", row["data"] if given["data"] is None else given["data"]))
@@ -546,7 +547,7 @@ def _or(value: Any, other: float) -> float:
 
 def _mapping(prices: Any) -> Mapping[str, Any]:
     if prices is not None and not isinstance(prices, Mapping):
-        raise ValueError(f"prices = {shown(prices)} is no mapping; give one such as {{'workstation': 3500}}")
+        raise refused("prices", prices, "is no mapping; give one such as {'workstation': 3500}")
     return prices or {}
 
 
@@ -657,8 +658,8 @@ def _several(name: str, given: Any, known: Sequence[str]) -> list[str]:
     """One or more of the words that are known."""
     chosen = [given] if isinstance(given, str) else given
     if not isinstance(chosen, (list, tuple)) or not chosen or len(chosen) > len(known):
-        raise ValueError(f"{name} = {shown(given)} is no list of words; give one or more of {', '.join(known)}")
+        raise refused(name, given, f"is no list of words; give one or more of {', '.join(known)}")
     strange = [each for each in chosen if each not in known]
     if strange:
-        raise ValueError(f"{name} = {shown(strange[0])} is not a choice; take one of {', '.join(known)}")
+        raise refused(name, strange[0], f"is not a choice; take one of {', '.join(known)}")
     return list(chosen)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog.refusals import refused
 from cookbook.performance.generation import attended_tokens
-from cookbook.prediction.asked import LARGEST, MOST_TOKENS, quantity, shown, whole
+from cookbook.prediction.asked import LARGEST, MOST_TOKENS, quantity, whole
 
 __all__ = ["StepCosts"]
 
@@ -61,7 +62,7 @@ class StepCosts:
             value = getattr(self, name)
             number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
             if not (number and least <= value < LARGEST):
-                raise ValueError(f"{name} = {shown(value)} must be a number, {least} or more")
+                raise refused(name, value, f"must be a number, {least} or more")
         if not (isinstance(self.window, float) and self.window == math.inf):
             whole("window", self.window, MOST_TOKENS)
         quantity("windowed", self.windowed, "", "0.5", 0, 1)

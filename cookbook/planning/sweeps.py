@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,7 +16,7 @@ import pandas as pd
 from cookbook import hardware
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import refusal_of
+from cookbook.catalog.refusals import refusal_of, refused
 from cookbook.planning.parts import Parts, spread
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.doors import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
@@ -28,6 +27,7 @@ from cookbook.prediction.terms import transformer_step
 from cookbook.prediction.terms.devices import lacking
 from cookbook.prediction.terms.layout_grid import impossible_in_grid, interleaved
 from cookbook.prediction.terms.transformer import answers_tokens
+from cookbook.progress_bar import progress_bar
 from cookbook.workloads.zoo import Workload
 
 NEEDS = "needs"
@@ -158,8 +158,8 @@ def _estimated(
         for name, value in told.items():
             found[name][at] = value
         done += len(told["seconds"])
-        if progress and time.monotonic() - begun > 1:
-            show(done, rows)
+        if progress:
+            progress_bar(done, rows, since=begun)
     sizes = [len(each) for each in values.values()]
     frame = {name: _axis(given, at, sizes) for at, (name, given) in enumerate(values.items())}
     return pd.DataFrame(frame | found, copy=False)
@@ -374,17 +374,6 @@ def _told(found: Estimate) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def show(done: int, rows: int) -> None:
-    """A bar on standard error, where somebody looks at it: so many rows `done` of all `rows`."""
-    if sys.stderr.isatty():
-        filled = 30 * done // rows
-        print(
-            f"\r[{'#' * filled}{' ' * (30 - filled)}] {done:,} of {rows:,}",
-            end="\n" if done == rows else "",
-            file=sys.stderr,
-        )
-
-
 def _needs(axes: dict[str, Any]) -> pd.DataFrame:
     """What every combination of the arguments of `requirements` needs."""
     if {"accelerators", "accelerator"} <= set(axes):
@@ -417,7 +406,7 @@ def _listed(axis: str, value: Any) -> list[Any]:
         raise ValueError(f"{axis} has {size:,} values, more than {MOST_VALUES:,}: give fewer values")
     values = list(value) if several else [value]
     if not values or any(isinstance(each, NO_VALUE) for each in values):
-        raise ValueError(f"{axis} = {shown(value)}: give one value, or a flat list of them, or leave it out")
+        raise refused(axis, value, ": give one value, or a flat list of them, or leave it out")
     return values
 
 

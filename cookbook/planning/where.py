@@ -16,6 +16,7 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.prices import amount, checked_year, number, region_row, shown, text, whole
+from cookbook.catalog.refusals import refused
 from cookbook.planning import places as sites
 from cookbook.planning.comparison import doubt
 from cookbook.planning.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS
@@ -288,7 +289,7 @@ def where_to_run(
     (True, True)
     """
     if not isinstance(model, (str, Workload)):
-        raise ValueError(f"model = {shown(model)} is no network; give a name such as 'resnet50', or cb.layers([...])")
+        raise refused("model", model, "is no network; give a name such as 'resnet50', or cb.layers([...])")
     network = network_of(model)
     card = catalog.table("data_sets").set_index("key").loc[catalog.lookup("data_sets", text("data", data))]
     size = None if batch is None else whole("batch", batch)
@@ -298,7 +299,7 @@ def where_to_run(
         raise ValueError(f"data = {data!r} holds {kind} samples, but {reader} reads text; take c4-en-tokens")
     length = number("seq", seq) if seq is not None else network.seq or (USUAL_SEQ if speaks else None)
     if not isinstance(private, str) or private not in PRIVACY:
-        raise ValueError(f"private = {shown(private)} is not a rule; take one of {', '.join(PRIVACY)}")
+        raise refused("private", private, f"is not a rule; take one of {', '.join(PRIVACY)}")
     task = Task(
         model=model, region=region_row(region)["key"], private=private, seq=length if speaks else None, batch=size,
         samples=float(card["samples"]) if samples is None else number("samples", samples),
@@ -324,7 +325,7 @@ def where_to_run(
 def _places(places: Any) -> list[Any]:
     wanted = [places] if isinstance(places, (str, Mapping)) else sites.place_keys() if places is None else places
     if not isinstance(wanted, (list, tuple)):
-        raise ValueError(f"places = {shown(places)} is no list; give names such as ['workstation', 'cloud-h100']")
+        raise refused("places", places, "is no list; give names such as ['workstation', 'cloud-h100']")
     if not wanted:
         raise ValueError("places = []: give at least one, or leave it out for all")
     if len(wanted) > 1000:
@@ -336,7 +337,7 @@ def _own_prices(prices: Any) -> dict[str, Any]:
     if prices is None:
         return {}
     if not isinstance(prices, Mapping):
-        raise ValueError(f"prices = {shown(prices)} is no mapping; give one such as {{'workstation': 3500}}")
+        raise refused("prices", prices, "is no mapping; give one such as {'workstation': 3500}")
     found = {each if each == ELECTRICITY else catalog.lookup("places", each): usd for each, usd in prices.items()}
     for usd in found.values():
         sites.own_price(usd, "USD")
@@ -405,10 +406,10 @@ def break_even(found: WhereToRun, own: str | None = None, rent: str | None = Non
     ('workstation', 'cloud-a100', True)
     """
     if not isinstance(found, WhereToRun):
-        raise ValueError(f"found = {shown(found)} compares no places; give what where_to_run returns")
+        raise refused("found", found, "compares no places; give what where_to_run returns")
     for name, place in (("own", own), ("rent", rent)):
         if place is not None and not isinstance(place, str):
-            raise ValueError(f"{name} = {shown(place)} is no place; give a key of `found.places`, as text")
+            raise refused(name, place, "is no place; give a key of `found.places`, as text")
     own, rent = own or _cheapest(found, True), rent or _cheapest(found, False)
     (fixed, more), (fee, each) = found.per_run(own), found.per_run(rent)
     with np.errstate(all="ignore"):
@@ -478,9 +479,9 @@ def cumulative(found: WhereToRun, keys: Sequence[str], points: int = 13) -> pd.D
         place, name, month, usd, usd_low, usd_high; counted, counted_low, counted_high [USD].
     """
     if not isinstance(found, WhereToRun):
-        raise ValueError(f"found = {shown(found)} compares no places; give what where_to_run returns")
+        raise refused("found", found, "compares no places; give what where_to_run returns")
     if not isinstance(keys, (list, tuple)) or not keys:
-        raise ValueError(f"keys = {shown(keys)} is no list of places; give one such as ['workstation', 'cloud-h100']")
+        raise refused("keys", keys, "is no list of places; give one such as ['workstation', 'cloud-h100']")
     months = np.linspace(0, MONTHS * found.task.years, whole("points", points, 1000) + (points == 1))
     rows = []
     for key in keys:

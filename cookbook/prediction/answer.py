@@ -11,13 +11,12 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.reading import ALIKE, nearest
-from cookbook.catalog.refusals import Refusal, code_of
+from cookbook.catalog.refusals import Refusal, code_of, refused
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.intake import columns, networks, tables
 from cookbook.prediction.intake.columns import levels_of
 from cookbook.prediction.intake.reading import read_blocks
 from cookbook.prediction.scenario import Scenario
-from cookbook.units import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +108,7 @@ def answer(
         table, or the number of the row, from 1.
     """
     if kind not in ASKED:
-        raise ValueError(f"kind = {shown(kind)} is not known; take one of {', '.join(ASKED)}")
+        raise refused("kind", kind, f"is not known; take one of {', '.join(ASKED)}")
     frame = frame.reset_index(drop=True)
     known = np.full(len(frame), "", dtype=object) if why is None else np.asarray(why, dtype=object)
     if kind == "storage":

@@ -10,6 +10,7 @@ import numpy as np
 
 from cookbook import units
 from cookbook.catalog.reading import nearest
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
@@ -33,7 +34,7 @@ def whole(name: str, value: Any, most: int = MOST_DEVICES) -> int:
     """
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not (number and 1 <= value <= most and value == int(value)):
-        raise ValueError(f"{name} = {shown(value)} must be a whole number, 1 or more and at most {most:,}")
+        raise refused(name, value, f"must be a whole number, 1 or more and at most {most:,}")
     return int(value)
 
 
@@ -50,7 +51,7 @@ def listed(name: str, value: Any) -> list[Any]:
         return [value]
     if not 0 < len(value) <= MOST_ENTRIES:
         what = f"has {len(value):,} entries" if len(value) else "is empty"
-        raise ValueError(f"{name} = {shown(value)} {what}; give one value or up to {MOST_ENTRIES:,}")
+        raise refused(name, value, f"{what}; give one value or up to {MOST_ENTRIES:,}")
     return [each.item() if isinstance(each, np.generic) else each for each in value]
 
 
@@ -69,7 +70,7 @@ def quantity(name: str, value: Any, unit: str, example: str, least: float = 1e-9
         found = math.nan
     if not least <= found <= most:
         above = f"{least:g} or more" if least == 0 or least >= 1 else "above 0"
-        raise ValueError(f"{name} = {shown(value)} must be {above} and finite, such as {example}")
+        raise refused(name, value, f"must be {above} and finite, such as {example}")
     return found
 
 
@@ -94,14 +95,14 @@ def choices(name: str, given: Any, allowed: Sequence[Any], usual: Sequence[Any])
 def text(name: str, value: Any, most: int = 100) -> str:
     """A name or a few words."""
     if not isinstance(value, str) or len(value) > most:
-        raise ValueError(f"{name} = {shown(value)} must be a text of at most {most} letters")
+        raise refused(name, value, f"must be a text of at most {most} letters")
     return value
 
 
 def flag(name: str, value: Any) -> bool:
     """Yes or no as given in a call; anything else is refused."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} = {shown(value)} says neither yes nor no; give True or False")
+        raise refused(name, value, "says neither yes nor no; give True or False")
     return bool(value)
 
 
@@ -113,7 +114,7 @@ def numbers(name: str, values: Any) -> np.ndarray:
     except (TypeError, ValueError, OverflowError):
         found = np.array("")
     if found.dtype.kind not in "iuf":
-        raise ValueError(f"{name} = {shown(values)} must be a list of numbers")
+        raise refused(name, values, "must be a list of numbers")
     return found
 
 
@@ -125,12 +126,12 @@ def checked_batch(batch: Any) -> np.ndarray:
             raise TypeError
         values = given.astype(float)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"batch = {shown(batch)} is not a number; give whole samples, 1 or more") from None
+        raise refused("batch", batch, "is not a number; give whole samples, 1 or more") from None
     good = (values >= 1) & (values == np.floor(values)) & (values <= LARGEST)
     if values.ndim > 1 or values.size == 0:
         raise ValueError(f"batch has shape {values.shape}; give one number or a list of them")
     if values.ndim == 0 and not good:
-        raise ValueError(f"batch = {shown(batch)} is not allowed; give whole samples, 1 or more")
+        raise refused("batch", batch, "is not allowed; give whole samples, 1 or more")
     return np.where(good, values, np.nan)
 
 
@@ -145,10 +146,10 @@ def checked_seq(workload: Workload, seq: float | None) -> float | None:
             raise ValueError(f"seq = None, but {workload.title} has no length of its own; give seq >= 1")
         return workload.seq
     if not workload.ops.needs_seq:
-        raise ValueError(f"seq = {shown(seq)}: the input of {workload.title} is fixed; leave seq out")
+        raise refused("seq", seq, f": the input of {workload.title} is fixed; leave seq out")
     length = at_least("seq", seq, 1)
     if length != round(length):
-        raise ValueError(f"seq = {shown(seq)} is not whole; give whole tokens, 1 or more")
+        raise refused("seq", seq, "is not whole; give whole tokens, 1 or more")
     return length
 
 
@@ -157,11 +158,11 @@ def checked_recompute(recompute: str | float) -> float:
     allowed = 'give "none", "full" or a share from 0 to 1'
     if isinstance(recompute, str):
         if recompute not in RECOMPUTE:
-            raise ValueError(f"recompute = {shown(recompute)} is not known; {allowed}")
+            raise refused("recompute", recompute, f"is not known; {allowed}")
         return RECOMPUTE[recompute]
     share = _number("recompute", recompute, allowed)
     if not 0 <= share <= 1:
-        raise ValueError(f"recompute = {shown(recompute)} is outside [0, 1]; {allowed}")
+        raise refused("recompute", recompute, f"is outside [0, 1]; {allowed}")
     return share
 
 
@@ -169,7 +170,7 @@ def at_least(name: str, value: Any, low: float) -> float:
     """`value` in SI as a float, at least `low`."""
     number = _number(name, value, f"give {low:g} or more")
     if not low <= number <= LARGEST:
-        raise ValueError(f"{name} = {shown(value)} is outside [{low:g}, {LARGEST:g}]; give {low:g} or more")
+        raise refused(name, value, f"is outside [{low:g}, {LARGEST:g}]; give {low:g} or more")
     return number
 
 
@@ -177,7 +178,7 @@ def above_zero(name: str, value: Any) -> float:
     """`value` in SI as a float, above zero."""
     number = _number(name, value, "give more than zero, in SI units")
     if not 0 < number <= LARGEST:
-        raise ValueError(f"{name} = {shown(value)} is outside (0, {LARGEST:g}]; give more than zero, in SI units")
+        raise refused(name, value, f"is outside (0, {LARGEST:g}]; give more than zero, in SI units")
     return number
 
 
@@ -188,6 +189,6 @@ def _number(name: str, value: Any, remedy: str) -> float:
             raise TypeError
         return float(units.si(value, UNITS.get(name, "")))
     except TypeError:
-        raise ValueError(f"{name} = {shown(value)} is not a number; {remedy}") from None
+        raise refused(name, value, f"is not a number; {remedy}") from None
     except (ValueError, ArithmeticError) as problem:
-        raise ValueError(f"{name} = {shown(value)}: {str(problem)[:150]}") from None
+        raise refused(name, value, f": {str(problem)[:150]}") from None

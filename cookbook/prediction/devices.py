@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog, hardware, units
+from cookbook import catalog, hardware
+from cookbook.catalog.refusals import refused
 
 # Shortest side of a product that fills an accelerator; most entries of one list of them.
 LARGE, MOST_DEVICES = 1024, 10_000
@@ -28,7 +29,7 @@ def optimiser_row(optimiser: str) -> pd.Series:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name} = {units.shown(value)} must be a name, as text")
+        raise refused(name, value, "must be a name, as text")
     return value
 
 
@@ -51,7 +52,7 @@ def device_table(accelerators: Iterable[Any] | None) -> pd.DataFrame:
         return hardware.accelerator_table()
     chosen = [accelerators] if isinstance(accelerators, (str, hardware.Accelerator)) else accelerators
     if not isinstance(chosen, Iterable):
-        raise ValueError(f"accelerators = {units.shown(accelerators)} must be a name, a record, or a list of them")
+        raise refused("accelerators", accelerators, "must be a name, a record, or a list of them")
     chosen = list(islice(chosen, MOST_DEVICES + 1))
     if len(chosen) > MOST_DEVICES:
         raise ValueError(f"accelerators has more than {MOST_DEVICES:,} entries; give at most as many")

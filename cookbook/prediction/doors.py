@@ -11,7 +11,7 @@ import numpy as np
 
 from cookbook import hardware
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import Refused
+from cookbook.catalog.refusals import Refused, refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.asked import flag
 from cookbook.prediction.constants import figure
@@ -189,7 +189,7 @@ def kind_of(network: Workload) -> str:
 def plan_fields(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a plan that are given, by name; `changes` count before those of the plan."""
     if plan is not None and not isinstance(plan, (Plan, Mapping)):
-        raise ValueError(f"plan = {shown(plan)} is no plan; give a dict such as {{'devices': 8, 'micro_batch': 64}}")
+        raise refused("plan", plan, "is no plan; give a dict such as {'devices': 8, 'micro_batch': 64}")
     stated = {name: getattr(plan, name) for name in PLAN} if isinstance(plan, Plan) else dict(plan or {})
     given = {"micro_batch" if name == "batch" else name: value for name, value in {**stated, **changes}.items()}
     for name in given:
@@ -208,7 +208,7 @@ def training_scenario(
 ) -> Scenario:  # fmt: skip
     """A training step of one network as a scenario; `plan` is from `plan_fields`."""
     if not isinstance(kind, str) or kind not in (TRANSFORMER, NETWORK):
-        raise ValueError(f"kind = {shown(kind)} is not one of {TRANSFORMER}, {NETWORK}")
+        raise refused("kind", kind, f"is not one of {TRANSFORMER}, {NETWORK}")
     given: dict[str, Any] = {"model": _named(network), "accelerator": _machines(system), "software": _given(software),
                              "precision": _given(precision)}  # fmt: skip
     if kind == TRANSFORMER:
@@ -227,7 +227,7 @@ def training_scenario(
                 f"leave {name} out, {else_}"
             )
     if seq is not None and not network.ops.needs_seq:
-        raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")
+        raise refused("seq", seq, f": {network.title} has no sequence length; leave seq out")
     names = {"micro_batch": "batch", "global_batch": "global_batch", "devices": "devices", "per_node": "per_node",
              "network": "network"}  # fmt: skip
     if np.nanmax(checked(fields()["zero"], plan.get("zero", 0))) > 1:
@@ -298,7 +298,7 @@ def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
     """Rate, domain, pod and oversubscription of the fabrics that a plan names. A torus is refused."""
     names = np.ravel(np.asarray(plan["fabric"], dtype=object)).tolist()
     if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"fabric = {shown(plan['fabric'])} must name fabrics of the table 'fabrics'")
+        raise refused("fabric", plan['fabric'], "must name fabrics of the table 'fabrics'")
     found = [fabric(name) if name else None for name in names]
     for known in found:
         if known is not None and known.kind == "torus":
@@ -390,7 +390,7 @@ def forward_pass(
     taken = _taken({"batch": (1, batch is None)})
     batch = 1 if batch is None else batch
     if seq is not None and not network.ops.needs_seq:
-        raise ValueError(f"seq = {shown(seq)}: {network.title} has no sequence length; leave seq out")
+        raise refused("seq", seq, f": {network.title} has no sequence length; leave seq out")
     prompt = answers_tokens(network)
     asked = scenario(GENERATION if prompt else FORWARD, {
         "model": _named(network), "accelerator": _machines(accelerator), "batch": batch, "devices": devices,

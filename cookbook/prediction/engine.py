@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
-from cookbook.catalog.refusals import Refusal, code_of
+from cookbook.catalog.refusals import Refusal, code_of, refused
 from cookbook.prediction import constants, neighbours
 from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
@@ -314,7 +314,7 @@ def terms_of(kind: str) -> Any:
         Any other kind.
     """
     if kind not in TERMS:
-        raise ValueError(f"kind = {units.shown(kind)} is not modelled; take one of {', '.join(TERMS)}")
+        raise refused("kind", kind, f"is not modelled; take one of {', '.join(TERMS)}")
     return import_module(f"cookbook.prediction.terms.{TERMS[kind]}")
 
 

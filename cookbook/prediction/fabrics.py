@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
+from cookbook.catalog.refusals import refused
 from cookbook.performance import collectives as formulas
 from cookbook.prediction.constants import figure
-from cookbook.units import shown
 
 EXCHANGES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 CONSTANTS = (
@@ -163,7 +163,7 @@ def exchange_seconds(
         raise ValueError(f"kind = {kind!r} is no exchange; take one of {', '.join(EXCHANGES)}")
     if devices < 1 or devices != int(devices) or devices > network.largest:
         most = f"{network.largest:,.0f}" if math.isfinite(network.largest) else "any number"
-        raise ValueError(f"devices = {shown(devices)}: {network.name} has 1 to {most}, whole numbers")
+        raise refused("devices", devices, f": {network.name} has 1 to {most}, whole numbers")
     known = constants or figures()
     if network.kind == "torus":
         return _on_torus(kind, payload_bytes, devices, network, known)

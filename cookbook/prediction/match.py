@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
-from cookbook.catalog.refusals import Refused
+from cookbook.catalog.refusals import Refused, refused
 from cookbook.performance import storage_rates
 from cookbook.prediction.engine import Estimate, estimate_rows, prepare
 from cookbook.prediction.scenario import Scenario, fields, scenario
@@ -274,7 +274,7 @@ def match_storage(
     """
     asked = scenario(KIND, arguments.columns_of(locals()), arguments.CALLED)
     if asked.number("bar").ndim:
-        raise ValueError(f"bar = {units.shown(bar)} is a list: give one utilisation to keep")
+        raise refused("bar", bar, "is a list: give one utilisation to keep")
     found = estimate_rows(prepare(KIND, resolve(asked)), neighbours=False)
     if not asked.several and found.why[0]:
         raise Refused(found.why[0])

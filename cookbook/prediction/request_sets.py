@@ -13,6 +13,7 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.catalog import UnknownName
 from cookbook.catalog.names import index, normalise
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 
 TABLE = "request_sets"
@@ -86,7 +87,7 @@ def mean_tokens(field: str, name: str) -> float:
             f"{', '.join(unknown.nearest)}; give tokens, 0 to 1e+08, or one of these"
         ) from None
     if math.isnan(found.tokens(field)):
-        raise ValueError(f"{field} = {shown(name)}: nobody states how long its answers are; give output_len in tokens")
+        raise refused(field, name, ": nobody states how long its answers are; give output_len in tokens")
     return found.tokens(field)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog.refusals import refused
 from cookbook.performance import arithmetic, memory
 from cookbook.performance import arithmetic as roofline
 from cookbook.performance.arithmetic import FLOP_PER_MAC
@@ -502,7 +503,7 @@ def roofline_table(
     workload = zoo.model(model) if isinstance(model, str) else model
     size, seq = checked_batch(batch), checked_seq(workload, seq)
     if size.ndim:
-        raise ValueError(f"batch = {units.shown(batch)} is a list; give one batch, 1 or more")
+        raise refused("batch", batch, "is a list; give one batch, 1 or more")
     device = device_table([accelerator])
     peak, bandwidth = float(peaks(device, precision)[0]), float(device["mem_bandwidth"].iloc[0])
     ops = workload.ops

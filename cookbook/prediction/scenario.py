@@ -285,7 +285,7 @@ def scenario(kind: str, given: Mapping[str, Any], called: Mapping[str, str] = Ma
         An argument that cannot be: its name, its value, what is allowed.
     """
     if kind not in KINDS:
-        raise ValueError(f"kind = {shown(kind)} is not modelled; take one of {', '.join(KINDS)}")
+        raise refused("kind", kind, f"is not modelled; take one of {', '.join(KINDS)}")
     known, columns, size = fields(ASKED_AS.get(kind, kind)), dict[str, Any](), None
     why: np.ndarray | None = None
     for name, value in given.items():

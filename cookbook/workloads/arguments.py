@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.layers import ACT_FLOP, NORM_FLOP, Length
 from cookbook.workloads.limits import MOST_PARAMETERS, MOST_WORK
@@ -33,7 +34,7 @@ def whole(value: Any, name: str, most: int = LARGEST, least: int = 1) -> int:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not least <= value <= most or value != round(value):
         limit = f"of {least} or more" if not number or value < least or value != value else f"from {least} to {most:,}"
-        raise ValueError(f"{name} = {shown(value)} must be a whole number {limit}")
+        raise refused(name, value, f"must be a whole number {limit}")
     return int(value)
 
 
@@ -47,7 +48,7 @@ def stated(value: Any, name: str, most: int, usual: int | None = None, least: in
 def sample_sizes(shape: Any, example: str, most: int = 4) -> list[Any]:
     """The sizes of one sample that a reader gives; ValueError where they are no list, none or too many."""
     if not isinstance(shape, list | tuple) or not 0 < len(shape) <= most:
-        raise ValueError(f"shape = {shown(shape)} must be that of one sample, such as {example}")
+        raise refused("shape", shape, f"must be that of one sample, such as {example}")
     return list(shape)
 
 
@@ -73,7 +74,7 @@ def check_word(parameter: inspect.Parameter, name: str, value: Any, words: Colle
     """Refuse a word that neither a network of this builder has, nor its layers know."""
     allowed = {*words, *WORDS.get(name, ()), *([parameter.default] if isinstance(parameter.default, str) else [])}
     if isinstance(value, str) and value not in allowed:
-        raise ValueError(f"{name} = {shown(value)} is not one of {', '.join(sorted(filter(None, allowed)))[:150]}")
+        raise refused(name, value, f"is not one of {', '.join(sorted(filter(None, allowed)))[:150]}")
 
 
 def check(parameter: inspect.Parameter | None, name: str, value: Any, usual: Any = None) -> None:
@@ -90,10 +91,10 @@ def check(parameter: inspect.Parameter | None, name: str, value: Any, usual: Any
         return
     if kind.startswith("bool"):
         if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name} = {shown(value)} must be True or False")
+            raise refused(name, value, "must be True or False")
     elif kind.startswith("str"):
         if not isinstance(value, str):
-            raise ValueError(f"{name} = {shown(value)} must be a word such as {shown(usual)}")
+            raise refused(name, value, f"must be a word such as {shown(usual)}")
     elif kind.startswith("Mapping"):
         _check_members(name, value, usual)
     elif "Sequence" in kind and not ("int |" in kind and not isinstance(value, Sequence)):
@@ -120,12 +121,12 @@ def _padding(each: Any, value: Any) -> None:
 def _positive(name: str, value: Any) -> None:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not 0 < value <= LARGEST:
-        raise ValueError(f"{name} = {shown(value)} must be a number above 0 and up to {LARGEST:,}")
+        raise refused(name, value, f"must be a number above 0 and up to {LARGEST:,}")
 
 
 def _check_sequence(name: str, value: Any, usual: Any) -> None:
     if not isinstance(value, list | tuple) or not 0 < len(value) <= MOST_ELEMENTS:
-        raise ValueError(f"{name} = {shown(value)} must be a list of whole numbers, such as {shown(usual)}")
+        raise refused(name, value, f"must be a list of whole numbers, such as {shown(usual)}")
     for each in value:
         if isinstance(each, list | tuple):
             _check_sequence(name, each, usual)
@@ -135,7 +136,7 @@ def _check_sequence(name: str, value: Any, usual: Any) -> None:
 
 def _check_members(name: str, value: Any, usual: Any) -> None:
     if not isinstance(value, Mapping):
-        raise ValueError(f"{name} = {shown(value)} must be a mapping such as {shown(dict(usual or {}), 150)}")
+        raise refused(name, value, f"must be a mapping such as {shown(dict(usual or {}), 150)}")
     for key, each in value.items():
         if isinstance(each, str | list | tuple | Mapping) or not isinstance(key, str):
             raise ValueError(f"{name}: {shown(key)} = {shown(each)} must be a number")

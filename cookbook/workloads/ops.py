@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 
 POLYNOMIALS = ("macs", "vector_flop", "reads", "writes", "saved", "mask_bytes", "steps", "m", "n", "k")
@@ -207,7 +208,7 @@ class Ops:
             return 2.0 * self.macs
         if quantity not in POLYNOMIALS:
             known = ", ".join(("flop", *POLYNOMIALS, *NUMBERS))
-            raise ValueError(f"quantity = {shown(quantity)} is not a column of Ops; take one of {known}")
+            raise refused("quantity", quantity, f"is not a column of Ops; take one of {known}")
         return np.asarray(getattr(self, quantity))
 
     def _axes(self, batch: Any, seq: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -216,7 +217,7 @@ class Ops:
         b = np.asarray(batch, dtype=float)
         s = np.asarray(0.0 if seq is None else seq, dtype=float)
         if np.any(b < 0) or np.any(s < 0):
-            raise ValueError(f"batch = {shown(batch)}, seq = {shown(seq)}: both must be >= 0")
+            raise refused("batch", batch, f", seq = {shown(seq)}: both must be >= 0")
         b, s = np.broadcast_arrays(b, s)
         return b, s
 

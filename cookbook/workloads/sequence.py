@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.blocks import moe
 from cookbook.workloads.layers import S, Shape, Trace, mlp, self_attention
@@ -299,12 +300,12 @@ def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any]) -> N
     if len(pattern) > LONGEST:
         raise ValueError(f"pattern has {len(pattern):,} branches; write at most {LONGEST:,}, and repeats")
     if not set(pattern) & set("M*"):
-        raise ValueError(f"pattern = {shown(pattern)} sees no other tokens: it needs branches M or *")
+        raise refused("pattern", pattern, "sees no other tokens: it needs branches M or *")
     if "M" in pattern and recurrent not in STATES:
-        raise ValueError(f"recurrent = {shown(recurrent)} is not one of {', '.join(STATES)}")
+        raise refused("recurrent", recurrent, f"is not one of {', '.join(STATES)}")
     for letter, name in (("*", "heads"), ("-", "hidden"), ("E", "experts")):
         if letter in pattern and not needed[letter]:
-            raise ValueError(f"pattern = {shown(pattern)} has branches {letter!r}: give {name}")
+            raise refused("pattern", pattern, f"has branches {letter!r}: give {name}")
 
 
 def _numbers(name: str, given: Mapping[str, Any] | None, kind: str = "") -> dict[str, int]:

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog, units
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import blocks
 from cookbook.workloads import layers as parts
@@ -250,7 +251,7 @@ def layers(
     <Your network: 72,234 parameters, 0.0002664 GMAC for one sample, unverified>
     """
     if not isinstance(title, str) or not 0 < len(title) <= LONGEST_TITLE:
-        raise ValueError(f"title = {shown(title)} must be a text of 1 to {LONGEST_TITLE} letters")
+        raise refused("title", title, f"must be a text of 1 to {LONGEST_TITLE} letters")
     rows = _parsed(table)
     t = Trace()
     x = None if input is None else _sample_shape(input)
@@ -277,11 +278,11 @@ def layers(
 def _sample_shape(input: Any) -> Shape:
     """The shape of one sample: channels, then positions, "s" for the sequence length."""
     if not isinstance(input, Sequence) or isinstance(input, str) or not 0 < len(input) <= MOST_AXES:
-        raise ValueError(f"input = {shown(input)} must be (channels, positions, ...), like (3, 224, 224) or (64, 's')")
+        raise refused("input", input, "must be (channels, positions, ...), like (3, 224, 224) or (64, 's')")
     channels, *space = input
     lengths = tuple(S if isinstance(p, str) and p == "s" else whole(p, "input") for p in space)
     if lengths.count(S) > 1:
-        raise ValueError(f"input = {shown(input)} has several sequence lengths; one axis may be 's'")
+        raise refused("input", input, "has several sequence lengths; one axis may be 's'")
     return Shape(whole(channels, "input channels"), lengths)
 
 
@@ -307,7 +308,7 @@ def _apply(t: Trace, x: Shape | None, row: Mapping[str, Any]) -> Shape:
         for number in given if isinstance(given, list | tuple) and argument in PER_AXIS else [given]:
             whole(number, argument, MOST_LAYERS if argument in LOOPED else LARGEST)
     if not isinstance(layer, str):
-        raise ValueError(f"layer = {shown(layer)} must be the name of a layer, such as linear")
+        raise refused("layer", layer, "must be the name of a layer, such as linear")
     if layer == "embedding":
         if x is not None:
             raise ValueError("an embedding must be the first layer, without input=")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
+from cookbook.catalog.refusals import refused
 from cookbook.measure.traces.attribution import Attribution, attribute
 from cookbook.measure.traces.counters import COUNTERS, Counter
 from cookbook.measure.traces.files import read_trace
@@ -19,7 +20,7 @@ from cookbook.measure.traces.reading import Reading
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import train_step
 from cookbook.result import Result
-from cookbook.units import human, shown
+from cookbook.units import human
 
 MOST_FILES, MOST_STRETCHES = 64, 20
 # What a step is for; and of a log, of which nothing is known of what it is made of.
@@ -166,9 +167,9 @@ def diagnose(
     if (model is None) != (system is None) or (model is None and plan):
         raise ValueError("a prediction needs both model and system, such as model='resnet50', system='a100-sxm-80gb'")
     if precision is not None and not isinstance(precision, str):
-        raise ValueError(f"precision = {shown(precision)} must be a number format such as 'bf16'")
+        raise refused("precision", precision, "must be a number format such as 'bf16'")
     if isinstance(stretches, bool) or not isinstance(stretches, int) or not 1 <= stretches <= MOST_STRETCHES:
-        raise ValueError(f"stretches = {shown(stretches)} must be a whole number from 1 to {MOST_STRETCHES}")
+        raise refused("stretches", stretches, f"must be a whole number from 1 to {MOST_STRETCHES}")
     readings = [each if isinstance(each, Reading) else read_trace(each, pattern) for each in paths]
     predicted = None if model is None else _predicted(model, system, precision, plan)
     return _diagnosis(readings, predicted, precision, stretches)

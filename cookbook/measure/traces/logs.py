@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog.refusals import refused
 from cookbook.measure.traces.reading import Notes, Reading, number, steps_from
 from cookbook.units import shown
 
@@ -174,7 +175,7 @@ def from_text(lines: list[str], name: str, pattern: str = "") -> Reading:
 def _compiled(pattern: Any) -> tuple[str, re.Pattern[str], float]:
     """A reader's pattern as an expression that reads every letter once: no part of it can repeat another."""
     if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_PATTERN:
-        raise ValueError(f"pattern = {shown(pattern)} must be a text of 1 to {MOST_PATTERN} letters")
+        raise refused("pattern", pattern, f"must be a text of 1 to {MOST_PATTERN} letters")
     scales = {"{seconds}": 1.0, "{ms}": 1e-3, "{rate}": -1.0}
     named = [each for each in scales if each in pattern]
     if len(named) != 1 or pattern.count(named[0]) != 1 or pattern.count("{step}") > 1 or pattern.count("*") > 1:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.units import shown
+from cookbook.catalog.refusals import refused
 from cookbook.workloads.limits import check_members
 
 # Bytes of one file, before and after it is unpacked; events, lines and cells of one file; letters of a line.
@@ -108,12 +108,12 @@ def contents(path: str | Path) -> tuple[Path, bytes]:
         It is no file, too large before or after it is unpacked, empty, or its compression is broken.
     """
     if not isinstance(path, (str, Path)) or not str(path).strip() or "\0" in str(path):
-        raise ValueError(f"path = {shown(path)} must be the path of a trace, a log or the output of a tool")
+        raise refused("path", path, "must be the path of a trace, a log or the output of a tool")
     target = Path(path)
     name = target.name[:80]
     try:
         if not target.is_file():
-            raise ValueError(f"path = {shown(str(path))} is no file; give the path of a trace, a log or an output")
+            raise refused("path", str(path), "is no file; give the path of a trace, a log or an output")
         size = target.stat().st_size
         if size > LARGEST_FILE:
             raise ValueError(f"{name} has {size:,} bytes, at most {LARGEST_FILE:,} are read; record fewer steps")

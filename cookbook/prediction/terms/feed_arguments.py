@@ -141,7 +141,7 @@ def one_of(argument: str, value: Any, workload: Any = None) -> dict[str, float]:
     workload = workload if isinstance(workload, (str, Workload)) else None
     asked = scenario(KIND, {**apart(argument, value), "workload": workload}, CALLED)
     if asked.several:
-        raise ValueError(f"{argument} = {shown(value)} holds several figures; give one")
+        raise refused(argument, value, "holds several figures; give one")
     found, why = (tier_of if argument == "storage" else data_of)(asked)
     if why[0]:
         raise Refused(why[0])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cookbook import catalog
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.arguments import check_names
@@ -134,19 +135,19 @@ def _there(path: Path) -> bool:
 def _file(path: Path, changes: Mapping[str, Any]) -> zoo.Workload:
     """A file, or a folder as Hugging Face keeps it."""
     if not _there(path):
-        raise ValueError(f"model = {shown(str(path))}: there is no such file")
+        raise refused("model", str(path), ": there is no such file")
     if path.is_dir():
         inside = next((path / name for name in ("config.json", "model_index.json") if (path / name).is_file()), None)
         if inside is None:
-            raise ValueError(f"model = {shown(str(path))}: the folder has no config.json")
+            raise refused("model", str(path), ": the folder has no config.json")
         path = inside
     if not path.is_file():
-        raise ValueError(f"model = {shown(str(path))} is no ordinary file")
+        raise refused("model", str(path), "is no ordinary file")
     try:
         with path.open("rb") as file:
             return _content(file, path.stat().st_size, path, changes)
     except OSError as problem:
-        raise ValueError(f"model = {shown(str(path))} cannot be read: {problem.strerror or problem}") from None
+        raise refused("model", str(path), f"cannot be read: {problem.strerror or problem}") from None
 
 
 def _content(file: BinaryIO, size: int, path: Path | None, changes: Mapping[str, Any]) -> zoo.Workload:

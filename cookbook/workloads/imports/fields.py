@@ -8,6 +8,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.arguments import LARGEST, check, check_heads, check_possible, check_word, whole
@@ -199,7 +200,7 @@ def built(builder: str, arguments: Mapping[str, Any], changes: Mapping[str, Any]
 def titled(title: Any) -> str:
     """A name in print; ValueError where it is none."""
     if not isinstance(title, str) or not 0 < len(title) <= zoo.LONGEST_TITLE:
-        raise ValueError(f"title = {shown(title)} must be a text of 1 to {zoo.LONGEST_TITLE} letters")
+        raise refused("title", title, f"must be a text of 1 to {zoo.LONGEST_TITLE} letters")
     return " ".join("".join(letter if letter.isprintable() else " " for letter in title).split()) or "Your model"
 
 

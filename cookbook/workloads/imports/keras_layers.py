@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.arguments import naming, sample_sizes, stated, whole
 from cookbook.workloads.imports import tables
@@ -198,14 +199,14 @@ def _sides(fields: Config, name: str, axes: int, usual: Any = 1) -> tuple[int, .
     value = usual if value is None else value
     sides = list(value) if isinstance(value, list | tuple) else [value] * axes
     if len(sides) != axes:
-        raise ValueError(f"{name} = {shown(value)} must have {axes} numbers")
+        raise refused(name, value, f"must have {axes} numbers")
     return tuple(whole(each, name, LONGEST_SIDE) for each in sides)
 
 
 def _padding(fields: Config) -> str:
     padding = fields.get("padding", "valid")
     if padding not in ("valid", "same", "causal"):
-        raise ValueError(f"padding = {shown(padding)} must be valid, same or causal")
+        raise refused("padding", padding, "must be valid, same or causal")
     return "same" if padding == "causal" else str(padding)
 
 
@@ -274,7 +275,7 @@ def _global(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> 
 def _norm(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     axis = c.get("axis")
     if (axis if isinstance(axis, list) else [axis]) not in ([None], [-1], [len(xs[0].space) + 1]):
-        raise ValueError(f"axis = {shown(axis)} cannot be read; only the last axis")
+        raise refused("axis", axis, "cannot be read; only the last axis")
     scaled, centred = c.get("scale") is not False, c.get("center") is not False and meaning != "rms"
     y = n.trace.norm(xs[0], meaning, affine=scaled, bias=centred, name=name)
     if centred and not scaled:
@@ -329,7 +330,7 @@ def _reshape(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) ->
 def _permuted(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     sides = [*xs[0].space, xs[0].channels]
     if sorted(c["dims"]) != list(range(1, len(sides) + 1)):
-        raise ValueError(f"dims = {shown(c['dims'])} must name each of {len(sides)} axes once")
+        raise refused("dims", c['dims'], f"must name each of {len(sides)} axes once")
     *space, channels = [sides[axis - 1] for axis in c["dims"]]
     return n.trace.sample(xs[0], Shape(channels, tuple(space)), name)
 

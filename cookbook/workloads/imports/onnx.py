@@ -11,6 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, BinaryIO
 
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.arguments import check_names, check_possible, whole
 from cookbook.workloads.imports import tables
@@ -198,14 +199,14 @@ def _wanted(wanted: Any, name: str, axes: Sequence[Any], exact: bool) -> list[in
     """The shape that the reader gives, checked against what the graph fixes; None where it is of another input."""
     sizes = [wanted] if isinstance(wanted, int) else wanted
     if not isinstance(sizes, list | tuple) or len(sizes) > MOST_AXES:
-        raise ValueError(f"shape = {shown(wanted)} must be the sizes of one sample, such as (3, 224, 224)")
+        raise refused("shape", wanted, "must be the sizes of one sample, such as (3, 224, 224)")
     found = [whole(each, "shape", LARGEST_AXIS) for each in sizes]
     fits = len(found) == len(axes) - 1 and all(
         not axis.dim_value > 0 or axis.dim_value == size for axis,
         size in zip(axes[1:], found, strict=True))  # fmt: skip
     if fits or not exact:
         return found if fits else None
-    raise ValueError(f"shape = {shown(wanted)} does not fit input {name[:60]!r} of the ONNX graph")
+    raise refused("shape", wanted, f"does not fit input {name[:60]!r} of the ONNX graph")
 
 
 class _Shapes:

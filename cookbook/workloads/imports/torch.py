@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from cookbook.units import shown
+from cookbook.catalog.refusals import refused
 from cookbook.workloads.arguments import check_names, check_possible, whole
 from cookbook.workloads.imports import tables
 from cookbook.workloads.imports.fields import listed, titled
@@ -267,7 +267,7 @@ def _samples(torch: Any, module: Any, shape: Any) -> tuple[Any, ...]:
     for each in shape if several else [shape]:
         sides = [each] if isinstance(each, int) else each
         if not isinstance(sides, list | tuple) or len(sides) > MOST_AXES:
-            raise ValueError(f"shape = {shown(shape)} must be that of one sample, such as (3, 224, 224)")
+            raise refused("shape", shape, "must be that of one sample, such as (3, 224, 224)")
         sizes = [whole(side, "shape", LARGEST_AXIS) for side in sides]
         kind = torch.long if tokens and len(sizes) == 1 else next((p.dtype for p in module.parameters()), torch.float32)
         found.append(torch.zeros(1, *sizes, dtype=kind, device="meta"))

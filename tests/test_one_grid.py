@@ -1,0 +1,75 @@
+"""One way to do each thing about many scenarios: one Pareto front, one bar that shows how far they are."""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cookbook.planning.exploring import pareto_front
+from cookbook.progress_bar import progress_bar
+
+FRONT, BARS = {"front", "fronts", "pareto", "dominated"}, {"bar", "progress_bar", "progressbar"}
+PACKAGE = Path(__file__).resolve().parents[1] / "cookbook"
+TREES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+         for path in sorted(PACKAGE.rglob("*.py"))}  # fmt: skip
+
+
+def test_one_function_finds_a_pareto_front():
+    nodes = [(name, node) for name, tree in TREES.items() for node in tree.body
+             if isinstance(node, (ast.FunctionDef, ast.ClassDef))]  # fmt: skip
+    found = [f"{name}:{node.name}" for name, node in nodes if FRONT & set(node.name.lower().split("_"))]
+    assert found == ["planning/exploring.py:pareto_front"]
+
+
+def test_of_equal_points_the_first_row_is_on_the_front_and_what_is_beaten_at_the_same_cost_is_not() -> None:
+    costs = np.array([[1, 5, 1], [1, 3, 1], [1, 3, 1], [2, 3, 0], [2, np.nan, 0], [3, 3, 0]], dtype=float)
+    assert pareto_front(costs, np.arange(6)).tolist() == [1, 3]
+    assert pareto_front(costs, np.array([0, 2, 1, 3, 4, 5])).tolist() == [2, 3]
+    with pytest.raises(ValueError, match="more than 1 points"):
+        pareto_front(costs, np.arange(6), most=1)
+
+
+def test_one_function_shows_how_far_a_computation_is():
+    """Whatever asks whether standard error is a screen draws on it, and whatever is called a bar of progress."""
+    draws, named = set(), set()
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.stderr.isatty":
+                draws.add(name)
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name.lower().strip("_") in BARS:
+                named.add(f"{name}:{node.name}")
+    assert draws == {"progress_bar.py"} and named == {"progress_bar.py:progress_bar"}
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_is_written_over_on_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Screen())
+    progress_bar(1500, 3000, unit="jobs")
+    progress_bar(3, 3, "a matrix product of a name that is far too long for any line of a screen, whatever its width")
+    half, whole = screen.getvalue().split("\r")[1:]
+    assert half.rstrip() == f"[{'#' * 15}{' ' * 15}] 1,500 of 3,000 jobs" and len(half) == 100
+    assert whole.startswith(f"[{'#' * 30}] 3 of 3 a matrix product") and whole[100:] == "\n"
+
+
+def test_what_is_no_screen_gets_a_line_for_each_name(capsys: pytest.CaptureFixture[str]) -> None:
+    progress_bar(2, 9)
+    progress_bar(2, 9, "copy")
+    assert capsys.readouterr().err == "[2/9] copy\n"
+
+
+def test_a_bar_waits_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Screen())
+    progress_bar(1, 2, since=time.monotonic())
+    assert not screen.getvalue()
+    progress_bar(1, 2, since=time.monotonic() - 2)
+    assert "1 of 2" in screen.getvalue()
