@@ -276,8 +276,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _usual(view: Served) -> dict[str, str]:
     """The precision that was taken where the reader chose none."""
-    taken = dict(each.split(" = ", 1) for each in view.step.assumed.split("; ") if " = " in each)
-    return {"precision": taken["precision"]} if view.values["precision"] == "own" else {}
+    return {"precision": view.step.assumed.taken["precision"]} if view.values["precision"] == "own" else {}
 
 
 def _parts(view: Served) -> tuple[Part, ...]:

@@ -545,7 +545,7 @@ def _chips(scene: Scene) -> tuple[tuple[str, str], ...]:
         ("step predicted", "On one accelerator; the exchange of gradients would lower the demand. Brackets: "
          "80 % intervals of step, decoding and storage together."))  # fmt: skip
     price = ("no price" if math.isnan(found.usd_per_hour) else found.price_basis.rpartition(": ")[2], found.price_basis)
-    assumed = [each for each in (*found.assumed.split("; "), found.remark) if each]
+    assumed = [each for each in (*found.assumed.told(), found.remark) if each]
     return step, price, (counted(len(assumed), "assumption"), in_words(assumed) or "Nothing had to stand in.")
 
 

@@ -17,6 +17,7 @@ from cookbook.performance.generation import attended_tokens, cache_slots, decode
 from cookbook.planning.simulation import CHUNKED, MOST_REQUESTS, POLICIES, StepCosts
 from cookbook.prediction import request_sets
 from cookbook.prediction.asked import MOST_TOKENS, choices, flag, numbers, quantity, text, whole
+from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import DATASHEET, EXPERTS, FIRST_TOKEN, IN_FLIGHT, LOADED, SEVERAL, factors, figure
 from cookbook.prediction.doors import answers, network_of
 from cookbook.prediction.engine import Prepared, asked_rows, prepare
@@ -167,8 +168,8 @@ def tier(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) ->
 
 def stack_taken(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> dict[str, None]:
     """Software and number formats that an engine takes where they are not given, as `Estimate.assumed` tells them."""
-    said = str(_prepared(network, machine, stack).rows.assumptions()[0]).split("; ")
-    return {each: None for each in said if each.startswith(STACK)}
+    taken = _prepared(network, machine, stack).rows.assumptions()[0].taken
+    return dict.fromkeys(Assumptions({name: taken[name] for name in STACK if name in taken}).told())
 
 
 def widths(network: Workload, machine: Any, stack: tuple[tuple[str, Any], ...]) -> tuple[float, float, float]:

@@ -15,6 +15,7 @@ from cookbook.catalog.refusals import Refused
 from cookbook.planning.cost import HOUR, Price, device_usd
 from cookbook.planning.layouts import LENGTH, System, machine_of, model_of, shape_of
 from cookbook.prediction.asked import MOST_SEQUENCES, MOST_TOKENS, choices, quantity, shown, text, whole, wholes
+from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import plan_fields, training_scenario
 from cookbook.prediction.engine import Estimate, estimate
@@ -282,8 +283,9 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataF
     found = estimate(asked)
     if (np.asarray(found.why) != "").all():
         raise Refused(found.why[0])
-    for each in np.unique(np.asarray(found.assumed, dtype=str)).tolist():
-        job["told"].update(dict.fromkeys(word for word in each.split("; ") if word and not word.startswith("per_node")))
+    for each in sorted(set(found.assumed.tolist())):
+        kept = Assumptions({name: value for name, value in each.taken.items() if name != "per_node"})
+        job["told"].update(dict.fromkeys(kept.told()))
     return _with_memory(job, table, found)
 
 

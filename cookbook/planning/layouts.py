@@ -27,6 +27,7 @@ from cookbook.prediction.asked import (
     whole,
     wholes,
 )  # fmt: skip
+from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.doors import network_of, plan_fields, training_scenario
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.fabrics import fabric as fabric_of
@@ -310,10 +311,10 @@ def search(
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
     )  # fmt: skip
     layouts = _layouts(grid, found, machine.accelerator.memory_bytes, length, batch, device_usd(system).median)
-    taken = dict.fromkeys(each for row in found.assumed[:1].tolist() for each in row.split("; ") if each)
-    taken = {each: None for each in taken if not each.startswith(("sequence_parallel", "per_node"))}
+    first = found.assumed[0].taken if len(found) else {}
+    taken = Assumptions({name: each for name, each in first.items() if name not in ("sequence_parallel", "per_node")})
     told = [f"{name} = {value}" for name, given, value in assumed if isinstance(given, str | bool | None) and not given]
-    return replace(layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*taken, *told))
+    return replace(layouts, title=f"{workload.title} on {machine.accelerator.name}", assumed=(*taken.told(), *told))
 
 
 def _columns(grid: dict[str, np.ndarray]) -> dict[str, Any]:

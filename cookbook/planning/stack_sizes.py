@@ -24,6 +24,7 @@ from cookbook.planning.cost import BOUGHT, HOUR, HOURS_A_YEAR, MONTHS, active_se
 from cookbook.planning.finetune import finetune
 from cookbook.planning.places import PER_TOKEN, Place, Task
 from cookbook.planning.serving import serve
+from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import forward_pass, train_step
 from cookbook.prediction.match import match_storage
@@ -238,9 +239,8 @@ def overlap(table: pd.DataFrame, by: str) -> str:
 
 def _software(assumed: Any) -> str:
     """The engine that was taken, of what an estimate says it assumed."""
-    words = str(np.ravel(np.asarray(assumed, dtype=object))[0]).split("; ")
-    fields = dict(each.split(" = ", 1) for each in words if " = " in each)
-    return fields.get("software", "").partition(" (")[0]
+    taken = (assumed if isinstance(assumed, Assumptions) else assumed.flat[0]).taken
+    return str(taken.get("software", "")).partition(" (")[0]
 
 
 def _tuned(wanted: Wanted, row: Mapping[str, Any], place: Place) -> Candidate:

@@ -14,6 +14,7 @@ from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.asked import flag
+from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import figure
 from cookbook.prediction.engine import UNITS, Estimate, estimate
 from cookbook.prediction.fabrics import fabric
@@ -536,15 +537,18 @@ def generate(
     return _assuming(_assuming(found, request_sets.told(input_len, output_len)), _taken(blank))
 
 
-def _taken(blank: Mapping[str, tuple[Any, bool]]) -> str:
-    """Usual values of arguments, and whether they were taken, as `Estimate.assumed` says it."""
-    return "; ".join(f"{name} = {usual}" for name, (usual, taken) in blank.items() if taken)
+def _taken(blank: Mapping[str, tuple[Any, bool]]) -> Assumptions:
+    """Usual values of arguments, where they were taken."""
+    return Assumptions({name: str(usual) for name, (usual, taken) in blank.items() if taken})
 
 
-def _assuming(found: Estimate, said: str | list[str]) -> Estimate:
+def _assuming(found: Estimate, said: Assumptions | list[Assumptions]) -> Estimate:
     """The same estimates, which tell first what is `said`, of all or of each."""
     if not said:
         return found
-    each = [said] * len(found) if isinstance(said, str) else said
-    joined = ["; ".join(filter(None, pair)) for pair in zip(each, np.atleast_1d(found.assumed), strict=True)]
-    return replace(found, told=np.array(joined, dtype=object) if np.ndim(found.point) else joined[0])
+    known = found.assumed.tolist() if np.ndim(found.point) else [found.assumed]
+    each = [said] * len(known) if isinstance(said, Assumptions) else said
+    joined = [Assumptions({**first.taken, **then.taken}) for first, then in zip(each, known, strict=True)]
+    told = np.empty(len(joined), dtype=object)
+    told[:] = joined
+    return replace(found, told=told if np.ndim(found.point) else joined[0])

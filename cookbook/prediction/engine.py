@@ -166,7 +166,7 @@ class Estimate(Result):
         if self.told is not None:
             return self.told
         told = self.rows.assumptions() if self.rows is not None else np.full(len(self), "", dtype=object)
-        return told if np.ndim(self.point) else str(told[0])
+        return told if np.ndim(self.point) else told[0]
 
     @property
     def measured(self) -> tuple[Any, ...]:

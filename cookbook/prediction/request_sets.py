@@ -14,6 +14,7 @@ from cookbook import catalog, units
 from cookbook.catalog import UnknownName
 from cookbook.catalog.names import index, normalise
 from cookbook.catalog.refusals import refused
+from cookbook.prediction.assumptions import Assumptions
 from cookbook.units import shown
 
 TABLE = "request_sets"
@@ -46,11 +47,11 @@ class RequestSet:
         """Tokens that the name stands for in a field."""
         return self.prompt if field == PROMPT else self.answer
 
-    def told(self, field: str) -> str:
-        """What is assumed where the name stands in a field, in words."""
+    def told(self, field: str) -> Assumptions:
+        """What is assumed where the name stands in a field."""
         if math.isnan(self.tokens(field)):
-            return f"{field} is the usual one, as nobody states that of {self.key}"
-        return f"{field} = {self.tokens(field):g}, the mean of {self.key}"
+            return Assumptions({f"{field} is the usual one, as nobody states that of {self.key}": ""})
+        return Assumptions({field: f"{self.tokens(field):g}, the mean of {self.key}"})
 
 
 @lru_cache(maxsize=1)
@@ -131,7 +132,7 @@ def answers_of(prompts: Any, answers: Any, usual: Any = USUAL_ANSWER) -> Any:
     return usual if known is None or math.isnan(known.answer) else known.answer
 
 
-def told(prompts: Any, answers: Any) -> str | list[str]:
+def told(prompts: Any, answers: Any) -> Assumptions | list[Assumptions]:
     """What is assumed of lengths for which data sets stand, of each entry where there are lists; "" where none does.
 
     `answers`: as the caller gives them, None where they follow from the prompts.
@@ -142,15 +143,20 @@ def told(prompts: Any, answers: Any) -> str | list[str]:
     ['input_len = 19, the mean of alpaca', '']
     """
     if next(stands_in(prompts), None) is None and next(stands_in(answers), None) is None:
-        return ""
+        return Assumptions()
     lists = [each for each in (prompts, answers) if isinstance(each, (list, tuple)) and len(each) > 1]
     if lists:
         entries = ([_entry(each, at) for each in (prompts, answers)] for at in range(len(lists[0])))
-        return [str(told(*entry)) for entry in entries]
+        return [_one(told(*entry)) for entry in entries]
     asked, answered = (next(stands_in(each), None) for each in (prompts, answers))
-    said = [asked.told(PROMPT)] if asked else []
     answered = asked if answers is None and asked else answered
-    return "; ".join([*said, *([answered.told(ANSWER)] if answered else [])])
+    said = (each.told(field).taken for each, field in ((asked, PROMPT), (answered, ANSWER)) if each)
+    return Assumptions({name: value for each in said for name, value in each.items()})
+
+
+def _one(said: Assumptions | list[Assumptions]) -> Assumptions:
+    """What is told of one entry, which holds no list."""
+    return said if isinstance(said, Assumptions) else said[0]
 
 
 def _entry(values: Any, at: int) -> Any:

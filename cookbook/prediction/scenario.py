@@ -21,6 +21,7 @@ from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import NOT_ALLOWED, NOT_READ, Refusal, refusal_of, refused
 from cookbook.prediction import request_sets
+from cookbook.prediction.assumptions import Assumptions
 from cookbook.units import shown
 
 KINDS = ("training_transformer", "training_classic", "inference", "generation", "input_pipeline")
@@ -593,12 +594,12 @@ class Rows:
                 array = np.asarray(value, dtype=float)
                 distinct, codes = np.unique(array, return_inverse=True)
                 value = Coded(codes.reshape(array.shape), tuple(f"{each:.6g}" for each in distinct.tolist()))
-            words = Coded(value.codes, tuple(f"{name} = {level}" for level in value.levels))
-            columns.append(together(words, Coded(np.asarray(lacks).astype(int), (False, True))))
+            pairs = Coded(value.codes, tuple((name, str(level)) for level in value.levels))
+            columns.append(together(pairs, Coded(np.asarray(lacks).astype(int), (False, True))))
         if not columns:
-            return np.full(len(self), "", dtype=object)
-        joined = together(*(column.map(lambda pair: pair[0] if pair[1] else "") for column in columns))
-        found = joined.each(lambda words: "; ".join(filter(None, words)), object)
+            return np.full(len(self), Assumptions(), dtype=object)
+        joined = together(*(column.map(lambda each: each[0] if each[1] else None) for column in columns))
+        found = joined.each(lambda pairs: Assumptions(dict(filter(None, pairs))), object)
         return np.array(np.broadcast_to(found, len(self)))
 
 

@@ -1,0 +1,42 @@
+"""What was taken where a question states nothing, as data that reads as its sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+__all__ = ["Assumptions"]
+
+
+class Assumptions(str):
+    """What was taken of the fields that a question leaves out, in words: "software = vllm (tuned); devices = 1".
+
+    Attributes
+    ----------
+    taken : mapping of str to str
+        The same by field, in the order in which it is told; "" of what is said without a field.
+
+    Examples
+    --------
+    >>> some = Assumptions({"software": "vllm (tuned)", "devices": "1"})
+    >>> some, some.taken["devices"]
+    ('software = vllm (tuned); devices = 1', '1')
+    """
+
+    taken: Mapping[str, str]
+
+    def __new__(cls, taken: Mapping[str, str] = MappingProxyType({})) -> Assumptions:
+        self = super().__new__(cls, "; ".join(_told(taken)))
+        self.taken = dict(taken)
+        return self
+
+    def __reduce__(self) -> tuple[type[Assumptions], tuple[dict[str, str]]]:
+        return Assumptions, (dict(self.taken),)
+
+    def told(self) -> list[str]:
+        """Return one sentence for each field."""
+        return _told(self.taken)
+
+
+def _told(taken: Mapping[str, str]) -> list[str]:
+    return [f"{name} = {value}" if value else name for name, value in taken.items()]
