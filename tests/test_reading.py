@@ -164,7 +164,7 @@ CELL = st.text(st.sampled_from('ab ,;"\n\r\t|=é#-1'), max_size=8)
 @given(rows=st.lists(st.tuples(CELL, CELL, CELL), min_size=1, max_size=8), delimiter=st.sampled_from(",;\t|"))
 @example(rows=[("", "", "\t")], delimiter="\t")
 def test_what_was_written_by_csv_is_read_back_or_told(tmp_path, rows, delimiter):
-    meant = [[reading._plain(cell.replace("\r\n", "\n").replace("\r", "\n")) for cell in row] for row in rows]
+    meant = [[reading._bare(cell.replace("\r\n", "\n").replace("\r", "\n")) for cell in row] for row in rows]
     meant = [row for row in meant if any(row)]
     path = tmp_path / "x.csv"
     path.write_text(text(rows, delimiter, quoting=csv.QUOTE_ALL), encoding="utf-8", newline="")
