@@ -23,7 +23,8 @@ from cookbook.planning.serving import serve
 from cookbook.planning.sweeps import sweep
 from cookbook.prediction.answer import answer
 from cookbook.prediction.doors import forward_pass, generate, train_step
-from cookbook.prediction.engine import Estimate, reasons, reasons_of
+from cookbook.prediction.engine import Estimate, reasons_of
+from cookbook.prediction.terms.layouts import reasons
 from cookbook.workloads import zoo
 
 SAME = 1e-9

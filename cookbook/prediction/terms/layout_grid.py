@@ -107,7 +107,7 @@ def with_usual_layouts(
 
     Where the plain layout of a number of devices does not fit and the reader states none, it is the fastest of those
     that do fit, by formulas alone, in sequences a second. Pipelines of stacks that interleave have the chunks of their
-    recipes, where the micro-batches allow it.
+    recipes, where the micro-batches allow it. Of rows in a grid the layouts are stated, but for the chunks.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _without_layout(scenario: Scenario, rows: Rows) -> np.ndarray:
     blank = np.asarray(rows.why == "") & (rows.devices * rows.cores > 1) & ~np.isnan(scenario.number("devices"))
     for name in LAYOUT:
         blank = blank & np.isnan(scenario.number(name))
-    return np.flatnonzero(np.broadcast_to(blank, (len(scenario),)))
+    return np.flatnonzero(np.broadcast_to(blank, (len(scenario),))) if np.any(blank) else np.empty(0, dtype=int)
 
 
 def _fastest(
@@ -222,7 +222,7 @@ def interleaved(scenario: Scenario, rows: Rows) -> np.ndarray:
 
 def _with_chunks(scenario: Scenario, rows: Rows, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Chunks of a stage as well, of pipelines that interleave; those of a layout that was chosen stay as they are."""
-    chunks = np.broadcast_to(interleaved(scenario, rows), (len(scenario),))
+    chunks = interleaved(scenario, rows)
     if "vp" in columns:
         chunks = np.where(np.isnan(columns["vp"]), chunks, columns["vp"])
     return columns if np.isnan(chunks).all() else {**columns, "vp": chunks}

@@ -6,13 +6,16 @@ to more (`impossible`): shards divide heads, layers, tokens and devices.
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from cookbook import catalog
 from cookbook.performance import memory as formulas
 from cookbook.performance.parallelism import FILLED
 from cookbook.performance.transformer_training import aligned
@@ -107,10 +110,17 @@ def _refused(v: Mapping[str, np.ndarray], accelerator: Coded) -> Iterator[tuple[
 
 
 def impossible(s: Any, asked: Scenario) -> np.ndarray:
-    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can, one where all can."""
+    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can, one where all can.
+
+    Rows in a grid are told in the words of any row, since sentences with figures would be as many as rows.
+    """
     schedule, why = asked.words("pipeline_schedule").each(str, object), np.array("", dtype=object)
     with np.errstate(all="ignore"):
-        if any(bad.any() for _, bad, _ in _checks(s, schedule)):
+        if s.in_grid:
+            for code, bad, _ in _checks(s, schedule):
+                if np.any(bad):
+                    why = np.where(bad & (why == ""), reasons()[code], why)
+        elif any(bad.any() for _, bad, _ in _checks(s, schedule)):
             why = np.full(len(s), "", dtype=object)
             rows = _View({name: np.broadcast_to(value, len(s)) for name, value in s.values.items()})
             for _, bad, words in _checks(rows, np.broadcast_to(schedule, len(s))):
@@ -119,14 +129,11 @@ def impossible(s: Any, asked: Scenario) -> np.ndarray:
     return why
 
 
-def impossible_in_grid(s: Any, asked: Scenario, sentences: Mapping[str, str]) -> np.ndarray:
-    """The same for rows that stand in a grid, in the words of ``data/schema/reasons.csv`` for any row."""
-    schedule, why = asked.words("pipeline_schedule").each(str, object), np.array("", dtype=object)
-    with np.errstate(all="ignore"):
-        for code, bad, _ in _checks(s, schedule):
-            if np.any(bad):
-                why = np.where(bad & (why == ""), sentences[code], why)
-    return why
+@lru_cache(maxsize=1)
+def reasons() -> dict[str, str]:
+    """What each code says of any row, from ``data/schema/reasons.csv``."""
+    with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
+        return {row["code"]: row["description"] for row in csv.DictReader(file)}
 
 
 Check = tuple[str, np.ndarray, Words]
@@ -307,12 +314,10 @@ def usual() -> dict[str, float]:
 
 def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with logits."""
-    good = s.why == ""
-    if good.all() or good.ndim > 1:
-        s = s.blanked()
+    if s.in_grid or (s.why == "").all():
         known = s.stage is not None and s.stage.values is s.values
         return (s.stage if known else Stage(s)).parts(constants, s)
-    at, found = np.flatnonzero(good), {}
+    at, found = np.flatnonzero(s.why == ""), {}
     some = s.take(at)
     for name, part in Stage(some).parts(constants, some).items():
         found[name] = np.full(len(s), np.nan)
