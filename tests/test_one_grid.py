@@ -92,6 +92,14 @@ def test_one_function_shows_how_far_a_computation_is():
     assert draws == {"progress_bar.py"} and named == {"progress_bar.py:progress_bar"}
 
 
+@pytest.mark.parametrize("name", ["planning/parts.py", "planning/sweeps.py", "planning/exploring.py"])
+def test_pools_are_used_by_what_they_document(name: str) -> None:
+    """Retries are those of dask, and a pool ends with its first dead worker: nobody looks inside one."""
+    private = {ast.unparse(node) for node in ast.walk(TREES[name]) if isinstance(node, ast.Attribute)
+               and node.attr.startswith("_") and not node.attr.startswith("__")}  # fmt: skip
+    assert not {each for each in private if not each.startswith("self.")}
+
+
 class Screen(io.StringIO):
     def isatty(self) -> bool:
         return True
