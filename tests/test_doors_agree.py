@@ -24,7 +24,8 @@ from cookbook.planning.serving import serve
 from cookbook.planning.sweeps import sweep
 from cookbook.prediction.answer import answer
 from cookbook.prediction.doors import forward_pass, generate, train_step
-from cookbook.prediction.engine import Estimate, reasons
+from cookbook.prediction.engine import Estimate
+from cookbook.prediction.terms.layout_grid import reasons
 from cookbook.workloads import zoo
 
 SAME = 1e-9

@@ -4,20 +4,65 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
+import math
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cookbook.planning.exploring import pareto_front
+from cookbook.prediction.engine import estimate, reasons_of
+from cookbook.prediction.scenario import Coded, Scenario, scenario
 from cookbook.progress_bar import progress_bar
 
 FRONT, BARS = {"front", "fronts", "pareto", "dominated"}, {"bar", "progress_bar", "progressbar"}
 PACKAGE = Path(__file__).resolve().parents[1] / "cookbook"
 TREES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
          for path in sorted(PACKAGE.rglob("*.py"))}  # fmt: skip
+
+
+def test_one_engine_sums_up_the_parts_of_a_step():
+    """What is swept or searched goes through `engine.estimate`; no other module calls the terms of a kind."""
+    engine = {"step_parts", "memory_parts", "step_seconds", "impossible", "tokens"}
+    for name, tree in TREES.items():
+        if name.startswith(("planning/", "panels/")):
+            imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+            terms = [node for node in imports if (node.module or "").startswith("cookbook.prediction.terms")]
+            used = {alias.name for node in terms for alias in node.names}
+            assert not used & {*engine, "transformer_step"}, name
+
+
+GRID: dict[str, list[Any]] = {
+    "model": ["llama2_7b", "gpt3_175b", "mixtral-8x7b"], "accelerator": ["h100-sxm", "k40"], "devices": [64.0],
+    "tp": [1.0, 3.0, 8.0], "pp": [1.0, 8.0], "global_batch": [64.0, 100.0, None], "recompute": ["", "full"],
+}  # fmt: skip
+
+
+def test_rows_of_a_grid_are_estimated_as_single_rows():
+    """Point, interval, memory, bottleneck and evidence alike; reasons in the words for any row."""
+    shape = [len(values) for values in GRID.values()]
+    rows = dict(zip(GRID, zip(*itertools.product(*GRID.values()), strict=True), strict=True))
+    single = estimate(scenario("training_transformer", {name: list(values) for name, values in rows.items()}))
+    columns: dict[str, Any] = {}
+    for at, name in enumerate(GRID):
+        each = scenario("training_transformer", {name: GRID[name]}).columns[name]
+        along = [-1 if axis == at else 1 for axis in range(len(shape))]
+        columns[name] = (Coded(each.codes.reshape(along), each.levels) if isinstance(each, Coded)
+                         else each.reshape(along))  # fmt: skip
+    grid = estimate(Scenario("training_transformer", math.prod(shape), columns, np.zeros([1] * len(shape), "<U1")))
+    for name in ("point", "low80", "high80", "low90", "high90", "rate", "tokens", "memory_bytes"):
+        found = np.broadcast_to(getattr(grid, name), shape).reshape(-1)
+        wanted = np.where(single.why == "", getattr(single, name), found)  # tokens are told of refused rows too
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=name)
+    for name in ("fits", "bottleneck", "tier", "why"):
+        found, wanted = np.broadcast_to(getattr(grid, name), shape).reshape(-1), getattr(single, name)
+        alike = reasons_of(found) == reasons_of(wanted) if name == "why" else found == wanted
+        assert alike.all(), name
+    assert 0.1 < np.isfinite(single.point).mean() < 0.9
 
 
 def test_one_function_finds_a_pareto_front():
@@ -45,6 +90,14 @@ def test_one_function_shows_how_far_a_computation_is():
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name.lower().strip("_") in BARS:
                 named.add(f"{name}:{node.name}")
     assert draws == {"progress_bar.py"} and named == {"progress_bar.py:progress_bar"}
+
+
+@pytest.mark.parametrize("name", ["planning/parts.py", "planning/sweeps.py", "planning/exploring.py"])
+def test_pools_are_used_by_what_they_document(name: str) -> None:
+    """Retries are those of dask, and a pool ends with its first dead worker: nobody looks inside one."""
+    private = {ast.unparse(node) for node in ast.walk(TREES[name]) if isinstance(node, ast.Attribute)
+               and node.attr.startswith("_") and not node.attr.startswith("__")}  # fmt: skip
+    assert not {each for each in private if not each.startswith("self.")}
 
 
 class Screen(io.StringIO):

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -315,7 +316,10 @@ def pareto_front(scores: np.ndarray, rows: np.ndarray, most: float = math.inf) -
 
 
 def _classes(values: np.ndarray) -> dict[str, Any]:
-    """How many values are in each class, each bound `RATIO` times the one before; least and most of them."""
+    """How many values are in each class, each bound `RATIO` times the one before; least and most of them.
+
+    Classes have numbers and no array: over all positive floats there are 142,000, of which a few hundred occur.
+    """
     good = values[np.isfinite(values)]
     above = good[good > 0]
     places, counts = np.unique(np.ceil(np.log(above) / math.log(RATIO)).astype(int), return_counts=True)
@@ -340,10 +344,9 @@ def _merged(question: _Question, found: Sequence[dict[str, Any]]) -> dict[str, A
 
 
 def _summed(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    counts = dict[int, int]()
+    counts = Counter[int]()
     for each in found:
-        for place, count in each["counts"].items():
-            counts[place] = counts.get(place, 0) + count
+        counts.update(each["counts"])
     ends = {name: of(each[name] for each in found if name in each) for name, of in (("least", min), ("most", max))
             if any(name in each for each in found)}  # fmt: skip
     return {"not_above_0": sum(each["not_above_0"] for each in found), "counts": counts, **ends}
@@ -380,16 +383,13 @@ def _quantile(found: Mapping[str, Any], share: float) -> float:
         return math.nan
     if share in (0.0, 1.0):
         return float(found["most" if share else "least"])
-    count = found["not_above_0"] + sum(found["counts"].values())
-    rank, seen = max(math.ceil(share * count), 1), found["not_above_0"]
-    if rank <= seen:
+    places = sorted(found["counts"])
+    seen = np.cumsum([found["not_above_0"], *(found["counts"][place] for place in places)])
+    at = int(np.searchsorted(seen, max(math.ceil(share * int(seen[-1])), 1)))
+    if not at:
         return min(0.0, float(found["least"]))
-    for place in sorted(found["counts"]):
-        seen += found["counts"][place]
-        if seen >= rank:
-            middle = 2 * RATIO**place / (RATIO + 1)
-            return float(min(max(middle, found["least"]), found["most"]))
-    return float(found["most"])
+    middle = 2 * RATIO ** places[at - 1] / (RATIO + 1)
+    return float(min(max(middle, found["least"]), found["most"]))
 
 
 # The file from which an exploration goes on.

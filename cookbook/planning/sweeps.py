@@ -7,7 +7,6 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,9 @@ from cookbook.catalog.refusals import refusal_of, refused
 from cookbook.planning.parts import Parts, spread
 from cookbook.prediction.asked import choices, shown
 from cookbook.prediction.doors import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
-from cookbook.prediction.engine import NOT_FINITE, Estimate, memory_constants, prepare, reasons
+from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.requirements import requirements
-from cookbook.prediction.scenario import NUMERIC, Coded, Scenario, checked, fields, outer
-from cookbook.prediction.terms import transformer_step
-from cookbook.prediction.terms.devices import lacking
-from cookbook.prediction.terms.layout_grid import impossible_in_grid, interleaved
+from cookbook.prediction.scenario import NUMERIC, Coded, Scenario, checked, fields
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.progress_bar import progress_bar
 from cookbook.workloads.zoo import Workload
@@ -229,7 +225,9 @@ def _along(values: np.ndarray, axis: int, axes: int) -> np.ndarray:
 def _blocks(of: str, network: Workload, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
     """Answers of the door about one network, so many rows at a time: the first of them, and the columns."""
     axes = {name: given for name, given in values.items() if name != "model"}
-    at, rows = outer(axes)
+    sizes = [len(given) for given in axes.values()]
+    rows = math.prod(sizes)
+    at = dict(zip(axes, np.unravel_index(np.arange(rows), sizes), strict=True))
     unasked = {name: np.array([_unasked(of, network, name, each) for each in given], dtype=object)
                for name, given in axes.items()}  # fmt: skip
     whole = of != "train_step" or kind_of(network) == TRANSFORMERS
@@ -289,55 +287,23 @@ def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[
     sizes = [len(each) for each in columns.values()]
     for start, cuts in _cuts(sizes):
         shape = [cut.stop - cut.start for cut in cuts]
-        # The longest axis last, for the sake of long inner loops.
-        order = sorted((at for at, size in enumerate(shape) if size > 1), key=lambda at: shape[at]) or [0]
+        # The longest axis last, for the sake of long inner loops; two axes at least make a grid.
+        order = sorted(range(len(shape)), key=lambda at: shape[at])
+        order = order[-max(sum(size > 1 for size in shape), 2) :]
         given: dict[str, Any] = {}
         for at, ((name, levels), cut) in enumerate(zip(columns.items(), cuts, strict=True)):
             codes = np.arange(shape[at]).reshape([shape[at] if each == at else 1 for each in order])
             given[name] = levels[cut][codes] if isinstance(levels, np.ndarray) else Coded(codes, levels[cut])
         asked = Scenario(kind, math.prod(shape), given, np.zeros([1] * len(order), dtype="<U1"))
         whole, back = [shape[at] for at in order], np.argsort(order, kind="stable")
-        yield start, {name: np.broadcast_to(value, whole).transpose(back).reshape(-1)
-                      for name, value in _grid(kind, asked).items()}  # fmt: skip
+        told = _told(estimate(asked)).items()
+        yield start, {name: np.broadcast_to(value.astype(object, copy=False) if name in WORDS else value, whole)
+                      .transpose(back).reshape(-1) for name, value in told}  # fmt: skip
 
 
 def _cuts(sizes: list[int]) -> Iterator[tuple[int, list[slice]]]:
     """Blocks of an outer product of at most `GRID` rows: the first row, and which levels of each axis."""
     yield from map(Parts(sizes, GRID).__getitem__, range(len(Parts(sizes, GRID))))
-
-
-def _grid(kind: str, scenario: Scenario) -> dict[str, np.ndarray]:
-    """The columns of a block, each with as many entries along an axis as it depends on."""
-    resolved = transformer_step.resolve(scenario, memory_constants(kind))
-    chunks = interleaved(scenario, resolved)
-    if not np.isnan(chunks).all():
-        whole = replace(scenario, columns={**scenario.columns, "vp": chunks})
-        resolved = transformer_step.resolve(whole, memory_constants(kind))
-    prepared = prepare(kind, resolved)
-    rows, why = prepared.rows.blanked(), lacking(scenario)
-    with np.errstate(all="ignore"):
-        parts = transformer_step.step_parts(rows, prepared.constants, dict.fromkeys(transformer_step.TERMS, True))
-        seconds, largest, at = np.asarray(sum(parts.values())), np.array(-1.0), np.array(0)
-        for place, part in enumerate(parts.values()):
-            more = part > largest
-            largest, at = np.where(more, part, largest), np.where(more, place, at)
-        why = np.where(why == "", impossible_in_grid(prepared.rows, scenario, reasons()), why)
-        why = np.where(why == "", prepared.rows.why, why)
-        good = (why == "") & np.isfinite(seconds) & (seconds > 0)
-        held, capacity = transformer_step.memory_parts(rows, memory_constants(kind))
-        memory = np.asarray(sum(held.values()))
-        fits = np.where(np.isfinite(memory) & np.isfinite(capacity), np.where(memory <= capacity, 1, 2), 0)
-        tokens = transformer_step.tokens(rows) / seconds
-    if not good.all():
-        seconds, memory, tokens = (np.where(good, each, np.nan) for each in (seconds, memory, tokens))
-        fits, at = np.where(good, fits, 0), np.where(good, at, len(parts))
-        why = np.where(good | (why != ""), why, NOT_FINITE.cell)
-    factor, tier = prepared.factors[80], prepared.tier.astype(object)
-    return {
-        "seconds": seconds, "low80": seconds / factor, "high80": seconds * factor, "rate": seconds,
-        "tokens_per_s": tokens, "memory_bytes": memory, "fits": np.array(["", "yes", "no"], dtype=object)[fits],
-        "bottleneck": np.array([*parts, ""], dtype=object)[at], "tier": tier, "why": why.astype(object),
-    }  # fmt: skip
 
 
 def _in_grid(of: str, network: Workload) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog, units
+from cookbook import units
 from cookbook.catalog.refusals import Refusal, code_of, refused
 from cookbook.prediction import constants, neighbours
 from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
@@ -208,10 +207,11 @@ class Estimate(Result):
     @property
     def bottleneck(self) -> Any:
         """Name of the largest part; "" where there is no estimate."""
-        stack = self._stack()
-        names = np.array([*self.parts, ""], dtype=object)
-        known = np.isfinite(stack).all(axis=0)
-        return names[np.where(known, np.argmax(np.nan_to_num(stack), axis=0), len(names) - 1)]
+        largest, at = np.array(-np.inf), np.array(len(self.parts))
+        for place, part in enumerate(self.parts.values()):
+            more = part > largest
+            largest, at = np.where(more, part, largest), np.where(more, place, at)
+        return np.array([*self.parts, ""], dtype=object)[np.where(np.isfinite(self.point), at, len(self.parts))]
 
     def _stack(self) -> np.ndarray:
         nothing = np.full((1, *np.shape(self.point)), np.nan)
@@ -263,13 +263,6 @@ class Estimate(Result):
         return replace(
             parts[0], **changed, told=join([np.asarray(part.assumed, dtype=object) for part in parts]), rows=None
         )
-
-
-@lru_cache(maxsize=1)
-def reasons() -> dict[str, str]:
-    """What each code says of any question, from ``data/schema/reasons.csv``."""
-    with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
-        return {row["code"]: row["description"] for row in csv.DictReader(file)}
 
 
 _NAMES = tuple(item.name for item in fields(Estimate) if item.name != "rows")
@@ -412,12 +405,14 @@ def asked_rows(scenario: Scenario) -> Rows:
     module = terms_of(scenario.kind)
     scenario, rows = _laid_out(scenario) if scenario.kind in LAID_OUT else (scenario, module.resolve(scenario))
     told = [lacking(scenario), *([module.impossible(rows, scenario)] if hasattr(module, "impossible") else [])]
-    said = [each for each in told if each.ndim]  # of one word for all rows, nothing is said
+    said, refused = [each for each in told if each.ndim], rows.why  # of one word for all rows, nothing is said
+    # Formulas take a grid as a whole: rows that they would refuse have no numbers there.
+    rows = replace(rows.blanked(), why=refused) if rows.in_grid else rows
     if not said:
         return rows
     why = said[0] if len(said) == 1 else np.where(said[0] == "", said[1], said[0])
     # What a reader's own configuration lacks is told with its remedy, before what any row is refused for.
-    return replace(rows, why=np.where((scenario.why == "") & (why != ""), why, rows.why.astype(object)))
+    return replace(rows, why=np.where((scenario.why == "") & (why != ""), why, refused.astype(object)))
 
 
 def _laid_out(scenario: Scenario) -> tuple[Scenario, Rows]:
@@ -442,13 +437,14 @@ def _laid_out(scenario: Scenario) -> tuple[Scenario, Rows]:
 def estimate(scenario: Scenario, neighbours: bool = True) -> Estimate:
     """Estimates of all rows of a scenario, with the committed constants.
 
-    `neighbours` says whether similar measurements correct the point.
+    `neighbours` says whether similar measurements correct the point. Of rows in a grid, each array has as many entries
+    along an axis as it depends on, and parts have numbers of rows without an estimate too.
     """
 
     def one(part: Scenario) -> Estimate:
         return estimate_rows(prepare(scenario.kind, asked_rows(part)), neighbours)
 
-    if len(scenario) <= BLOCK:
+    if scenario.in_grid or len(scenario) <= BLOCK:
         return one(scenario)
     starts = range(0, len(scenario), BLOCK)
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -460,8 +456,7 @@ def estimate_rows(
 ) -> Estimate:
     """Estimates of prepared rows; `terms` switches some off, `memory` says whether to tell device memory too."""
     module, rows = terms_of(prepared.kind), prepared.rows
-    size = len(rows)
-    known = rows.why == ""
+    known, size = rows.why == "", _size(rows)
     if not known.any():
         return _nothing(prepared)
     with np.errstate(all="ignore"):
@@ -478,9 +473,9 @@ def estimate_rows(
     if not good.all():
         seconds, rate = np.where(good, seconds, np.nan), np.where(good, rate, np.nan)
         said = module.unanswered(rows, prepared.constants) if hasattr(module, "unanswered") else np.array("")
-        why = np.where(good | ~known, why.astype(object), np.where(said == "", NOT_FINITE.cell, said))
-        parts = {name: np.where(good, part, np.nan) for name, part in parts.items()}
-        told = {name: _without(value, good) for name, value in told.items()}
+        why, unsaid = why.astype(object, copy=False), known & ~good
+        why = np.where(unsaid, np.where(said == "", NOT_FINITE.cell, said), why) if unsaid.any() else why
+        parts, told = _without(parts, good), {name: _without(value, good) for name, value in told.items()}
     for level, half in prepared.factors.items():
         told |= {f"low{level}": seconds / half, f"high{level}": seconds * half}
     return Estimate(
@@ -491,15 +486,20 @@ def estimate_rows(
     )  # fmt: skip
 
 
+def _size(rows: Rows) -> int | tuple[int, ...]:
+    """Number of rows; of rows in a grid, the shape of `why`, which one number for all of them has too."""
+    return rows.why.shape if rows.in_grid else len(rows)
+
+
 def _without(value: Any, good: np.ndarray) -> Any:
-    if isinstance(value, Mapping):
-        return {name: np.where(good, part, np.nan) for name, part in value.items()}
+    if isinstance(value, Mapping):  # parts of a grid stay as small as they are
+        return value if good.ndim > 1 else {name: np.where(good, part, np.nan) for name, part in value.items()}
     return np.where(good, value, "" if value.dtype.kind in "OU" else np.nan)
 
 
 def _nothing(prepared: Prepared) -> Estimate:
     """No estimate at all, where no row can be."""
-    size = len(prepared.rows)
+    size = _size(prepared.rows)
     names = ("point", "low80", "high80", "low90", "high90", "rate", "memory_bytes", "tokens")
     numbers: dict[str, Any] = {name: np.full(size, np.nan) for name in names}
     return Estimate(
@@ -515,7 +515,7 @@ def _correction(prepared: Prepared, wanted: bool) -> tuple[Any, np.ndarray, tupl
     wanted = wanted and hasattr(module, "runs")
     found = neighbours.correct(prepared.kind, module.runs(prepared.rows), size) if wanted else None
     if found is None:
-        return 1.0, np.zeros(size, dtype=int), ()
+        return 1.0, np.zeros(_size(prepared.rows), dtype=int), ()
     factor = found.factor if UNITS[prepared.kind] == "s" else 1 / found.factor
     return factor, found.count, tuple(found.rows[0].tolist()) if size == 1 else ()
 
@@ -526,12 +526,12 @@ def _memory(module: Any, prepared: Prepared) -> dict[str, Any]:
         return {}
     parts, capacity = module.memory_parts(prepared.rows, memory_constants(prepared.kind))
     total = np.asarray(sum(parts.values()))
-    fits = np.where(total <= capacity, "yes", "no")
-    size = len(prepared.rows)
+    known, size = np.isfinite(total) & np.isfinite(capacity), _size(prepared.rows)
+    fits = np.array(["", "yes", "no"], dtype=object)[np.where(known, np.where(total <= capacity, 1, 2), 0)]
     return {
         "memory": {name: each_row(part, size) for name, part in parts.items()},
         "memory_bytes": each_row(total, size),
-        "fits": each_row(np.where(np.isfinite(total) & np.isfinite(capacity), fits, ""), size),
+        "fits": each_row(fits, size),
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter, itemgetter
@@ -216,6 +216,9 @@ def together(*columns: Coded) -> Coded:
 class Scenario:
     """Typed columns of one kind of prediction; scalars stand for all rows.
 
+    Rows may stand in an open grid, of two axes or more: then each column has as many entries along an axis as it
+    depends on, `why` too, and what follows from few axes is computed once for each combination of those.
+
     Attributes
     ----------
     kind : str
@@ -238,6 +241,11 @@ class Scenario:
 
     def __len__(self) -> int:
         return self.size
+
+    @property
+    def in_grid(self) -> bool:
+        """Whether rows stand in an open grid."""
+        return self.why.ndim > 1
 
     @property
     def several(self) -> bool:
@@ -491,30 +499,15 @@ def recomputed(word: str) -> tuple[float, ...]:
     return tuple(float(share) * (part in parts) for part in RECOMPUTED)
 
 
-def outer(axes: Mapping[str, Sequence[Any] | Any]) -> tuple[dict[str, np.ndarray], int]:
-    """Position of each row on each axis of an outer product, the last axis fastest, and how many rows there are.
-
-    >>> found, rows = outer({"a": [1, 2], "b": [5, 6, 7]})
-    >>> rows, found["a"].tolist()
-    (6, [0, 0, 0, 1, 1, 1])
-    """
-    rows = math.prod(len(values) for values in axes.values())
-    at, step = {}, rows
-    for name, values in axes.items():
-        step //= max(len(values), 1)
-        at[name] = (np.arange(rows) // max(step, 1)) % max(len(values), 1)
-    return at, rows
-
-
-def each_row(value: Any, size: int) -> np.ndarray:
-    """One value a row."""
+def each_row(value: Any, size: int | tuple[int, ...]) -> np.ndarray:
+    """One value a row; `size` is the number of rows, or the shape of their grid."""
     value = np.asarray(value)
-    return value if value.ndim else value.reshape(1) if size == 1 else np.broadcast_to(value, (size,))
+    return value if value.ndim else value.reshape(1) if size == 1 else np.broadcast_to(value, size)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Numbers of rows in SI, counts as floats; one number may stand for all rows.
+    """Numbers of rows in SI, counts as floats; one number may stand for all rows. Of an open grid as in `Scenario`.
 
     Attributes
     ----------
@@ -548,6 +541,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.why)
+
+    @property
+    def in_grid(self) -> bool:
+        """Whether rows stand in an open grid."""
+        return self.why.ndim > 1
 
     def __post_init__(self) -> None:
         self.__dict__.update(self.values)

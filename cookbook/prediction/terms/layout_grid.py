@@ -7,6 +7,7 @@ the fastest that fits, its stages in chunks as the stack would cut them.
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cookbook import catalog
 from cookbook.catalog.refusals import NOT_READ, Refusal
 from cookbook.prediction.scenario import Coded, Rows, Scenario, each_row
 
@@ -396,10 +398,20 @@ def told(why: np.ndarray, bad: Any, reason: Refusal | np.ndarray, figures: Seque
 
 
 def impossible(s: Any, asked: Scenario) -> np.ndarray:
-    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can, one where all can."""
+    """Why each configuration that a reader asks for, made to rows, cannot be; "" where it can, one where all can.
+
+    Rows in a grid are told in the words of any row, since sentences with figures would be as many as rows.
+    """
     columns = _with_schedule(s, asked)
     with np.errstate(all="ignore"):
-        if possible(SimpleNamespace(**columns), ASKED).all():
+        layouts = SimpleNamespace(**columns)
+        if s.in_grid:
+            why = np.array("", dtype=object)
+            for each in ASKED:
+                if np.any(bad := each.broken(layouts)):
+                    why = np.where(bad & (why == ""), Refusal(reasons()[each.code], each.code).cell, why)
+            return why
+        if possible(layouts, ASKED).all():
             return np.array("", dtype=object)
         why = np.full(len(s), "", dtype=object)
         columns = {name: np.broadcast_to(value, len(s)) for name, value in columns.items()}
@@ -409,15 +421,11 @@ def impossible(s: Any, asked: Scenario) -> np.ndarray:
     return why
 
 
-def impossible_in_grid(s: Any, asked: Scenario, sentences: Mapping[str, str]) -> np.ndarray:
-    """The same for rows that stand in a grid, in the words of ``data/schema/reasons.csv`` for any row."""
-    layouts, why = SimpleNamespace(**_with_schedule(s, asked)), np.array("", dtype=object)
-    with np.errstate(all="ignore"):
-        for each in ASKED:
-            bad = each.broken(layouts)
-            if np.any(bad):
-                why = np.where(bad & (why == ""), Refusal(sentences[each.code], each.code).cell, why)
-    return why
+@lru_cache(maxsize=1)
+def reasons() -> dict[str, str]:
+    """What each code says of any row, from ``data/schema/reasons.csv``."""
+    with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
+        return {row["code"]: row["description"] for row in csv.DictReader(file)}
 
 
 def _with_schedule(s: Any, asked: Scenario) -> dict[str, np.ndarray]:
@@ -519,7 +527,7 @@ def with_usual_layouts(
 
     Where the plain layout of a number of devices does not fit and the reader states none, it is the fastest of those
     that do fit, by formulas alone, in sequences a second. Pipelines of stacks that interleave have the chunks of their
-    recipes, where the micro-batches allow it.
+    recipes, where the micro-batches allow it. Of rows in a grid the layouts are stated, but for the chunks.
 
     Parameters
     ----------
@@ -558,7 +566,7 @@ def _without_layout(scenario: Scenario, rows: Rows) -> np.ndarray:
     blank = np.asarray(rows.why == "") & (rows.devices * rows.cores > 1) & ~np.isnan(scenario.number("devices"))
     for name in LAYOUT:
         blank = blank & np.isnan(scenario.number(name))
-    return np.flatnonzero(np.broadcast_to(blank, (len(scenario),)))
+    return np.flatnonzero(np.broadcast_to(blank, (len(scenario),))) if np.any(blank) else np.empty(0, dtype=int)
 
 
 def _fastest(
@@ -634,7 +642,7 @@ def interleaved(scenario: Scenario, rows: Rows) -> np.ndarray:
 
 def _with_chunks(scenario: Scenario, rows: Rows, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Chunks of a stage as well, of pipelines that interleave; those of a layout that was chosen stay as they are."""
-    chunks = np.broadcast_to(interleaved(scenario, rows), (len(scenario),))
+    chunks = interleaved(scenario, rows)
     if "vp" in columns:
         chunks = np.where(np.isnan(columns["vp"]), chunks, columns["vp"])
     return columns if np.isnan(chunks).all() else {**columns, "vp": chunks}

@@ -32,12 +32,10 @@ def usual() -> dict[str, float]:
 
 def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with logits."""
-    good = s.why == ""
-    if good.all() or good.ndim > 1:
-        s = s.blanked()
+    if s.in_grid or (s.why == "").all():
         known = s.stage is not None and s.stage.values is s.values
         return (s.stage if known else Stage(s)).parts(constants, s)
-    at, found = np.flatnonzero(good), {}
+    at, found = np.flatnonzero(s.why == ""), {}
     some = s.take(at)
     for name, part in Stage(some).parts(constants, some).items():
         found[name] = np.full(len(s), np.nan)

@@ -109,6 +109,8 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
     if unknown:
         raise ValueError(f"no term {sorted(unknown)[0]!r}; the terms are {', '.join(TERMS)}")
     on = dict.fromkeys(TERMS, True) | dict(terms or {})
+    if rows.in_grid:
+        return step_parts(rows, constants, on)
     good = rows.why == ""
     if good.all():
         found = step_parts(rows, constants, on)
