@@ -20,7 +20,7 @@ Below `Trace` stand the blocks that many networks share: attention, MLP; convolu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -76,13 +76,13 @@ class Shape:
     space : tuple
         Positions along each axis: () for a vector, (L,) for a sequence, (H, W), (D, H, W); at most one axis may be
         a symbolic `Length`.
-    tensor : int
+    tensor : hashable
         Identity, so that a tensor kept for the backward pass by two layers is counted once.
     """
 
     channels: float
     space: tuple[Size, ...] = ()
-    tensor: int = field(default_factory=lambda: next(_tensor_ids), compare=False)
+    tensor: Any = field(default_factory=lambda: next(_tensor_ids), compare=False)
 
     @cached_property
     def positions(self) -> np.ndarray:
@@ -155,6 +155,7 @@ ACT_FLOP = {
     "relu": 1, "relu6": 2, "leaky": 2, "hardswish": 5, "hardsigmoid": 3, "sigmoid": 4, "tanh": 6, "silu": 5, "swish": 5,
     "gelu": 8, "mish": 10, "softplus": 4, "relu2": 2, "prelu": 2, "elu": 4, "maxout": 1,
 }  # fmt: skip
+SOFTMAX_FLOP = 5
 KEEPS_OUTPUT = ("relu", "sigmoid", "tanh")
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 # Vectors of the hidden size kept at each step besides input and output: gates, and the cell state of an LSTM.
@@ -162,29 +163,37 @@ KEPT_AT_A_STEP = {"rnn": 0, "gru": 4, "lstm": 5}
 NORM_STATISTICS_BYTES = {"layer": 8, "rms": 4}  # float32 mean and deviation (or deviation alone) of each position
 
 
-def _batched(amount: np.ndarray) -> np.ndarray:
+def batched(amount: np.ndarray) -> np.ndarray:
+    """A column of `Ops` that grows with the batch, from coefficients of (1, s, pairs)."""
     return np.array([np.zeros(3), amount])
 
 
-def _not_batched(amount: np.ndarray) -> np.ndarray:
+def not_batched(amount: np.ndarray) -> np.ndarray:
+    """A column that does not."""
     return np.array([amount, np.zeros(3)])
 
 
-def _constant(value: float) -> np.ndarray:
-    return _not_batched(np.array([value, 0.0, 0.0]))
+def constant(value: float) -> np.ndarray:
+    """Coefficients of an amount that does not depend on the sequence length."""
+    return np.array([value, 0.0, 0.0])
+
+
+def elements(tensors: Iterable[Shape]) -> np.ndarray:
+    """Elements of several tensors, as coefficients of (1, s, pairs)."""
+    return sum((x.elements for x in tensors), np.zeros(3))
 
 
 class Trace:
     """Writes a network down: each method adds an operation and returns the shape of its output."""
 
     def __init__(self) -> None:
-        self._rows: list[dict[str, Any]] = []
-        self._kept: set[int] = set()
+        self.rows: list[dict[str, Any]] = []
+        self._kept: set[Any] = set()
         self._block, self._times = "", 1.0
 
     def ops(self) -> Ops:
         """The finished table."""
-        return from_rows(self._rows)
+        return from_rows(self.rows)
 
     # ---- inputs -----------------------------------------------------------------------------------------------
     def image(self, channels: int, *space: int) -> Shape:
@@ -239,15 +248,16 @@ class Trace:
         taps = math.prod(kernels)
         weights = taps * x.channels * out / groups
         inner = x.channels / groups * taps
-        self._matmul(x, y, f"conv{axes}d", name, rows=(x if transposed else y).positions, n=out / groups, k=inner,
-                     weights=weights, bias=out * bias, groups=groups, shared=shared)  # fmt: skip
+        rows, parameters = (x if transposed else y).positions, 0.0 if shared else None
+        self.write_product([x], y, f"conv{axes}d", name, rows, out / groups, inner, weights, out * bias, groups,
+                           parameters)
         return y
 
     def linear(self, x: Shape, out: int, bias: bool = True, name: str = "linear", shared: bool = False) -> Shape:
         """Fully connected layer at every position; `shared` weights (tied embeddings) add no parameters."""
         y = x.with_channels(out)
-        self._matmul(x, y, "linear", name, rows=x.positions, n=out, k=x.channels, weights=x.channels * out,
-                     bias=out * bias, shared=shared)  # fmt: skip
+        self.write_product([x], y, "linear", name, x.positions, out, x.channels, x.channels * out, out * bias,
+                           parameters=0.0 if shared else None)  # fmt: skip
         return y
 
     def expert_linear(self, x: Shape, out: int, experts: int, top_k: int, name: str = "experts", bias: bool = False,
@@ -260,16 +270,17 @@ class Trace:
         """
         rows, inner = x.positions * top_k, x.channels
         y, weights = x.with_channels(top_k * out), inner * out + out * bias
-        self._row("linear", name, macs=_batched(rows * inner * out), reads=_batched(rows * inner),
-                  writes=_batched(y.elements), saved=_batched(rows * inner * keep), m=_batched(rows / experts),
-                  n=_constant(out), k=_constant(inner), groups=experts, weights=experts * weights,
-                  parameters=experts * weights, active_parameters=top_k * weights)  # fmt: skip
+        self.write("linear", name, macs=batched(rows * inner * out), reads=batched(rows * inner),
+                  writes=batched(y.elements), saved=batched(rows * inner * keep), m=batched(rows / experts),
+                  n=not_batched(constant(out)), k=not_batched(constant(inner)), groups=experts,
+                  weights=experts * weights, parameters=experts * weights,
+                  active_parameters=top_k * weights)  # fmt: skip
         return y
 
     def matmul(self, x: Shape, y: Shape, out: Shape, macs: np.ndarray, name: str = "matmul") -> Shape:
         """Product of two activations (no weights); `macs` per sample as coefficients of (1, s, pairs)."""
-        self._row("matmul", name, macs=_batched(np.asarray(macs, float)), reads=_batched(x.elements + y.elements),
-                  writes=_batched(out.elements), saved=self._keep(x, y))  # fmt: skip
+        self.write("matmul", name, macs=batched(np.asarray(macs, float)), reads=batched(x.elements + y.elements),
+                  writes=batched(out.elements), saved=self.kept(x, y))  # fmt: skip
         return out
 
     def attention(self, x: Shape, heads: int, kv_heads: int | None = None, head_dim: float | None = None,
@@ -302,16 +313,16 @@ class Trace:
         out = x.with_channels(heads * dv)
         qkv = x.positions * heads * d + keys.positions * kv_heads * (d + dv)
         scores = heads * pairs
-        softmax = scores * 5
+        softmax = scores * SOFTMAX_FLOP
         # On chip, one float32 a query and head is kept (log of the softmax sum), else the weights (twice with dropout).
         copies = 0 if flash else 1 + dropout
         mask = x.positions * heads * 4 if flash else scores * dropout
         self._kept.add(out.tensor)
-        self._row("attention", name, macs=_batched(scores * (d + dv)), vector_flop=_batched(softmax),
-                  reads=_batched(qkv + scores * (copies + (not flash))),
-                  writes=_batched(out.elements + scores * (copies + (not flash))),
-                  saved=_batched(qkv + out.elements + scores * copies), mask_bytes=_batched(mask),
-                  m=_not_batched(x.positions), n=_not_batched(keys.positions), k=_constant(d), groups=heads,
+        self.write("attention", name, macs=batched(scores * (d + dv)), vector_flop=batched(softmax),
+                  reads=batched(qkv + scores * (copies + (not flash))),
+                  writes=batched(out.elements + scores * (copies + (not flash))),
+                  saved=batched(qkv + out.elements + scores * copies), mask_bytes=batched(mask),
+                  m=not_batched(x.positions), n=not_batched(keys.positions), k=not_batched(constant(d)), groups=heads,
                   causal=causal and memory is None, window=np.inf if window is None else window)  # fmt: skip
         return out
 
@@ -330,12 +341,12 @@ class Trace:
             gates = GATES[cell] * hidden
             weights = directions * (gates * (x.channels + state) + (projection or 0) * hidden)
             kept = y.positions * directions * hidden * (KEPT_AT_A_STEP[cell] + bool(projection))
-            self._row("recurrent", f"{name}.{layer}", macs=_batched(x.positions * weights),
-                      vector_flop=_batched(y.positions * directions * gates * 5),
-                      reads=_batched(x.elements + y.positions * directions * gates), writes=_batched(y.elements),
-                      saved=self._keep(x, y) + _batched(kept), m=_batched(np.array([1.0, 0, 0])),
-                      n=_constant(gates), k=_constant(x.channels + state), weights=weights,
-                      parameters=weights + directions * gates * biases, steps=_not_batched(x.positions))  # fmt: skip
+            self.write("recurrent", f"{name}.{layer}", macs=batched(x.positions * weights),
+                      vector_flop=batched(y.positions * directions * gates * 5),
+                      reads=batched(x.elements + y.positions * directions * gates), writes=batched(y.elements),
+                      saved=self.kept(x, y) + batched(kept), m=batched(constant(1.0)),
+                      n=not_batched(constant(gates)), k=not_batched(constant(x.channels + state)), weights=weights,
+                      parameters=weights + directions * gates * biases, steps=not_batched(x.positions))  # fmt: skip
             x = y
         return x
 
@@ -344,38 +355,34 @@ class Trace:
                   shared: bool = False) -> Shape:  # fmt: skip
         """Look-up of `length` rows of a vocab x features table for each sample."""
         y = Shape(features, length if isinstance(length, tuple) else (length,))
-        self._row("embedding", name, reads=_batched(y.elements), writes=_batched(y.elements),
-                  mask_bytes=_batched(y.positions * 8), parameters=0 if shared else vocab * features)  # fmt: skip
+        self.write_embedding(y, name, 0 if shared else vocab * features)
         return y
 
     def parameter(self, number: float, name: str = "parameter") -> None:
         """Stand-alone trainable parameters (class token, position table, layer scale)."""
-        self._row("elementwise", name, weights=number, parameters=number)
+        self.write("elementwise", name, weights=number, parameters=number)
 
     def norm(self, x: Shape, kind: str = "batch", affine: bool = True, bias: bool | None = None,
              name: str = "norm") -> Shape:  # fmt: skip
         """Normalisation: batch, layer, group, instance (2 parameters a channel), rms (1) or lrn (none)."""
         _known(kind, NORM_FLOP, "norm", name)
         biased = kind not in ("rms", "lrn") if bias is None else bias
-        parameters = x.channels * (1 + biased) * affine * (kind != "lrn")
-        mask = _batched(x.positions * NORM_STATISTICS_BYTES.get(kind, 0))
-        return self._vector(x, "norm", name, NORM_FLOP[kind], keep="input", parameters=parameters, mask_bytes=mask)
+        return self.write_norm(x, kind, name, x.channels * (1 + biased) * affine * (kind != "lrn"))
 
     def act(self, x: Shape, kind: str = "relu", name: str = "", in_place: bool = True) -> Shape:
         """Activation function; one that the backward pass can undo from its output keeps only that."""
         _known(kind, ACT_FLOP, "activation", name)
-        keep = "output" if kind in KEEPS_OUTPUT and in_place else "input"
-        return self._vector(x, "activation", name or kind, ACT_FLOP[kind], keep=keep)
+        return self.write_act(x, x.with_channels(x.channels), kind, name or kind, in_place=in_place)
 
     def softmax(self, x: Shape, name: str = "softmax") -> Shape:
         """Softmax over the features of each position."""
-        return self._vector(x, "softmax", name, 5, keep="output")
+        return self.write_softmax(x, x.with_channels(x.channels), name)
 
     def dropout(self, x: Shape, name: str = "dropout") -> Shape:
         """Dropout: keeps a mask of one byte an element."""
         y = x.with_channels(x.channels)
-        self._row("elementwise", name, vector_flop=_batched(x.elements), reads=_batched(x.elements),
-                  writes=_batched(y.elements), mask_bytes=_batched(x.elements))  # fmt: skip
+        self.write("elementwise", name, vector_flop=batched(x.elements), reads=batched(x.elements),
+                  writes=batched(y.elements), mask_bytes=batched(x.elements))  # fmt: skip
         return y
 
     def add(self, *xs: Shape, name: str = "add") -> Shape:
@@ -388,13 +395,12 @@ class Trace:
 
     def scale(self, x: Shape, name: str = "scale") -> Shape:
         """Trainable factor for each channel."""
-        return self._vector(x, "elementwise", name, 1, keep="input", parameters=x.channels)
+        return self.write_vector(x, x.with_channels(x.channels), "elementwise", name, 1, x, x.channels)
 
     def concat(self, xs: Sequence[Shape], name: str = "concat") -> Shape:
         """Concatenation along the channels."""
         y = Shape(sum(x.channels for x in xs), xs[0].space)
-        self._row("elementwise", name, reads=_batched(y.elements), writes=_batched(y.elements))
-        return y
+        return self.write_elementwise([y], y, name, 0)
 
     def pool(self, x: Shape, kernel: Any, stride: Any = None, padding: Any = 0, kind: str = "max", ceil: bool = False,
              name: str = "pool") -> Shape:  # fmt: skip
@@ -405,42 +411,35 @@ class Trace:
         axis = zip(x.space, kernels, strides, pads, strict=True)
         space = tuple(window_output(*a, 1, ceil) for a in axis)
         y = Shape(x.channels, space)
-        self._row("pool", name, vector_flop=_batched(y.elements * math.prod(kernels)), reads=_batched(x.elements),
-                  writes=_batched(y.elements), saved=self._keep(x) if kind == "max" else _constant(0.0),
-                  mask_bytes=_batched(y.elements * (8 if kind == "max" else 0)))  # fmt: skip
-        return y
+        return self.write_pool(x, y, math.prod(kernels), kind, name)
 
     def global_pool(self, x: Shape, name: str = "global_pool") -> Shape:
         """Mean over all positions."""
         y = Shape(x.channels)
-        self._row("pool", name, vector_flop=_batched(x.elements), reads=_batched(x.elements),
-                  writes=_batched(y.elements))  # fmt: skip
+        self.write("pool", name, vector_flop=batched(x.elements), reads=batched(x.elements),
+                  writes=batched(y.elements))  # fmt: skip
         return y
 
     def resize(self, x: Shape, factor: float, name: str = "resize") -> Shape:
         """Nearest or bilinear up-sampling of every axis by `factor`."""
-        y = Shape(x.channels, tuple(s * factor for s in x.space))
-        self._row("elementwise", name, vector_flop=_batched(y.elements), reads=_batched(x.elements),
-                  writes=_batched(y.elements))  # fmt: skip
-        return y
+        return self.write_elementwise([x], Shape(x.channels, tuple(s * factor for s in x.space)), name)
 
     def sample(self, x: Shape, y: Shape, name: str = "sample") -> Shape:
         """Gather or interpolate `x` into another shape (regions of interest, patches)."""
-        self._row("elementwise", name, vector_flop=_batched(y.elements), reads=_batched(y.elements),
-                  writes=_batched(y.elements))  # fmt: skip
-        return y
+        return self.write_elementwise([y], y, name)
 
     def scan(self, x: Shape, state: int, name: str = "scan") -> Shape:
         """Selective scan of a state-space model: per position and feature, one update of `state` numbers."""
         y = x.with_channels(x.channels)
-        self._row("scan", name, vector_flop=_batched(x.elements * state * 9),
-                  reads=_batched(x.elements * 3 + x.positions * 2 * state), writes=_batched(y.elements),
-                  saved=_batched(x.elements * 3 + x.positions * 2 * state))  # fmt: skip
+        self.write("scan", name, vector_flop=batched(x.elements * state * 9),
+                  reads=batched(x.elements * 3 + x.positions * 2 * state), writes=batched(y.elements),
+                  saved=batched(x.elements * 3 + x.positions * 2 * state))  # fmt: skip
         return y
 
     def loss(self, x: Shape, name: str = "loss") -> Shape:
         """Softmax cross-entropy over the features of each position."""
-        return self._vector(x, "loss", name, 6, keep="output")
+        y = x.with_channels(x.channels)
+        return self.write_vector(x, y, "loss", name, 6, y)
 
     def flatten(self, x: Shape) -> Shape:
         """All positions and channels as one vector (no work)."""
@@ -455,38 +454,76 @@ class Trace:
             raise ValueError(f"reshape: {x} has not as many elements as {y}")
         return y
 
-    # ---- bookkeeping ------------------------------------------------------------------------------------------
-    def _row(self, kind: str, name: str, **columns: Any) -> None:
+    # ---- rows of the table: what a layer above, or a graph whose shapes are known, writes -------------------------
+    def write(self, kind: str, name: str, **columns: Any) -> None:
+        """One operation by the columns of `Ops`."""
         columns.setdefault("active_parameters", columns.get("parameters", 0.0))
-        self._rows.append({"name": name, "kind": kind, "block": self._block, "count": self._times, **columns})
+        self.rows.append({"name": name, "kind": kind, "block": self._block, "count": self._times, **columns})
 
-    def _matmul(self, x: Shape, y: Shape, kind: str, name: str, rows: np.ndarray, n: float, k: float, weights: float,
-                bias: float, groups: float = 1, shared: bool = False) -> None:  # fmt: skip
-        self._row(kind, name, macs=_batched(rows * n * k * groups), vector_flop=_batched(y.elements * bool(bias)),
-                  reads=_batched(x.elements), writes=_batched(y.elements), saved=self._keep(x), m=_batched(rows),
-                  n=_constant(n), k=_constant(k), groups=groups, weights=weights + bias,
-                  parameters=0.0 if shared else weights + bias)  # fmt: skip
+    def write_product(self, xs: Sequence[Shape], y: Shape, kind: str, name: str, rows: np.ndarray, n: float, k: float,
+                      weights: float = 0.0, bias: float = 0.0, groups: float = 1,
+                      parameters: float | None = None) -> None:  # fmt: skip
+        """Products of rows x k with k x n; parameters are the weights and biases unless they are told apart."""
+        self.write(kind, name, macs=batched(rows * n * k * groups), vector_flop=batched(y.elements * bool(bias)),
+                   reads=batched(elements(xs)), writes=batched(y.elements), saved=self.kept(*xs), m=batched(rows),
+                   n=not_batched(constant(n)), k=not_batched(constant(k)), groups=groups, weights=weights + bias,
+                   parameters=weights + bias if parameters is None else parameters)  # fmt: skip
 
-    def _vector(self, x: Shape, kind: str, name: str, flop: float, keep: str, parameters: float = 0.0,
-                **columns: Any) -> Shape:  # fmt: skip
-        y = x.with_channels(x.channels)
-        self._row(kind, name, vector_flop=_batched(x.elements * flop), reads=_batched(x.elements),
-                  writes=_batched(y.elements), saved=self._keep(x if keep == "input" else y), weights=parameters,
-                  parameters=parameters, **columns)  # fmt: skip
+    def write_vector(self, x: Shape, y: Shape, kind: str, name: str, flop: float, keep: Shape, parameters: float = 0.0,
+                     **columns: Any) -> Shape:  # fmt: skip
+        """Work on each element of x, with what is kept of it."""
+        self.write(kind, name, vector_flop=batched(x.elements * flop), reads=batched(x.elements),
+                   writes=batched(y.elements), saved=self.kept(keep), weights=parameters, parameters=parameters,
+                   **columns)  # fmt: skip
         return y
+
+    def write_norm(self, x: Shape, kind: str, name: str, parameters: float) -> Shape:
+        """Normalisation of the channels of each position."""
+        mask = batched(x.positions * NORM_STATISTICS_BYTES.get(kind, 0))
+        y = x.with_channels(x.channels)
+        return self.write_vector(x, y, "norm", name, NORM_FLOP[kind], x, parameters, mask_bytes=mask)
+
+    def write_act(self, x: Shape, y: Shape, kind: str, name: str, parameters: float = 0.0,
+                  in_place: bool = True) -> Shape:  # fmt: skip
+        """Activation function from x to y."""
+        keep = y if kind in KEEPS_OUTPUT and in_place else x
+        return self.write_vector(x, y, "activation", name, ACT_FLOP[kind], keep, parameters)
+
+    def write_softmax(self, x: Shape, y: Shape, name: str) -> Shape:
+        """Softmax from x to y."""
+        return self.write_vector(x, y, "softmax", name, SOFTMAX_FLOP, y)
+
+    def write_pool(self, x: Shape, y: Shape, taps: float, kind: str, name: str) -> Shape:
+        """Pooling of so many taps each; "max" keeps its input and the place of the largest."""
+        largest = kind == "max"
+        self.write("pool", name, vector_flop=batched(y.elements * taps), reads=batched(x.elements),
+                   writes=batched(y.elements), saved=self.kept(*[x] * largest),
+                   mask_bytes=batched(y.elements * 8 * largest))  # fmt: skip
+        return y
+
+    def write_embedding(self, y: Shape, name: str, parameters: float) -> None:
+        """Look-up of one row of a table at each position."""
+        self.write("embedding", name, reads=batched(y.elements), writes=batched(y.elements),
+                   mask_bytes=batched(y.positions * 8), parameters=parameters)  # fmt: skip
+
+    def write_elementwise(self, xs: Sequence[Shape], y: Shape, name: str, flop: float = 1, keep: Sequence[Shape] = (),
+                          parameters: float = 0.0) -> Shape:  # fmt: skip
+        """Anything done element by element of what is written."""
+        self.write("elementwise", name, vector_flop=batched(y.elements * flop), reads=batched(elements(xs)),
+                   writes=batched(y.elements), saved=self.kept(*keep), weights=parameters,
+                   parameters=parameters)  # fmt: skip
+        return y
+
+    def kept(self, *tensors: Shape) -> np.ndarray:
+        """Elements kept for the backward pass that no operation before has kept."""
+        fresh = {x.tensor: x for x in tensors if x.tensor not in self._kept}
+        self._kept |= set(fresh)
+        return batched(elements(fresh.values()))
 
     def _combine(self, xs: Sequence[Shape], name: str, keep: bool) -> Shape:
         largest = max(xs, key=lambda x: x.elements.sum())
         y = Shape(largest.channels, largest.space)
-        elements = sum((x.elements for x in xs), np.zeros(3))
-        self._row("elementwise", name, vector_flop=_batched(y.elements * (len(xs) - 1)), reads=_batched(elements),
-                  writes=_batched(y.elements), saved=self._keep(*xs) if keep else _constant(0.0))  # fmt: skip
-        return y
-
-    def _keep(self, *tensors: Shape) -> np.ndarray:
-        fresh = {x.tensor: x for x in tensors if x.tensor not in self._kept}
-        self._kept |= set(fresh)
-        return _batched(sum((x.elements for x in fresh.values()), np.zeros(3)))
+        return self.write_elementwise(xs, y, name, len(xs) - 1, xs if keep else ())
 
 
 def _known(kind: str, table: dict[str, int], what: str, name: str) -> None:

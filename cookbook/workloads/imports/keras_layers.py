@@ -28,15 +28,6 @@ def text_of(fields: Config, name: str) -> str:
     return value[:60] if isinstance(value, str) else ""
 
 
-class SeenTrace(Trace):
-    """A trace whose rows can be seen, so that a layer used again adds no parameters."""
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the rows that are written."""
-        return self._rows
-
-
 class Node(NamedTuple):
     """One use of a layer: which, and the tensors that it takes."""
 
@@ -52,7 +43,7 @@ class Network:
     def __init__(self, shape: Any) -> None:
         if shape is not None:
             sample_sizes(shape, "(224, 224, 3)")
-        self.trace, self.shape, self.assumed = SeenTrace(), cast(Any, shape), list[str]()
+        self.trace, self.shape, self.assumed = Trace(), cast(Any, shape), list[str]()
         self.stated, self.given = list[tuple[Any, ...]](), False  # sizes of inputs that state them; whether shape went
         self.written, self.depth, self.axes, self.seen = 0, 0, -1, 0
 
@@ -390,17 +381,13 @@ def _embedding(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) 
     return n.trace.embedding(places, _count(c, "input_dim"), _count(c, "output_dim"), name)
 
 
-def _recurrent(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    y = _steps(n, xs, c, name, meaning)
-    return y if c.get("return_sequences") is True else Shape(y.channels)
-
-
-def _steps(n: Network, xs: list[Shape], c: Config, name: str, cell: str, both: bool = False) -> Shape:
-    """What a recurrent layer gives at every step, in one direction or in both."""
+def _recurrent(n: Network, xs: list[Shape], c: Config, name: str, meaning: str, both: bool = False) -> Shape:
+    """A cell over the steps of a sequence, in one direction or in both."""
     if len(xs[0].space) != 1:
         raise ValueError("its input must be a sequence")
-    vectors = 0 if c.get("use_bias") is False else 2 if cell == "gru" and c.get("reset_after", True) else 1
-    return n.trace.recurrent(xs[0], _count(c, "units"), cell, bidirectional=both, biases=vectors, name=name)
+    vectors = 0 if c.get("use_bias") is False else 2 if meaning == "gru" and c.get("reset_after", True) else 1
+    y = n.trace.recurrent(xs[0], _count(c, "units"), meaning, bidirectional=both, biases=vectors, name=name)
+    return y if c.get("return_sequences") is True else Shape(y.channels)
 
 
 def _both_ways(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -409,7 +396,7 @@ def _both_ways(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) 
     cells = {name: each.meaning for name, each in tables.operations("keras").items() if each.kind == "recurrent"}
     if kind not in cells:
         raise ValueError(f"only {', '.join(cells)} can be read in it, not {kind or 'nothing'}")
-    y = _steps(n, xs, fields_of(inner), name, cells[kind], both=True)
+    y = _recurrent(n, xs, fields_of(inner), name, cells[kind], both=True)
     return y if c.get("merge_mode", "concat") == "concat" else y.with_channels(y.channels / 2)
 
 

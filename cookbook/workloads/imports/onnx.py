@@ -16,7 +16,8 @@ from cookbook.units import shown
 from cookbook.workloads.arguments import check_names, check_possible, whole
 from cookbook.workloads.imports import tables
 from cookbook.workloads.imports.fields import listed, titled
-from cookbook.workloads.imports.graph import MOST_OF_A_SHAPE, Graph, Tensor
+from cookbook.workloads.imports.graph import MOST_OF_A_SHAPE, Graph
+from cookbook.workloads.layers import GATES, Shape, batched, constant, not_batched
 from cookbook.workloads.limits import MOST_BYTES_OF_GRAPH, MOST_NODES, MOST_REFERENCES, MOST_TENSORS
 from cookbook.workloads.zoo import Workload
 
@@ -294,9 +295,9 @@ def _written(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _
     return _kind(node) in ("elementwise", "move", "gather")
 
 
-def _tensors(node: Any, shapes: _Shapes) -> list[Tensor]:
+def _tensors(found: Graph, node: Any, shapes: _Shapes) -> list[Shape]:
     """Inputs that are activations."""
-    return [Tensor(name, shapes.of(name) or ()) for name in node.input if name and name not in shapes.constants]
+    return [found.tensor(name, shapes.of(name) or ()) for name in node.input if name and name not in shapes.constants]
 
 
 def _parameters(found: Graph, names: Sequence[str], shapes: _Shapes) -> float:
@@ -304,11 +305,12 @@ def _parameters(found: Graph, names: Sequence[str], shapes: _Shapes) -> float:
 
 
 def _elementwise(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> None:
-    inputs = _tensors(node, shapes)
+    inputs = _tensors(found, node, shapes)
     if inputs or any(shapes.weight(each) for each in node.input):
         work = 0.0 if _kind(node) in ("move", "gather") else 1.0
         keep = inputs if node.op_type in ("Mul", "Div", "Pow") and len(inputs) > 1 else ()
-        found.elementwise(name, inputs, float(math.prod(out)), work, _parameters(found, node.input, shapes), keep)
+        parameters = _parameters(found, node.input, shapes)
+        found.write_elementwise(inputs, found.tensor(node.output[0], out), name, work, keep, parameters)
 
 
 def _attributes(node: Any) -> dict[str, Any]:
@@ -323,7 +325,7 @@ def _conv(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
         return False
     offsets = node.input[bias] if bias is not None and bias < len(node.input) else ""
     groups = _attributes(node).get("group", 1)
-    found.conv(name, Tensor(node.input[at], x), out, w, groups if isinstance(groups, int) else 1,
+    found.write_conv(name, (node.input[at], x), out, w, groups if isinstance(groups, int) else 1,
                node.op_type == "ConvTranspose",
                shapes.weight(offsets), _parameters(found, [node.input[weights], offsets], shapes))  # fmt: skip
     return True
@@ -340,11 +342,14 @@ def _product(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _
         w = (x[-1], out[-1])
     if not x or not w:
         raise ValueError(f"shapes of what {name} multiplies cannot be inferred; export the graph with fixed shapes")
-    first = Tensor(node.input[left], x)
+    first = node.input[left], x
     if node.input[right] in shapes.constants and len(w) == 2:
-        found.linear(name, first, out, w[0], w[1], math.prod(w), 0, _parameters(found, [node.input[right]], shapes))
+        parameters = _parameters(found, [node.input[right]], shapes)
+        found.write_matrix(name, first, out, w[0], w[1], math.prod(w), 0, parameters)
     else:
-        found.matmul(name, first, Tensor(node.input[right], w), out)
+        y = found.tensor(name, out)
+        xs = [found.tensor(*first), found.tensor(node.input[right], w)]
+        found.write_product(xs, y, "matmul", name, y.positions, y.channels, x[-1])
     return True
 
 
@@ -355,9 +360,8 @@ def _gemm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
     turned = _attributes(node).get("transA", 0)
     inner = x[0] if turned == 1 else x[1]
     offsets = node.input[2] if len(node.input) > 2 else ""
-    found.linear(name, Tensor(node.input[0], x), out, inner, out[1], math.prod(w) + shapes.weight(offsets),
-                 shapes.weight(offsets),
-                 _parameters(found, [node.input[1], offsets], shapes))  # fmt: skip
+    found.write_matrix(name, (node.input[0], x), out, inner, out[1], math.prod(w), shapes.weight(offsets),
+                       _parameters(found, [node.input[1], offsets], shapes))  # fmt: skip
     return True
 
 
@@ -365,19 +369,20 @@ def _norm(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
     trained = node.input[1:3] if node.op_type == "BatchNormalization" else [each for each in node.input[1:]
                                                                             if each in shapes.constants]
     channels = max((shapes.weight(each) for each in trained), default=0.0) or out[-1]
-    found.norm(name, _meaning(node), Tensor(node.input[0], out), channels, _parameters(found, trained, shapes))
+    x = found.tensor(node.input[0], out, channels)
+    found.write_norm(x, _meaning(node), name, _parameters(found, trained, shapes))
     return True
 
 
 def _act(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
     trained = [each for each in node.input[1:] if shapes.weight(each)]
-    found.act(name, _meaning(node), Tensor(node.input[0], out), Tensor(node.output[0], out),
-              _parameters(found, trained, shapes))
+    x, y = found.tensor(node.input[0], out), found.tensor(node.output[0], out)
+    found.write_act(x, y, _meaning(node), name, _parameters(found, trained, shapes))
     return True
 
 
 def _softmax(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Shapes) -> bool:
-    found.softmax(name, Tensor(node.input[0], out), Tensor(node.output[0], out))
+    found.write_softmax(found.tensor(node.input[0], out), found.tensor(node.output[0], out), name)
     return True
 
 
@@ -387,7 +392,8 @@ def _pool(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _Sha
         return False
     taps = math.prod(x[2:]) if _kind(node) == "global pool" else math.prod(_attributes(node).get("kernel_shape", ())
                                                                            or (1,))
-    found.pool(name, Tensor(node.input[0], x), out, float(taps), "Max" in node.op_type)
+    kind = "max" if "Max" in node.op_type else "average"
+    found.write_pool(found.tensor(node.input[0], x), found.tensor(node.output[0], out), float(taps), kind, name)
     return True
 
 
@@ -395,7 +401,7 @@ def _gather(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes: _S
     table = shapes.of(node.input[0])
     if not shapes.weight(node.input[0]) or not table or len(table) != 2:
         return False
-    found.embedding(name, out, table[1], _parameters(found, node.input[:1], shapes))
+    found.write_embedding(found.tensor(name, out, table[1]), name, _parameters(found, node.input[:1], shapes))
     return True
 
 
@@ -406,8 +412,15 @@ def _recurrent(found: Graph, node: Any, name: str, out: tuple[int, ...], shapes:
         return False
     trained = [each for each in node.input[1:4] if each]
     biases = shapes.weight(node.input[3]) if len(node.input) > 3 else 0.0
-    found.recurrent(name, _meaning(node), Tensor(node.input[0], x), x[0], x[2], hidden, w[0], out, biases,
-                    _parameters(found, trained, shapes))  # fmt: skip
+    taken, y = found.tensor(node.input[0], x), found.tensor(node.output[0], out)
+    gates, inner, length = GATES[_meaning(node)] * hidden, x[2] + hidden, max(x[0], 1)
+    weights = w[0] * gates * inner
+    found.write("recurrent", name, macs=batched(taken.positions * weights),
+                vector_flop=batched(taken.positions * w[0] * gates * 5), reads=batched(taken.elements),
+                writes=batched(y.elements), saved=found.kept(taken), weights=weights + biases,
+                parameters=_parameters(found, trained, shapes), m=batched(taken.positions / length),
+                n=not_batched(constant(gates)), k=not_batched(constant(inner)),
+                steps=not_batched(constant(length)))  # fmt: skip
     return True
 
 

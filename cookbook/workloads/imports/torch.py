@@ -15,7 +15,7 @@ from cookbook.catalog.refusals import refused
 from cookbook.workloads.arguments import check_names, check_possible, whole
 from cookbook.workloads.imports import tables
 from cookbook.workloads.imports.fields import listed, titled
-from cookbook.workloads.imports.graph import Graph, Tensor
+from cookbook.workloads.imports.graph import Graph, Named
 from cookbook.workloads.zoo import Workload
 
 MOST_AXES, LARGEST_AXIS = 6, 10**7
@@ -55,24 +55,24 @@ def read(source: Any, changes: Mapping[str, Any]) -> Workload:
     found = _of_program(source) if is_program(source) else _of_module(source, changes.get("shape"))
     title = titled(changes.get("title", type(source).__name__))
     if found.unknown:
-        found.assumed.append(f"operations counted as element by element: {listed(sorted(found.unknown))}")
-    found.assumed.append("shapes are those of the example: the length of a sequence, if there is one, is fixed")
-    ops = found.ops()
+        found.graph.assumed.append(f"operations counted as element by element: {listed(sorted(found.unknown))}")
+    found.graph.assumed.append("shapes are those of the example: the length of a sequence, if there is one, is fixed")
+    ops = found.graph.ops()
     check_possible(ops, f"{title} computes nothing that can be counted")
-    return Workload("custom", title, ops, assumed=tuple(found.assumed))
+    return Workload("custom", title, ops, assumed=tuple(found.graph.assumed))
 
 
-class _Counted(Graph):
+class _Counted:
     """A graph that is told of ATen's operations; storages say which tensors are views of which parameter."""
 
     def __init__(self, samples: int, weights: Mapping[Any, tuple[str, float]]) -> None:
-        super().__init__(samples)
+        self.graph = Graph(samples)
         self.weights, self.unknown, self.alive = weights, set[str](), list[Any]()
 
     def parameters(self, tensors: Sequence[Any]) -> float:
         """Elements of the parameters among some tensors that no operation before has used."""
         names = [self.weights[_place(each)] for each in tensors if _place(each) in self.weights]
-        return sum(self.weight(name, elements) for name, elements in names)
+        return sum(self.graph.weight(name, elements) for name, elements in names)
 
     def is_weight(self, tensor: Any) -> bool:
         return _place(tensor) in self.weights
@@ -82,7 +82,7 @@ class _Counted(Graph):
         kind, meaning = tables.operation("torch", name)
         if kind == "view" or not outputs:
             return
-        label = f"{name}.{len(self.rows)}"
+        label = f"{name}.{len(self.graph.rows)}"
         writer = WRITERS.get(kind)
         if writer is not None:
             writer(self, name, label, arguments, outputs)
@@ -93,22 +93,23 @@ class _Counted(Graph):
         if kind == "norm":
             _norm(self, meaning, label, arguments, outputs)
         elif kind == "activation":
-            self.act(label, meaning, _tensor(inputs[0]), _tensor(outputs[0]), self.parameters(inputs))
+            x, y = self.graph.tensor(*_named(inputs[0])), self.graph.tensor(*_named(outputs[0]))
+            self.graph.write_act(x, y, meaning, label, self.parameters(inputs))
         else:
             if kind not in ("elementwise", "move") and any(self.is_weight(each) and each.dim() > 1 for each in inputs):
                 self.unknown.add(name[:40])
-            live = [_tensor(each) for each in inputs if not self.is_weight(each)]
+            live = [self.graph.tensor(*_named(each)) for each in inputs if not self.is_weight(each)]
             keep = live if name in ("mul", "div") and len(live) > 1 else ()
-            self.elementwise(label, live, float(outputs[0].numel()), 0.0 if kind == "move" else 1.0,
-                             self.parameters(inputs), keep)
+            y, work = self.graph.tensor(*_named(outputs[0])), 0.0 if kind == "move" else 1.0
+            self.graph.write_elementwise(live, y, label, work, keep, self.parameters(inputs))
 
     def rest(self) -> None:
         """Parameters that no operation used."""
         total = {name: elements for name, elements in self.weights.values()}
-        left = sum(elements for name, elements in total.items() if name not in self.owned)
+        left = sum(elements for name, elements in total.items() if name not in self.graph.owned)
         if left:
-            self.elementwise("not used", [], 0.0, 0.0, left)
-            self.assumed.append(f"{left:,.0f} parameters are used by no operation of this forward pass")
+            self.graph.write_elementwise([], self.graph.tensor("", (0,)), "not used", 0.0, parameters=left)
+            self.graph.assumed.append(f"{left:,.0f} parameters are used by no operation of this forward pass")
 
 
 def _place(tensor: Any) -> Any:
@@ -124,8 +125,8 @@ def _flat(values: Sequence[Any]) -> list[Any]:
     return [inner for each in values for inner in (_flat(each) if isinstance(each, list | tuple) else [each])]
 
 
-def _tensor(value: Any) -> Tensor:
-    return Tensor(_place(value), tuple(int(side) for side in value.shape))
+def _named(value: Any) -> Named:
+    return _place(value), _sides(value)
 
 
 def _sides(value: Any) -> tuple[int, ...]:
@@ -144,14 +145,16 @@ def _linear(g: _Counted, name: str, label: str, arguments: Sequence[Any], output
     out = _sides(outputs[0])
     inner = int(x.shape[-1])
     if not g.is_weight(w) and not g.is_weight(x):
-        g.matmul(label, _tensor(x), _tensor(w), out)
+        y = g.graph.tensor(label, out)
+        xs = [g.graph.tensor(*_named(x)), g.graph.tensor(*_named(w))]
+        g.graph.write_product(xs, y, "matmul", label, y.positions, y.channels, inner)
         return
     live = x if g.is_weight(w) else w
     offsets = float(bias.numel()) if _is_tensor(bias) and g.is_weight(bias) else 0.0
     used = [w, x, *([bias] if _is_tensor(bias) else [])]
     width = out[-1] if g.is_weight(w) else out[0]
     elements = float((w if g.is_weight(w) else x).numel())
-    g.linear(label, _tensor(live), out, inner, width, elements + offsets, offsets, g.parameters(used))
+    g.graph.write_matrix(label, _named(live), out, inner, width, elements, offsets, g.parameters(used))
 
 
 def _batched(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -162,14 +165,12 @@ def _batched(g: _Counted, name: str, label: str, arguments: Sequence[Any], outpu
         _linear(g, "mm", label, (x, y), outputs)
         return
     weights = float(sum(each.numel() for each in (x, y) if g.is_weight(each)))
-    live = [_tensor(each) for each in (x, y) if not g.is_weight(each)]
+    live = [g.graph.tensor(*_named(each)) for each in (x, y) if not g.is_weight(each)]
     out = _sides(outputs[0])
-    inner, groups = int(x.shape[-1]), math.prod(out[:-2])
-    g.add("linear" if weights else "matmul", label, live, float(math.prod(out)), macs=float(math.prod(out)) * inner,
-          keep=live,
-          weights=weights, parameters=g.parameters([x, y]), product=(out[-2] if len(out) > 1 else 1, out[-1] if out
-                                                                     else 1, inner),
-          groups=max(groups / g.samples, 1) if len(out) > 2 else 1)  # fmt: skip
+    product = g.graph.tensor(label, out)
+    groups = max(math.prod(out[:-2]) / g.graph.samples, 1) if len(out) > 2 else 1
+    g.graph.write_product(live, product, "linear" if weights else "matmul", label, product.positions / groups,
+                    product.channels, int(x.shape[-1]), weights, 0, groups, g.parameters([x, y]))  # fmt: skip
 
 
 def _convolution(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -182,29 +183,29 @@ def _convolution(g: _Counted, name: str, label: str, arguments: Sequence[Any], o
             transposed, groups = True, int(arguments[6]) if len(arguments) > 6 else 1
     offsets = float(bias.numel()) if _is_tensor(bias) else 0.0
     used = [w, *([bias] if _is_tensor(bias) else [])]
-    g.conv(label, _tensor(x), _sides(outputs[0]), _sides(w), groups, transposed, offsets, g.parameters(used))
+    g.graph.write_conv(label, _named(x), _sides(outputs[0]), _sides(w), groups, transposed, offsets, g.parameters(used))
 
 
 def _attention(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
-    query, key, value = (_tensor(each) for each in arguments[:3])
-    causal = any(each is True for each in arguments[4:])
-    g.attention(label, query, key, value, causal)
+    query, key, value = (_named(each) for each in arguments[:3])
+    g.graph.write_attention(label, query, key, value, any(each is True for each in arguments[4:]))
 
 
 def _norm(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
     tensors = [each for each in arguments if _is_tensor(each)]
     trained = [each for each in tensors[1:] if g.is_weight(each)]
     channels = float(trained[0].numel()) if trained else float(tensors[0].shape[-1] if tensors[0].dim() else 1)
-    g.norm(label, name, _tensor(tensors[0]), channels, g.parameters(trained))
+    g.graph.write_norm(g.graph.tensor(*_named(tensors[0]), channels), name, label, g.parameters(trained))
 
 
 def _embedding(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
     table = arguments[0]
-    g.embedding(label, _sides(outputs[0]), float(table.shape[-1]), g.parameters([table]))
+    y = g.graph.tensor(label, _sides(outputs[0]), int(table.shape[-1]))
+    g.graph.write_embedding(y, label, g.parameters([table]))
 
 
 def _softmax(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
-    g.softmax(label, _tensor(arguments[0]), _tensor(outputs[0]))
+    g.graph.write_softmax(g.graph.tensor(*_named(arguments[0])), g.graph.tensor(*_named(outputs[0])), label)
 
 
 def _pool(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -213,12 +214,13 @@ def _pool(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs:
     stated = isinstance(kernel, int | list | tuple) and "adaptive" not in name
     each = [kernel] * (x.dim() - 2) if isinstance(kernel, int) else kernel or [1]
     taps = math.prod(int(side) for side in each) if stated else x.numel() / max(math.prod(out), 1)
-    g.pool(label, _tensor(x), out, float(taps), "max" in name)
+    y = g.graph.tensor(*_named(outputs[0]))
+    g.graph.write_pool(g.graph.tensor(*_named(x)), y, float(taps), "max" if "max" in name else "average", label)
 
 
 def _mean(g: _Counted, name: str, label: str, arguments: Sequence[Any], outputs: Sequence[Any]) -> None:
-    x, out = _tensor(arguments[0]), _sides(outputs[0])
-    g.pool(label, x, out, x.elements / max(math.prod(out), 1), False)
+    x, y = g.graph.tensor(*_named(arguments[0])), g.graph.tensor(*_named(outputs[0]))
+    g.graph.write_pool(x, y, arguments[0].numel() / max(outputs[0].numel(), 1), "average", label)
 
 
 Writer = Callable[[_Counted, str, str, Sequence[Any], Sequence[Any]], None]
@@ -299,8 +301,8 @@ def _functions(torch: Any, counted: _Counted) -> Any:
                 return func(*args, **given)
             query, key, value = (*args, *(given[name] for name in ("query", "key", "value")[len(args) :]))[:3]
             causal = bool(args[5] if len(args) > 5 else given.get("is_causal", False))
-            places = _tensor(query), _tensor(key), _tensor(value)
-            counted.attention(f"attention.{len(counted.rows)}", *places, causal)
+            places = _named(query), _named(key), _named(value)
+            counted.graph.write_attention(f"attention.{len(counted.graph.rows)}", *places, causal)
             result = query.new_empty((*query.shape[:-1], value.shape[-1]))
             counted.alive.append(result)
             return result
@@ -328,7 +330,7 @@ def _of_program(program: Any) -> _Counted:
                 first = int(value.shape[0])
     counted = _Counted(max(first, 1), weights)
     if first > 1:
-        counted.assumed.append(f"the program is for {first} samples; counts are of one")
+        counted.graph.assumed.append(f"the program is for {first} samples; counts are of one")
     for node in program.graph.nodes:
         value = node.meta.get("val")
         if node.op != "call_function":
