@@ -23,7 +23,7 @@ from cookbook.planning.replicas import COLUMNS, Overload, Replicas
 from cookbook.planning.simulation import CHUNKED
 from cookbook.prediction.asked import flag, listed, quantity, whole
 from cookbook.prediction.doors import network_of
-from cookbook.prediction.terms.generation import TOO_LONG
+from cookbook.prediction.terms.room import TOO_LONG
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.result import Result, card, plain
 from cookbook.workloads.zoo import Workload

@@ -638,8 +638,7 @@ def one_size(
             problem = why
             continue
         frame, case = found.ranked.reset_index(), f"{name}, {what}"
-        wins[case] = found.best
-        best = float(frame[by].iloc[0])
+        wins[case], best = found.best, float(frame[by].iloc[0])
         ratio = (frame[by] / best).mask(frame[by] == best, 1.0).where(frame["will_do"])
         frames.append(frame.assign(case=case, application=name, task=what, ratio=ratio)[
             ["case", "application", "task", "stack", "name", by, "machines", "ratio", "will_do", "why"]])  # fmt: skip

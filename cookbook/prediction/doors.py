@@ -168,7 +168,7 @@ def train_step(
     asked = training_scenario(network, system, plan_fields(plan, changes), chosen, software, precision, seq)
     found = _told(estimate(asked, neighbours), asked, network)
     blank = chosen == NETWORK and not {"micro_batch", "global_batch"} & set(plan_fields(plan, changes))
-    return _assuming(found, _taken({"micro_batch": (1, blank)}))
+    return _assuming(found, _taken({"micro_batch": (1, True)})) if blank else found
 
 
 def network_of(workload: str | Workload) -> Workload:

@@ -19,7 +19,7 @@ import numpy as np
 from cookbook import catalog, hardware, units
 from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import NOT_ALLOWED, NOT_READ, Refusal, refusal_of, refused
+from cookbook.catalog.refusals import NOT_ALLOWED, NOT_READ, refusal_of, refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.units import shown
@@ -35,12 +35,11 @@ MODULES = {
     "layernorm": ("elementwise",), "moe": ("mlp", "elementwise"), "offload": ("core", "mlp", "elementwise"),
 }  # fmt: skip
 LONGEST = 60
-BLANK_MODEL = Refusal("model is blank: name a network of the zoo", "network-unknown", "model")
 # By which rows are told apart.
 KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
 # What is told of a batch of which fewer are answered at once, and of more tokens than a model is made for: no field is
 # left to be assumed.
-AT_ONCE, BEYOND, LEVEL = "answered at a time", "context", "level of the software"
+REMARKS = AT_ONCE, BEYOND, LEVEL = "answered at a time", "context", "level of the software"
 # What a mapping may hold that stands for a storage tier or a data set; `Field.phases` says it of a field.
 GROUPS = ("storage_tier", "data_set")
 # Types of numbers: any, of what is not divided, and parts of one, where True and False are 1 and 0.
@@ -578,8 +577,7 @@ class Rows:
 
     def assumed_count(self) -> np.ndarray:
         """How many fields each row leaves to be assumed; one number may stand for all rows."""
-        remarks = (AT_ONCE, BEYOND, LEVEL)
-        lacking = (np.asarray(lacks, dtype=int) for name, lacks, _ in self.assumed if name not in remarks)
+        lacking = (np.asarray(lacks, dtype=int) for name, lacks, _ in self.assumed if name not in REMARKS)
         return np.asarray(sum(lacking, np.zeros((), dtype=int)))
 
     def assumptions(self) -> np.ndarray:

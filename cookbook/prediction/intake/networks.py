@@ -13,7 +13,8 @@ from cookbook import catalog
 from cookbook.catalog.names import index, normalise, stems
 from cookbook.catalog.refusals import Refusal, refused
 from cookbook.prediction.intake import words
-from cookbook.prediction.scenario import BLANK_MODEL, fields, shown
+from cookbook.prediction.scenario import fields, shown
+from cookbook.prediction.terms.devices import BLANK_MODEL
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog, hardware
-from cookbook.catalog.refusals import Refusal, as_refusal, refused
+from cookbook.catalog.refusals import Refusal, refused
 from cookbook.prediction.constants import SHORT, figure, level_of, makers_of, name_of
 from cookbook.prediction.kernels import kernel_families
 from cookbook.prediction.scenario import Scenario, together
@@ -110,6 +110,7 @@ class Device:
         return "" if self.family in kernel_families() else self.family
 
 
+BLANK_MODEL = Refusal("model is blank: name a network of the zoo", "network-unknown", "model")
 NOT_OFFERED = "precision-not-offered"
 UNKNOWN = Device(why=Refusal('the accelerator is not in the catalogue: take a key of cb.table("accelerators")',
                              "accelerator-unknown", "accelerator"))  # fmt: skip
@@ -246,7 +247,7 @@ def lacking(s: Scenario) -> np.ndarray:
     """
     stated = together(s.words("accelerator"), s.words("precision"), s.words("software"))
     told = stated.map(lambda each: _lacks(s.kind, *each))
-    return np.atleast_1d(told.each(as_refusal, object)) if any(told.levels) else NOTHING_LACKS
+    return np.atleast_1d(told.each(lambda each: each, object)) if any(told.levels) else NOTHING_LACKS
 
 
 @lru_cache(maxsize=8192)

@@ -5,7 +5,7 @@ The formulas are those of `cookbook.performance.generation`; here rows get their
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -37,7 +37,7 @@ from cookbook.prediction.constants import (
     figure,
     levels_of_rows,
 )
-from cookbook.prediction.scenario import AT_ONCE, BLANK_MODEL, Coded, Rows, Scenario, together
+from cookbook.prediction.scenario import AT_ONCE, Coded, Rows, Scenario, together
 from cookbook.prediction.terms import room
 from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, calibrated, cores_of, of_inference
 from cookbook.prediction.terms.generation_tables import IDEAL_KERNELS, engines, of_kernels, usual_formats
@@ -71,28 +71,8 @@ MEMORY_CONSTANTS: tuple[Constant, ...] = ()
 DEVICE = ("peak", "wide_peak", "mem_bandwidth", "memory", "ring_link", "ring_network", "per_node")
 # Requests come and go: the batch is how many are there at once.
 QUEUED, FULL = ("server",), ("offline",)
-NO_LENGTH = Refusal("input_len is blank: give the tokens of a prompt", "length-missing", "input_len")
-NO_PROMPT = Refusal("input_len = 0: a prompt has 1 token or more", "length-zero", "input_len")
-NO_ANSWER = Refusal("output_len = 0: an answer has 1 token or more", "length-zero", "output_len")
-NO_LAYERS = Refusal("the model is no language model whose layers are known: give its parameters", "network-unknown",
-                    "model")  # fmt: skip
-MORE = Refusal("tp x pp = {:g} is more than devices = {:g}", "split-exceeds-devices", "tp")
-DENSE = Refusal("ep = {:g}: the model has no experts; leave ep out", "no-experts", "ep")
-FEWER = Refusal("ep = {:g} is more than experts = {:g}; give at most as many", "experts-not-divisible", "ep")
-APART = Refusal("ep = {:g} is no multiple of tp = {:g}, and tp none of ep: give one that is", "experts-not-divisible",
-                "ep")  # fmt: skip
-UNEVEN = Refusal("devices = {:g} is not a multiple of ep x pp = {:g}", "split-not-devices", "devices")
-NO_ACCEPTANCE = Refusal("drafted = {:g} without acceptance: give the share of drafted tokens that is taken, 0 to 1",
-                        "fields-apart", "acceptance")  # fmt: skip
-NO_DRAFT = Refusal("acceptance = {:g} without drafted: give the tokens that are drafted for a step", "fields-apart",
-                   "drafted")  # fmt: skip
-NO_QUEUE = Refusal("request_rate = {:g}: requests that arrive are scenario = 'server'; leave one of both out",
-                   "fields-apart", "request_rate")  # fmt: skip
-ALONE = ("offline", "decode", "prefill")
 CROWDED = Refusal("request_rate = {:.3g} requests/s is above the capacity, {:.3g} requests/s: the queue grows without "
                   "end; give fewer, or more devices", "load-above-capacity", "request_rate")  # fmt: skip
-TOO_LONG = Refusal("input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer",
-                   "positions-exceeded", "input_len")  # fmt: skip
 FIRST = "prefill first"
 # Layers that keep a state have no constants of their own.
 UNMEASURED = "read and written as fast as keys and values, worked on as fast as attention: no constants of their own"
@@ -144,7 +124,7 @@ def resolve(scenario: Scenario) -> Rows:
     keys["special"] = Coded(special, ("", LOADED, FIRST_TOKEN, EXPERTS, IN_FLIGHT))
     nodes = np.where(v["devices"] > v["per_node"], 2, np.where(v["devices"] > 1, 1, 0))
     keys["scale"] = Coded(nodes, ("1 device", "1 node", "multi-node"))
-    why = _refused(s, v, devices)
+    why = room.unserved(s, v, devices, s.words("model").each(_title, object))
     full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in v.items()}
     return Rows(full, why, keys, assumed=tuple(assumed))
 
@@ -298,43 +278,6 @@ def _layout(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]])
     assumed.append(("batch", lacks, usual))
     batch = np.where(lacks, usual, v["batch"])
     v["batch"] = np.where(v["queued"], np.maximum(batch / v["groups"], 1.0), batch)
-
-
-def _refused(s: Scenario, v: Mapping[str, Any], devices: Coded) -> np.ndarray:
-    """Why rows cannot be answered."""
-    why = np.broadcast_to(np.asarray(s.why, dtype=object), (len(s),))
-    why = np.where(why == "", np.broadcast_to(devices.each(lambda each: each.why, object), (len(s),)), why)
-    prompt_only = v["first"] | v["prompt_only"]
-    told_tokens = np.where(v["prompt_only"], 0.0, v["answer"])
-    for bad, reason, *figures in (
-        (s.words("model").where(lambda each: each == ""), BLANK_MODEL),
-        ((s.number("input_len") < 1) & ~v["token"], NO_PROMPT),
-        ((s.number("output_len") < 1) & ~prompt_only, NO_ANSWER),
-        (v["given"] > v["devices"] * v["cores"], MORE, v["given"], v["devices"]),
-        *_refused_experts(s.number("ep"), v),
-        (prompt_only & v["lacks"], NO_LENGTH),
-        ((v["drafted"] > 0) & np.isnan(s.number("acceptance")), NO_ACCEPTANCE, v["drafted"]),
-        (~np.isnan(s.number("acceptance")) & ~(v["drafted"] > 0), NO_DRAFT, v["acceptance"]),
-        (np.isfinite(v["request_rate"]) & s.words("scenario").where(lambda word: word in ALONE), NO_QUEUE,
-         v["request_rate"]),
-        (v["length"] + told_tokens > v["positions"], TOO_LONG, v["length"] + told_tokens,
-         s.words("model").each(_title, object), v["positions"]),
-        (np.isnan(v["layers"]), NO_LAYERS),
-    ):
-        if np.any(bad):
-            why = told(why, bad, reason, figures)
-    return why
-
-
-def _refused_experts(ep: np.ndarray, v: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Where experts cannot be spread as told, the reason, and its figures."""
-    apart = np.where(np.isnan(ep), 1.0, ep)
-    wide, tall = np.maximum(apart, v["shards"]), np.minimum(apart, v["shards"])
-    engine, have = wide * v["stages"], v["devices"] * v["cores"]
-    yield (apart > 1) & (v["experts"] <= 1), DENSE, apart
-    yield (apart > 1) & (apart > v["experts"]), FEWER, apart, v["experts"]
-    yield (apart > 1) & (wide % tall > 0), APART, apart, v["shards"]
-    yield (apart > v["shards"]) & ((engine > have) | (have % engine > 0)), UNEVEN, have, engine
 
 
 def decoder_of(rows: Rows) -> Decoder:

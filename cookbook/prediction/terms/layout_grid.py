@@ -404,15 +404,14 @@ def impossible(s: Any, asked: Scenario) -> np.ndarray:
     """
     columns = _with_schedule(s, asked)
     with np.errstate(all="ignore"):
-        layouts = SimpleNamespace(**columns)
+        layouts, why = SimpleNamespace(**columns), np.array("", dtype=object)
         if s.in_grid:
-            why = np.array("", dtype=object)
             for each in ASKED:
                 if np.any(bad := each.broken(layouts)):
                     why = np.where(bad & (why == ""), Refusal(reasons()[each.code], each.code).cell, why)
             return why
         if possible(layouts, ASKED).all():
-            return np.array("", dtype=object)
+            return why
         why = np.full(len(s), "", dtype=object)
         columns = {name: np.broadcast_to(value, len(s)) for name, value in columns.items()}
         for each in ASKED:

@@ -12,13 +12,20 @@ from typing import Any
 import numpy as np
 
 from cookbook import catalog
-from cookbook.catalog.refusals import Refusal, as_refusal
+from cookbook.catalog.refusals import Refusal
 from cookbook.performance import collectives
 from cookbook.performance import networks as formulas
 from cookbook.prediction.constants import Constant, assumed_software, figure, levels_of_rows
 from cookbook.prediction.neighbours import Runs
-from cookbook.prediction.scenario import BLANK, BLANK_MODEL, Coded, Rows, Scenario, together
-from cookbook.prediction.terms.devices import KEYS_OF_DEVICES, Device, calibrated, of_network, usual_precision
+from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
+from cookbook.prediction.terms.devices import (
+    BLANK_MODEL,
+    KEYS_OF_DEVICES,
+    Device,
+    calibrated,
+    of_network,
+    usual_precision,
+)
 from cookbook.prediction.terms.layout_grid import told
 from cookbook.prediction.terms.network_arrays import Pairs, Products, network, products
 from cookbook.workloads import zoo
@@ -236,7 +243,7 @@ def network_share() -> float:
 
 def refuse(why: np.ndarray, said: Coded, values: dict[str, np.ndarray]) -> np.ndarray:
     """Why a row cannot be predicted, the first reason that applies."""
-    words = said.each(as_refusal, object)
+    words = said.each(lambda each: each, object)
     why = np.where(why == "", words, why.astype(object)) if np.any(words != "") else why
     if "short" in values and np.any(values["short"]):
         why = told(why, values["short"], SHORT, (values["total"], values["batch"] * values["devices"]))

@@ -1,9 +1,9 @@
-"""What the memory of devices that serve a language model does not hold, and what would do."""
+"""What cannot be served of a language model, or does not fit the memory of devices, and what would do."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy as np
 from cookbook.catalog.refusals import Refusal
 from cookbook.performance.generation import Decoder, Group, cache_slots
 from cookbook.prediction.constants import figure
-from cookbook.prediction.scenario import Rows
-from cookbook.prediction.terms.devices import stored_bytes
+from cookbook.prediction.scenario import Coded, Rows, Scenario
+from cookbook.prediction.terms.devices import BLANK_MODEL, stored_bytes
 from cookbook.prediction.terms.layout_grid import told
 from cookbook.units import human
 
@@ -21,6 +21,26 @@ TOO_MUCH = Refusal("a request of {:,.0f} tokens is more than the keys and values
                    "{:g} or a smaller kv_format", "cache-too-large", "tp")  # fmt: skip
 NO_ROOM = Refusal("weights of {} do not fit beside keys and values; give a larger tp, or a smaller weights_format",
                   WEIGHTS, "tp")  # fmt: skip
+NO_LENGTH = Refusal("input_len is blank: give the tokens of a prompt", "length-missing", "input_len")
+NO_PROMPT = Refusal("input_len = 0: a prompt has 1 token or more", "length-zero", "input_len")
+NO_ANSWER = Refusal("output_len = 0: an answer has 1 token or more", "length-zero", "output_len")
+NO_LAYERS = Refusal("the model is no language model whose layers are known: give its parameters", "network-unknown",
+                    "model")  # fmt: skip
+MORE = Refusal("tp x pp = {:g} is more than devices = {:g}", "split-exceeds-devices", "tp")
+DENSE = Refusal("ep = {:g}: the model has no experts; leave ep out", "no-experts", "ep")
+FEWER = Refusal("ep = {:g} is more than experts = {:g}; give at most as many", "experts-not-divisible", "ep")
+APART = Refusal("ep = {:g} is no multiple of tp = {:g}, and tp none of ep: give one that is", "experts-not-divisible",
+                "ep")  # fmt: skip
+UNEVEN = Refusal("devices = {:g} is not a multiple of ep x pp = {:g}", "split-not-devices", "devices")
+NO_ACCEPTANCE = Refusal("drafted = {:g} without acceptance: give the share of drafted tokens that is taken, 0 to 1",
+                        "fields-apart", "acceptance")  # fmt: skip
+NO_DRAFT = Refusal("acceptance = {:g} without drafted: give the tokens that are drafted for a step", "fields-apart",
+                   "drafted")  # fmt: skip
+NO_QUEUE = Refusal("request_rate = {:g}: requests that arrive are scenario = 'server'; leave one of both out",
+                   "fields-apart", "request_rate")  # fmt: skip
+TOO_LONG = Refusal("input_len + output_len = {:,.0f} tokens, but {} has positions for {:,.0f}; give fewer",
+                   "positions-exceeded", "input_len")  # fmt: skip
+ALONE = ("offline", "decode", "prefill")
 # Formats to try where weights do not fit.
 SMALLER = ("fp8", "int4")
 
@@ -59,3 +79,40 @@ def _longest(rows: Rows, decoder: Decoder, group: Group, share: float) -> np.nda
     kept = np.maximum(kept - rows.state_bytes / (rows.cache_bytes * copies), 0.0)
     more = np.maximum(kept - np.where(np.isfinite(rows.window), rows.window, 0.0), 0.0)
     return np.where(kept < rows.window, kept, rows.window + more / np.maximum(1 - rows.windowed, 1e-9))
+
+
+def unserved(s: Scenario, v: Mapping[str, Any], devices: Coded, titles: np.ndarray) -> np.ndarray:
+    """Why rows cannot be answered, before memory is asked; `titles` are those of the models."""
+    why = np.broadcast_to(np.asarray(s.why, dtype=object), (len(s),))
+    why = np.where(why == "", np.broadcast_to(devices.each(lambda each: each.why, object), (len(s),)), why)
+    prompt_only = v["first"] | v["prompt_only"]
+    told_tokens = np.where(v["prompt_only"], 0.0, v["answer"])
+    for bad, reason, *figures in (
+        (s.words("model").where(lambda each: each == ""), BLANK_MODEL),
+        ((s.number("input_len") < 1) & ~v["token"], NO_PROMPT),
+        ((s.number("output_len") < 1) & ~prompt_only, NO_ANSWER),
+        (v["given"] > v["devices"] * v["cores"], MORE, v["given"], v["devices"]),
+        *_refused_experts(s.number("ep"), v),
+        (prompt_only & v["lacks"], NO_LENGTH),
+        ((v["drafted"] > 0) & np.isnan(s.number("acceptance")), NO_ACCEPTANCE, v["drafted"]),
+        (~np.isnan(s.number("acceptance")) & ~(v["drafted"] > 0), NO_DRAFT, v["acceptance"]),
+        (np.isfinite(v["request_rate"]) & s.words("scenario").where(lambda word: word in ALONE), NO_QUEUE,
+         v["request_rate"]),
+        (v["length"] + told_tokens > v["positions"], TOO_LONG, v["length"] + told_tokens,
+         titles, v["positions"]),
+        (np.isnan(v["layers"]), NO_LAYERS),
+    ):
+        if np.any(bad):
+            why = told(why, bad, reason, figures)
+    return why
+
+
+def _refused_experts(ep: np.ndarray, v: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Where experts cannot be spread as told, the reason, and its figures."""
+    apart = np.where(np.isnan(ep), 1.0, ep)
+    wide, tall = np.maximum(apart, v["shards"]), np.minimum(apart, v["shards"])
+    engine, have = wide * v["stages"], v["devices"] * v["cores"]
+    yield (apart > 1) & (v["experts"] <= 1), DENSE, apart
+    yield (apart > 1) & (apart > v["experts"]), FEWER, apart, v["experts"]
+    yield (apart > 1) & (wide % tall > 0), APART, apart, v["shards"]
+    yield (apart > v["shards"]) & ((engine > have) | (have % engine > 0)), UNEVEN, have, engine
