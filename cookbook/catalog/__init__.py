@@ -7,9 +7,10 @@ np.float64(3350000000000.0)
 from .evidence import Provenance, Statement, cite, count_rows, describe_tables, provenance, validate_all
 from .names import lookup
 from .reading import CatalogError, UnknownName, data_directory
+from .refusals import Refused
 from .tables import table, table_names
 
 __all__ = [
-    "CatalogError", "Provenance", "Statement", "UnknownName", "cite", "count_rows", "data_directory",
+    "CatalogError", "Provenance", "Refused", "Statement", "UnknownName", "cite", "count_rows", "data_directory",
     "describe_tables", "lookup", "provenance", "table", "table_names", "validate_all",
 ]  # fmt: skip

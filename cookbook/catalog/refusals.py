@@ -72,6 +72,8 @@ class Refusal(str):
 class Refused(ValueError):
     """A question that has no answer; `refusal` says why, as data."""
 
+    __module__ = "cookbook.catalog"  # where it is imported from, as errors are printed
+
     def __init__(self, refusal: str) -> None:
         self.refusal = as_refusal(refusal)
         super().__init__(str(self.refusal))

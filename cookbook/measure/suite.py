@@ -95,7 +95,7 @@ def run(
     --------
     >>> run("gpu")
     Traceback (most recent call last):
-    ValueError: device = 'gpu' must be one of numpy, cpu, cuda, mps; a GPU of AMD is cuda
+    cookbook.catalog.Refused: device = 'gpu' must be one of numpy, cpu, cuda, mps; a GPU of AMD is cuda
     """
     chosen = _suites(suites)
     check(device, seconds, folder, rounds)

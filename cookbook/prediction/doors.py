@@ -385,7 +385,7 @@ def forward_pass(
     (True, 'yes', True)
     >>> forward_pass("resnet50", "v100", precision="fp8")
     Traceback (most recent call last):
-    ValueError: precision = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
+    cookbook.catalog.Refused: precision = 'fp8': Tesla V100 SXM2 16GB has fp32, fp16; take one of these
     """
     network, neighbours = network_of(workload), flag("neighbours", neighbours)
     taken = _taken({"batch": (1, batch is None)})
