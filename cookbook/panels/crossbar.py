@@ -182,9 +182,9 @@ def _accuracy(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     tried = tuple(sorted({each for each in CURVES[over] if each >= least} | {chosen}))
     noise = {"programming": values["programming"] / 100, "wire_ohms": values["wire_ohms"], "days": values["days"]}
     others = {name: value for name, value in noise.items() if name != over}
-    points = [_point(over, each / 100 if over == "programming" else each, _key(_tile({**values, over: each})), **others)
-              for each in tried]  # fmt: skip
-    curve = pd.DataFrame(points, columns=["mean", "least", "most"])
+    found = [_point(over, each / 100 if over == "programming" else each, _key(_tile({**values, over: each})), **others)
+             for each in tried]  # fmt: skip
+    curve = pd.DataFrame(found, columns=["mean", "least", "most"])
     exact = train_digits().accuracy
     frame = pd.DataFrame({"label": [f"{each:g}" for each in tried],
                           **(100 * curve).round(4),
