@@ -13,8 +13,8 @@ from cookbook import catalog
 from cookbook.charts import clinic as charts
 from cookbook.measure.traces import Diagnosis, diagnose, read_trace
 from cookbook.measure.traces import patient as files_of
+from cookbook.measure.traces.diagnosis import MOST_FILES
 from cookbook.measure.traces.files import read_text
-from cookbook.measure.traces.reading import Reading
 from cookbook.panels.controls import LONGEST, Choice, Combo, Control, Own, Slider
 from cookbook.panels.options import cited, few
 from cookbook.panels.pasted import as_python
@@ -156,15 +156,15 @@ def _found_of(own: Given, stamps: tuple[int, ...], precision: str, files: str, s
 
 
 @lru_cache(maxsize=2)  # each holds on to a run of some MB
-def _read(patient: str | Given, _stamps: tuple[int, ...], files: str) -> list[Reading]:
+def _read(patient: str | Given, _stamps: tuple[int, ...], files: str) -> list[Any]:
     """What the files of a run say, read once however often it is cut into other stretches."""
     if isinstance(patient, Given) and not patient.paths:
         return [read_text(patient.text, "your text")]
-    paths = patient.paths if isinstance(patient, Given) else files_of(patient)
-    return [read_trace(path) for path in paths[: 1 if files == "first" else None]]
+    paths = [*(patient.paths if isinstance(patient, Given) else files_of(patient))][: 1 if files == "first" else None]
+    return [read_trace(path) for path in paths] if len(paths) <= MOST_FILES else paths  # so many are refused unread
 
 
-def _diagnosed(run: list[Reading], precision: str, stretches: int) -> Diagnosis:
+def _diagnosed(run: list[Any], precision: str, stretches: int) -> Diagnosis:
     return diagnose(run, precision=None if precision == NOT_MEANT else precision, stretches=stretches)
 
 
