@@ -140,7 +140,7 @@ def _resnet(make: Maker, arguments: Mapping[str, Any]) -> Layer:
     depth, first = arguments.get("depth", 50), arguments.get("stride_on", "3x3") == "1x1"
     layers: list[Layer] = [*_normed(make, 3, 64, 7, 2), Relu(), MaxPool(3, 2, 1)]
     channels, wide = 64, 4 if depth >= 50 else 1
-    for stage, blocks in enumerate(resnets._BLOCKS[depth]):
+    for stage, blocks in enumerate(resnets.BLOCKS[depth]):
         for block in range(blocks):
             inner, stride = 64 * 2**stage, 2 if stage and not block else 1
             out = inner * wide

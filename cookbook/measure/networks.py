@@ -113,7 +113,7 @@ def _resnet(torch: Any, arguments: Mapping[str, Any]) -> Any:
     nn = torch.nn
     layers = [*_conv_norm(nn, 3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     channels, first = 64, arguments.get("stride_on", "3x3") == "1x1"
-    for stage, blocks in enumerate(resnets._BLOCKS[arguments.get("depth", 50)]):
+    for stage, blocks in enumerate(resnets.BLOCKS[arguments.get("depth", 50)]):
         for block in range(blocks):
             inner, stride = 64 * 2**stage, 2 if stage and not block else 1
             body = [*_conv_norm(nn, channels, inner, 1, stride if first else 1), nn.ReLU(),

@@ -453,7 +453,7 @@ def _named(name: str) -> Workload:
     sources = [row[c] for c in ("source", "parameters_source", "macs_source") if row[c]]
     keys = dict.fromkeys(key for cell in sources for key in cell.split(";"))
     arguments = json.loads(row["arguments"] or "{}")
-    ops = _function(row["builder"])(**arguments)
+    ops = builder_function(row["builder"])(**arguments)
     return Workload(name, row["title"], ops, row["family"], row["task"], row["data_kind"], row["sample"], seq,
                     row["how"], tuple(keys), row["note"], arguments, row["builder"],
                     UNEQUAL if row["builder"] == HYBRID else "")  # fmt: skip
@@ -462,7 +462,7 @@ def _named(name: str) -> Workload:
 def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     table = catalog.table("models")
     row = table.loc[table["name"] == workload.name].iloc[0]
-    builder, stated = _function(row["builder"]), json.loads(row["arguments"] or "{}")
+    builder, stated = builder_function(row["builder"]), json.loads(row["arguments"] or "{}")
     taken = inspect.signature(builder).parameters
     unknown = [c for c in changes if c not in taken]
     if unknown:
@@ -518,11 +518,13 @@ def all_arguments(workload: Workload) -> dict[str, Any]:
     >>> all_arguments(model("resnet50_v1.5", image=224)) == all_arguments(model("resnet50_v1.5"))
     True
     """
-    taken = inspect.signature(_function(workload.builder)).parameters.values()
+    taken = inspect.signature(builder_function(workload.builder)).parameters.values()
     usual = {each.name: each.default for each in taken if each.default is not each.empty}
     return {**usual, **workload.arguments}
 
 
-def _function(builder: str) -> Any:
+@lru_cache(maxsize=64)
+def builder_function(builder: str) -> Any:
+    """The function of `cookbook.workloads` that a builder such as "transformers.decoder" names."""
     module, _, function = builder.rpartition(".")
     return getattr(import_module(f"cookbook.workloads.{module}"), function)

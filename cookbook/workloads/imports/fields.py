@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 from cookbook.units import shown
@@ -169,7 +167,7 @@ def built(builder: str, arguments: Mapping[str, Any], changes: Mapping[str, Any]
     title, seq = titled(changes.pop("title", title)), changes.pop("seq", seq)
     if seq is not None:
         seq = float(whole(seq, "seq"))
-    function = _function(builder)
+    function = zoo.builder_function(builder)
     taken = inspect.signature(function).parameters
     unknown = [name for name in changes if name not in taken]
     if unknown:
@@ -201,9 +199,3 @@ def titled(title: Any) -> str:
     if not isinstance(title, str) or not 0 < len(title) <= zoo.LONGEST_TITLE:
         raise ValueError(f"title = {shown(title)} must be a text of 1 to {zoo.LONGEST_TITLE} letters")
     return " ".join("".join(letter if letter.isprintable() else " " for letter in title).split()) or "Your model"
-
-
-@lru_cache(maxsize=64)
-def _function(builder: str) -> Any:
-    module, _, function = builder.rpartition(".")
-    return getattr(import_module(f"cookbook.workloads.{module}"), function)
