@@ -467,25 +467,35 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     unknown = [c for c in changes if c not in taken]
     if unknown:
         raise ValueError(f"{workload.name} has no argument {shown(unknown[0])}; its builder takes {', '.join(taken)}")
-    found = words(row["builder"])
     arguments = {**stated, **changes}
     usual = {name: stated.get(name, parameter.default) for name, parameter in taken.items()}
     changed = ", ".join(f"{key} = {shown(value, 40).strip(chr(39))}" for key, value in list(changes.items())[:3])
     by_default = ", ".join(f"{key} = {shown(usual[key], 40)}" for key in list(changes)[:3])
     try:
-        for name, value in changes.items():
-            check(taken[name], name, value, usual[name])
-        check_heads({**usual, **changes})
-        ops = builder(**arguments)
-        for name, value in changes.items():  # what a builder does not refuse by itself
-            if name != "pattern":
-                check_word(taken[name], name, value, found.get(name, ()))
+        ops = checked_ops(row["builder"], arguments, changes, usual)
     except (ValueError, TypeError, AttributeError, ArithmeticError, KeyError, IndexError) as problem:
         why = f" ({str(problem)[:160]})" if isinstance(problem, ValueError) else ""
         raise ValueError(f"{workload.name} cannot be built with {changed}; by default {by_default}{why}") from None
     check_possible(ops, f"{workload.name} cannot be built with {changed}: its work cannot be counted")
     title = f"{workload.title} ({changed})"
     return replace(workload, title=title, ops=ops, how="unverified", arguments=arguments)
+
+
+def checked_ops(builder: str, arguments: Mapping[str, Any], given: Mapping[str, Any], usual: Mapping[str, Any]) -> Ops:
+    """The operations of a builder's network, of whose arguments those `given` by a reader or a file are checked.
+
+    `usual`: values that show what an argument may be. ValueError: what an argument cannot be, or what the builder says.
+    """
+    function, found = builder_function(builder), words(builder)
+    taken = inspect.signature(function).parameters
+    for name, value in given.items():
+        check(taken[name], name, value, usual[name])
+    check_heads({**usual, **given})
+    ops: Ops = function(**arguments)
+    for name, value in given.items():  # what a builder does not refuse by itself
+        if name != "pattern":  # of which it refuses what it cannot read, and the zoo has not all there are
+            check_word(taken[name], name, value, found.get(name, ()))
+    return ops
 
 
 @lru_cache(maxsize=256)
