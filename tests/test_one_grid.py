@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cookbook.catalog.refusals import code_of
 from cookbook.planning.exploring import pareto_front
-from cookbook.prediction.engine import estimate, reasons_of
+from cookbook.prediction.engine import estimate
 from cookbook.prediction.scenario import Coded, Scenario, scenario
 from cookbook.progress_bar import progress_bar
 
@@ -60,7 +61,7 @@ def test_rows_of_a_grid_are_estimated_as_single_rows():
         np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=name)
     for name in ("fits", "bottleneck", "tier", "why"):
         found, wanted = np.broadcast_to(getattr(grid, name), shape).reshape(-1), getattr(single, name)
-        alike = reasons_of(found) == reasons_of(wanted) if name == "why" else found == wanted
+        alike = code_of(found) == code_of(wanted) if name == "why" else found == wanted
         assert alike.all(), name
     assert 0.1 < np.isfinite(single.point).mean() < 0.9
 

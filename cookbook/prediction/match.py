@@ -286,7 +286,8 @@ def _matched(asked: Scenario, step: Estimate, bar: float) -> StorageMatch:
     figures, known = step.rows.values, arguments.committed()
     words = asked.words("storage").map(arguments.catalogued)
     date = np.where(np.isnan(asked.number("price_usd_per_tb")), words.each(itemgetter(2), object), "as given")
-    tier = {"price_usd_per_tb": figures["price"], "price_per": words.each(itemgetter(1), object), "price_date": date}
+    per = words.each(itemgetter(1), object)[()]
+    tier = {"price_usd_per_tb": figures["price"], "price_per": per, "price_date": date}
     counted = figures["batch"] * figures["accelerators"]
     with np.errstate(all="ignore"):
         found = chain(figures, known)

@@ -16,7 +16,7 @@ from cookbook.workloads.ops import Ops
 # Blocks of the four stages. 18 to 152: He et al., arXiv:1512.03385, Table 1; 200: He et al., arXiv:1603.05027; 269: HPE
 # Deep Learning Benchmarking Suite, models/resnet269.
 BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3),
-           200: (3, 24, 36, 3), 269: (3, 30, 48, 8)}  # fmt: skip
+          200: (3, 24, 36, 3), 269: (3, 30, 48, 8)}  # fmt: skip
 
 
 def resnet(depth: int = 50, image: int = 224, classes: int = 1000, stride_on: str = "3x3", groups: int = 1,
@@ -206,16 +206,16 @@ def _regnet_widths(settings: tuple[int, int, float, float, int], nearest: bool) 
 
 
 # Liu et al., arXiv:2201.03545, section 3: channels and blocks of the four stages.
-_CONVNEXT = {"tiny": ((96, 192, 384, 768), (3, 3, 9, 3)), "small": ((96, 192, 384, 768), (3, 3, 27, 3)),
-             "base": ((128, 256, 512, 1024), (3, 3, 27, 3)), "large": ((192, 384, 768, 1536), (3, 3, 27, 3)),
-             "xlarge": ((256, 512, 1024, 2048), (3, 3, 27, 3))}  # fmt: skip
+CONVNEXT = {"tiny": ((96, 192, 384, 768), (3, 3, 9, 3)), "small": ((96, 192, 384, 768), (3, 3, 27, 3)),
+            "base": ((128, 256, 512, 1024), (3, 3, 27, 3)), "large": ((192, 384, 768, 1536), (3, 3, 27, 3)),
+            "xlarge": ((256, 512, 1024, 2048), (3, 3, 27, 3))}  # fmt: skip
 
 
 def convnext(size: str = "tiny", image: int = 224, classes: int = 1000) -> Ops:
     """ConvNeXt tiny, small, base, large or xlarge."""
     t = Trace()
     x = t.image(3, image, image)
-    for stage, (width, times) in enumerate(zip(*variant_of(_CONVNEXT, size, "size"), strict=True)):
+    for stage, (width, times) in enumerate(zip(*variant_of(CONVNEXT, size, "size"), strict=True)):
         if stage == 0:
             x = t.norm(t.conv(x, width, 4, 4, name="stem"), "layer")
         else:

@@ -454,7 +454,7 @@ def _named(name: str) -> Workload:
     sources = [row[c] for c in ("source", "parameters_source", "macs_source") if row[c]]
     keys = dict.fromkeys(key for cell in sources for key in cell.split(";"))
     arguments = json.loads(row["arguments"] or "{}")
-    ops = _function(row["builder"])(**arguments)
+    ops = builder_function(row["builder"])(**arguments)
     return Workload(name, row["title"], ops, row["family"], row["task"], row["data_kind"], row["sample"], seq,
                     row["how"], tuple(keys), row["note"], arguments, row["builder"],
                     UNEQUAL if row["builder"] == HYBRID else "")  # fmt: skip
@@ -463,30 +463,40 @@ def _named(name: str) -> Workload:
 def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     table = catalog.table("models")
     row = table.loc[table["name"] == workload.name].iloc[0]
-    builder, stated = _function(row["builder"]), json.loads(row["arguments"] or "{}")
+    builder, stated = builder_function(row["builder"]), json.loads(row["arguments"] or "{}")
     taken = inspect.signature(builder).parameters
     unknown = [c for c in changes if c not in taken]
     if unknown:
         raise ValueError(f"{workload.name} has no argument {shown(unknown[0])}; its builder takes {', '.join(taken)}")
-    found = words(row["builder"])
     arguments = {**stated, **changes}
     usual = {name: stated.get(name, parameter.default) for name, parameter in taken.items()}
     changed = ", ".join(f"{key} = {shown(value, 40).strip(chr(39))}" for key, value in list(changes.items())[:3])
     by_default = ", ".join(f"{key} = {shown(usual[key], 40)}" for key in list(changes)[:3])
     try:
-        for name, value in changes.items():
-            check(taken[name], name, value, usual[name])
-        check_heads({**usual, **changes})
-        ops = builder(**arguments)
-        for name, value in changes.items():  # what a builder does not refuse by itself
-            if name != "pattern":
-                check_word(taken[name], name, value, found.get(name, ()))
+        ops = checked_ops(row["builder"], arguments, changes, usual)
     except (ValueError, TypeError, AttributeError, ArithmeticError, KeyError, IndexError) as problem:
         why = f" ({str(problem)[:160]})" if isinstance(problem, ValueError) else ""
         raise ValueError(f"{workload.name} cannot be built with {changed}; by default {by_default}{why}") from None
     check_possible(ops, f"{workload.name} cannot be built with {changed}: its work cannot be counted")
     title = f"{workload.title} ({changed})"
     return replace(workload, title=title, ops=ops, how="unverified", arguments=arguments)
+
+
+def checked_ops(builder: str, arguments: Mapping[str, Any], given: Mapping[str, Any], usual: Mapping[str, Any]) -> Ops:
+    """The operations of a builder's network, of whose arguments those `given` by a reader or a file are checked.
+
+    `usual`: values that show what an argument may be. ValueError: what an argument cannot be, or what the builder says.
+    """
+    function, found = builder_function(builder), words(builder)
+    taken = inspect.signature(function).parameters
+    for name, value in given.items():
+        check(taken[name], name, value, usual[name])
+    check_heads({**usual, **given})
+    ops: Ops = function(**arguments)
+    for name, value in given.items():  # what a builder does not refuse by itself
+        if name != "pattern":  # of which it refuses what it cannot read, and the zoo has not all there are
+            check_word(taken[name], name, value, found.get(name, ()))
+    return ops
 
 
 @lru_cache(maxsize=256)
@@ -519,11 +529,13 @@ def all_arguments(workload: Workload) -> dict[str, Any]:
     >>> all_arguments(model("resnet50_v1.5", image=224)) == all_arguments(model("resnet50_v1.5"))
     True
     """
-    taken = inspect.signature(_function(workload.builder)).parameters.values()
+    taken = inspect.signature(builder_function(workload.builder)).parameters.values()
     usual = {each.name: each.default for each in taken if each.default is not each.empty}
     return {**usual, **workload.arguments}
 
 
-def _function(builder: str) -> Any:
+@lru_cache(maxsize=64)
+def builder_function(builder: str) -> Any:
+    """The function of `cookbook.workloads` that a builder such as "transformers.decoder" names."""
     module, _, function = builder.rpartition(".")
     return getattr(import_module(f"cookbook.workloads.{module}"), function)

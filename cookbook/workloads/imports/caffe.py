@@ -157,8 +157,7 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
     stated = net.get("name", [""])[0]
     name = changes.get("title") or (stated if isinstance(stated, str) and stated.strip() else title) or "Caffe network"
     return Workload("custom", titled(name[:200] if isinstance(name, str) else name), ops, task="", data_kind="images",
-                    sample="image",
-                    assumed=tuple(found.assumed))  # fmt: skip
+                    sample="image", assumed=tuple(found.assumed))  # fmt: skip
 
 
 def _only(layer: Message, phase: str) -> bool:

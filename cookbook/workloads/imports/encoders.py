@@ -11,7 +11,7 @@ from typing import Any
 
 from cookbook import catalog
 from cookbook.units import shown
-from cookbook.workloads import zoo
+from cookbook.workloads import resnets, zoo
 from cookbook.workloads.arguments import MOST_LAYERS
 from cookbook.workloads.imports.decoders import activation
 from cookbook.workloads.imports.fields import Fields
@@ -25,7 +25,7 @@ DIFFUSION = {"family": "diffusion", "task": "image generation", "data_kind": "im
 USUAL_PIECE = 512
 
 
-def _bert(f: Fields, config: Mapping[str, Any]) -> Found:
+def _bert(f: Fields) -> Found:
     family = f.family
     width = f.whole("hidden_size", "dim")
     sizes: dict[str, Any] = {
@@ -45,12 +45,12 @@ def _bert(f: Fields, config: Mapping[str, Any]) -> Found:
             raise ValueError("num_hidden_groups and inner_group_num must be 1: only one shared layer can be built")
     sizes["pooler"] = family not in ("distilbert", "electra")
     sizes["dropout"] = f.number("hidden_dropout_prob", "dropout") > 0
-    sizes |= _bert_head(f, config, sizes["pooler"])
+    sizes |= _bert_head(f, sizes["pooler"])
     seq = min(sizes["positions"], USUAL_PIECE)
     return {"builder": "transformers.bert", "arguments": sizes, "seq": seq, **ENCODER}
 
 
-def _bert_head(f: Fields, config: Mapping[str, Any], pooler: bool) -> Found:
+def _bert_head(f: Fields, pooler: bool) -> Found:
     names = f.members("architectures")
     name = names[0] if names and isinstance(names[0], str) else ""
     head = next((ours for end, ours in HEADS.items() if name.endswith(end)), "")
@@ -72,7 +72,7 @@ def _classes(f: Fields) -> int:
     return classes
 
 
-def _t5(f: Fields, config: Mapping[str, Any]) -> Found:
+def _t5(f: Fields) -> Found:
     form = f.word("feed_forward_proj", default="relu")
     depth = f.whole("num_layers", most=MOST_LAYERS)
     words = form.removeprefix("gated-")
@@ -90,7 +90,7 @@ def _t5(f: Fields, config: Mapping[str, Any]) -> Found:
             "task": "text to text", "family": "transformer"}  # fmt: skip
 
 
-def _bart(f: Fields, config: Mapping[str, Any]) -> Found:
+def _bart(f: Fields) -> Found:
     width, depth = f.whole("d_model"), f.whole("encoder_layers", most=MOST_LAYERS)
     heads, hidden = f.whole("encoder_attention_heads"), f.whole("encoder_ffn_dim")
     for name, same in (("decoder_attention_heads", heads), ("decoder_ffn_dim", hidden)):
@@ -106,11 +106,10 @@ def _bart(f: Fields, config: Mapping[str, Any]) -> Found:
              "dropout": f.number("dropout") > 0}  # fmt: skip
     f.assume("the decoder writes as many tokens as the encoder reads; target= says how many for each")
     return {"builder": "transformers.encoder_decoder", "arguments": sizes, "seq": min(positions, USUAL_PIECE),
-            **ENCODER,
-            "task": "text to text", "family": "transformer"}  # fmt: skip
+            **ENCODER, "task": "text to text", "family": "transformer"}  # fmt: skip
 
 
-def _whisper(f: Fields, config: Mapping[str, Any]) -> Found:
+def _whisper(f: Fields) -> Found:
     width, layers = f.whole("d_model"), f.whole("encoder_layers", most=MOST_LAYERS)
     heads = f.whole("encoder_attention_heads")
     for name in ("encoder_ffn_dim", "decoder_ffn_dim"):
@@ -119,22 +118,18 @@ def _whisper(f: Fields, config: Mapping[str, Any]) -> Found:
     if f.whole("decoder_attention_heads", default=heads) != heads:
         raise ValueError("decoder_attention_heads must be encoder_attention_heads, as in every Whisper model")
     frames = 2 * f.whole("max_source_positions")
-    sizes = {"width": width, "layers": layers, "heads": heads, "bands": f.whole("num_mel_bins"),
-             "frames": frames,
+    sizes = {"width": width, "layers": layers, "heads": heads, "bands": f.whole("num_mel_bins"), "frames": frames,
              "decoder_layers": f.whole("decoder_layers", default=layers, most=MOST_LAYERS),
              "vocab": f.whole("vocab_size")}  # fmt: skip
     return {"builder": "speech.whisper", "arguments": sizes, "seq": f.whole("max_target_positions"), "family": "speech",
-            "task": "speech recognition",
-            "data_kind": "speech", "sample": "utterance"}  # fmt: skip
+            "task": "speech recognition", "data_kind": "speech", "sample": "utterance"}  # fmt: skip
 
 
-def _vit(f: Fields, config: Mapping[str, Any]) -> Found:
+def _vit(f: Fields) -> Found:
     beit = f.family in ("beit", "data2vec-vision")
     sizes: dict[str, Any] = {
-        "image": _side(f, "image_size"), "patch": _side(f, "patch_size"),
-        "width": f.whole("hidden_size"),
-        "depth": f.whole("num_hidden_layers", most=MOST_LAYERS),
-        "heads": f.whole("num_attention_heads"),
+        "image": _side(f, "image_size"), "patch": _side(f, "patch_size"), "width": f.whole("hidden_size"),
+        "depth": f.whole("num_hidden_layers", most=MOST_LAYERS), "heads": f.whole("num_attention_heads"),
         "hidden": f.whole("intermediate_size"), "act": activation(f, "gelu", "hidden_act"),
         "classes": _classes(f), "dropout": f.number("hidden_dropout_prob") > 0,
     }  # fmt: skip
@@ -149,8 +144,7 @@ def _vit(f: Fields, config: Mapping[str, Any]) -> Found:
         absolute = f.flag("use_absolute_position_embeddings")
         sizes |= {"positions": absolute, "relative_positions": f.flag("use_relative_position_bias"),
                   "layer_scale": f.number("layer_scale_init_value") > 0,
-                  "mean_pool": f.flag("use_mean_pooling", default=True),
-                  "qkv_bias": "query and value"}  # fmt: skip
+                  "mean_pool": f.flag("use_mean_pooling", default=True), "qkv_bias": "query and value"}  # fmt: skip
     return {"builder": "transformers.vit", "arguments": sizes, **VISION}
 
 
@@ -161,53 +155,46 @@ def _side(f: Fields, name: str) -> int:
     return int(f.whole(name))
 
 
-def _swin(f: Fields, config: Mapping[str, Any]) -> Found:
+def _swin(f: Fields) -> Found:
     version = 2 if f.family == "swinv2" else 1
     if f.number("mlp_ratio") != f.usually("mlp_ratio"):
         raise ValueError(f"mlp_ratio = {f.given['mlp_ratio']}: only 4 can be built")
-    sizes = {"image": _side(f, "image_size"), "patch": _side(f, "patch_size"),
-             "width": f.whole("embed_dim"),
+    sizes = {"image": _side(f, "image_size"), "patch": _side(f, "patch_size"), "width": f.whole("embed_dim"),
              "depths": f.wholes("depths", most=MOST_LAYERS), "heads": f.wholes("num_heads"),
-             "window": f.whole("window_size"),
-             "version": version, "classes": _classes(f)}  # fmt: skip
+             "window": f.whole("window_size"), "version": version, "classes": _classes(f)}  # fmt: skip
     if len(sizes["depths"]) != len(sizes["heads"]):
         raise ValueError(f"depths has {len(sizes['depths'])} entries and num_heads {len(sizes['heads'])}: give one a "
                          "stage")
     return {"builder": "transformers.swin", "arguments": sizes, **VISION}
 
 
-def _resnet(f: Fields, config: Mapping[str, Any]) -> Found:
+def _resnet(f: Fields) -> Found:
     depths, kind = tuple(f.wholes("depths", most=MOST_LAYERS)), f.word("layer_type", default="bottleneck")
-    known: dict[tuple[Any, ...], int] = {(2, 2, 2, 2, "basic"): 18, (3, 4, 6, 3, "basic"): 34,
-                                         (3, 4, 6, 3, "bottleneck"): 50,
-             (3, 4, 23, 3, "bottleneck"): 101,
-             (3, 8, 36, 3, "bottleneck"): 152}  # fmt: skip
+    depth = next((depth for depth, blocks in resnets.BLOCKS.items()
+                  if blocks == depths and kind == ("basic" if depth < 50 else "bottleneck") and depth <= 152), None)
     usual = [64, 128, 256, 512] if kind == "basic" else [256, 512, 1024, 2048]
     stem = f.whole("embedding_size") == f.usually("embedding_size")
-    if (*depths, kind) not in known or f.wholes("hidden_sizes") != usual or not stem:
+    if depth is None or f.wholes("hidden_sizes") != usual or not stem:
         raise ValueError(f"depths = {shown(depths)} of {kind} layers and hidden_sizes = "
                          f"{shown(f.given.get('hidden_sizes'))} are none "
                          "of the published ResNets of 18 to 152 layers; give an ONNX file, or cb.layers")  # fmt: skip
     stride = "1x1" if f.flag("downsample_in_bottleneck") else "3x3"
-    arguments = {"depth": known[*depths, kind], "stride_on": stride, "classes": _classes(f)}
+    arguments = {"depth": depth, "stride_on": stride, "classes": _classes(f)}
     return {"builder": "resnets.resnet", "arguments": arguments, **CNN}
 
 
-def _convnext(f: Fields, config: Mapping[str, Any]) -> Found:
+def _convnext(f: Fields) -> Found:
     widths, depths = tuple(f.wholes("hidden_sizes")), tuple(f.wholes("depths"))
-    stages: dict[tuple[Any, ...], str] = {((96, 192, 384, 768), (3, 3, 9, 3)): "tiny",
-                                          ((96, 192, 384, 768), (3, 3, 27, 3)): "small",
-              ((128, 256, 512, 1024), (3, 3, 27, 3)): "base", ((192, 384, 768, 1536), (3, 3, 27, 3)): "large",
-              ((256, 512, 1024, 2048), (3, 3, 27, 3)): "xlarge"}  # fmt: skip
-    if (widths, depths) not in stages:
+    size = next((size for size, stages in resnets.CONVNEXT.items() if stages == (widths, depths)), "")
+    if not size:
         raise ValueError(f"hidden_sizes = {shown(widths)} and depths = {shown(depths)} are none of the published "
                          "ConvNeXt sizes; "
                          "give an ONNX file or its layers (cb.layers)")  # fmt: skip
-    arguments = {"size": stages[widths, depths], "image": _side(f, "image_size"), "classes": _classes(f)}
+    arguments = {"size": size, "image": _side(f, "image_size"), "classes": _classes(f)}
     return {"builder": "resnets.convnext", "arguments": arguments, **CNN}
 
 
-def _mamba(f: Fields, config: Mapping[str, Any]) -> Found:
+def _mamba(f: Fields) -> Found:
     width, expand = f.whole("hidden_size", "d_model"), f.whole("expand")
     inner = f.whole("intermediate_size", "d_inner", default=expand * width)
     if inner != expand * width:
@@ -217,16 +204,14 @@ def _mamba(f: Fields, config: Mapping[str, Any]) -> Found:
         raise ValueError(f"time_step_rank = {shown(rank)} must be hidden_size / 16 = {-(-width // 16)}, as in every "
                          "published Mamba")
     sizes = {"width": width, "layers": f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS),
-             "vocab": f.whole("vocab_size"),
-             "state": f.whole("state_size"), "kernel": f.whole("conv_kernel"),
+             "vocab": f.whole("vocab_size"), "state": f.whole("state_size"), "kernel": f.whole("conv_kernel"),
              "expand": expand}  # fmt: skip
     f.assume("sequences of 2,048 tokens; seq= says otherwise")
     return {"builder": "sequence.mamba", "arguments": sizes, "seq": 2048, "family": "state_space",
-            "task": "language modelling",
-            "data_kind": "text", "sample": "sequence"}  # fmt: skip
+            "task": "language modelling", "data_kind": "text", "sample": "sequence"}  # fmt: skip
 
 
-def _dit(f: Fields, config: Mapping[str, Any]) -> Found:
+def _dit(f: Fields) -> Found:
     heads = f.whole("num_attention_heads")
     sizes = {"depth": f.whole("num_layers", most=MOST_LAYERS), "heads": heads,
              "width": heads * f.whole("attention_head_dim"),
@@ -235,7 +220,7 @@ def _dit(f: Fields, config: Mapping[str, Any]) -> Found:
     return {"builder": "diffusion.dit", "arguments": sizes, **DIFFUSION}
 
 
-def _unet(f: Fields, config: Mapping[str, Any]) -> Found:
+def _unet(f: Fields) -> Found:
     """Stable Diffusion's U-Nets: two residual blocks a level, transformers where the level attends to the prompt."""
     channels, blocks = f.wholes("block_out_channels"), f.members("down_block_types")
     if any(each % channels[0] for each in channels) or len(blocks) != len(channels):
@@ -261,7 +246,7 @@ def _unet(f: Fields, config: Mapping[str, Any]) -> Found:
     return {"builder": "diffusion.stable_diffusion_unet", "arguments": sizes, **DIFFUSION}
 
 
-def _flux(f: Fields, config: Mapping[str, Any]) -> Found:
+def _flux(f: Fields) -> Found:
     names = ("num_layers", "num_single_layers", "num_attention_heads", "attention_head_dim")
     (deep, single, *each), usual = [f.whole(name) for name in names], [f.usually(name) for name in names]
     stated, flux = (deep, single, math.prod(each)), (*usual[:2], math.prod(usual[2:]))
@@ -271,17 +256,16 @@ def _flux(f: Fields, config: Mapping[str, Any]) -> Found:
     return {"builder": "diffusion.flux", "arguments": arguments, **DIFFUSION}
 
 
-def _timm(f: Fields, config: Mapping[str, Any]) -> Found:
+def _timm(f: Fields) -> Found:
     """A configuration of timm names a network, and the zoo has it by that name."""
     name = f.word("architecture")
     network = zoo.model(catalog.lookup("models", name))
     f.assume(f"{network.title} of the zoo, by the name {name}")
     return {"builder": network.builder, "arguments": dict(network.arguments), "family": network.family,
-            "task": network.task,
-            "data_kind": network.data_kind, "sample": network.sample}  # fmt: skip
+            "task": network.task, "data_kind": network.data_kind, "sample": network.sample}  # fmt: skip
 
 
-READERS: dict[str, Callable[[Fields, Mapping[str, Any]], Found]] = {
+READERS: dict[str, Callable[[Fields], Found]] = {
     "bert": _bert, "t5": _t5, "bart": _bart, "whisper": _whisper, "vit": _vit, "swin": _swin, "resnet": _resnet,
     "convnext": _convnext, "mamba": _mamba, "dit": _dit, "unet": _unet, "flux": _flux,
 }  # fmt: skip
@@ -295,4 +279,4 @@ def is_timm(config: Mapping[str, Any]) -> bool:
 def timm(config: Mapping[str, Any]) -> Found:
     """Builder and arguments of a configuration of timm; UnknownName where the zoo has no such network."""
     f = Fields(config, "timm")
-    return _timm(f, config) | {"assumed": f.assumed}
+    return _timm(f) | {"assumed": f.assumed}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
-from cookbook.workloads.arguments import LARGEST, check, check_heads, check_possible, check_word, whole
+from cookbook.workloads.arguments import LARGEST, check_possible, whole
 from cookbook.workloads.imports import tables
 from cookbook.workloads.limits import MOST_FIELDS
 
@@ -170,27 +168,19 @@ def built(builder: str, arguments: Mapping[str, Any], changes: Mapping[str, Any]
     title, seq = titled(changes.pop("title", title)), changes.pop("seq", seq)
     if seq is not None:
         seq = float(whole(seq, "seq"))
-    function = _function(builder)
-    taken = inspect.signature(function).parameters
+    taken = inspect.signature(zoo.builder_function(builder)).parameters
     unknown = [name for name in changes if name not in taken]
     if unknown:
         raise ValueError(f"{shown(unknown[0])} is no argument of this model; it takes title, seq, {', '.join(taken)}")
     stated = {**arguments, **changes}
     usual = {name: parameter.default for name, parameter in taken.items()}
-    for name, value in stated.items():
-        default = None if usual[name] is inspect.Parameter.empty else usual[name]
-        check(taken[name], name, value, arguments.get(name, default))
-    check_heads({**{name: None if value is inspect.Parameter.empty else value for name, value in usual.items()},
-                 **stated})
+    known = {name: None if value is inspect.Parameter.empty else value for name, value in usual.items()}
     try:
-        ops = function(**stated)
+        ops = zoo.checked_ops(builder, stated, stated, {**known, **arguments})
     except ValueError as problem:
         raise ValueError(str(problem)[:LONGEST_REASON]) from None
     except (TypeError, AttributeError, ArithmeticError, KeyError, IndexError):
         raise ValueError(f"no network of {builder} can be built with these sizes; check them") from None
-    for name, value in stated.items():
-        if name != "pattern":  # of which a builder refuses what it cannot read, and the zoo has not all there are
-            check_word(taken[name], name, value, zoo.words(builder).get(name, ()))
     stated = {name: value for name, value in stated.items() if value != usual[name]}
     check_possible(ops, "the model's work cannot be counted; check its sizes")
     return zoo.Workload("custom", title, ops, seq=seq if ops.needs_seq else None, arguments=stated, builder=builder,
@@ -202,9 +192,3 @@ def titled(title: Any) -> str:
     if not isinstance(title, str) or not 0 < len(title) <= zoo.LONGEST_TITLE:
         raise refused("title", title, f"must be a text of 1 to {zoo.LONGEST_TITLE} letters")
     return " ".join("".join(letter if letter.isprintable() else " " for letter in title).split()) or "Your model"
-
-
-@lru_cache(maxsize=64)
-def _function(builder: str) -> Any:
-    module, _, function = builder.rpartition(".")
-    return getattr(import_module(f"cookbook.workloads.{module}"), function)

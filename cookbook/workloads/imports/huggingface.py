@@ -70,7 +70,7 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     try:
         reader = tables.families().get(family, tables.Family()).reader
         if reader in READERS:
-            return _by_reader(f, READERS[reader](f, config), changes, title)
+            return _by_reader(f, READERS[reader](f), changes, title)
         return _language_model(f, family, changes, title)
     except (ArithmeticError, TypeError, IndexError, KeyError, AttributeError) as problem:
         if isinstance(problem, UnknownName):
@@ -138,8 +138,7 @@ def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: s
         f.assume(f"sequences of {seq:,.0f} tokens, of {longest:,} at most; seq= says otherwise")
     kind = "moe" if arguments.get("experts") else "transformer"
     return built(DECODER, arguments, changes, title=title, assumed=f.assumed, seq=seq, family=kind,
-                 task="language modelling",
-                 data_kind="text", sample="sequence")  # fmt: skip
+                 task="language modelling", data_kind="text", sample="sequence")  # fmt: skip
 
 
 def _looks_like_a_decoder(config: Mapping[str, Any]) -> bool:

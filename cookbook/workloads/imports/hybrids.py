@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from cookbook.units import shown
@@ -68,7 +68,7 @@ def _found(f: Fields, sizes: Found, pattern: str, **own: Any) -> Found:
     return {"builder": zoo.HYBRID, "arguments": arguments, "seq": seq, "unsplit": zoo.UNEQUAL, **LANGUAGE}
 
 
-def _jamba(f: Fields, config: Mapping[str, Any]) -> Found:
+def _jamba(f: Fields) -> Found:
     sizes, depth = _sizes(f), _depth(f)
     every, at = f.whole("attn_layer_period"), f.whole("attn_layer_offset", least=0)
     often, first = f.whole("expert_layer_period"), f.whole("expert_layer_offset", least=0)
@@ -85,7 +85,7 @@ def _jamba(f: Fields, config: Mapping[str, Any]) -> Found:
                   experts=experts if several else None)  # fmt: skip
 
 
-def _minimax(f: Fields, config: Mapping[str, Any]) -> Found:
+def _minimax(f: Fields) -> Found:
     sizes, depth = _sizes(f), _depth(f)
     kinds = f.members("attn_type_list")
     attend = [each == 1 for each in kinds[:depth]] if kinds else _attending(f, depth)
@@ -97,7 +97,7 @@ def _minimax(f: Fields, config: Mapping[str, Any]) -> Found:
                   experts=_experts(f))  # fmt: skip
 
 
-def _qwen(f: Fields, config: Mapping[str, Any]) -> Found:
+def _qwen(f: Fields) -> Found:
     sizes, depth = _sizes(f), _depth(f)
     size = f.whole("linear_value_head_dim")
     if f.whole("linear_key_head_dim", default=size) != size:
@@ -116,8 +116,7 @@ def _qwen(f: Fields, config: Mapping[str, Any]) -> Found:
         f.assume(f"{ahead} layer(s) that predict further ahead are left out")
     letter = "E" if experts else "-"
     return _found(f, sizes, "".join(("*" if each else "M") + letter for each in attend), recurrent="gated delta",
-                  state=state,
-                  qk_norm=True, gate=True, experts=experts,
+                  state=state, qk_norm=True, gate=True, experts=experts,
                   hidden=None if experts else f.whole("intermediate_size"))  # fmt: skip
 
 
@@ -129,14 +128,13 @@ def _mamba2_state(f: Fields, width: int) -> Found:
     if heads is None or size is None:
         heads, size = heads or inner // (size or usual), size or inner // (heads or inner // usual)
     return {"heads": heads, "head_dim": size, "state": f.whole("ssm_state_size", "mamba_d_state", "state_size"),
-            "groups": f.whole("n_groups", "mamba_n_groups"),
-            "kernel": f.whole("conv_kernel", "mamba_d_conv"),
+            "groups": f.whole("n_groups", "mamba_n_groups"), "kernel": f.whole("conv_kernel", "mamba_d_conv"),
             "chunk": f.whole("chunk_size", "mamba_chunk_size")}  # fmt: skip
 
 
 NEMOTRON = {"mamba": "M", "linear_attention": "M", "attention": "*", "full_attention": "*", "mlp": "-", "moe": "E"}
 
-def _nemotron(f: Fields, config: Mapping[str, Any]) -> Found:
+def _nemotron(f: Fields) -> Found:
     sizes, pattern = _sizes(f), f.raw("hybrid_override_pattern")
     kinds = f.members("layers_block_type")
     if pattern is None and all(isinstance(kind, str) and kind in NEMOTRON for kind in kinds):
@@ -154,7 +152,7 @@ def _nemotron(f: Fields, config: Mapping[str, Any]) -> Found:
                   experts=mixed)
 
 
-def _granite(f: Fields, config: Mapping[str, Any]) -> Found:
+def _granite(f: Fields) -> Found:
     sizes, depth = _sizes(f), _depth(f)
     attend = _attending(f, depth)
     shared = f.whole("shared_intermediate_size", default=0, least=0)
@@ -165,13 +163,13 @@ def _granite(f: Fields, config: Mapping[str, Any]) -> Found:
                   hidden=None if experts else shared or f.whole("intermediate_size"))  # fmt: skip
 
 
-def _mamba2(f: Fields, config: Mapping[str, Any]) -> Found:
+def _mamba2(f: Fields) -> Found:
     sizes, depth = _sizes(f), f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS)
     state = _mamba2_state(f, sizes["width"])
     return _found(f, sizes, "M" * depth, recurrent="mamba2", state=state)
 
 
-READERS: dict[str, Callable[[Fields, Mapping[str, Any]], Found]] = {
+READERS: dict[str, Callable[[Fields], Found]] = {
     "jamba": _jamba, "minimax": _minimax, "qwen3_next": _qwen, "nemotron_h": _nemotron, "granitemoehybrid": _granite,
     "mamba2": _mamba2,
 }  # fmt: skip
