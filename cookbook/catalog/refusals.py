@@ -104,7 +104,7 @@ def refused(
     >>> str(refused("zero", 7, "is outside its range; give 0 to 3"))
     'zero = 7 is outside its range; give 0 to 3'
     """
-    gap = "" if what.startswith(":") else " "
+    gap = "" if what.startswith((":", ",", ";")) else " "
     return Refused(Refusal(f"{name or field} = {shown(value)}{gap}{what}", code, field, nearest))
 
 

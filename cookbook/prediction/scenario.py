@@ -593,7 +593,7 @@ class Rows:
             pairs = Coded(value.codes, tuple((name, str(level)) for level in value.levels))
             columns.append(together(pairs, Coded(np.asarray(lacks).astype(int), (False, True))))
         if not columns:
-            return np.full(len(self), Assumptions(), dtype=object)
+            return np.array([Assumptions()] * len(self), dtype=object)
         joined = together(*(column.map(lambda each: each[0] if each[1] else None) for column in columns))
         found = joined.each(lambda pairs: Assumptions(dict(filter(None, pairs))), object)
         return np.array(np.broadcast_to(found, len(self)))
