@@ -363,7 +363,7 @@ def amount(name: str, value: Any, unit: str, example: str, above: bool = False) 
     except (ValueError, TypeError, ArithmeticError) as problem:
         raise refused(name, value, f": {str(problem)[:120]}; it {allowed}") from None
     if not 0 <= found <= MOST or (above and found < LEAST):
-        raise refused(name, value, f"{allowed}")
+        raise refused(name, value, allowed)
     return found
 
 

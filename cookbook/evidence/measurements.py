@@ -91,7 +91,7 @@ def measurements(
         raise ValueError(f"no measurement matches {_words(where)}: loosen one of them")
     if near is not None and (not isinstance(near, (str, Mapping)) or len(near) > 200):
         said = "must be the id of a row, or a dict such as {'model': 'resnet50'}"
-        raise refused("near", near, f"{said}")
+        raise refused("near", near, said)
     if near is not None:
         rows = nearest_rows(rows, configuration(near), str(near))
     return beside(rows, versus) if versus else rows.copy()
