@@ -255,20 +255,26 @@ class Replicas:
         """Fewest engines that serve the load within the limits; refused where others found need no more devices."""
         closed = self.asked.rate != self.asked.rate and not self.asked.think
         high = least = 1 if closed else self.fewest_by_load
-        if least * self.each >= min((number * other.each for number, other in found), default=math.inf):
-            raise ValueError(f"tp = {self.tp} needs no fewer devices than fewer shards do")
-        gap = 1
+        best, gap = min((number * other.each for number, other in found), default=math.inf), 1
+        self._beats(least, best)
         while high <= MOST_ENGINES and not self.meets(self.solve(high)):
             if gap == 1:
                 self._alone_limits()
             least, high, gap = high + 1, high + gap, 2 * gap
+            self._beats(least, best)
         if high > MOST_ENGINES:
             raise ValueError(f"ttft and tpot: more than {MOST_ENGINES:,} engines of {self.size} × {self.name} would be "
                              f"needed; {self.relaxed()}, or take a larger tp")  # fmt: skip
         while least < high:
             middle = (least + high) // 2
             least, high = (least, middle) if self.meets(self.solve(middle)) else (middle + 1, high)
+            self._beats(least, best)
         return high
+
+    def _beats(self, least: int, best: float) -> None:
+        """Refuse at once where so many engines take no fewer devices than others that were found."""
+        if least * self.each >= best:
+            raise ValueError(f"tp = {self.tp} needs no fewer devices than fewer shards do")
 
     @cached_property
     def fewest_by_load(self) -> int:
