@@ -18,10 +18,11 @@ from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.evidence import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
 from cookbook.prediction import scaling as engine
-from cookbook.prediction.asked import choices, listed, shown, text
+from cookbook.prediction.asked import choices, listed, text
 from cookbook.prediction.constants import LEVELS
 from cookbook.prediction.intake import networks
 from cookbook.prediction.intake.tables import OUTCOMES, measurements_of
+from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 # What a row says beside what was run: names, remarks and outcomes.

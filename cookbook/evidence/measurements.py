@@ -17,9 +17,10 @@ from cookbook import catalog
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.evidence import measurement_rows
-from cookbook.prediction.asked import listed, shown, text
+from cookbook.prediction.asked import listed, text
 from cookbook.prediction.doors import flag
 from cookbook.prediction.neighbours import LABEL_COSTS, REACH, Runs, distances
+from cookbook.units import shown
 
 # Distance of a factor of e in samples of a device, and in devices, where a reader asks for what was run most alike.
 AMOUNT_COSTS = {"batch": 1.2, "devices": 1.2}

@@ -25,10 +25,11 @@ from cookbook.planning.cost import hourly_usd, machine_power, power_watts
 from cookbook.planning.jobs import DAY, HOUR, MIXES, WEEK
 from cookbook.planning.policies import PLACEMENTS, POLICIES
 from cookbook.planning.scheduler import SERVICE, Cluster, Job, Line, Rules
-from cookbook.prediction.asked import choices, flag, listed, quantity, shown, text, whole
+from cookbook.prediction.asked import choices, flag, listed, quantity, text, whole
 from cookbook.prediction.constants import figure
 from cookbook.progress_bar import progress_bar
 from cookbook.result import Result, card, plain
+from cookbook.units import shown
 
 __all__ = [
     "ClusterRun", "claimed", "cluster", "cluster_gains", "cluster_weeks", "drf_tasks", "erlang_wait_seconds",
@@ -387,8 +388,8 @@ def _owned(quota: Any, teams: tuple[str, ...], found: Rules) -> dict[str, int]:
             raise ValueError(f"quota of team {team} = {shown(count)} must be a whole number from 0 to the {gpus} GPUs "
                              "of the cluster; lower it or add nodes")  # fmt: skip
     if sum(given.values()) > gpus:
-        raise ValueError(f"quota = {shown(quota)} sums to {sum(given.values())} GPUs, more than the {gpus} of the "
-                         "cluster; lower one of them or add nodes")  # fmt: skip
+        raise refused("quota", quota, f"sums to {sum(given.values())} GPUs, more than the {gpus} of the "
+                      "cluster; lower one of them or add nodes")  # fmt: skip
     return {team: int(given[team]) for team in teams}
 
 
@@ -550,13 +551,13 @@ def cluster_gains(found: pd.DataFrame, against: str = "static", by: Sequence[str
     if not isinstance(found, pd.DataFrame) or not needed <= set(found):
         raise ValueError(f"found must be a table as of cb.planning.cluster_weeks, with {', '.join(sorted(needed))}")
     if not isinstance(against, str) or against not in set(found["policy"]):
-        raise ValueError(f"against = {shown(against)} is no policy of the table; take one of "
-                         f"{', '.join(map(repr, dict.fromkeys(found['policy'])))}")  # fmt: skip
+        raise refused("against", against, "is no policy of the table; take one of "
+                      f"{', '.join(map(repr, dict.fromkeys(found['policy'])))}")  # fmt: skip
     keys, claims = [*by, "week"], claimed()
     twice = found[found.duplicated([*keys, "policy"])]
     if len(twice):
-        raise ValueError(f"by = {shown(by)} leaves several rows of week {twice['week'].iloc[0]} and policy "
-                         f"{twice['policy'].iloc[0]!r}; name all columns that tell cases apart")  # fmt: skip
+        raise refused("by", by, f"leaves several rows of week {twice['week'].iloc[0]} and policy "
+                      f"{twice['policy'].iloc[0]!r}; name all columns that tell cases apart")  # fmt: skip
     base = found[found["policy"] == against].set_index(keys)
     random = np.random.default_rng(0)
     rows = []

@@ -23,9 +23,10 @@ from cookbook.catalog.files import check_target, write_text
 from cookbook.catalog.refusals import refused
 from cookbook.planning.parts import spread
 from cookbook.planning.sweeps import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of
-from cookbook.prediction.asked import choices, shown
+from cookbook.prediction.asked import choices
 from cookbook.prediction.scenario import NUMERIC, fields
 from cookbook.progress_bar import progress_bar
+from cookbook.units import shown
 
 Columns = dict[str, np.ndarray]
 Measure = str | Callable[[Columns], Any]

@@ -11,10 +11,10 @@ import pandas as pd
 
 from cookbook import units
 from cookbook.catalog.prices import per_hour
-from cookbook.catalog.refusals import Refused
+from cookbook.catalog.refusals import Refused, refused
 from cookbook.planning.cost import HOUR, Price, device_usd
 from cookbook.planning.layouts import LENGTH, System, machine_of, model_of, shape_of
-from cookbook.prediction.asked import MOST_SEQUENCES, MOST_TOKENS, choices, quantity, shown, text, whole, wholes
+from cookbook.prediction.asked import MOST_SEQUENCES, MOST_TOKENS, choices, quantity, text, whole, wholes
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import plan_fields, training_scenario
@@ -405,8 +405,8 @@ def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
     passes = quantity("epochs", epochs, "", "3")
     filled = 1.0 if example is None else quantity("example_tokens", example, "", "350") / seq
     if filled > 1:
-        raise ValueError(f"example_tokens = {shown(example)} is more than seq = {seq:,}: take longer sequences, or "
-                         "fewer tokens")  # fmt: skip
+        raise refused("example_tokens", example, f"is more than seq = {seq:,}: take longer sequences, or "
+                      "fewer tokens")  # fmt: skip
     return np.nan if tokens is None else quantity("tokens", tokens, "", "2e7 or '20 M'", 1) * passes / filled
 
 

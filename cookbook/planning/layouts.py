@@ -16,17 +16,7 @@ from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Accelerator, Machine
 from cookbook.planning.cost import HOUR, device_usd
 from cookbook.planning.exploring import pareto_front
-from cookbook.prediction.asked import (
-    MOST_SEQUENCES,
-    MOST_TOKENS,
-    choices,
-    listed,
-    quantity,
-    shown,
-    text,
-    whole,
-    wholes,
-)  # fmt: skip
+from cookbook.prediction.asked import MOST_SEQUENCES, MOST_TOKENS, choices, listed, quantity, text, whole, wholes
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.doors import network_of, plan_fields, training_scenario
 from cookbook.prediction.engine import Estimate, estimate
@@ -35,6 +25,7 @@ from cookbook.prediction.scenario import Coded, fields
 from cookbook.prediction.terms.layout_grid import CHUNKS, SCHEDULES, SHARDS, layout_grid, possible
 from cookbook.prediction.terms.transformer import of_model
 from cookbook.result import Result, card, plain
+from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 

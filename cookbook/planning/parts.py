@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any, TypeVar
 
-from cookbook.units import shown
+from cookbook.catalog.refusals import refused
 
 Result = TypeVar("Result")
 # Parts that are given out at a time, and how often dask tries one again.
@@ -110,8 +110,6 @@ def _pool(executor: Any) -> Any:
     if hasattr(executor, "get_executor"):
         return executor.get_executor(pure=False, retries=RETRIES)
     if not callable(getattr(executor, "submit", None)):
-        raise ValueError(
-            f"executor = {shown(executor)} takes no work: give an executor of concurrent.futures, such as "
-            "ProcessPoolExecutor(2), or a dask.distributed.Client"
-        )
+        raise refused("executor", executor, "takes no work: give an executor of concurrent.futures, such as "
+                      "ProcessPoolExecutor(2), or a dask.distributed.Client")
     return executor

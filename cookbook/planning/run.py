@@ -31,10 +31,11 @@ from cookbook.planning.layouts import (
     step_words,
 )  # fmt: skip
 from cookbook.planning.parallel import SIZES, check_layout, undivided
-from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, shown, text, whole, wholes
+from cookbook.prediction.asked import MOST_SEQUENCES, choices, quantity, text, whole, wholes
 from cookbook.prediction.terms.layout_grid import context_sizes, divisors, stage_counts
 from cookbook.prediction.terms.layouts import OPTIMISER, WEIGHT
 from cookbook.result import Result, card, plain
+from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 # How far around the best interval a curve over intervals goes, as a factor.

@@ -17,13 +17,14 @@ from cookbook.catalog import UnknownName
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refusal_of, refused
 from cookbook.planning.parts import Parts, spread
-from cookbook.prediction.asked import choices, shown
+from cookbook.prediction.asked import choices
 from cookbook.prediction.doors import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.requirements import requirements
 from cookbook.prediction.scenario import NUMERIC, Coded, Scenario, checked, fields
 from cookbook.prediction.terms.transformer import answers_tokens
 from cookbook.progress_bar import progress_bar
+from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 NEEDS = "needs"

@@ -11,7 +11,6 @@ import numpy as np
 from cookbook import units
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
-from cookbook.units import shown
 from cookbook.workloads.zoo import Workload
 
 # Most devices, sequences of one step and tokens of a sequence that a run may have; most values in one list.
@@ -87,8 +86,8 @@ def choices(name: str, given: Any, allowed: Sequence[Any], usual: Sequence[Any])
         if not any(type(value) is type(each) and value == each for each in allowed):
             near = nearest(str(value)[:60], [each for each in allowed if isinstance(each, str)], 1, MISSPELT)
             meant = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ValueError(f"{name} = {shown(value)} is not a choice; take one of "
-                             f"{', '.join(map(repr, allowed))}{meant}")  # fmt: skip
+            raise refused(name, value, "is not a choice; take one of "
+                          f"{', '.join(map(repr, allowed))}{meant}", nearest=near)  # fmt: skip
     return tuple(dict.fromkeys(values))
 
 
@@ -138,9 +137,7 @@ def checked_batch(batch: Any) -> np.ndarray:
 def checked_seq(workload: Workload, seq: float | None) -> float | None:
     """Sequence length to use; it raises where the model has a fixed input, or has none of its own."""
     if not isinstance(workload, Workload):
-        raise ValueError(
-            f"model = {shown(workload)} is no network; give a name such as 'resnet50', or cb.layers([...])"
-        )
+        raise refused("model", workload, "is no network; give a name such as 'resnet50', or cb.layers([...])")
     if seq is None:
         if workload.seq is None and workload.ops.needs_seq:
             raise ValueError(f"seq = None, but {workload.title} has no length of its own; give seq >= 1")

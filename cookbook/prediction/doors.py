@@ -176,9 +176,7 @@ def network_of(workload: str | Workload) -> Workload:
     if isinstance(workload, Workload):
         return workload
     if not isinstance(workload, str):
-        raise ValueError(
-            f"workload = {shown(workload)} is no network; give a name such as 'resnet50', or cb.layers([...])"
-        )
+        raise refused("workload", workload, "is no network; give a name such as 'resnet50', or cb.layers([...])")
     return zoo.model(workload)
 
 
@@ -223,17 +221,15 @@ def training_scenario(
             why, else_ = f", as {network.unsplit}", f"or build it of {zoo.DIVIDED}"
             if not network.unsplit:
                 why, else_ = "", "other configurations are for language models"
-            raise ValueError(
-                f"{name} = {shown(plan[name])}: of {network.title[:80]} data parallelism alone is estimated{why}; "
-                f"leave {name} out, {else_}"
-            )
+            raise refused(name, plan[name], f": of {network.title[:80]} data parallelism alone is estimated{why}; "
+                          f"leave {name} out, {else_}")
     if seq is not None and not network.ops.needs_seq:
         raise refused("seq", seq, f": {network.title} has no sequence length; leave seq out")
     names = {"micro_batch": "batch", "global_batch": "global_batch", "devices": "devices", "per_node": "per_node",
              "network": "network"}  # fmt: skip
     if np.nanmax(checked(fields()["zero"], plan.get("zero", 0))) > 1:
-        raise ValueError(f"zero = {shown(plan['zero'])}: of {network.title} data parallelism alone is estimated, whose "
-                         "gradients and weights every replica holds; take zero = 0 or 1, or leave it out")  # fmt: skip
+        raise refused("zero", plan['zero'], f": of {network.title} data parallelism alone is estimated, whose "
+                      "gradients and weights every replica holds; take zero = 0 or 1, or leave it out")  # fmt: skip
     mine = {field: plan[name] for name, field in names.items() if name in plan}
     if "batch" not in mine and "global_batch" not in mine:
         mine["batch"] = 1
@@ -276,8 +272,8 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
     if offload is not None and any(word in OFFLOADED for word in offload.levels):
         for machine in np.ravel(np.array(machines, dtype=object)).tolist():
             if not np.isfinite(machine.host_link):
-                raise ValueError(f"offload = {shown(plan['offload'])}: the catalogue does not know the host link of "
-                                 f"{machine.accelerator.key}")  # fmt: skip
+                raise refused("offload", plan['offload'], ": the catalogue does not know the host link of "
+                              f"{machine.accelerator.key}")  # fmt: skip
         link = coded(machines).each(lambda machine: machine.host_link)
         used = offload.where(lambda word: word in OFFLOADED)
         drives = offload.where(lambda word: OFFLOADED.get(word, False))

@@ -15,7 +15,6 @@ from cookbook.catalog import UnknownName
 from cookbook.catalog.names import index, normalise
 from cookbook.catalog.refusals import refused
 from cookbook.prediction.assumptions import Assumptions
-from cookbook.units import shown
 
 TABLE = "request_sets"
 # Fields that a name may stand in, and the column of the table that each takes; tokens of an answer of a call without.
@@ -83,10 +82,8 @@ def mean_tokens(field: str, name: str) -> float:
     try:
         found = _sets()[catalog.lookup(TABLE, name)]
     except UnknownName as unknown:
-        raise ValueError(
-            f"{field} = {shown(name)} is neither a number nor a data set of the table {TABLE!r}; nearest: "
-            f"{', '.join(unknown.nearest)}; give tokens, 0 to 1e+08, or one of these"
-        ) from None
+        raise refused(field, name, f"is neither a number nor a data set of the table {TABLE!r}; nearest: "
+                      f"{', '.join(unknown.nearest)}; give tokens, 0 to 1e+08, or one of these") from None
     if math.isnan(found.tokens(field)):
         raise refused(field, name, ": nobody states how long its answers are; give output_len in tokens")
     return found.tokens(field)

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware
-from cookbook.catalog.refusals import Refused
+from cookbook.catalog.refusals import Refused, refused
 from cookbook.performance import collectives
 from cookbook.performance import parallelism as data_parallel
 from cookbook.performance.networks import exchange_exposed_seconds
-from cookbook.prediction.asked import MOST_TOKENS, choices, quantity, shown, text, whole, wholes
+from cookbook.prediction.asked import MOST_TOKENS, choices, quantity, text, whole, wholes
 from cookbook.prediction.constants import figure
 from cookbook.prediction.doors import network_of, plan_fields, training_scenario
 from cookbook.prediction.engine import estimate_rows, prepare
@@ -156,10 +156,8 @@ def _exposed(
     except (TypeError, ArithmeticError):
         seconds = np.array(np.nan)
     if np.shape(seconds) != np.shape(passes) or not np.all(np.isfinite(seconds) & (seconds >= 0)):
-        raise ValueError(
-            f"exchange = {shown(formula)} must be a function of payload [B], ranks, bandwidth [B/s] and latency [s] "
-            "that gives seconds, 0 or more, one for each number of devices"
-        )
+        raise refused("exchange", formula, "must be a function of payload [B], ranks, bandwidth [B/s] and latency [s] "
+                      "that gives seconds, 0 or more, one for each number of devices")
     if buckets is None:
         return exchange_exposed_seconds(seconds, passes, figure("exchange-hidden"), figure("exchange-visible"))
     return data_parallel.bucketed_exposed_seconds(seconds, passes * BACKWARD, buckets)

@@ -295,8 +295,8 @@ def hybrid(vocab: int, width: int, pattern: str, repeats: int = 1, recurrent: st
 
 def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any]) -> None:
     if not isinstance(pattern, str) or not pattern or set(pattern) - set("M*-E"):
-        raise ValueError(f"pattern = {shown(pattern)} must be of the letters M (keeps a state), * (attends), - (MLP) "
-                         "and E (experts), such as 'M-M*'")  # fmt: skip
+        raise refused("pattern", pattern, "must be of the letters M (keeps a state), * (attends), - (MLP) "
+                      "and E (experts), such as 'M-M*'")  # fmt: skip
     if len(pattern) > LONGEST:
         raise ValueError(f"pattern has {len(pattern):,} branches; write at most {LONGEST:,}, and repeats")
     if not set(pattern) & set("M*"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from cookbook import catalog, units
+from cookbook import catalog
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import blocks
@@ -200,9 +200,7 @@ def compare_published(names: Sequence[str] | None = None) -> pd.DataFrame:
     else:
         wanted = [names] if isinstance(names, str) else names
         if not isinstance(wanted, (list, tuple, set)) or not wanted:
-            raise ValueError(
-                f"names = {units.shown(names)} must be a list of networks of the zoo, such as ['resnet50']"
-            )
+            raise refused("names", names, "must be a list of networks of the zoo, such as ['resnet50']")
         rows = rows.loc[[catalog.lookup("models", name) for name in wanted]]
     zoo = [_named(name) for name in rows["name"]]
     frame = rows[["name"]].assign(

@@ -179,8 +179,8 @@ def _compiled(pattern: Any) -> tuple[str, re.Pattern[str], float]:
     scales = {"{seconds}": 1.0, "{ms}": 1e-3, "{rate}": -1.0}
     named = [each for each in scales if each in pattern]
     if len(named) != 1 or pattern.count(named[0]) != 1 or pattern.count("{step}") > 1 or pattern.count("*") > 1:
-        raise ValueError(f"pattern = {shown(pattern)} must hold one of {', '.join(scales)}, at most one {{step}} and "
-                         "at most one *")  # fmt: skip
+        raise refused("pattern", pattern, f"must hold one of {', '.join(scales)}, at most one {{step}} and "
+                      "at most one *")  # fmt: skip
     figure = r"[0-9]{1,15}(?:[.][0-9]{1,15})?"
     text = re.escape(pattern).replace(re.escape(named[0]), f"(?P<time>{figure})")
     text = text.replace(re.escape("{step}"), r"(?P<step>[0-9]{1,15})").replace(r"\*", ".{0,200}?")

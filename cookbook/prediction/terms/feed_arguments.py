@@ -117,8 +117,8 @@ def apart(argument: str, value: Any) -> dict[str, Any]:
                 raise ValueError(f"{argument} has no field {shown(name)}; it has {', '.join(taken)}")
         return {argument if name == start else name: each for name, each in value.items()}
     if argument == "storage" and not isinstance(value, str):
-        raise ValueError(f"storage = {shown(value)} is no storage: give a row of the table 'storage', or a mapping "
-                         "such as {'read_bandwidth': '2 GB/s'}")  # fmt: skip
+        raise refused("storage", value, "is no storage: give a row of the table 'storage', or a mapping "
+                      "such as {'read_bandwidth': '2 GB/s'}")  # fmt: skip
     return {argument if isinstance(value, str) else "sample_bytes": value}
 
 

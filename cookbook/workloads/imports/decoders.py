@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.arguments import MOST_LAYERS
 from cookbook.workloads.imports import tables
@@ -225,8 +226,8 @@ def _particulars(f: Fields, name: str, family: Family, found: Mapping[str, Any])
 def _windows(f: Fields, depth: int, family: Family, found: Mapping[str, Any]) -> dict[str, Any]:
     """Sliding window, and how many layers attend to all."""
     if any(each != 1 for each in f.members("attn_type_list")):
-        raise ValueError(f"attn_type_list = {shown(f.given['attn_type_list'])} has layers of other kinds than 1, which "
-                         f"attends to all tokens; {f.family} can be built of those alone. Give its layers (cb.layers)")
+        raise refused("attn_type_list", f.given['attn_type_list'], "has layers of other kinds than 1, which "
+                      f"attends to all tokens; {f.family} can be built of those alone. Give its layers (cb.layers)")
     size = f.whole("sliding_window", "attention_chunk_size", "sliding_window_size", least=0, needed=False)
     used = f.flag("use_sliding_window", default=family.readings.get("window", True))
     kinds = f.members("layer_types")

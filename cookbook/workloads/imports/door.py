@@ -97,8 +97,8 @@ def model(source: Any, **changes: Any) -> zoo.Workload:
         return torch.read(source, changes)
     if keras.is_model(source):
         return keras.of_model(source, changes)
-    raise ValueError(f"model = {shown(source)} is no name, path, configuration, table of layers or PyTorch module, "
-                     "and no Keras model")  # fmt: skip
+    raise refused("model", source, "is no name, path, configuration, table of layers or PyTorch module, "
+                  "and no Keras model")  # fmt: skip
 
 
 def _named(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
@@ -115,8 +115,8 @@ def _named(source: str, changes: Mapping[str, Any]) -> zoo.Workload:
         if path is not None and _there(path):
             return _file(path, changes)
         if path is not None and ("/" in source or "\\" in source or source.lower().endswith(SUFFIXES)):
-            raise ValueError(f"model = {shown(source)}: there is no such file; check the path, from "
-                             f"{shown(str(Path.cwd()))}") from None
+            raise refused("model", source, ": there is no such file; check the path, from "
+                          f"{shown(str(Path.cwd()))}") from None
         raise
     return zoo.model(name, **changes)
 

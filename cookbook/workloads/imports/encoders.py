@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cookbook import catalog
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import resnets, zoo
 from cookbook.workloads.arguments import MOST_LAYERS
@@ -175,9 +176,9 @@ def _resnet(f: Fields) -> Found:
     usual = [64, 128, 256, 512] if kind == "basic" else [256, 512, 1024, 2048]
     stem = f.whole("embedding_size") == f.usually("embedding_size")
     if depth is None or f.wholes("hidden_sizes") != usual or not stem:
-        raise ValueError(f"depths = {shown(depths)} of {kind} layers and hidden_sizes = "
-                         f"{shown(f.given.get('hidden_sizes'))} are none "
-                         "of the published ResNets of 18 to 152 layers; give an ONNX file, or cb.layers")  # fmt: skip
+        raise refused("depths", depths, f"of {kind} layers and hidden_sizes = "
+                      f"{shown(f.given.get('hidden_sizes'))} are none "
+                      "of the published ResNets of 18 to 152 layers; give an ONNX file, or cb.layers")  # fmt: skip
     stride = "1x1" if f.flag("downsample_in_bottleneck") else "3x3"
     arguments = {"depth": depth, "stride_on": stride, "classes": _classes(f)}
     return {"builder": "resnets.resnet", "arguments": arguments, **CNN}
@@ -187,9 +188,9 @@ def _convnext(f: Fields) -> Found:
     widths, depths = tuple(f.wholes("hidden_sizes")), tuple(f.wholes("depths"))
     size = next((size for size, stages in resnets.CONVNEXT.items() if stages == (widths, depths)), "")
     if not size:
-        raise ValueError(f"hidden_sizes = {shown(widths)} and depths = {shown(depths)} are none of the published "
-                         "ConvNeXt sizes; "
-                         "give an ONNX file or its layers (cb.layers)")  # fmt: skip
+        raise refused("hidden_sizes", widths, f"and depths = {shown(depths)} are none of the published "
+                      "ConvNeXt sizes; "
+                      "give an ONNX file or its layers (cb.layers)")  # fmt: skip
     arguments = {"size": size, "image": _side(f, "image_size"), "classes": _classes(f)}
     return {"builder": "resnets.convnext", "arguments": arguments, **CNN}
 
@@ -201,8 +202,8 @@ def _mamba(f: Fields) -> Found:
         raise ValueError(f"intermediate_size = {inner} must be expand x hidden_size = {expand * width}")
     rank = f.raw("time_step_rank")
     if isinstance(rank, int) and rank != -(-width // 16):
-        raise ValueError(f"time_step_rank = {shown(rank)} must be hidden_size / 16 = {-(-width // 16)}, as in every "
-                         "published Mamba")
+        raise refused("time_step_rank", rank, f"must be hidden_size / 16 = {-(-width // 16)}, as in every "
+                      "published Mamba")
     sizes = {"width": width, "layers": f.whole("num_hidden_layers", "n_layer", most=MOST_LAYERS),
              "vocab": f.whole("vocab_size"), "state": f.whole("state_size"), "kernel": f.whole("conv_kernel"),
              "expand": expand}  # fmt: skip
@@ -224,13 +225,13 @@ def _unet(f: Fields) -> Found:
     """Stable Diffusion's U-Nets: two residual blocks a level, transformers where the level attends to the prompt."""
     channels, blocks = f.wholes("block_out_channels"), f.members("down_block_types")
     if any(each % channels[0] for each in channels) or len(blocks) != len(channels):
-        raise ValueError(f"block_out_channels = {shown(channels)} must be multiples of the first, one for each of "
-                         "down_block_types")
+        raise refused("block_out_channels", channels, "must be multiples of the first, one for each of "
+                      "down_block_types")
     stated = f.raw("transformer_layers_per_block")
     each_level = list(stated) if isinstance(stated, list | tuple) else [stated or 1] * len(blocks)
     if len(each_level) != len(blocks) or not all(type(each) is int and 0 < each <= 100 for each in each_level):
-        raise ValueError(f"transformer_layers_per_block = {shown(stated)} must be a whole number up to 100, or one a "
-                         "level")
+        raise refused("transformer_layers_per_block", stated, "must be a whole number up to 100, or one a "
+                      "level")
     depths = [number if str(block).startswith("CrossAttn") else 0 for block,
               number in zip(blocks, each_level, strict=True)]
     # In the published files a number is the number of heads, and a list the heads of each level.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cookbook.catalog import UnknownName
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.imports import decoders, encoders, hybrids, tables
 from cookbook.workloads.imports.fields import Fields, built, listed
@@ -112,9 +113,9 @@ def _language_model(f: Fields, family: str, changes: Mapping[str, Any], title: s
     known = family in tables.families()
     if not known and not _looks_like_a_decoder(f.given):
         fields = listed([str(name)[:40] for name in f.given]) or "none"
-        raise ValueError(f"model_type = {shown(family)} is not known here, and its fields ({fields}) are not those "
-                         "of a language "
-                         "model; give its layers (cb.layers) or an ONNX file")  # fmt: skip
+        raise refused("model_type", family, f"is not known here, and its fields ({fields}) are not those "
+                      "of a language "
+                      "model; give its layers (cb.layers) or an ONNX file")  # fmt: skip
     strange = [] if known else [name for name in _strange(f) if name not in decoders.READ]
     try:
         arguments = decoders.decoder_arguments(f, family)
@@ -155,9 +156,9 @@ def _tell_unread(f: Fields, known: bool) -> None:
     telling = [name for name in unread if any(word in name for word in decoders.TELLING) and name not in reviewed]
     telling = list(dict.fromkeys([*telling, *_strange(f)]))
     if telling and not known:
-        raise ValueError(f"model_type = {shown(f.family)} is not known here, and these of its fields are not "
-                         "understood: "
-                         f"{listed(telling)}; give its layers (cb.layers), or a model of the zoo that is alike")
+        raise refused("model_type", f.family, "is not known here, and these of its fields are not "
+                      "understood: "
+                      f"{listed(telling)}; give its layers (cb.layers), or a model of the zoo that is alike")
     _refuse_counting(f)
     if unread:
         f.assume(f"fields not read, as if they changed no count: {listed(unread)}")

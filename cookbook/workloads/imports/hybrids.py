@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.arguments import MOST_LAYERS
@@ -140,8 +141,8 @@ def _nemotron(f: Fields) -> Found:
     if pattern is None and all(isinstance(kind, str) and kind in NEMOTRON for kind in kinds):
         pattern = "".join(NEMOTRON[kind] for kind in kinds)
     if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_LAYERS:
-        raise ValueError(f"hybrid_override_pattern = {shown(pattern)} must be a text of one letter a layer, such as "
-                         "'M-M*'")
+        raise refused("hybrid_override_pattern", pattern, "must be a text of one letter a layer, such as "
+                      "'M-M*'")
     shared = f.whole("moe_shared_expert_intermediate_size", default=0, least=0)
     copies = f.whole("n_shared_experts", least=0)
     mixed = _experts(f, shared * copies)
