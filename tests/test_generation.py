@@ -637,6 +637,13 @@ def test_what_nobody_states_is_told_by_calls_and_services():
     assert cb.forward_pass("resnet50", "t4").assumed.startswith("batch = 1; ")
 
 
+def test_each_entry_tells_what_was_taken_of_it():
+    mixed = cb.generate("llama3_8b", "h100-sxm", input_len=["sharegpt", 512])
+    assert ["output_len = 128" in each for each in mixed.assumed] == [False, True]
+    delays = cb.generate("llama3_8b", "h100-sxm", delay_of=["First token", "token"])
+    assert ["output_len = 128" in each for each in delays.assumed] == [False, True]
+
+
 def test_a_product_that_counts_as_another_level_is_told():
     old = cb.generate("llama3_8b", "h100-sxm", software="vLLM 0.6")
     assert "level of the software = vllm-2024" in old.assumed

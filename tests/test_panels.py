@@ -745,6 +745,10 @@ def test_headlines_are_short_and_every_error_can_be_mended(name: str, states: in
         ("training_run", {"devices": 1000}, "devices", ["Devices: 640", "Devices: 1,024"]),
         ("training_run", {"tp": 6}, "tp", ["TP degree: 4", "TP degree: 8"]),
         ("accuracy", {"picture": "effects"}, "picture", ["Chart: Predicted over measured"]),
+        ("scaling", {"compare": ["foo"]}, "compare", []),
+        ("model_zoo", {"compare": ["zz"]}, "compare", []),
+        ("serving", {"model": "llama2_70b", "devices": 7}, "model", ["Model: Llama 2 7B"]),
+        ("serving", {"model": "gpt2", "prompt": 4096}, "prompt", ["Prompt: 256 tokens"]),
     ],
 )  # fmt: skip
 def test_the_control_at_fault_is_told_with_values_that_can_be_used(

@@ -100,8 +100,8 @@ PIPELINES = [
     ("precision-not-offered", {"step": None, "workload": "resnet50", "accelerator": "t4", "precision": "bf16"}),
     ("value-not-allowed", {"batch": [0]}),
 ]  # fmt: skip
-OTHERS = {"count-missing", "length-zero", "no-finite-time", "weights-too-large", "positions-exceeded",
-          "cache-too-large", "load-above-capacity", "fields-apart"}
+OTHERS = {"memory-exceeded", "failures-too-often", "count-missing", "length-zero", "no-finite-time",
+          "weights-too-large", "positions-exceeded", "cache-too-large", "load-above-capacity", "fields-apart"}
 
 
 @pytest.mark.parametrize(("code", "kind", "changes"), ASKED)
@@ -148,7 +148,7 @@ def test_a_count_that_is_no_count():
 @pytest.mark.parametrize("constraint", [*layout_grid.REPORTED, *layout_grid.ASKED, *layout_grid.HELD],
                          ids=lambda each: each.message)  # fmt: skip
 def test_a_constraint_of_layouts_has_a_code_of_the_table(constraint):
-    assert constraint.code in TABLE or not constraint.code
+    assert constraint.code in TABLE
     assert "{" not in constraint.general.field
 
 
@@ -160,6 +160,21 @@ def test_a_layout_that_cannot_be_tells_the_argument_and_what_would_do():
         cb.plan_run("llama2_7b", "h100-sxm", 64, 1e9, layout={"tp": 6})
     why = caught.value.refusal
     assert (why.code, why.field, why.nearest) == ("heads-not-divisible", "tp", (4, 8))
+
+
+def test_runs_that_do_not_fit_or_never_end():
+    with pytest.raises(Refused, match="no layout fits the memory") as caught:
+        cb.plan_run("llama2_70b", "rtx-4090", 8, 1e9, global_batch=64)
+    assert (caught.value.refusal.code, caught.value.refusal.field) == ("memory-exceeded", "devices")
+    with pytest.raises(Refused, match="a failure every") as caught:
+        cb.plan_run("llama2_7b", "h100-sxm", 64, 1e9, global_batch=64, mtbf_hours=0.5)
+    assert caught.value.refusal.code == "failures-too-often"
+
+
+@pytest.mark.parametrize("kind", ["training_transformer", "training_classic", "inference", "storage"])
+def test_a_table_without_rows_has_an_answer_without_rows(kind):
+    found = answer(pd.DataFrame({"model": pd.Series([], dtype=object)}), kind)
+    assert len(found) == 0 and {"predicted", "why", "assumed"} <= set(found)
 
 
 def test_formulas_that_give_no_number():

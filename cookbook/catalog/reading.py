@@ -65,13 +65,15 @@ class UnknownName(KeyError):
     kind, name, nearest : str, str, list of str
     what : str
         One row of the table, in words.
+    plain : bool
+        Whether nothing more is to be said than the name and the nearest ones.
     shared : bool
         Whether the name stands for all of `nearest`, and so for none of them alone.
     """
 
     def __init__(self, kind: str, name: str, nearest: list[str], message: str = "", shared: bool = False) -> None:
         self.kind, self.name, self.nearest, self.shared = kind, name, nearest, shared
-        self.what = _singular(kind.replace("_", " "))
+        self.what, self.plain = _singular(kind.replace("_", " ")), not message and bool(nearest)
         self.message = message or (
             f"no {self.what} called {shown(name, 40)}; nearest names: {', '.join(nearest)}. "
             f'Write one of them, or list all with cb.table("{kind}")' if nearest else

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cookbook.catalog.refusals import refused
 from cookbook.prediction.constants import LEVELS
 
 # Models in the tables of judged predictions.
@@ -41,7 +42,8 @@ def table_name(kind: str) -> str:
 def student_t(level: float, freedom: float) -> float:
     """Two-sided critical value of Student's t: half-width of the interval that holds a share, in standard errors.
 
-    Exact for one and two degrees of freedom; else to 0.3 % for shares up to 0.9, and to 0.05 % from three degrees on.
+    Exact for one and two degrees of freedom; from three on, shares up to 0.9 are right to 0.05 %, 0.95 to 0.2 % and
+    0.99 to 1 %.
 
     Parameters
     ----------
@@ -49,6 +51,11 @@ def student_t(level: float, freedom: float) -> float:
         Share that the interval holds, 0 to 1.
     freedom : float
         Degrees of freedom: 1, or 2 and more.
+
+    Raises
+    ------
+    ValueError
+        Other degrees of freedom.
 
     References
     ----------
@@ -59,6 +66,8 @@ def student_t(level: float, freedom: float) -> float:
     >>> [round(student_t(0.8, freedom), 3) for freedom in (1, 2, 3, 10)]
     [3.078, 1.886, 1.637, 1.372]
     """
+    if freedom != 1 and not freedom >= 2:
+        raise refused("freedom", freedom, "is no number of degrees that is known; give 1, or 2 and more")
     if freedom == 1:
         return math.tan(math.pi * level / 2)
     if freedom == 2:

@@ -18,7 +18,7 @@ from IPython import get_ipython
 from cookbook import catalog, units
 from cookbook.catalog.names import index, normalise
 from cookbook.catalog.reading import nearest
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.refusals import Refused, refused
 from cookbook.catalog.tables import raw as as_text
 from cookbook.panels.text import duration, json_of, listed, pieces
 from cookbook.units import shown
@@ -83,6 +83,10 @@ class Described:
     more: bool = field(default=False, kw_only=True)
     place: str = field(default="controls", kw_only=True)
     argument: str = field(default="", kw_only=True)
+
+    def refused(self, raw: Any, what: str) -> Refused:
+        """The error for what a reader gave, under the words beside the control."""
+        return refused(self.argument or self.name, raw, what, name=self.label)
 
     def _described(self, kind: str, **own: Any) -> dict[str, Any]:
         names = ("name", "label", "group", "tooltip", "more", "place")
@@ -251,13 +255,13 @@ class Combo(Described):
         read = self.own.read(text) if self.own is not None and text else None
         again = read[0] if isinstance(read, list) and read else read
         if again is None or self.show([again] if self.many else again) != self.show([entry] if self.many else entry):
-            raise refused(self.label, entry, "is of this session alone; a link cannot carry it")
+            raise self.refused(entry, "is of this session alone; a link cannot carry it")
         return {"custom": text}
 
     def from_link(self, raw: Any) -> Any:
         """Value of a link: names of the list, or a text for `own`; ValueError names anything else."""
         if isinstance(raw, list) != self.many:
-            raise refused(self.label, raw, f"is not {'a list of names' if self.many else 'one name'}")
+            raise self.refused(raw, f"is not {'a list of names' if self.many else 'one name'}")
         found = [self._from_link(entry) for entry in (raw if self.many else [raw])]
         return self.read(found if self.many else found[0])
 
@@ -267,7 +271,7 @@ class Combo(Described):
         key = self._key(entry) if isinstance(entry, str) else None
         if key is None:
             near = f"; nearest names: {', '.join(self.labels_like(entry))}" if isinstance(entry, str) else ""
-            raise refused(self.label, entry, f"is not a choice of this panel{near}")
+            raise self.refused(entry, f"is not a choice of this panel{near}")
         return key
 
     def _key(self, name: str) -> str | None:
@@ -290,11 +294,11 @@ class Combo(Described):
         except ValueError as wrong:
             raise ValueError(f"{self.label} = {wrong}") from None
         if isinstance(value, str) and len(value) > LONGEST:
-            raise refused(self.label, raw, f"has {len(value):,} letters; no name is that long")
+            raise self.refused(raw, f"has {len(value):,} letters; no name is that long")
         if isinstance(value, str):
             return value
         if self.own is None and self.plain is None:
-            raise refused(self.label, raw, "is not a choice; give a name of the list")
+            raise self.refused(raw, "is not a choice; give a name of the list")
         return value
 
 
@@ -340,9 +344,9 @@ class Slider(Described):
         low, high = self.stops[0], self.stops[-1]
         allowed, what = self._allowed(), "time" if self.seconds else "number"
         if not low <= value <= high:
-            raise refused(self.label, raw, f"is outside its range; give a {what} {allowed}")
+            raise self.refused(raw, f"is outside its range; give a {what} {allowed}")
         if self.whole and value != int(value):
-            raise refused(self.label, raw, f"is not a whole number; give one {allowed}")
+            raise self.refused(raw, f"is not a whole number; give one {allowed}")
         return int(value) if self.whole else float(value)
 
     def to_link(self, value: Any) -> Any:
@@ -352,7 +356,7 @@ class Slider(Described):
     def from_link(self, raw: Any) -> float | int | None:
         """Value of a link: a number in range, or null where it may be left empty."""
         if isinstance(raw, bool) or not isinstance(raw, (int, float, type(None))):
-            raise refused(self.label, raw, f"is not a number; a link has one {self._allowed()}")
+            raise self.refused(raw, f"is not a number; a link has one {self._allowed()}")
         return self.read(raw)
 
     def show(self, value: Any) -> dict[str, Any]:
@@ -412,7 +416,7 @@ class Slider(Described):
             return 0.0
         text = raw.strip().removesuffix(self.unit).strip()
         if self.seconds and text[-1:].isdecimal():
-            raise refused(self.label, raw, f"has no unit; write {text} h, or {text} s, min or d")
+            raise self.refused(raw, f"has no unit; write {text} h, or {text} s, min or d")
         try:
             return float(units.si(text, "s" if self.seconds else ""))
         except (ValueError, ArithmeticError):
@@ -448,7 +452,7 @@ class Choice(Described):
         """One of the values; ValueError names them all."""
         known = [value for value, _, _ in self.options]
         if not isinstance(raw, str) or raw not in known:
-            raise refused(self.label, raw, f"is not a choice; take one of {', '.join(known)}")
+            raise self.refused(raw, f"is not a choice; take one of {', '.join(known)}")
         return raw
 
     def to_link(self, value: Any) -> Any:

@@ -157,9 +157,9 @@ def _controls() -> tuple[Control, ...]:
         Slider("tpot", "TPOT limit", "Goal", one_two_five(1, 1000, (15, 30, 40, 75)), unit="ms", whole=False,
                optional=True, tooltip="Longest time for each further token for 95 of 100 requests; empty: no matter"),
         Slider("prompt", "Prompt", "Workload", powers_of_two(0, 17), unit="tokens", whole=False, more=True,
-               tooltip="Mean length of a prompt"),
+               argument="input_len", tooltip="Mean length of a prompt"),
         Slider("answer", "Answer", "Workload", powers_of_two(0, 14), unit="tokens", whole=False, more=True,
-               tooltip="Mean length of an answer"),
+               argument="output_len", tooltip="Mean length of an answer"),
         Slider("think", "Think time", "Workload", (0.0, *one_two_five(1, 1000, (30,))), unit="s", whole=False,
                more=True, zero="requests at once",
                tooltip="Between an answer and a user's next request; 0: requests at once"),
@@ -167,7 +167,7 @@ def _controls() -> tuple[Control, ...]:
                tooltip="Format of weights and matmuls; with 4 bits, of the weights alone"),
         Choice("kv", "Keys and values", "Hardware", (
             ("own", "16 bits", "Keys and values in 16 bits, whatever the matmuls are in"),
-            ("fp8", "fp8", "Keys and values in fp8")), more=True,
+            ("fp8", "fp8", "Keys and values in fp8")), more=True, argument="kv_format",
                tooltip="Format of the KV cache"),
         Choice("policy", "Policy", "Hardware", (
             (POLICIES[0], "chunked", "Each iteration takes a piece of the prompts along"),

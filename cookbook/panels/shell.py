@@ -22,7 +22,7 @@ from cookbook.catalog.files import csv_text
 from cookbook.catalog.refusals import refusal_of
 from cookbook.charts import live
 from cookbook.charts.card import kept, panel_card
-from cookbook.panels.controls import PROBLEMS, Combo, Control, Slider, from_link, place, same, to_link
+from cookbook.panels.controls import PROBLEMS, Combo, Control, from_link, place, same, to_link
 from cookbook.panels.pasted import UNNAMED, as_python, workload_text
 from cookbook.panels.specs import spec_of
 from cookbook.panels.text import file_name, levels, no_answer, sentence, sources_of, table_of
@@ -390,11 +390,12 @@ class Panel(anywidget.AnyWidget):
     def _mend(self, problem: Exception, reason: str, changed: Iterable[str]) -> None:
         """Find the control at fault, and values of it that can be used, by trying them."""
         suspects, why = self._suspects(problem, reason, changed), refusal_of(problem)
+        holding = self._holding(problem)
         self._faulty = next(iter(suspects), "")
         fixes, tried, end = dict[str, Mapping[str, Any]](), 0, time.monotonic() + PATIENCE
         for name in suspects:
             control, now = self._controls[name], self._state[name]
-            own = why.field in (name, control.argument) or not isinstance(control, Slider)
+            own = why.field in (name, control.argument) or name in holding
             for value in control.near(now, self._good[name], why.nearest if own else ()):
                 if tried == TRIES or len(fixes) == FIXES or time.monotonic() > end:
                     break
@@ -411,18 +412,24 @@ class Panel(anywidget.AnyWidget):
 
         Those that were changed come last.
         """
-        unread, named, field = [], getattr(problem, "name", None), refusal_of(problem).field
+        unread, field, holds = [], refusal_of(problem).field, self._holding(problem)
         at_fault = [name for name, control in self._controls.items() if field and field in (name, control.argument)]
+        if holds:  # of several controls with an unknown name, the one of its table, else what was changed
+            at_fault = [n for n in at_fault if n in holds] or [n for n in holds if n in changed] or holds
         for name, control in self._controls.items():
             try:
                 control.read(self._state[name])
             except PROBLEMS:
                 unread.append(name)
         heads = sorted((len(c.label), n) for n, c in self._controls.items() if reason.startswith(f"{c.label} = "))
-        entries = {n: value if isinstance(value, list) else [value] for n, value in self._state.items()}
-        holds = [n for n, chosen in entries.items() if named and any(same(named, one) for one in chosen)]
         told = [n for n, c in self._controls.items() if f" {c.label} " in reason]
         return list(dict.fromkeys([*unread, *at_fault, *(name for _, name in heads[::-1]), *holds, *told, *changed]))
+
+    def _holding(self, problem: Exception) -> list[str]:
+        """Controls that hold a name which no table has."""
+        named = getattr(problem, "name", None)
+        entries = {name: value if isinstance(value, list) else [value] for name, value in self._state.items()}
+        return [name for name, chosen in entries.items() if named and any(same(named, one) for one in chosen)]
 
     def _remember(self) -> None:
         """Keep the text that a reader typed for as long as its value stands."""

@@ -194,7 +194,7 @@ def sentence(problem: Exception) -> str:
     >>> sentence(ValueError("batch = 0 is not allowed; give 1 or more"))
     'Batch = 0 is not allowed; give 1 or more.'
     """
-    if isinstance(problem, catalog.UnknownName):
+    if isinstance(problem, catalog.UnknownName) and problem.plain:
         near, table = ", ".join(problem.nearest), f'cb.table("{problem.kind}")'
         return f"No {problem.what} called {shown(problem.name)}; nearest names: {near}. {table} lists all."
     text = " ".join(str(problem.args[0] if problem.args else problem).split()) or type(problem).__name__

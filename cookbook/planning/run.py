@@ -13,7 +13,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.prices import per_hour
-from cookbook.catalog.refusals import Refused, refusal_of, refused
+from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.performance import parallelism, utilisation
 from cookbook.planning.cost import HOUR, Price, device_usd
 from cookbook.planning.layouts import (
@@ -444,11 +444,12 @@ def _kept(table: pd.DataFrame) -> pd.DataFrame:
     for at in np.flatnonzero(lost):
         row = table.iloc[at]
         often, write = (units.human(float(row[name]), "s") for name in ("mtbf_seconds", "checkpoint_seconds"))
-        table.loc[table.index[at], "why"] = (
+        words = (
             f"devices = {row['devices']:,}: a failure every {often} and checkpoints that take {write} leave less than "
             f"{units.percent(LEAST_USEFUL, 1)} of the time useful; give a longer mtbf_hours, a faster "
             "checkpoint_bandwidth or fewer devices"
         )
+        table.loc[table.index[at], "why"] = Refusal(words, "failures-too-often", "devices")
     if (table["why"] != "").all():
         raise Refused(table["why"].iloc[-1])
     return table.assign(**{name: table[name].mask(lost) for name in SHARES})
@@ -577,15 +578,15 @@ def _undivided(
     return undivided(count, batch, sorted({t * p * c for t in tensor for p in stages for c in split}), shape)
 
 
-def _too_large(alone: Layouts, count: int, held: Mapping[str, Any]) -> str:
+def _too_large(alone: Layouts, count: int, held: Mapping[str, Any]) -> Refusal:
     """Why no layout of a number of devices is left: memory, or axes that none of those tried has."""
     if alone.nearest:
         need, have = (units.human(alone.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
-        return f"devices = {count:,}: no layout fits the memory; the smallest of those tried needs {need} of {have}"
+        words = f"devices = {count:,}: no layout fits the memory; the smallest of those tried needs {need} of {have}"
+        return Refusal(words, "memory-exceeded", "devices")
     fixed = ", ".join(f"{name} = {value}" for name, value in held.items())
     best = alone.table.iloc[0]
     other = ", ".join(f"{name} = {best[name]}" for name in held)
-    return (
-        f"devices = {count:,}: of the layouts that fit none has {fixed}; the fastest has {other}. Give fewer axes, "
-        "or more devices"
-    )
+    words = (f"devices = {count:,}: of the layouts that fit none has {fixed}; the fastest has {other}. Give fewer "
+             "axes, or more devices")  # fmt: skip
+    return Refusal(words, "memory-exceeded", "devices")

@@ -384,7 +384,7 @@ def _frame(outer: dict[str, Any], inner: dict[str, Any]) -> pd.DataFrame:
     except UnknownName:
         raise
     except ValueError as problem:
-        return _failed(named, inner, str(problem))
+        return _failed(named, inner, refusal_of(problem))
     repeats = len(need.devices) // len(inner["batch"])
     parts = {part: np.tile(np.atleast_1d(size), repeats) for part, size in need.memory.items()}
     line = {"fixed_bytes": need.fixed_bytes, "bytes_per_sample": need.bytes_per_sample}

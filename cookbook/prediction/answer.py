@@ -111,6 +111,8 @@ def answer(
         raise refused("kind", kind, f"is not known; take one of {', '.join(ASKED)}")
     frame = frame.reset_index(drop=True)
     known = np.full(len(frame), "", dtype=object) if why is None else np.asarray(why, dtype=object)
+    if frame.empty and kind != "storage":
+        return pd.DataFrame(columns=[*COLUMNS, *more_columns(kind)])
     if kind == "storage":
         found = _storage(frame, known)
     else:

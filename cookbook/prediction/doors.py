@@ -516,10 +516,15 @@ def generate(
     (True, 'yes')
     """
     network = network_of(workload)
-    named = next(request_sets.stands_in(input_len), None) is not None
-    blank = {"input_len": (USUAL_PROMPT, input_len is None),
-             "output_len": (request_sets.USUAL_ANSWER, output_len is None and not named and delay_of != FIRST_TOKEN),
-             "batch": (1, batch is None and request_rate is None)}  # fmt: skip
+    def taken(at: int) -> Assumptions:
+        """Lengths and batch of one entry that nobody states."""
+        named = next(request_sets.stands_in(request_sets.entry(input_len, at)), None) is not None
+        late = str(request_sets.entry(delay_of, at)).strip().casefold() == FIRST_TOKEN
+        answered = output_len is None and not named and not late
+        return _taken({"input_len": (USUAL_PROMPT, blank), "output_len": (request_sets.USUAL_ANSWER, answered),
+                       "batch": (1, batch is None and request_rate is None)})  # fmt: skip
+
+    blank = input_len is None
     input_len = USUAL_PROMPT if input_len is None else input_len
     asked = answers(
         network, accelerator, input_len=input_len, output_len=output_len, batch=batch, devices=devices, tp=tp, pp=pp,
@@ -530,7 +535,9 @@ def generate(
     found = _told(estimate(asked), asked, network)
     sources = (*found.sources, *request_sets.sources_of(input_len, output_len))
     found = replace(found, sources=tuple(dict.fromkeys(sources)))
-    return _assuming(_assuming(found, request_sets.told(input_len, output_len)), _taken(blank))
+    lists = any(isinstance(each, (list, tuple)) for each in (input_len, delay_of)) and asked.several
+    found = _assuming(found, request_sets.told(input_len, output_len))
+    return _assuming(found, [taken(at) for at in range(len(found))] if lists else taken(0))
 
 
 def _taken(blank: Mapping[str, tuple[Any, bool]]) -> Assumptions:

@@ -16,6 +16,7 @@ import pandas as pd
 from cookbook import units
 from cookbook.catalog.refusals import Refusal, code_of, refused
 from cookbook.prediction import constants, neighbours
+from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.constants import Fitted, committed, of_rows, tiers_of_rows
 from cookbook.prediction.scenario import KEYS, Coded, Rows, Scenario, each_row, together
 from cookbook.prediction.terms.devices import lacking
@@ -164,7 +165,7 @@ class Estimate(Result):
         """Fields that were not given, with the value taken: "software = megatron-core (tuned); zero = 1"."""
         if self.told is not None:
             return self.told
-        told = self.rows.assumptions() if self.rows is not None else np.full(len(self), "", dtype=object)
+        told = self.rows.assumptions() if self.rows is not None else np.array([Assumptions()] * len(self), dtype=object)
         return told if np.ndim(self.point) else told[0]
 
     @property

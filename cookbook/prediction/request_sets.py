@@ -143,7 +143,7 @@ def told(prompts: Any, answers: Any) -> Assumptions | list[Assumptions]:
         return Assumptions()
     lists = [each for each in (prompts, answers) if isinstance(each, (list, tuple)) and len(each) > 1]
     if lists:
-        entries = ([_entry(each, at) for each in (prompts, answers)] for at in range(len(lists[0])))
+        entries = ([entry(each, at) for each in (prompts, answers)] for at in range(len(lists[0])))
         return [_one(told(*entry)) for entry in entries]
     asked, answered = (next(stands_in(each), None) for each in (prompts, answers))
     answered = asked if answers is None and asked else answered
@@ -156,7 +156,7 @@ def _one(said: Assumptions | list[Assumptions]) -> Assumptions:
     return said if isinstance(said, Assumptions) else said[0]
 
 
-def _entry(values: Any, at: int) -> Any:
+def entry(values: Any, at: int) -> Any:
     """One entry of an argument; a list of one stands for all."""
     return values if not isinstance(values, (list, tuple)) else values[at if len(values) > 1 else 0]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.refusals import Refused, refusal_of, refused
 from cookbook.units import shown
 from cookbook.workloads.layers import ACT_FLOP, NORM_FLOP, Length
 from cookbook.workloads.limits import MOST_PARAMETERS, MOST_WORK
@@ -65,7 +65,7 @@ def naming(what: str) -> Iterator[None]:
     try:
         yield
     except ValueError as problem:
-        raise ValueError(f"{what}: {problem}") from None
+        raise Refused(refusal_of(problem).reworded(f"{what}: {problem}")) from None
     except (TypeError, ArithmeticError, IndexError, AttributeError, KeyError):
         raise ValueError(f"{what} cannot be built as stated") from None
 

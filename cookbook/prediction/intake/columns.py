@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook.catalog.reading import ALIKE, nearest
-from cookbook.catalog.refusals import Refusal, as_refusal, code_of
+from cookbook.catalog.refusals import Refusal, as_refusal
 from cookbook.prediction.constants import unknown_version
 from cookbook.prediction.intake import words
 from cookbook.prediction.scenario import BLANK, NOTHING, Coded, Field, fields, together
@@ -172,7 +172,12 @@ class Columns:
     def say(self, name: str, problem: Coded, field: str = "") -> None:
         """What is wrong with rows, under the name that the reader gave the column."""
         header, field = self.headers.get(name, name), field or name
-        self.problems.append(problem.map(lambda said: Refusal(said, code_of(said), field).under(header)))
+
+        def told(said: str) -> Refusal:
+            why = as_refusal(said)
+            return (why if why.field else Refusal(why, why.code, field)).under(header)
+
+        self.problems.append(problem.map(told))
 
     def _in_range(self, name: str, numbers: np.ndarray, declared: Field) -> np.ndarray:
         bad = ~np.isnan(numbers) & ~((numbers >= declared.low) & (numbers <= declared.high))

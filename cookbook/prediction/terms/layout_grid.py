@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cookbook import catalog
-from cookbook.catalog.refusals import NOT_READ, Refusal
+from cookbook.catalog.refusals import Refusal
 from cookbook.prediction.scenario import Coded, Rows, Scenario, each_row
 
 # Sequences from here on are worth splitting [tokens].
@@ -134,7 +134,7 @@ class Constraint(NamedTuple):
     Attributes
     ----------
     code : str
-        Of the table ``data/schema/reasons.csv``; "" where it has none.
+        Of the table ``data/schema/reasons.csv``.
     broken : callable
         Which layouts of `s` break it.
     message : str
@@ -155,7 +155,7 @@ class Constraint(NamedTuple):
     def general(self) -> Refusal:
         """What is wrong, with places for the figures; at fault is the field that the message begins with."""
         field, equals, _ = self.message.partition(" = ")
-        return Refusal(self.message, self.code or NOT_READ, field if equals and field.isidentifier() else "")
+        return Refusal(self.message, self.code, field if equals and field.isidentifier() else "")
 
     def refusal(self, s: Any) -> Refusal:
         """Why one layout cannot be, and what would do."""
@@ -164,7 +164,7 @@ class Constraint(NamedTuple):
         near, form = self.remedy(s), "," if "{:,}" in self.message else "g"
         words = near if isinstance(near, str) else alternatives(near, form)
         filled = self.general.filled(*self.figures(s), words)
-        return Refusal(filled, filled.code, filled.field, () if isinstance(near, str) else near)
+        return Refusal(filled, filled.code, filled.field, () if isinstance(near, str) else map(float, near))
 
 
 def _model(s: Any) -> Any:
@@ -337,7 +337,7 @@ ASKED = (
 HELD = (
     Constraint("heads-not-divisible", _cuts_heads, "tp = {:,} does not divide {:,} heads; nearest: {}",
                lambda s: (s.tp, s.heads), lambda s: around(s.tp, divisors(s.heads))),
-    Constraint("", lambda s: s.tp > s.per_node,
+    Constraint("split-exceeds-devices", lambda s: s.tp > s.per_node,
                "tp = {:,} is more than the {:,} devices that the fast link joins; take no more, or set per_node",
                lambda s: (s.tp, s.per_node)),
     Constraint("layers-not-divisible", lambda s: _more_stages_than_layers(s) or not even_stages(s.layers, s.pp),
