@@ -393,7 +393,7 @@ def a_network_of_ones_own(page: Any, panel: Any, figures: Any) -> None:
     combo.fill("no such network")
     page.keyboard.press("Tab")
     settle(page, panel)
-    assert "No model called 'no such network'; nearest names:" in panel.locator(".ck-say").inner_text()
+    assert "No model called 'no such network', and none that is spelt alike" in panel.locator(".ck-say").inner_text()
     assert "ck-dim" in str(panel.get_attribute("class")), "the picture is not dimmed"
     many = panel.locator("[data-control=compare] [role=combobox]")
     for reach in (many.focus, many.click):
