@@ -21,7 +21,6 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from cookbook import units
-from cookbook.catalog.refusals import refused
 from cookbook.charts.card import served
 from cookbook.result import html_text
 from cookbook.units import shown
@@ -108,9 +107,9 @@ def check(
     Not yet: 6 is what comes out if the positions were forgotten.
     """
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
-        raise refused("tolerance", tolerance, "is outside [0, 1); give a fraction such as 0.02")
+        raise ValueError(f"tolerance = {shown(tolerance)} is outside [0, 1); give a fraction such as 0.02")
     if not isinstance(unit, str) or len(unit) > LONGEST or not isinstance(slips, (Mapping, type(None))):
-        raise refused("unit", unit, f", slips = {shown(slips)}: give a unit, and a mapping of slips to values")
+        raise ValueError(f"unit = {shown(unit)}, slips = {shown(slips)}: give a unit, and a mapping of slips to values")
     known = units.parse("B" if unit == "iB" else unit)
     key = key_of(EXERCISE, expected)
     before = note(key)
@@ -135,7 +134,7 @@ def _value(name: str, value: Any) -> float | str:
     try:
         return float(found)
     except (TypeError, ValueError, OverflowError):
-        raise refused(name, found, "is neither a number nor a word; give one, or a function") from None
+        raise ValueError(f"{name} = {shown(found)} is neither a number nor a word; give one, or a function") from None
 
 
 def _check_word(answer: Any, right: str, wrong: Mapping[str, float | str]) -> Verdict:
@@ -241,7 +240,7 @@ def progress(line: str = "") -> Progress:
     True
     """
     if not isinstance(line, str):
-        raise refused("line", line, "is not text; paste the whole line that was printed")
+        raise ValueError(f"line = {shown(line)} is not text; paste the whole line that was printed")
     entries = [entry.partition("=") for entry in line.split()]
     for key, sign, answer in entries:
         if not sign or not _is_key(key) or quote(unquote(answer), safe="") != answer:
@@ -362,15 +361,15 @@ def predict_first(question: str, options: Mapping[str, str], answer: str) -> Que
       Not a): a MAC multiplies and adds
     """
     if not isinstance(question, str) or not question.strip():
-        raise refused("question", question, "is not text; give the question")
+        raise ValueError(f"question = {shown(question)} is not text; give the question")
     if not isinstance(options, Mapping) or not 2 <= len(options) <= len(LETTERS):
         most = f"two to {len(LETTERS)} options, each with what to say of it"
-        raise refused("answer", answer, f"must be one of {most}; they are {shown(options)}")
+        raise ValueError(f"answer = {shown(answer)} must be one of {most}; they are {shown(options)}")
     mute = [option for option, words in options.items() if not (isinstance(words, str) and words)]
     if mute:
         raise ValueError(f"option {shown(mute[0])} says nothing; give the misconception behind it, or why it is right")
     if not isinstance(answer, str) or answer not in options:
-        raise refused("answer", answer, f"must be one of the options; they are {shown(list(options))}")
+        raise ValueError(f"answer = {shown(answer)} must be one of the options; they are {shown(list(options))}")
     note(key_of(QUESTION, question))
     keys = dict(zip(options, LETTERS, strict=False))
     told = MappingProxyType({keys[option]: words for option, words in options.items()})
@@ -469,9 +468,9 @@ def show_source(
     >     return np.asarray(positive("peak_flops", peak_flops) / positive("mem_bandwidth", mem_bandwidth))
     """
     if not callable(function):
-        raise refused("function", function, "is not a function; give one, such as cb.memory.training_bytes")
+        raise ValueError(f"function = {shown(function)} is not a function; give one, such as cb.memory.training_bytes")
     if not isinstance(highlight, str):
-        raise refused("highlight", highlight, "is not text; give a piece of the lines to mark")
+        raise ValueError(f"highlight = {shown(highlight)} is not text; give a piece of the lines to mark")
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
     try:
         source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
@@ -482,7 +481,7 @@ def show_source(
         pair = isinstance(lines, (list, tuple)) and len(lines) == 2 and all(type(n) is int for n in lines)
         first, last = (n if n > 0 else len(text) + 1 + n for n in lines) if pair else (0, 0)
         if not 1 <= first <= last <= len(text):
-            raise refused("lines", lines, f"of {name} do not exist; it has lines 1 to {len(text)}")
+            raise ValueError(f"lines = {shown(lines)} of {name} do not exist; it has lines 1 to {len(text)}")
         text = text[first - 1 : last]
     marked = frozenset(i for i, line in enumerate(text) if highlight and highlight in line)
     return Source(name, tuple(text), marked)
